@@ -1,0 +1,25 @@
+// A processor is the host (0) or a device (1 + ordinal): the index of every per-processor array,
+// and the bit of every processor mask. The API's device numbers (host = -1) convert here only.
+#pragma once
+
+#include <cstdint>
+
+namespace wherry::impl {
+
+inline constexpr int max_devices = 8;
+inline constexpr int max_processors = 1 + max_devices;
+
+using ProcessorMask = std::uint32_t;
+
+struct Processor {
+  int index = 0;
+
+  static constexpr Processor host() { return {0}; }
+  static constexpr Processor device(int ordinal) { return {1 + ordinal}; }
+  constexpr bool is_host() const { return index == 0; }
+  constexpr int ordinal() const { return index - 1; }  // -1 for the host, as CU_DEVICE_CPU
+  constexpr ProcessorMask bit() const { return ProcessorMask{1} << index; }
+  constexpr bool operator==(const Processor&) const = default;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,106 @@
+// The host's handle of one device process: a fork of this program in which kernels run on worker threads.
+//
+// start() returns once the device has mapped its pool at the arena's address, and holds its userfaultfd; nothing in the
+// device may touch the arena before run() is called, so the host registers it first. The device decides nothing: it
+// runs launches from shared slots and obeys the agent's commands. It ends when the host process ends, however that ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/lock.h"
+#include "os/fd.h"
+#include "os/userfaultfd.h"
+
+namespace wherry::impl {
+
+struct DeviceProcessOptions {
+  int ordinal = 0;
+  std::uintptr_t arena_base = 0;
+  std::size_t arena_size = 0;
+  std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
+  int pool_fd = -1;            // borrowed; mapped shared at arena_base
+  int workers = 1;
+  std::vector<int> cpus;       // where workers run; worker i is pinned to cpus[i % size]; empty: not pinned
+  UffdAccess uffd_access = UffdAccess::full;
+};
+
+using KernelFunction = void (*)(const void* args, std::size_t begin, std::size_t end);
+
+// One launch as posted. `address` is the kernel's address in the device process, from resolve_kernel().
+struct LaunchRequest {
+  std::uint64_t id = 0;  // given back on completion
+  std::uintptr_t address = 0;
+  const void* args = nullptr;
+  std::size_t args_size = 0;
+  std::size_t items = 0;
+};
+
+// Why a device process ended, as far as it could say itself.
+struct DeviceFailure {
+  enum class Kind {
+    illegal_address,  // SIGSEGV or SIGBUS in a kernel: `address`
+    signal,           // another fatal signal: `signal`
+    exception,        // a kernel threw: `what`
+    exited,           // a kernel called exit(): `signal` is the code
+    lost,             // ended without a word: killed, out of memory
+  };
+  Kind kind = Kind::lost;
+  int signal = 0;
+  std::uintptr_t address = 0;
+  std::uintptr_t kernel = 0;       // address of the kernel that was running, 0 if none
+  std::uint64_t launch_id = 0;     // of that launch
+  std::string what;
+};
+
+class DeviceProcess {
+ public:
+  // Forks the device and waits (at most 5 s) until it has mapped its arena and sent its userfaultfd.
+  // Throws std::system_error.
+  static std::unique_ptr<DeviceProcess> start(const DeviceProcessOptions& options);
+
+  // Ends the process: asks, then kills after 1 s; reaps it where it is our child. No launch may be awaited any more.
+  ~DeviceProcess();
+
+  pid_t pid() const;
+  int pidfd() const;          // readable once the process has ended
+  int completion_fd() const;  // eventfd, readable when launches have finished
+
+  // The device's fresh userfaultfd (no UFFDIO_API yet); once.
+  Fd take_userfaultfd();
+  // Lets the device start its workers and touch the arena. Throws std::system_error.
+  void run();
+
+  // Posts a launch; false when all slots are busy (then wait for completion_fd). Any thread.
+  [[nodiscard]] bool try_post(const LaunchRequest& request);
+  // Ids of launches that have finished since the last call, in no order; clears completion_fd. One thread at a time.
+  std::vector<std::uint64_t> take_completed();
+
+  // Agent commands, serialized, each with a limit of `command_limit`. Return 0 or an errno
+  // (ESRCH: the process is gone; ETIMEDOUT).
+  [[nodiscard]] int open_arena(std::size_t bytes);                      // makes [base, base + bytes) accessible
+  [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
+  // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
+  // Nothing: the address lies in no loaded module, or the device cannot load it.
+  std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
+
+  // After pidfd() is readable: what happened.
+  DeviceFailure failure() const;
+
+  struct State;
+
+ private:
+  explicit DeviceProcess(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// "symbol+offset (module)" of a code address of this program, for log lines.
+std::string describe_code_address(std::uintptr_t address);
+
+}  // namespace wherry::impl

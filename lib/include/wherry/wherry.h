@@ -1,0 +1,107 @@
+/* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, and where a page is.
+ *
+ * Compiles as C11 and C++. Every function may be called from any thread of the process that called cuInit;
+ * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
+#ifndef WHERRY_WHERRY_H
+#define WHERRY_WHERRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Limits of this interface. */
+#define WHERRY_MAX_DEVICES 8
+#define WHERRY_MAX_PROCESSORS (1 + WHERRY_MAX_DEVICES)
+#define WHERRY_MAX_ARGS_SIZE 4096
+
+/* A kernel: called for pieces [begin, end) of a launch, on worker threads of the device's process.
+ * `args` is the device's own copy of the argument block, aligned to 64 bytes, valid until the call returns. */
+typedef void (*wherryKernel)(const void* args, size_t begin, size_t end);
+
+/* Runs `kernel` over [0, items) on the stream's device, split across its workers, in stream order; asynchronous.
+ *
+ *   stream     a stream, or NULL for the current context's default stream
+ *   kernel     a function of this program, or of a shared object (loaded before or after cuInit)
+ *   args       `args_size` bytes (at most WHERRY_MAX_ARGS_SIZE), copied before the call returns; may be NULL if 0.
+ *              The bytes are used in another process: pointers in them are good if they point to managed memory.
+ *   items      length of the index range; 0 runs nothing and succeeds
+ *
+ * Returns CUDA_SUCCESS; CUDA_ERROR_NOT_INITIALIZED; CUDA_ERROR_INVALID_CONTEXT (no current context, stream NULL);
+ * CUDA_ERROR_INVALID_HANDLE (not a stream); CUDA_ERROR_INVALID_VALUE (kernel NULL, args NULL with a size, or too
+ * large); CUDA_ERROR_NOT_FOUND (the kernel lies in no loaded module); or the context's sticky error:
+ * CUDA_ERROR_ILLEGAL_ADDRESS (a kernel touched memory its device cannot see) or CUDA_ERROR_LAUNCH_FAILED (a kernel
+ * threw, aborted or exited, or the device's process died). Thread-safe. */
+CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
+                      size_t items);
+
+/* Counters of one processor since cuInit. Pages are 4096 bytes. */
+typedef struct {
+  uint64_t faults_missing;       /* fault messages: the page was in nobody's view of this processor */
+  uint64_t faults_minor;         /* ... the page was in the processor's pool, but not in its page table */
+  uint64_t faults_write_protect; /* ... a write to a write-protected page */
+  uint64_t populated;            /* pages created (zero) in this processor's pool */
+  uint64_t migrated_in;          /* pages moved into this processor's pool from another, by faults and eviction */
+  uint64_t migrated_out;         /* pages moved from this processor's pool to another */
+  uint64_t duplicated;           /* read-only copies made in this processor's pool */
+  uint64_t collapsed;            /* pages whose other copies were dropped because this processor wrote */
+  uint64_t mapped_remotely;      /* pages mapped here that stay in another processor's pool */
+  uint64_t evicted;              /* pages that left this processor's pool to make room */
+  uint64_t prefetched;           /* pages brought into this processor's pool by prefetch */
+  uint64_t bytes_copied;         /* bytes copied into this processor's pool */
+  uint64_t service_ns;           /* nanoseconds spent resolving this processor's faults */
+} wherryProcessorStats;
+
+/* The caller sets `size` to sizeof(wherryStats) before the call; fields past `size` are not written, and
+ * fields that this library does not know read 0. */
+typedef struct {
+  size_t size;
+  uint64_t faults_missing;
+  uint64_t faults_minor;
+  uint64_t faults_write_protect;
+  uint64_t populated;
+  uint64_t migrated_in;
+  uint64_t migrated_out;
+  uint64_t duplicated;
+  uint64_t collapsed;
+  uint64_t mapped_remotely;
+  uint64_t evicted;
+  uint64_t prefetched;
+  uint64_t bytes_copied;
+  uint64_t service_ns;
+  uint64_t processors;                                       /* how many of the following are in use */
+  wherryProcessorStats processor[WHERRY_MAX_PROCESSORS];     /* [0] the host, [1+d] device d */
+} wherryStats;
+
+/* Reads the counters. Each is exact once the accesses that caused it have returned; a snapshot taken while
+ * others run may mix moments. CUDA_ERROR_INVALID_VALUE: stats NULL or size smaller than one field;
+ * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+CUresult wherryGetStats(wherryStats* stats);
+
+/* Where one page is. Bit 0 is the host, bit 1+d device d. The caller sets `size`. */
+typedef struct {
+  size_t size;
+  uint32_t resident;     /* processors whose pool holds a copy of the page */
+  uint32_t mapped_read;  /* processors whose page table may hold an entry for it */
+  uint32_t mapped_write; /* ... a writable entry */
+  int32_t node;          /* NUMA node of the (lowest-numbered resident) copy, as the kernel says; -1: not resident */
+} wherryPageInfo_t;
+
+/* Tells where the page that contains `address` is, under the lock that moves it.
+ * CUDA_ERROR_INVALID_VALUE: not in a live managed allocation, info NULL, or size too small;
+ * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. Does not touch the page. */
+CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
+
+/* The OS process that runs the device's kernels; a new one after cuDevicePrimaryCtxReset.
+ * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_INVALID_VALUE: pid NULL; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+CUresult wherryDeviceProcess(CUdevice device, pid_t* pid);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+// One userfaultfd: its ioctls as typed calls. Any thread may call, also for another process's descriptor.
+// Knows nothing of page states or policy, and never retries on its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "os/fd.h"
+
+namespace wherry::impl {
+
+// How a userfaultfd may be had here, best first. user_mode_only does not serve faults taken inside system calls.
+enum class UffdAccess {
+  none,
+  user_mode_only,
+  full,
+};
+
+enum class OpStatus {
+  ok,
+  occupied,      // EEXIST: something is there already
+  incomplete,    // EAGAIN: stopped early, only `bytes` were done; look again before going on
+  gone,          // ENOENT: the range is not registered (any more)
+  process_gone,  // ESRCH: the process has ended
+  no_memory,     // ENOSPC, ENOMEM
+  unsupported,   // EINVAL of an operation that older kernels lack
+  absent,        // EFAULT of CONTINUE: no page in the file at this place
+};
+
+struct OpResult {
+  OpStatus status = OpStatus::ok;
+  std::size_t bytes = 0;  // done before `status` was known
+
+  explicit operator bool() const { return status == OpStatus::ok; }
+};
+
+const char* to_string(OpStatus status);
+
+// One event as read: a hint where somebody sleeps. Decide from block state.
+struct FaultEvent {
+  std::uint64_t address = 0;
+  std::uint32_t thread = 0;  // 0 when the kernel did not say
+  bool write = false;
+  bool write_protect = false;
+  bool minor = false;
+};
+
+class Userfaultfd {
+ public:
+  // Creates one for the calling process; closed on exec, non-blocking. Throws std::system_error.
+  static Fd create(UffdAccess access);
+  // Tries create() from best to worst.
+  static UffdAccess probe_access();
+
+  Userfaultfd() = default;
+  // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing, minor and
+  // write-protect faults on shared memory. Throws std::system_error when the kernel lacks one of them.
+  explicit Userfaultfd(Fd fd);
+
+  int fd() const { return fd_.get(); }
+  bool has_poison() const { return has_poison_; }
+
+  // Registers missing, minor and write-protect tracking. Returns 0 or an errno.
+  [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const;
+
+  // Reads one event; nothing when none is pending.
+  [[nodiscard]] std::optional<FaultEvent> read_event() const;
+
+  // Copies into the pool that the target maps, and maps it: write-protected or writable. Never wakes.
+  [[nodiscard]] OpResult copy(std::uintptr_t target, const void* source, std::size_t bytes,
+                              bool write_protected) const;
+  // Zero pages into the pool, mapped writable. Never wakes.
+  [[nodiscard]] OpResult zero(std::uintptr_t target, std::size_t bytes) const;
+  // Maps pages that the file holds. Never wakes.
+  [[nodiscard]] OpResult map_resident(std::uintptr_t target, std::size_t bytes) const;
+  [[nodiscard]] OpResult write_protect(std::uintptr_t target, std::size_t bytes) const;
+  // Lifts write protection. Never wakes.
+  [[nodiscard]] OpResult write_unprotect(std::uintptr_t target, std::size_t bytes) const;
+  // Makes every later touch end in SIGBUS. Never wakes.
+  [[nodiscard]] OpResult poison(std::uintptr_t target, std::size_t bytes) const;
+  [[nodiscard]] OpResult wake(std::uintptr_t target, std::size_t bytes) const;
+
+ private:
+  Fd fd_;
+  bool has_poison_ = false;
+};
+
+}  // namespace wherry::impl
