@@ -1,0 +1,34 @@
+#include "base/page.h"
+
+#include <catch2/catch.hpp>
+
+using namespace wherry::impl;
+
+TEST_CASE("the intersection of two spans holds exactly the pages of both", "[base]") {
+  const PageSpan left{10, 10};
+  for (std::uint64_t first = 0; first < 30; ++first) {
+    for (std::uint64_t count = 0; count < 30; ++count) {
+      const PageSpan right{first, count};
+      const PageSpan both = intersect(left, right);
+      for (std::uint64_t page = 0; page < 64; ++page) {
+        if (both.contains(page) != (left.contains(page) && right.contains(page))) {
+          FAIL("page " << page << " of [10, 20) and [" << first << ", " << first + count << ")");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every page lies in the span of its own block and of no other", "[base]") {
+  for (const std::uint64_t page : {0ull, 511ull, 512ull, 1023ull, 123456789ull}) {
+    CHECK(block_span(block_of(page)).contains(page));
+    CHECK_FALSE(block_span(block_of(page) + 1).contains(page));
+  }
+}
+
+TEST_CASE("rounding keeps multiples and moves everything else to the next one", "[base]") {
+  CHECK(round_up(0, page_size) == 0);
+  CHECK(round_up(page_size, page_size) == page_size);
+  CHECK(round_up(page_size + 1, page_size) == 2 * page_size);
+  CHECK(round_down(2 * page_size - 1, page_size) == page_size);
+}

@@ -1,0 +1,91 @@
+#include "support/capabilities.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <numa.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+namespace wherry::test {
+namespace {
+
+#ifndef USERFAULTFD_IOC_NEW  // younger than the oldest kernel headers that this compiles with
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+
+bool succeeds(int fd) {
+  if (fd < 0) return false;
+  ::close(fd);
+  return true;
+}
+
+bool has_full_userfaultfd() {
+  if (succeeds(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)))) return true;
+  const int device = ::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+  if (device < 0) return false;
+  const bool works = succeeds(::ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC));
+  ::close(device);
+  return works;
+}
+
+bool has_user_mode_userfaultfd() {
+  constexpr int user_mode_only = 1;
+  return succeeds(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | user_mode_only)));
+}
+
+bool shows_frame_numbers() {
+  const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap < 0) return false;
+  std::uint64_t entry = 0;
+  const auto touched = reinterpret_cast<std::uintptr_t>(&entry);
+  const auto offset = static_cast<off_t>(touched / 4096 * sizeof entry);
+  const bool read = ::pread(pagemap, &entry, sizeof entry, offset) == sizeof entry;
+  ::close(pagemap);
+  constexpr std::uint64_t frame_mask = (std::uint64_t{1} << 55) - 1;
+  return read && (entry & frame_mask) != 0;
+}
+
+int nodes_with_memory() {
+  if (::numa_available() < 0) return 1;
+  int nodes = 0;
+  for (int node = 0; node <= ::numa_max_node(); ++node) {
+    if (::numa_node_size64(node, nullptr) > 0) ++nodes;
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::optional<std::string> why_missing(std::string_view need) {
+  if (need == "userfaultfd") {
+    if (has_full_userfaultfd() || has_user_mode_userfaultfd()) return {};
+    return "the kernel refuses userfaultfd";
+  }
+  if (need == "userfaultfd-full") {
+    if (has_full_userfaultfd()) return {};
+    return "no userfaultfd for faults inside system calls (run as root, or allow /dev/userfaultfd)";
+  }
+  if (need == "root") {
+    if (::geteuid() == 0) return {};
+    return "not run as root";
+  }
+  if (need == "frame-numbers") {
+    if (shows_frame_numbers()) return {};
+    return "/proc/self/pagemap hides frame numbers (needs CAP_SYS_ADMIN)";
+  }
+  if (constexpr std::string_view prefix = "nodes="; need.starts_with(prefix)) {
+    const int wanted = std::atoi(std::string{need.substr(prefix.size())}.c_str());
+    const int found = nodes_with_memory();
+    if (found >= wanted) return {};
+    return std::to_string(found) + " NUMA node(s) with memory, needs " + std::to_string(wanted);
+  }
+  throw std::invalid_argument("unknown need of a test: " + std::string{need});
+}
+
+}  // namespace wherry::test
