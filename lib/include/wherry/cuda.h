@@ -1,5 +1,4 @@
-/* The part of the CUDA driver API that Wherry implements: names, values and layouts as in a CUDA 13
- * cuda.h.
+/* The part of the CUDA driver API that Wherry implements: names, values and layouts as in CUDA 13.
  *
  * A program compiled against this header runs with a real libcuda.so.1, and the other way round:
  * source names stand for the same versioned symbols. With -DWHERRY_CUDA_API=12 they stand for those
@@ -9,13 +8,17 @@
  *
  * True of every function here, unless its comment says otherwise:
  *   - it may be called from any thread at any time;
- *   - before cuInit has succeeded it returns CUDA_ERROR_NOT_INITIALIZED, and so it does in a child
- * made by fork();
+ *   - before cuInit has succeeded it returns CUDA_ERROR_NOT_INITIALIZED, and so it does in a
+ *     child made by fork();
  *   - a pointer or handle that is not what it should be gives an error code and changes nothing;
- *   - once a kernel of a context has failed, every function that works on that context returns the
- * same error (CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED) until cuDevicePrimaryCtxReset
- * or cuCtxDestroy. "Current context" means the calling thread's; CUDA_ERROR_INVALID_CONTEXT says
- * that there is none, or that it is gone. */
+ *   - once a kernel of a context has failed, every function that works on that context returns
+ *     the same error (CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED) until
+ *     cuDevicePrimaryCtxReset or cuCtxDestroy.
+ *
+ * "Current context" means the calling thread's. CUDA_ERROR_INVALID_CONTEXT says that there is none;
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED that it has been destroyed, CUDA_ERROR_INVALID_CONTEXT too where
+ * it is passed as an argument. */
+
 /* The guard is that of a real cuda.h: whichever of the two is included first is the one in use. */
 #ifndef __cuda_cuda_h__
 #define __cuda_cuda_h__
@@ -37,8 +40,7 @@
 #define CUDA_VERSION 13000
 #endif
 
-/* ---- Which symbol a source name stands for
- * ----------------------------------------------------------------------- */
+/* ---- Which symbol a source name stands for ---- */
 
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define __CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -80,8 +82,7 @@ extern "C" {
 #define CUDAAPI
 #define CUDA_CB
 
-/* ---- Handles and plain values
- * ------------------------------------------------------------------------------------ */
+/* ---- Handles and plain values ---- */
 
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
@@ -123,9 +124,7 @@ typedef void(CUDA_CB* CUhostFn)(void* userData);
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-/* ---- Results
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- Results ---- */
 
 typedef enum cudaError_enum {
   CUDA_SUCCESS = 0,
@@ -231,9 +230,7 @@ typedef enum cudaError_enum {
   CUDA_ERROR_UNKNOWN = 999
 } CUresult;
 
-/* ---- Devices
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- Devices ---- */
 
 /* What cuDeviceGetAttribute can tell. Devices here are not GPUs: attributes of textures, caches and
  * instruction sets answer 0 or a harmless minimum. */
@@ -405,8 +402,7 @@ typedef enum CUdeviceNumaConfig_enum {
   CU_DEVICE_NUMA_CONFIG_NUMA_NODE
 } CUdeviceNumaConfig;
 
-/* ---- Contexts and streams
- * ---------------------------------------------------------------------------------------- */
+/* ---- Contexts and streams ---- */
 
 /* How a thread waits. Accepted and kept, without effect: waiting threads sleep. */
 typedef enum CUctx_flags_enum {
@@ -470,9 +466,7 @@ typedef enum CUevent_flags_enum {
   CU_EVENT_INTERPROCESS = 0x4
 } CUevent_flags;
 
-/* ---- Memory
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- Memory ---- */
 
 typedef enum CUmemAttach_flags_enum {
   CU_MEM_ATTACH_GLOBAL = 0x1,
@@ -556,8 +550,7 @@ typedef enum CUmemAllocationHandleType_enum {
   CU_MEM_HANDLE_TYPE_MAX = 0x7FFFFFFF
 } CUmemAllocationHandleType;
 
-/* ---- Errors as text: work at any time, also before cuInit
- * -------------------------------------------------------- */
+/* ---- Errors as text: work at any time, also before cuInit ---- */
 
 /* Gives the name of an error, "CUDA_ERROR_INVALID_VALUE", in *pStr: a string that lives for ever.
  * CUDA_ERROR_INVALID_VALUE: pStr NULL, or an unknown code (then *pStr is NULL). */
@@ -566,9 +559,7 @@ CUresult CUDAAPI cuGetErrorName(CUresult error, const char** pStr);
 /* The same for a short description, "invalid argument". */
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
 
-/* ---- Start
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- Start ---- */
 
 /* Starts the runtime: probes the kernel, reserves the arena, creates pools, starts the device
  * processes and the fault daemon. Later calls do nothing. Flags must be 0. The environment
@@ -584,9 +575,7 @@ CUresult CUDAAPI cuInit(unsigned int Flags);
  * cuInit. CUDA_ERROR_INVALID_VALUE: driverVersion NULL. */
 CUresult CUDAAPI cuDriverGetVersion(int* driverVersion);
 
-/* ---- Devices
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- Devices ---- */
 
 /* Gives the handle of device `ordinal`, counted from 0.
  * CUDA_ERROR_INVALID_DEVICE: no such device; CUDA_ERROR_INVALID_VALUE: device NULL. */
@@ -614,8 +603,7 @@ CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev);
  * CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev);
 
-/* ---- Primary contexts: one for each device, shared by everybody
- * -------------------------------------------------- */
+/* ---- Primary contexts: one for each device, shared by everybody ---- */
 
 /* Gives the device's primary context and counts one more user. Does not make it current.
  * CUDA_ERROR_INVALID_VALUE: pctx NULL; CUDA_ERROR_INVALID_DEVICE. */
@@ -640,8 +628,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active);
 
-/* ---- Contexts: each owns streams; memory belongs to none
- * --------------------------------------------------------- */
+/* ---- Contexts: each owns streams; memory belongs to none ---- */
 
 /* Creates a context on the device and makes it the calling thread's current one, on top of its
  * stack. Flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
@@ -690,9 +677,7 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice* device);
  * process that dies is noticed within a second. */
 CUresult CUDAAPI cuCtxSynchronize(void);
 
-/* ---- Memory
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- Memory ---- */
 
 /* Allocates `bytesize` bytes of managed memory, valid at one address on the host and on every
  * device; zero at first. flags: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST (which here mean the
@@ -717,8 +702,7 @@ CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total);
  * becomes 0); CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr);
 
-/* ---- Streams: work of one stream runs in order, that of several at the same time
- * --------------------------------- */
+/* ---- Streams: work of one stream runs in order, that of several at the same time ---- */
 
 /* Creates a stream in the current context. CU_STREAM_DEFAULT: ordered with the context's default
  * stream; CU_STREAM_NON_BLOCKING: not. CUDA_ERROR_INVALID_VALUE: phStream NULL or unknown flags;
