@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Limits of this interface. */
 #define WHERRY_MAX_DEVICES 8
@@ -101,6 +102,7 @@ CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
  * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_INVALID_VALUE: pid NULL; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryDeviceProcess(CUdevice device, pid_t* pid);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Every header of lib/ compiles when it is included alone; public ones with each compiler at hand, as C where they are C.
+
+Usage: headers_test.py LIB CXX...
+CXX is the compiler of this build, with its arguments.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+MODERN = ["-x", "c++", "-std=c++20"]
+C11 = ["-x", "c", "-std=c11"]
+
+
+def compile_alone(command, include):
+    """The compiler's complaints about a source that has only this line; empty when it is content."""
+    # Twice: the second inclusion must do nothing.
+    source = f"#include {include}\n" * 2
+    run = subprocess.run(
+        [*command, *WARNINGS, "-fsyntax-only", "-"], input=source, capture_output=True, text=True)
+    return "" if run.returncode == 0 else f"{' '.join(command)}: #include {include}\n{run.stderr}"
+
+
+def jobs_for(lib, build_compiler):
+    includes = ["-I", str(lib / "include")]
+    public = sorted((lib / "include").rglob("*.h*"))
+    for header in sorted(lib.rglob("*.h")):
+        if header not in public:
+            name = header.relative_to(lib)
+            yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], f'"{name}"'
+
+    compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
+    old_names = ["-DWHERRY_CUDA_API=12"]
+    for header in public:
+        include = f"<{header.relative_to(lib / 'include')}>"
+        for cxx in compilers:
+            yield [cxx, *MODERN, *includes], include
+            if header.suffix == ".h":
+                cc = {"g++": "gcc", "clang++": "clang"}[cxx]
+                for extra in ([], old_names):
+                    yield [cc, *C11, *includes, *extra], include
+                yield [cxx, *MODERN, *includes, *old_names], include
+    for command in ([["gcc", *C11]] + [[cxx, *MODERN] for cxx in compilers]):
+        if (lib / "include/wherry/cuda.h").exists():
+            yield [*command, "-I", str(lib / "include/wherry")], "<cuda.h>"
+
+
+def main():
+    lib = pathlib.Path(sys.argv[1])
+    jobs = list(jobs_for(lib, sys.argv[2:]))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        complaints = [text for text in pool.map(lambda job: compile_alone(*job), jobs) if text]
+    print("\n".join(complaints) or f"{len(jobs)} ways to include one header alone: all compile")
+    sys.exit(1 if complaints else 0)
+
+
+main()

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""What `meson install` puts in place is enough for a C and a C++ program: headers, both libraries, wherry.pc.
+
+Usage: install_test.py BUILD MESON...
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = """
+#include <{header}>
+#include <stdio.h>
+int main(void) {{
+  int version = 0;
+  if (cuDriverGetVersion(&version) != CUDA_SUCCESS || version < 12000) return 1;
+  printf("version %d\\n", version);
+  return 0;
+}}
+"""
+
+
+def run(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main():
+    build, meson = sys.argv[1], sys.argv[2:]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder) / "root"
+        run([*meson, "install", "-C", build, "--no-rebuild", "--destdir", str(root)])
+        package = next(root.rglob("wherry.pc"))
+        libraries = package.parent.parent
+        environment = os.environ | {
+            "PKG_CONFIG_PATH": str(package.parent),
+            "PKG_CONFIG_SYSROOT_DIR": str(root),
+            "LD_LIBRARY_PATH": str(libraries),
+        }
+
+        def pkg_config(*arguments):
+            return run(["pkg-config", *arguments, "wherry"], env=environment).split()
+
+        flags = pkg_config("--cflags")
+        cuda = ["-I" + str(root) + pkg_config("--variable=cudaincludedir")[0]]
+        shared = pkg_config("--libs")
+        private = [word for word in pkg_config("--libs", "--static") if word != "-lwherry"]
+        static = ["-Wl,-Bstatic", "-lwherry", "-Wl,-Bdynamic", *private]
+        for compiler, suffix in (("cc", "c"), ("c++", "cc")):
+            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda)):
+                for kind, link in (("shared", shared), ("static", static)):
+                    source = pathlib.Path(folder) / f"program.{suffix}"
+                    program = pathlib.Path(folder) / "program"
+                    source.write_text(PROGRAM.format(header=header))
+                    run([compiler, source, "-o", program, *flags, *extra, f"-L{libraries}", *link])
+                    print(f"{compiler}, <{header}>, {kind}: {run([program], env=environment).strip()}")
+
+
+main()
