@@ -77,6 +77,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Calling conventions, which Linux has only one of. */
 #define CUDAAPI
@@ -732,6 +733,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream);
  * CUDA_ERROR_INVALID_VALUE: fn NULL; CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
