@@ -1,0 +1,419 @@
+// Wherry in C++20: managed memory as containers, devices and streams as objects, lambdas as
+// kernels.
+//
+// Header-only over the C functions of <wherry/cuda.h> and <wherry/wherry.h>, which mix freely with
+// it. Errors are thrown as wherry::error. Objects may be used from any thread; one object by one
+// thread at a time unless its comment says otherwise. Nothing here changes the calling thread's
+// current context.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cuda.h"
+#include "wherry.h"
+
+namespace wherry {
+
+// What a failed call threw: what() says "call: CUDA_ERROR_NAME (description)".
+class error : public std::runtime_error {
+ public:
+  error(CUresult code, const char* call) : std::runtime_error(text(code, call)), code_(code) {}
+
+  CUresult code() const noexcept { return code_; }
+
+ private:
+  static std::string text(CUresult code, const char* call) {
+    const char* name = nullptr;
+    const char* description = nullptr;
+    cuGetErrorName(code, &name);
+    cuGetErrorString(code, &description);
+    std::string line = std::string(call) + ": ";
+    line += name != nullptr ? name : "error " + std::to_string(static_cast<int>(code));
+    if (description != nullptr) line += std::string(" (") + description + ")";
+    return line;
+  }
+
+  CUresult code_;
+};
+
+namespace detail {
+
+inline void check(CUresult result, const char* call) {
+  if (result != CUDA_SUCCESS) throw error(result, call);
+}
+
+// A device's primary context, held for as long as somebody uses it.
+class primary_context {
+ public:
+  explicit primary_context(CUdevice device) : device_(device) {
+    check(cuDevicePrimaryCtxRetain(&handle_, device), "cuDevicePrimaryCtxRetain");
+  }
+  ~primary_context() { cuDevicePrimaryCtxRelease(device_); }
+  primary_context(const primary_context&) = delete;
+  primary_context& operator=(const primary_context&) = delete;
+
+  CUcontext handle() const { return handle_; }
+  CUdevice device() const { return device_; }
+
+ private:
+  CUdevice device_;
+  CUcontext handle_ = nullptr;
+};
+
+// Makes a context current for one scope.
+class scoped_context {
+ public:
+  explicit scoped_context(CUcontext context) {
+    check(cuCtxPushCurrent(context), "cuCtxPushCurrent");
+  }
+  ~scoped_context() { cuCtxPopCurrent(nullptr); }
+  scoped_context(const scoped_context&) = delete;
+  scoped_context& operator=(const scoped_context&) = delete;
+};
+
+// Managed memory belongs to no context, but asking for it needs one: the current one, else device
+// 0's.
+inline void* allocate_managed(std::size_t bytes) {
+  check(cuInit(0), "cuInit");
+  CUdeviceptr address = 0;
+  CUcontext current = nullptr;
+  check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+  if (current != nullptr) {
+    check(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged");
+  } else {
+    const primary_context first(0);
+    const scoped_context scope(first.handle());
+    check(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged");
+  }
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+inline void free_managed(const void* pointer) noexcept {
+  cuMemFree(static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer)));
+}
+
+// For containers, which expect std::bad_alloc. `alignment` up to that of the allocation itself, at
+// least a page.
+inline void* allocate_managed_aligned(std::size_t bytes, std::size_t alignment) {
+  void* pointer = nullptr;
+  try {
+    pointer = allocate_managed(bytes == 0 ? 1 : bytes);
+  } catch (const error& failure) {
+    if (failure.code() == CUDA_ERROR_OUT_OF_MEMORY) throw std::bad_alloc();
+    throw;
+  }
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) {
+    free_managed(pointer);
+    throw std::bad_alloc();
+  }
+  return pointer;
+}
+
+// The kernel of parallel_for: the launch's arguments are the bytes of the callable.
+template <typename Function>
+void run_items(const void* args, std::size_t begin, std::size_t end) {
+  const Function& function = *static_cast<const Function*>(args);
+  if constexpr (std::is_invocable_v<const Function&, std::size_t>) {
+    for (std::size_t i = begin; i < end; ++i) function(i);
+  } else {
+    function(begin, end);
+  }
+}
+
+}  // namespace detail
+
+// One device: a handle that holds its primary context. Cheap to copy; any thread.
+class device {
+ public:
+  // Throws CUDA_ERROR_INVALID_DEVICE when there is no such device.
+  explicit device(int ordinal = 0) {
+    detail::check(cuInit(0), "cuInit");
+    CUdevice handle = 0;
+    detail::check(cuDeviceGet(&handle, ordinal), "cuDeviceGet");
+    context_ = std::make_shared<detail::primary_context>(handle);
+  }
+
+  int ordinal() const { return context_->device(); }
+  CUcontext context() const { return context_->handle(); }
+
+  std::string name() const {
+    char text[256];
+    detail::check(cuDeviceGetName(text, sizeof text, ordinal()), "cuDeviceGetName");
+    return text;
+  }
+  // Capacity of the device's pool, in bytes.
+  std::size_t total_memory() const {
+    std::size_t bytes = 0;
+    detail::check(cuDeviceTotalMem(&bytes, ordinal()), "cuDeviceTotalMem");
+    return bytes;
+  }
+  // Bytes of the pool that are unused at this moment.
+  std::size_t free_memory() const {
+    const detail::scoped_context scope(context());
+    std::size_t unused = 0;
+    std::size_t total = 0;
+    detail::check(cuMemGetInfo(&unused, &total), "cuMemGetInfo");
+    return unused;
+  }
+  int attribute(CUdevice_attribute attribute) const {
+    int value = 0;
+    detail::check(cuDeviceGetAttribute(&value, attribute, ordinal()), "cuDeviceGetAttribute");
+    return value;
+  }
+  // The OS process that runs this device's kernels.
+  pid_t process() const {
+    pid_t pid = 0;
+    detail::check(wherryDeviceProcess(ordinal(), &pid), "wherryDeviceProcess");
+    return pid;
+  }
+
+  // Waits for all work of the device's primary context.
+  void synchronize() const {
+    const detail::scoped_context scope(context());
+    detail::check(cuCtxSynchronize(), "cuCtxSynchronize");
+  }
+  // Starts a fresh device process after an error. Memory survives; streams of this device do not.
+  void reset() const {
+    detail::check(cuDevicePrimaryCtxReset(ordinal()), "cuDevicePrimaryCtxReset");
+  }
+
+ private:
+  std::shared_ptr<const detail::primary_context> context_;
+};
+
+// The library as a whole. Constructing one starts it (cuInit); further ones refer to the same.
+class runtime {
+ public:
+  runtime() { detail::check(cuInit(0), "cuInit"); }
+
+  int device_count() const {
+    int count = 0;
+    detail::check(cuDeviceGetCount(&count), "cuDeviceGetCount");
+    return count;
+  }
+  wherry::device device(int ordinal) const { return wherry::device(ordinal); }
+  std::vector<wherry::device> devices() const {
+    std::vector<wherry::device> all;
+    const int count = device_count();
+    for (int ordinal = 0; ordinal < count; ++ordinal) all.emplace_back(ordinal);
+    return all;
+  }
+
+  // The counters, see wherry.h.
+  wherryStats stats() const {
+    wherryStats stats{};
+    stats.size = sizeof stats;
+    detail::check(wherryGetStats(&stats), "wherryGetStats");
+    return stats;
+  }
+  // Where the page of a managed address is, see wherry.h.
+  wherryPageInfo_t page_info(const void* address) const {
+    wherryPageInfo_t info{};
+    info.size = sizeof info;
+    detail::check(wherryPageInfo(address, &info), "wherryPageInfo");
+    return info;
+  }
+};
+
+// A queue of work for one device; what it is given runs in order. Move-only. Destroying it does not
+// wait: the work still finishes.
+class stream {
+ public:
+  // flags: CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING.
+  explicit stream(const device& on, unsigned flags = CU_STREAM_NON_BLOCKING) : device_(on) {
+    const detail::scoped_context scope(on.context());
+    detail::check(cuStreamCreate(&handle_, flags), "cuStreamCreate");
+  }
+  stream(stream&& other) noexcept
+      : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  stream& operator=(stream&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~stream() {
+    if (handle_ != nullptr) cuStreamDestroy(handle_);
+  }
+
+  CUstream handle() const { return handle_; }
+  const wherry::device& device() const { return device_; }
+
+  // Calls function(i) for every i in [0, items), or function(begin, end) for pieces that cover it,
+  // on the device's workers: in any order, several at once. Asynchronous. The callable is copied to
+  // the device byte by byte, so it captures values: numbers, spans, pointers to managed memory.
+  // What it captures by reference is the host's and out of the device's reach.
+  template <typename Function>
+  void parallel_for(std::size_t items, const Function& function) {
+    constexpr bool by_index = std::is_invocable_v<const Function&, std::size_t>;
+    constexpr bool by_range = std::is_invocable_v<const Function&, std::size_t, std::size_t>;
+    static_assert(
+        std::is_trivially_copyable_v<Function>,
+        "parallel_for: the lambda goes to another process byte by byte, so it must be "
+        "trivially copyable: capture numbers, spans and pointers to managed memory by value, "
+        "not containers, strings or smart pointers");
+    static_assert(by_index || by_range,
+                  "parallel_for: the lambda must be callable as f(std::size_t index) or as "
+                  "f(std::size_t begin, std::size_t end), and not be mutable");
+    static_assert(sizeof(Function) <= WHERRY_MAX_ARGS_SIZE,
+                  "parallel_for: the lambda captures more than WHERRY_MAX_ARGS_SIZE bytes; put the "
+                  "data into managed memory and capture a pointer to it");
+    static_assert(alignof(Function) <= 64,
+                  "parallel_for: the lambda captures something aligned to more than 64 bytes");
+    if constexpr (std::is_trivially_copyable_v<Function> && (by_index || by_range)) {
+      detail::check(wherryLaunch(handle_, &detail::run_items<Function>, std::addressof(function),
+                                 sizeof(Function), items),
+                    "wherryLaunch");
+    }
+  }
+
+  // Runs a plain kernel, see wherryLaunch.
+  void launch(wherryKernel kernel, const void* args, std::size_t args_size, std::size_t items) {
+    detail::check(wherryLaunch(handle_, kernel, args, args_size, items), "wherryLaunch");
+  }
+
+  // Calls function() on a thread of the library when the work given so far has finished. It must
+  // not throw, and must not call this library. Where the device fails first it is not called, and
+  // the callable is never destroyed.
+  template <typename Function>
+  void then(Function&& function) {
+    using Held = std::function<void()>;
+    auto held = std::make_unique<Held>(std::forward<Function>(function));
+    detail::check(cuLaunchHostFunc(
+                      handle_,
+                      [](void* data) {
+                        const std::unique_ptr<Held> held(static_cast<Held*>(data));
+                        (*held)();
+                      },
+                      held.get()),
+                  "cuLaunchHostFunc");
+    [[maybe_unused]] Held* given_away = held.release();
+  }
+
+  // Whether all work given so far has finished.
+  bool idle() const {
+    const CUresult result = cuStreamQuery(handle_);
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    detail::check(result, "cuStreamQuery");
+    return true;
+  }
+  // Waits for all work given so far.
+  void synchronize() const { detail::check(cuStreamSynchronize(handle_), "cuStreamSynchronize"); }
+
+ private:
+  wherry::device device_;
+  CUstream handle_ = nullptr;
+};
+
+// A fixed number of elements in managed memory, zero at first; valid at one address on every
+// processor. Move-only. Elements are plain data: they may live in several processes and are copied
+// as bytes.
+template <typename T>
+class managed_array {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "managed_array: the elements move between processes as bytes, so they must be "
+                "trivially copyable");
+
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  managed_array() = default;
+  explicit managed_array(std::size_t count) : size_(count) {
+    if (count > SIZE_MAX / sizeof(T)) throw error(CUDA_ERROR_OUT_OF_MEMORY, "managed_array");
+    if (count > 0) data_ = static_cast<T*>(detail::allocate_managed(count * sizeof(T)));
+  }
+  explicit managed_array(std::span<const T> values) : managed_array(values.size()) {
+    if (!values.empty()) std::memcpy(static_cast<void*>(data_), values.data(), values.size_bytes());
+  }
+  managed_array(std::initializer_list<T> values)
+      : managed_array(std::span<const T>(values.begin(), values.size())) {}
+
+  managed_array(managed_array&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  managed_array& operator=(managed_array&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~managed_array() {
+    if (data_ != nullptr) detail::free_managed(data_);
+  }
+
+  T* data() noexcept { return data_; }
+  const T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+  bool empty() const noexcept { return size_ == 0; }
+
+  T& operator[](std::size_t index) { return data_[index]; }
+  const T& operator[](std::size_t index) const { return data_[index]; }
+  iterator begin() noexcept { return data_; }
+  iterator end() noexcept { return data_ + size_; }
+  const_iterator begin() const noexcept { return data_; }
+  const_iterator end() const noexcept { return data_ + size_; }
+
+  // Spans are what lambdas capture.
+  std::span<T> span() noexcept { return {data_, size_}; }
+  std::span<const T> span() const noexcept { return {data_, size_}; }
+  CUdeviceptr address() const noexcept {
+    return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(data_));
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Managed memory for std::pmr containers; any thread. Each request is an allocation of its own,
+// which suits large ones; put a std::pmr pool resource in front of it for small ones.
+class managed_resource final : public std::pmr::memory_resource {
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    return detail::allocate_managed_aligned(bytes, alignment);
+  }
+  void do_deallocate(void* pointer, std::size_t, std::size_t) override {
+    detail::free_managed(pointer);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return dynamic_cast<const managed_resource*>(&other) != nullptr;
+  }
+};
+
+// The same as an allocator, for std::vector<T, managed_allocator<T>>.
+template <typename T>
+class managed_allocator {
+ public:
+  using value_type = T;
+  using is_always_equal = std::true_type;
+
+  managed_allocator() = default;
+  template <typename Other>
+  managed_allocator(const managed_allocator<Other>&) noexcept {}
+
+  [[nodiscard]] T* allocate(std::size_t count) {
+    if (count > SIZE_MAX / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(detail::allocate_managed_aligned(count * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* pointer, std::size_t) noexcept { detail::free_managed(pointer); }
+
+  template <typename Other>
+  bool operator==(const managed_allocator<Other>&) const noexcept {
+    return true;
+  }
+};
+
+}  // namespace wherry
