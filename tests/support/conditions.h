@@ -1,5 +1,6 @@
 // The conditions of one test run, which main() prints and the environment can repeat:
-// WHERRY_TEST_SEED (default: drawn at random) and WHERRY_TEST_SCALE (default 1; the sanitizer runs use 0.1).
+// WHERRY_TEST_SEED (default: drawn at random) and WHERRY_TEST_SCALE (default 1; the sanitizer runs
+// use 0.1).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The main() of every Catch2 test program. Exit codes as Meson reads them: 0 passed, 1 failed, 77 skipped.
-// Catch2's own main returns the number of failed assertions, and 77 of them would read as a skip.
+// The main() of every Catch2 test program. Exit codes as Meson reads them: 0 passed, 1 failed, 77
+// skipped. Catch2's own main returns the number of failed assertions, and 77 of them would read as
+// a skip.
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 #include <cstdio>

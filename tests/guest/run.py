@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Runs test programs in a virtual machine with three NUMA nodes, the third without CPUs, on software emulation.
+
+Usage: run.py [--kernel FOLDER] [--limit SECONDS] [--env NAME=VALUE]... PROGRAM [ARGUMENT...]
+
+Builds a root file system from busybox, the program and the shared libraries it needs, boots it with the kernel in FOLDER
+(tools/setup kernel puts one into build/guest), prints what the program wrote and exits with its exit code: 0 passed,
+77 skipped, 1 anything else, and also 77 with the reason when the machine cannot be built here. Timings inside mean
+nothing; placement and residency do.
+"""
+
+import argparse
+import glob
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/shm
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t tmpfs tmpfs /tmp
+mount -t tmpfs tmpfs /dev/shm
+{environment}
+# The second serial line carries the program's words alone; the first one the kernel's.
+stty -F /dev/ttyS1 raw
+{command} </dev/null >/dev/ttyS1 2>&1
+echo "{mark} $?" >/dev/ttyS1
+poweroff -f
+"""
+
+MACHINE = [
+    "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536M", "-smp", "4",
+    "-object", "memory-backend-ram,id=m0,size=512M",
+    "-object", "memory-backend-ram,id=m1,size=512M",
+    "-object", "memory-backend-ram,id=m2,size=512M",
+    "-numa", "node,nodeid=0,memdev=m0,cpus=0-1",
+    "-numa", "node,nodeid=1,memdev=m1,cpus=2-3",
+    "-numa", "node,nodeid=2,memdev=m2",
+    "-numa", "dist,src=0,dst=1,val=21",
+    "-numa", "dist,src=0,dst=2,val=30",
+    "-numa", "dist,src=1,dst=2,val=30",
+    "-display", "none", "-nodefaults", "-no-reboot",
+]
+
+
+def skip(reason):
+    print(f"SKIP: {reason}")
+    sys.exit(SKIPPED)
+
+
+def tool(name, package):
+    return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin") or skip(f"no {name} (package {package})")
+
+
+def shared_libraries(program):
+    listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?:=> )?(/\S+) \(0x", listing)
+
+
+def shell_quote(word):
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def build_initrd(folder, busybox, program, arguments, environment, mark):
+    root = folder / "root"
+    for name in ("bin", "dev", "proc", "sys", "tmp", "etc"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(busybox, root / "bin/busybox")
+    # Debug information would be most of the image, and is of no use in there.
+    inside = root / "bin" / program.name
+    subprocess.run(["strip", "--strip-debug", "-o", inside, program], check=True)
+    for library in shared_libraries(program):
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+
+    init = root / "init"
+    init.write_text(INIT.format(
+        environment="\n".join(f"export {shell_quote(setting)}" for setting in environment),
+        command=" ".join(shell_quote(word) for word in ["/bin/" + program.name, *arguments]),
+        mark=mark))
+    init.chmod(0o755)
+
+    image = folder / "initrd"
+    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+    with image.open("wb") as out:
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=out, check=True)
+    return image
+
+
+def boot(qemu, kernel, image, folder, limit):
+    """What the kernel said, what the program said, and whether the machine stopped by itself in time."""
+    console, output = folder / "console", folder / "output"
+    command = [
+        qemu, *MACHINE, "-kernel", kernel, "-initrd", str(image),
+        "-append", "console=ttyS0 panic=-1 quiet",
+        "-serial", f"file:{console}", "-serial", f"file:{output}",
+    ]
+    machine = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    try:
+        machine.wait(limit)
+        in_time = True
+    except subprocess.TimeoutExpired:
+        in_time = False
+    finally:
+        machine.kill()  # no more than a formality when it has ended
+        machine.wait()
+
+    def text(path):
+        return path.read_text(errors="replace").replace("\r", "") if path.exists() else ""
+
+    return text(console), text(output), in_time
+
+
+def main():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--kernel", default="build/guest")
+    parser.add_argument("--limit", type=float, default=240)
+    parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    conditions = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("WHERRY_TEST_")]
+
+    qemu = tool("qemu-system-x86_64", "qemu-system-x86")
+    busybox = tool("busybox", "busybox-static")
+    tool("cpio", "cpio")
+    kernels = sorted(glob.glob(f"{options.kernel}/boot/vmlinuz-*"))
+    if not kernels:
+        skip(f"no kernel for the virtual machine in {options.kernel} (tools/setup kernel)")
+
+    # In the build folder, where there is room: /tmp may be memory.
+    with tempfile.TemporaryDirectory(prefix="run-", dir=options.kernel) as name:
+        folder = pathlib.Path(name)
+        mark = f"guest-exit-{secrets.token_hex(8)}"
+        image = build_initrd(folder, busybox, options.program.resolve(), options.arguments,
+                             conditions + options.env, mark)
+        console, output, in_time = boot(qemu, kernels[-1], image, folder, options.limit)
+
+    said, marked, code = output.partition(mark)
+    print(said, end="")
+    if not marked:
+        why = "the virtual machine stopped" if in_time else f"the limit of {options.limit:g} s passed"
+        print(f"\n{why} before the program had ended; the kernel's last words:")
+        print("\n".join(console.splitlines()[-40:]))
+        sys.exit(1)
+    if re.search(r"\b(BUG|Oops|WARNING):", console):
+        print(f"\nthe kernel complained:\n{console}")
+    sys.exit({0: 0, SKIPPED: SKIPPED}.get(int(code), 1))
+
+
+main()
