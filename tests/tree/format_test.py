@@ -25,8 +25,11 @@ def main():
         print("SKIP: not a git checkout")
         sys.exit(SKIPPED)
     files = [name for name in listing.stdout.split("\0") if name]
-    run = subprocess.run([formatter, "--dry-run", "-Werror", *files], cwd=root)
-    print(f"{len(files)} files looked at")
+    run = subprocess.run([formatter, "--dry-run", "-Werror", *files], cwd=root, capture_output=True, text=True)
+    offenders = sorted({line.split(":")[0] for line in run.stderr.splitlines() if ": error:" in line})
+    for name in offenders:
+        print(f"{name}: clang-format-14 -i would change it")
+    print(f"{len(files)} files looked at, {len(offenders)} differ")
     sys.exit(1 if run.returncode != 0 or not files else 0)
 
 
