@@ -1,0 +1,188 @@
+#include "api/topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "api/topology_text.h"
+#include "base/page.h"
+#include "base/processor.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::string_view devices_variable = "WHERRY_DEVICES";
+constexpr std::string_view host_nodes_variable = "WHERRY_HOST_NODES";
+
+bool contains(const std::vector<int>& values, int value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// The nearest of the nodes that satisfy `usable`, the lowest id among equals.
+template <typename Usable>
+const NumaNode* nearest(const Machine& machine, int from, Usable usable) {
+  const NumaNode* best = nullptr;
+  for (const NumaNode& node : machine.nodes) {
+    if (!usable(node)) continue;
+    if (best == nullptr || machine.distance(from, node.id) < machine.distance(from, best->id))
+      best = &node;
+  }
+  return best;
+}
+
+std::string node_ids_with_memory(const Machine& machine) {
+  std::string ids;
+  for (const NumaNode& node : machine.nodes) {
+    if (node.has_memory()) ids += fmt::format("{}{}", ids.empty() ? "" : ",", node.id);
+  }
+  return ids;
+}
+
+// Nothing when `node` can hold pages, else why not.
+std::optional<std::string> why_unusable(const Machine& machine, int node) {
+  const NumaNode* found = machine.find(node);
+  if (found != nullptr && found->has_memory()) return std::nullopt;
+  return fmt::format("node {} {} (nodes with memory: {})", node,
+                     found == nullptr ? "does not exist" : "has no memory for this process",
+                     node_ids_with_memory(machine));
+}
+
+std::optional<TopologyError> check_nodes(const Machine& machine, std::string_view variable,
+                                         std::string_view text,
+                                         const std::vector<Placed<int>>& nodes) {
+  for (const Placed<int>& node : nodes) {
+    if (const auto reason = why_unusable(machine, node.value))
+      return TopologyError{topology_error(variable, text, node.position, *reason)};
+  }
+  return std::nullopt;
+}
+
+std::vector<int> default_host_nodes(const Machine& machine, const std::vector<int>& device_nodes) {
+  const auto with_memory = [](const NumaNode& node) { return node.has_memory(); };
+  const auto with_both = [](const NumaNode& node) {
+    return node.has_memory() && !node.cpus.empty();
+  };
+  const auto unclaimed = [&](const NumaNode& node) {
+    return with_both(node) && !contains(device_nodes, node.id);
+  };
+  const NumaNode* host = nearest(machine, machine.start_node, unclaimed);
+  if (host == nullptr) host = nearest(machine, machine.start_node, with_both);
+  if (host == nullptr) host = nearest(machine, machine.start_node, with_memory);
+  return {host->id};
+}
+
+// Where devices go that name no node: ascending, never empty.
+std::vector<int> default_device_nodes(const Machine& machine, const std::vector<int>& host_nodes) {
+  std::vector<int> nodes;
+  for (const NumaNode& node : machine.nodes) {
+    if (node.has_memory() && !contains(host_nodes, node.id)) nodes.push_back(node.id);
+  }
+  if (nodes.empty()) return {host_nodes.front()};
+  if (nodes.size() > max_devices) {
+    std::stable_sort(nodes.begin(), nodes.end(), [&](int a, int b) {
+      return machine.distance(host_nodes.front(), a) < machine.distance(host_nodes.front(), b);
+    });
+    nodes.resize(max_devices);
+    std::sort(nodes.begin(), nodes.end());
+  }
+  return nodes;
+}
+
+std::size_t default_capacity(const NumaNode& node, bool shared_with_host, std::size_t devices) {
+  const std::uint64_t usable = shared_with_host ? node.total_bytes / 4 : node.total_bytes / 16 * 15;
+  return std::max<std::size_t>(round_down(usable / devices, block_size), min_capacity);
+}
+
+// Gives each request a node. `defaults` are handed out in turn, those that nobody names first.
+void assign_nodes(std::vector<DeviceRequest>& requests, const std::vector<int>& named,
+                  const std::vector<int>& defaults) {
+  std::vector<int> order;
+  for (const int node : defaults) {
+    if (!contains(named, node)) order.push_back(node);
+  }
+  if (order.empty()) order = defaults;
+  std::size_t next = 0;
+  for (DeviceRequest& request : requests) {
+    if (!request.node) request.node = {order[next++ % order.size()], request.position};
+  }
+}
+
+// `sharers` counts the devices on `node`, this one included.
+DeviceConfig make_device(const Machine& machine, const NumaNode& node, bool emulated,
+                         std::size_t sharers, const DeviceRequest& request) {
+  DeviceConfig device;
+  device.node = node.id;
+  device.emulated = emulated;
+  device.capacity =
+      request.capacity ? request.capacity->value : default_capacity(node, emulated, sharers);
+  const NumaNode* workplace =
+      nearest(machine, node.id, [](const NumaNode& candidate) { return !candidate.cpus.empty(); });
+  if (!node.cpus.empty()) {
+    device.cpus = node.cpus;
+  } else if (workplace != nullptr) {
+    device.cpus = workplace->cpus;
+  }
+  const int cpu_count = static_cast<int>(device.cpus.size());
+  device.workers = request.workers.value_or(std::clamp(cpu_count, 1, max_workers));
+  device.concurrent = request.concurrent;
+  return device;
+}
+
+}  // namespace
+
+const char* to_string(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::isolated:
+      return "isolated";
+  }
+  return "?";
+}
+
+TopologyResult choose_topology(const Machine& machine, std::string_view devices,
+                               std::string_view host_nodes) {
+  DeviceRequests parsed_devices = parse_devices(devices);
+  if (const auto* error = std::get_if<std::string>(&parsed_devices)) return TopologyError{*error};
+  const NodeList parsed_hosts = parse_host_nodes(host_nodes);
+  if (const auto* error = std::get_if<std::string>(&parsed_hosts)) return TopologyError{*error};
+  auto& requests = std::get<std::vector<DeviceRequest>>(parsed_devices);
+  const auto& hosts = std::get<std::vector<Placed<int>>>(parsed_hosts);
+
+  std::vector<Placed<int>> placed;
+  for (const DeviceRequest& request : requests) {
+    if (request.node) placed.push_back(*request.node);
+  }
+  if (const auto error = check_nodes(machine, devices_variable, devices, placed)) return *error;
+  if (const auto error = check_nodes(machine, host_nodes_variable, host_nodes, hosts))
+    return *error;
+  std::vector<int> named;
+  for (const Placed<int>& node : placed) named.push_back(node.value);
+
+  Topology topology;
+  for (const Placed<int>& node : hosts) topology.host_nodes.push_back(node.value);
+  if (hosts.empty()) topology.host_nodes = default_host_nodes(machine, named);
+  std::sort(topology.host_nodes.begin(), topology.host_nodes.end());
+  topology.host_nodes.erase(std::unique(topology.host_nodes.begin(), topology.host_nodes.end()),
+                            topology.host_nodes.end());
+
+  const std::vector<int> defaults = default_device_nodes(machine, topology.host_nodes);
+  if (requests.empty()) requests.resize(defaults.size());
+  assign_nodes(requests, named, defaults);
+
+  for (const DeviceRequest& request : requests) {
+    const NumaNode& node = *machine.find(request.node->value);
+    if (request.capacity && request.capacity->value > node.total_bytes) {
+      return TopologyError{topology_error(devices_variable, devices, request.capacity->position,
+                                          fmt::format("capacity is more than the {}M of node {}",
+                                                      node.total_bytes >> 20, node.id))};
+    }
+    const auto sharers = std::count_if(requests.begin(), requests.end(), [&](const auto& other) {
+      return other.node->value == node.id;
+    });
+    topology.devices.push_back(make_device(machine, node, contains(topology.host_nodes, node.id),
+                                           static_cast<std::size_t>(sharers), request));
+  }
+  return topology;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,208 @@
+#include "os/features.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/io_uring.h>
+#include <numaif.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+#include "os/fd.h"
+#include "os/missing.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr int madv_collapse = 25;  // Linux 6.1; glibc 2.36 does not name it
+
+// A file of /proc or /sys, up to 4 KiB; empty when it cannot be read.
+std::string read_small_file(const char* path) {
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  char buffer[4096];
+  const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
+  return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : std::string();
+}
+
+std::uint64_t probe_userfaultfd_features(UffdAccess access) {
+  if (access == UffdAccess::none) return 0;
+  const Fd fd = Userfaultfd::create(access);
+  uffdio_api api{};
+  api.api = UFFD_API;
+  return ::ioctl(fd.get(), UFFDIO_API, &api) == 0 ? api.features : 0;
+}
+
+bool probe_io_uring() {
+  io_uring_params params{};
+  return static_cast<bool>(Fd(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params))));
+}
+
+// Asks for advice on nothing, which says whether the kernel knows and permits the call.
+bool probe_process_madvise(const Fd& self) {
+  iovec nothing{nullptr, 0};
+  return self && ::process_madvise(self.get(), &nothing, 0, MADV_COLD, 0) == 0;
+}
+
+bool probe_madvise_collapse() {
+  return ::madvise(nullptr, 0, madv_collapse) == 0;
+}
+
+bool probe_huge_memfd() {
+  const std::string choices = read_small_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  return choices.find("[never]") == std::string::npos &&
+         choices.find("[deny]") == std::string::npos && choices.find('[') != std::string::npos;
+}
+
+// Never attached anywhere: the program's mounts stay as they are.
+bool probe_huge_tmpfs() {
+  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  if (!context) return false;
+  if (::fsconfig(context.get(), FSCONFIG_SET_STRING, "huge", "always", 0) != 0) return false;
+  if (::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return false;
+  return static_cast<bool>(Fd(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0)));
+}
+
+bool probe_move_pages() {
+  int on_stack = 0;
+  void* page = &on_stack;
+  int status = -1;
+  return ::move_pages(0, 1, &page, nullptr, &status, 0) == 0 && status >= 0;
+}
+
+bool probe_page_frames() {
+  const Fd pagemap(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  if (!pagemap) return false;
+  volatile int touched = 1;
+  const auto page =
+      reinterpret_cast<std::uintptr_t>(&touched) / static_cast<std::uintptr_t>(::getpagesize());
+  std::uint64_t entry = 0;
+  constexpr std::uint64_t frame_bits = (std::uint64_t{1} << 55) - 1;
+  return ::pread(pagemap.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) ==
+             sizeof entry &&
+         (entry & frame_bits) != 0;
+}
+
+std::string enable_full_userfaultfd() {
+  std::string how = "run as root, or: sysctl vm.unprivileged_userfaultfd=1";
+  if (::access("/dev/userfaultfd", F_OK) == 0)
+    how += fmt::format(", or: setfacl -m u:{}:rw /dev/userfaultfd", ::getuid());
+  return how;
+}
+
+std::uint64_t soft_limit(__rlimit_resource resource) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+  return limit.rlim_cur;
+}
+
+std::uint64_t count_mappings() {
+  const Fd maps(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  if (!maps) return 0;
+  std::uint64_t lines = 0;
+  char buffer[16384];
+  for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
+    lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
+  return lines;
+}
+
+std::uint64_t count_open_files() {
+  DIR* directory = ::opendir("/proc/self/fd");
+  if (directory == nullptr) return 0;
+  std::uint64_t entries = 0;
+  while (::readdir(directory) != nullptr) ++entries;
+  ::closedir(directory);
+  constexpr std::uint64_t own_entries = 3;  // ".", ".." and the directory itself
+  return entries > own_entries ? entries - own_entries : 0;
+}
+
+}  // namespace
+
+Features probe_features() {
+  Features features;
+  utsname names{};
+  if (::uname(&names) == 0) features.kernel_release = names.release;
+
+  features.uffd_access = Userfaultfd::probe_access();
+  const std::uint64_t uffd = probe_userfaultfd_features(features.uffd_access);
+  constexpr std::uint64_t shared_memory = UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM |
+                                          UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+                                          UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
+  features.uffd_shared_memory = (uffd & shared_memory) == shared_memory;
+  features.uffd_poison = (uffd & UFFD_FEATURE_POISON) != 0;
+
+  // glibc 2.36 declares pidfd_open with C++ linkage.
+  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  features.pidfd = static_cast<bool>(self);
+  features.process_madvise = probe_process_madvise(self);
+  features.madvise_collapse = probe_madvise_collapse();
+  features.io_uring = probe_io_uring();
+  features.huge_memfd = probe_huge_memfd();
+  features.huge_tmpfs = probe_huge_tmpfs();
+  features.move_pages = probe_move_pages();
+  features.page_frames = probe_page_frames();
+  return features;
+}
+
+std::vector<Capability> Features::capabilities() const {
+  std::vector<Capability> rows;
+  const auto add = [&](const char* name, bool available, bool required, const char* what_for,
+                       std::string how) {
+    rows.push_back(
+        {name, available, required, what_for, available ? std::string() : std::move(how)});
+  };
+  add("userfaultfd", uffd_access != UffdAccess::none, true,
+      "catches the page faults of host and devices",
+      "a kernel with CONFIG_USERFAULTFD, and in a container a seccomp profile that allows "
+      "userfaultfd(2)");
+  add("userfaultfd on shared memory", uffd_shared_memory, true,
+      "tells first touch, a page elsewhere and a write to a copy apart", "Linux 5.19 or newer");
+  add("userfaultfd in system calls", uffd_access == UffdAccess::full, false,
+      "read(2) and write(2) on managed memory that is not on the host", enable_full_userfaultfd());
+  add("userfaultfd poison", uffd_poison, false, "a touch of freed memory ends in SIGBUS at once",
+      "Linux 6.6 or newer");
+  add("pidfd", pidfd, true, "notices at once when a device process ends",
+      "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
+  add("io_uring", io_uring, false, "copies large ranges between pools without a thread that waits",
+      "sysctl kernel.io_uring_disabled=0, and in a container a seccomp profile that allows "
+      "io_uring_setup(2)");
+  add("huge pages in memfd", huge_memfd, false, "2 MiB pages in pools",
+      "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  add("huge pages in own tmpfs", huge_tmpfs, false,
+      "2 MiB pages in pools without a system-wide setting", "run with CAP_SYS_ADMIN");
+  add("madvise collapse", madvise_collapse, false, "one page table entry for 2 MiB",
+      "Linux 6.1 or newer with CONFIG_TRANSPARENT_HUGEPAGE");
+  add("process_madvise", process_madvise, false, "collapses page tables of device processes",
+      "Linux 5.10 or newer with CONFIG_ADVISE_SYSCALLS");
+  add("node of a page", move_pages, false, "tells which node holds a page",
+      "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");
+  add("page frame numbers", page_frames, false, "lets tests compare frames across processes",
+      "run with CAP_SYS_ADMIN");
+  return rows;
+}
+
+Limits read_limits() {
+  Limits limits;
+  limits.mappings_max =
+      std::strtoull(read_small_file("/proc/sys/vm/max_map_count").c_str(), nullptr, 10);
+  limits.mappings = count_mappings();
+  limits.open_files_max = soft_limit(RLIMIT_NOFILE);
+  limits.open_files = count_open_files();
+  limits.address_space_max = soft_limit(RLIMIT_AS);
+  limits.file_size_max = soft_limit(RLIMIT_FSIZE);
+  limits.processes_max = soft_limit(RLIMIT_NPROC);
+  return limits;
+}
+
+}  // namespace wherry::impl

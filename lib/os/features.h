@@ -1,0 +1,57 @@
+// What this kernel and this process's permissions offer, probed once by trying; a plain value that
+// is passed on. Each probe cleans up after itself: no descriptor, mapping or thread stays.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/userfaultfd.h"
+
+namespace wherry::impl {
+
+// One line of `wherry info`.
+struct Capability {
+  std::string name;
+  bool available = false;
+  bool required = false;  // without it initialization fails
+  std::string what_for;
+  std::string how_to_enable;  // a command, or what to change; empty when nothing is missing
+};
+
+struct Features {
+  std::string kernel_release;
+
+  UffdAccess uffd_access = UffdAccess::none;
+  bool uffd_shared_memory =
+      false;  // missing and minor faults on shared memory, and its write protection
+  bool uffd_poison = false;
+  bool io_uring = false;
+  bool pidfd = false;
+  bool process_madvise = false;
+  bool madvise_collapse = false;
+  bool huge_memfd = false;   // shmem_enabled lets a memfd have huge pages
+  bool huge_tmpfs = false;   // a detached tmpfs with huge=always can be made
+  bool move_pages = false;   // the kernel tells which node holds a page
+  bool page_frames = false;  // /proc/PID/pagemap shows frame numbers
+
+  std::vector<Capability> capabilities() const;
+};
+
+Features probe_features();
+
+// Numbers that bound the library in this process; 0 means no limit, or that the kernel does not
+// tell.
+struct Limits {
+  std::uint64_t mappings_max = 0;  // vm.max_map_count
+  std::uint64_t mappings = 0;      // in use by this process
+  std::uint64_t open_files_max = 0;
+  std::uint64_t open_files = 0;
+  std::uint64_t address_space_max = 0;  // bytes, RLIMIT_AS
+  std::uint64_t file_size_max = 0;      // bytes, RLIMIT_FSIZE: bounds a pool file
+  std::uint64_t processes_max = 0;      // RLIMIT_NPROC
+};
+
+Limits read_limits();
+
+}  // namespace wherry::impl

@@ -1,0 +1,265 @@
+// Machines that this one is not: described as values.
+#include "api/topology.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <string>
+
+#include "api/topology_text.h"
+#include "base/page.h"
+#include "base/processor.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+Machine one_node() {
+  return {{{0, {0, 1}, 16 * gib, 12 * gib, {10}}}, 0};
+}
+
+// Two sockets, 0 and 1, and memory without CPUs that is nearer to socket 1.
+Machine two_sockets_and_cxl() {
+  return {{{0, {0, 1}, 16 * gib, 8 * gib, {10, 21, 40}},
+           {1, {2, 3, 4}, 16 * gib, 8 * gib, {21, 10, 30}},
+           {2, {}, 32 * gib, 32 * gib, {40, 30, 10}}},
+          0};
+}
+
+Topology chosen(const Machine& machine, std::string_view devices = "",
+                std::string_view hosts = "") {
+  const TopologyResult result = choose_topology(machine, devices, hosts);
+  if (const auto* error = std::get_if<TopologyError>(&result)) FAIL(error->message);
+  return std::get<Topology>(result);
+}
+
+std::string refused(const Machine& machine, std::string_view devices, std::string_view hosts = "") {
+  const TopologyResult result = choose_topology(machine, devices, hosts);
+  if (std::holds_alternative<Topology>(result)) FAIL("accepted: " << devices << " | " << hosts);
+  return std::get<TopologyError>(result).message;
+}
+
+std::vector<int> nodes_of(const Topology& topology) {
+  std::vector<int> nodes;
+  for (const DeviceConfig& device : topology.devices) nodes.push_back(device.node);
+  return nodes;
+}
+
+}  // namespace
+
+TEST_CASE("one node gets one emulated device with a quarter of its memory and all its CPUs") {
+  for (const char* blank : {"", "  ", "\t"}) {
+    const Topology topology = chosen(one_node(), blank, blank);
+    CHECK(topology.host_nodes == std::vector<int>{0});
+    REQUIRE(topology.devices.size() == 1);
+    CHECK(topology.devices[0].node == 0);
+    CHECK(topology.devices[0].emulated);
+    CHECK(topology.devices[0].capacity == 4 * gib);
+    CHECK(topology.devices[0].workers == 2);
+    CHECK(topology.devices[0].cpus == std::vector<int>{0, 1});
+    CHECK(topology.devices[0].concurrent);
+  }
+}
+
+TEST_CASE(
+    "the host is the node where the program starts and every other node with memory is a device") {
+  Machine machine = two_sockets_and_cxl();
+  CHECK(chosen(machine).host_nodes == std::vector<int>{0});
+  CHECK(nodes_of(chosen(machine)) == std::vector<int>{1, 2});
+  CHECK_FALSE(chosen(machine).devices[0].emulated);
+  CHECK(chosen(machine).devices[0].capacity == 15 * gib);
+  machine.start_node = 1;
+  CHECK(chosen(machine).host_nodes == std::vector<int>{1});
+  CHECK(nodes_of(chosen(machine)) == std::vector<int>{0, 2});
+}
+
+TEST_CASE("a node without CPUs borrows those of the nearest node that has some") {
+  const Topology topology = chosen(two_sockets_and_cxl());
+  CHECK(topology.devices[1].node == 2);
+  CHECK(topology.devices[1].cpus == std::vector<int>{2, 3, 4});
+  CHECK(topology.devices[1].workers == 3);
+}
+
+TEST_CASE(
+    "a program that starts on a node without memory lives on the nearest that has CPUs and "
+    "memory") {
+  Machine machine = two_sockets_and_cxl();
+  machine.nodes[0].total_bytes = 0;
+  CHECK(chosen(machine).host_nodes == std::vector<int>{1});
+  CHECK(nodes_of(chosen(machine)) == std::vector<int>{2});
+}
+
+TEST_CASE("more nodes than devices can be leaves the farthest out") {
+  Machine machine;
+  for (int id = 0; id < 12; ++id) {
+    NumaNode node{id, {id}, gib, gib, {}};
+    for (int other = 0; other < 12; ++other)
+      node.distance.push_back(id == other ? 10 : 20 + (id * other == 0 ? 12 - id - other : 0));
+    machine.nodes.push_back(node);
+  }
+  CHECK(nodes_of(chosen(machine)) == std::vector<int>{4, 5, 6, 7, 8, 9, 10, 11});
+}
+
+TEST_CASE("every key of a device is taken over") {
+  const Topology topology =
+      chosen(two_sockets_and_cxl(),
+             "node=1,capacity=8G,workers=5,kind=isolated,concurrent=0; node = 2 , capacity = 4g");
+  REQUIRE(topology.devices.size() == 2);
+  CHECK(topology.devices[0].node == 1);
+  CHECK(topology.devices[0].capacity == 8 * gib);
+  CHECK(topology.devices[0].workers == 5);
+  CHECK(topology.devices[0].cpus == std::vector<int>{2, 3, 4});
+  CHECK_FALSE(topology.devices[0].concurrent);
+  CHECK(topology.devices[1].node == 2);
+  CHECK(topology.devices[1].capacity == 4 * gib);
+  CHECK(topology.devices[1].concurrent);
+}
+
+TEST_CASE("capacity understands bytes and binary suffixes") {
+  CHECK(chosen(one_node(), "capacity=2097152").devices[0].capacity == 2 * mib);
+  CHECK(chosen(one_node(), "capacity=2101248").devices[0].capacity == 2 * mib + page_size);
+  CHECK(chosen(one_node(), "capacity=4096K").devices[0].capacity == 4 * mib);
+  CHECK(chosen(one_node(), "capacity=64m").devices[0].capacity == 64 * mib);
+  CHECK(chosen(one_node(), "capacity=16G").devices[0].capacity == 16 * gib);
+}
+
+TEST_CASE("devices without a node take the default nodes in turn, unclaimed ones first") {
+  const Machine machine = two_sockets_and_cxl();
+  CHECK(nodes_of(chosen(machine, "capacity=64M;capacity=64M")) == std::vector<int>{1, 2});
+  CHECK(nodes_of(chosen(machine, "workers=1;workers=1;workers=1")) == std::vector<int>{1, 2, 1});
+  CHECK(nodes_of(chosen(machine, "workers=1;node=1")) == std::vector<int>{2, 1});
+  CHECK(nodes_of(chosen(one_node(), "capacity=64M;capacity=64M")) == std::vector<int>{0, 0});
+}
+
+TEST_CASE("devices on one node share what a single one would get by default") {
+  const Topology emulated = chosen(one_node(), "workers=1;workers=1");
+  CHECK(emulated.devices[0].capacity == 2 * gib);
+  CHECK(emulated.devices[1].capacity == 2 * gib);
+}
+
+TEST_CASE("the host leaves the node that a device asks for when it can") {
+  CHECK(chosen(two_sockets_and_cxl(), "node=0").host_nodes == std::vector<int>{1});
+  CHECK(chosen(two_sockets_and_cxl(), "node=0;node=1").host_nodes == std::vector<int>{0});
+  CHECK(chosen(two_sockets_and_cxl(), "node=0;node=1").devices[0].emulated);
+  CHECK(chosen(one_node(), "node=0").host_nodes == std::vector<int>{0});
+}
+
+TEST_CASE("host nodes can be listed and the rest become devices") {
+  CHECK(chosen(two_sockets_and_cxl(), "", "1,0").host_nodes == std::vector<int>{0, 1});
+  CHECK(nodes_of(chosen(two_sockets_and_cxl(), "", "0-1")) == std::vector<int>{2});
+  CHECK(nodes_of(chosen(two_sockets_and_cxl(), "", " 0 - 1 , 1")) == std::vector<int>{2});
+  const Topology all_host = chosen(two_sockets_and_cxl(), "", "0-2");
+  CHECK(nodes_of(all_host) == std::vector<int>{0});
+  CHECK(all_host.devices[0].emulated);
+  CHECK(all_host.devices[0].capacity == 4 * gib);
+}
+
+TEST_CASE("an error names the variable, the place and what is known") {
+  CHECK(refused(one_node(), "node=0,capcity=64M") ==
+        "WHERRY_DEVICES: unknown key 'capcity' (known: node, capacity, workers, kind, concurrent) "
+        "at character 8 in \"node=0,>>>capcity=64M\"");
+  CHECK(refused(one_node(), "", "0,7") ==
+        "WHERRY_HOST_NODES: node 7 does not exist (nodes with memory: 0) at character 3 in "
+        "\"0,>>>7\"");
+}
+
+TEST_CASE("malformed devices are refused at the character that is wrong") {
+  struct Case {
+    const char* text;
+    const char* what;
+    int character;
+  };
+  const Case cases[] = {
+      {"capacity", "expected key=value", 1},
+      {"capacity=", "capacity must be", 10},
+      {"capacity=64Q", "capacity must be", 10},
+      {"capacity=M", "capacity must be", 10},
+      {"capacity=-64M", "capacity must be", 10},
+      {"capacity=6 4M", "capacity must be", 10},
+      {"capacity=64MB", "capacity must be", 10},
+      {"capacity=0", "less than 2M", 10},
+      {"capacity=1M", "less than 2M", 10},
+      {"capacity=2097153", "multiple of 4096", 10},
+      {"capacity=17G", "more than the 16384M of node 0", 10},
+      {"capacity=99999999999T", "too large", 10},
+      {"capacity=99999999999999999999999", "capacity must be", 10},
+      {"workers=0", "workers must be", 9},
+      {"workers=1025", "workers must be", 9},
+      {"workers=two", "workers must be", 9},
+      {"node=-1", "node must be", 6},
+      {"node=1", "node 1 does not exist", 6},
+      {"workers=1;node=99", "node 99 does not exist", 16},
+      {"kind=coherent", "kind must be isolated", 6},
+      {"concurrent=yes", "concurrent must be", 12},
+      {"node=0,node=0", "'node' is given twice", 8},
+      {"node=0,", "expected key=value", 8},
+      {",node=0", "expected key=value", 1},
+      {"node=0;", "empty device", 8},
+      {";", "empty device", 1},
+      {"=1", "unknown key ''", 1},
+      {"Node=0", "unknown key 'Node'", 1},
+      {"workers=1;workers=1;workers=1;workers=1;workers=1;workers=1;workers=1;workers=1;workers=1",
+       "more than 8 devices", 81},
+  };
+  for (const Case& wrong : cases) {
+    INFO(wrong.text);
+    const std::string message = refused(one_node(), wrong.text);
+    INFO(message);
+    CHECK(message.find("WHERRY_DEVICES: ") == 0);
+    CHECK(message.find(wrong.what) != std::string::npos);
+    CHECK(message.find(" at character " + std::to_string(wrong.character) + " in ") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("malformed host nodes are refused") {
+  for (const char* text : {"x", "0-", "-1", "1-0", "0,,1", "0,", "0-9", "0 1", "5000"}) {
+    INFO(text);
+    CHECK(refused(two_sockets_and_cxl(), "", text).find("WHERRY_HOST_NODES: ") == 0);
+  }
+}
+
+TEST_CASE("a node without usable memory can be neither device nor host") {
+  Machine machine = two_sockets_and_cxl();
+  machine.nodes[2].total_bytes = 0;
+  CHECK(nodes_of(chosen(machine)) == std::vector<int>{1});
+  CHECK(refused(machine, "node=2").find("node 2 has no memory") != std::string::npos);
+  CHECK(refused(machine, "", "2").find("node 2 has no memory") != std::string::npos);
+}
+
+TEST_CASE("any text gives either a usable topology or one printable line") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const std::string pieces[] = {"node",     "capacity", "workers", "kind", "concurrent",
+                                "=",        "=",        ",",       ";",    "-",
+                                "0",        "1",        "2",       "64M",  "8G",
+                                "isolated", " ",        "\n",      "\xff", "9999999999999999999",
+                                "T"};
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (auto left = random() % 12; left > 0; --left) text += pieces[random() % std::size(pieces)];
+    INFO(text);
+    const bool for_host = round % 4 == 0;
+    const TopologyResult result =
+        choose_topology(two_sockets_and_cxl(), for_host ? "" : text, for_host ? text : "");
+    if (const auto* error = std::get_if<TopologyError>(&result)) {
+      for (const char c : error->message) REQUIRE((c >= ' ' && c <= '~'));
+      continue;
+    }
+    const Topology& topology = std::get<Topology>(result);
+    REQUIRE_FALSE(topology.host_nodes.empty());
+    REQUIRE_FALSE(topology.devices.empty());
+    REQUIRE(topology.devices.size() <= max_devices);
+    for (const DeviceConfig& device : topology.devices) {
+      REQUIRE(device.capacity >= min_capacity);
+      REQUIRE(device.capacity % page_size == 0);
+      REQUIRE(device.workers >= 1);
+      REQUIRE_FALSE(device.cpus.empty());
+    }
+  }
+}
+
+}  // namespace wherry::impl

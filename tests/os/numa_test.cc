@@ -1,0 +1,114 @@
+// The kernel is the witness: policies are read back with get_mempolicy, places with move_pages.
+#include "os/numa.h"
+
+#include <numaif.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "os/fd.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::size_t bytes = std::size_t{1} << 20;
+
+struct SharedMapping {
+  Fd file{::memfd_create("numa_test", MFD_CLOEXEC)};
+  void* address = MAP_FAILED;
+
+  SharedMapping() {
+    REQUIRE(::ftruncate(file.get(), bytes) == 0);
+    address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    REQUIRE(address != MAP_FAILED);
+  }
+  ~SharedMapping() { ::munmap(address, bytes); }
+};
+
+int policy_of(void* address) {
+  int mode = -1;
+  REQUIRE(::get_mempolicy(&mode, nullptr, 0, address, MPOL_F_ADDR) == 0);
+  return mode;
+}
+
+int node_with_memory() {
+  const Machine machine = read_machine();
+  const auto found = std::find_if(machine.nodes.begin(), machine.nodes.end(),
+                                  [](const NumaNode& node) { return node.has_memory(); });
+  REQUIRE(found != machine.nodes.end());
+  return found->id;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the machine has memory, its nodes cover the allowed CPUs and each is nearest to itself") {
+  const Machine machine = read_machine();
+  REQUIRE_FALSE(machine.nodes.empty());
+  REQUIRE(machine.find(machine.start_node) != nullptr);
+  std::vector<int> cpus;
+  for (const NumaNode& node : machine.nodes) {
+    if (node.has_memory()) CHECK(node.free_bytes <= node.total_bytes);
+    CHECK(node.distance.size() == machine.nodes.size());
+    for (const NumaNode& other : machine.nodes)
+      CHECK(machine.distance(node.id, node.id) <= machine.distance(node.id, other.id));
+    cpus.insert(cpus.end(), node.cpus.begin(), node.cpus.end());
+  }
+  std::sort(cpus.begin(), cpus.end());
+  CHECK(cpus == allowed_cpus());
+}
+
+TEST_CASE("allowed CPUs follow the affinity of the thread") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  const std::vector<int> all = allowed_cpus();
+  CHECK(all.size() == static_cast<std::size_t>(CPU_COUNT(&before)));
+  cpu_set_t last_only;
+  CPU_ZERO(&last_only);
+  CPU_SET(static_cast<std::size_t>(all.back()), &last_only);
+  REQUIRE(::sched_setaffinity(0, sizeof last_only, &last_only) == 0);
+  CHECK(allowed_cpus() == std::vector<int>{all.back()});
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
+TEST_CASE("a bound file carries the policy to every mapping of it and places pages on the node") {
+  SharedMapping mapping;
+  const std::vector<int> nodes{node_with_memory()};
+  REQUIRE(bind_shared(mapping.address, bytes, nodes) == 0);
+  CHECK(policy_of(mapping.address) == MPOL_BIND);
+
+  void* second = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapping.file.get(), 0);
+  REQUIRE(second != MAP_FAILED);
+  CHECK(policy_of(second) == MPOL_BIND);
+  *static_cast<volatile char*>(second) = 1;
+  CHECK(node_of(second) == nodes.front());
+  ::munmap(second, bytes);
+}
+
+TEST_CASE("a preference is set on the file too") {
+  SharedMapping mapping;
+  const std::vector<int> nodes{node_with_memory()};
+  REQUIRE(prefer_shared(mapping.address, bytes, nodes) == 0);
+  CHECK(policy_of(mapping.address) != MPOL_DEFAULT);
+}
+
+TEST_CASE("placing on nodes that do not exist, or on none, is an error") {
+  SharedMapping mapping;
+  CHECK(bind_shared(mapping.address, bytes, std::vector<int>{}) == EINVAL);
+  CHECK(bind_shared(mapping.address, bytes, std::vector<int>{-1}) == EINVAL);
+  CHECK(bind_shared(mapping.address, bytes, std::vector<int>{1000}) == EINVAL);
+}
+
+TEST_CASE("a page that was never touched is on no node and asking does not touch it") {
+  SharedMapping mapping;
+  CHECK(node_of(mapping.address) == -1);
+  CHECK(node_of(mapping.address) == -1);
+  CHECK(::lseek(mapping.file.get(), 0, SEEK_DATA) == -1);
+  *static_cast<volatile char*>(mapping.address) = 1;
+  CHECK(node_of(mapping.address) >= 0);
+}
+
+}  // namespace wherry::impl
