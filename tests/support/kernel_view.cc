@@ -1,0 +1,144 @@
+#include "support/kernel_view.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <numaif.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace wherry::test {
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+
+[[noreturn]] void no_answer(const std::string& what) {
+  throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+const void* page_start(const void* address) {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) &
+                                       ~(page_bytes - 1));
+}
+
+// The node of a mapped page, or the negative errno that move_pages gives for a page that is not
+// there.
+int node_or_error(pid_t process, const void* address) {
+  void* page = const_cast<void*>(page_start(address));
+  int status = INT_MIN;
+  if (::move_pages(process, 1, &page, nullptr, &status, 0) < 0) no_answer("move_pages");
+  return status;
+}
+
+}  // namespace
+
+std::string pool_name(int processor) {
+  return processor == 0 ? "wherry-pool-host" : "wherry-pool-dev" + std::to_string(processor - 1);
+}
+
+PoolFile::PoolFile(int processor) : fd_(-1) {
+  const std::string wanted = pool_name(processor);
+  DIR* descriptors = ::opendir("/proc/self/fd");
+  if (descriptors == nullptr) no_answer("/proc/self/fd");
+  while (const dirent* entry = ::readdir(descriptors)) {
+    const std::string path = std::string{"/proc/self/fd/"} + entry->d_name;
+    char target[PATH_MAX] = {};
+    if (::readlink(path.c_str(), target, sizeof target - 1) < 0) continue;
+    // "/memfd:NAME (deleted)", or a path that ends in the name and the same mark.
+    std::string name = target;
+    name = name.substr(0, name.find(" (deleted)"));
+    name = name.substr(name.find_last_of("/:") + 1);
+    if (name == wanted) {
+      fd_ = ::dup(std::atoi(entry->d_name));
+      break;
+    }
+  }
+  ::closedir(descriptors);
+  if (fd_ < 0) throw std::runtime_error("no descriptor of this process is " + wanted);
+}
+
+PoolFile::~PoolFile() {
+  ::close(fd_);
+}
+
+bool PoolFile::holds(const void* address) const {
+  const auto offset = static_cast<off_t>(pool_offset(address));
+  const off_t data = ::lseek(fd_, offset, SEEK_DATA);
+  if (data < 0 && errno != ENXIO) no_answer("SEEK_DATA");
+  return data == offset;
+}
+
+std::uint64_t PoolFile::allocated_bytes() const {
+  struct stat status {};
+  if (::fstat(fd_, &status) < 0) no_answer("fstat of a pool");
+  constexpr std::uint64_t bytes_per_stat_block = 512;
+  return static_cast<std::uint64_t>(status.st_blocks) * bytes_per_stat_block;
+}
+
+int PoolFile::node_of(const void* address) const {
+  if (!holds(address)) throw std::runtime_error("the pool holds no page for this address");
+  const auto offset = static_cast<off_t>(pool_offset(address));
+  void* page = ::mmap(nullptr, page_bytes, PROT_READ, MAP_SHARED, fd_, offset);
+  if (page == MAP_FAILED) no_answer("mmap of a pool");
+  static_cast<void>(*static_cast<const volatile char*>(page));
+  const int node = node_or_error(0, page);
+  ::munmap(page, page_bytes);
+  if (node < 0) {
+    errno = -node;
+    no_answer("move_pages");
+  }
+  return node;
+}
+
+std::uint64_t pool_offset(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(page_start(address));
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("wherry-pool-") == std::string::npos) continue;
+    std::uint64_t start = 0, end = 0, offset = 0;
+    std::string permissions;
+    char dash = 0;
+    std::istringstream{line} >> std::hex >> start >> dash >> end >> permissions >> offset;
+    if (wanted >= start && wanted < end) return wanted - start + offset;
+  }
+  throw std::runtime_error("no mapping of a pool contains this address");
+}
+
+PageEntry page_entry(pid_t process, const void* address) {
+  const std::string path = "/proc/" + std::to_string(process) + "/pagemap";
+  const int pagemap = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (pagemap < 0) no_answer(path);
+  std::uint64_t bits = 0;
+  const auto number = reinterpret_cast<std::uintptr_t>(address) / page_bytes;
+  const ssize_t got =
+      ::pread(pagemap, &bits, sizeof bits, static_cast<off_t>(number * sizeof bits));
+  ::close(pagemap);
+  if (got != sizeof bits) no_answer(path);
+
+  constexpr std::uint64_t frame_mask = (std::uint64_t{1} << 55) - 1;
+  PageEntry entry;
+  entry.present = (bits >> 63 & 1) != 0;
+  entry.write_protected = (bits >> 57 & 1) != 0;
+  entry.frame = entry.present ? bits & frame_mask : 0;
+  return entry;
+}
+
+std::optional<int> mapped_node(pid_t process, const void* address) {
+  const int node = node_or_error(process, address);
+  if (node == -ENOENT || node == -EFAULT) return {};
+  if (node < 0) {
+    errno = -node;
+    no_answer("move_pages");
+  }
+  return node;
+}
+
+}  // namespace wherry::test
