@@ -99,15 +99,27 @@ int PoolFile::node_of(const void* address) const {
 }
 
 std::uint64_t pool_offset(const void* address) {
+  struct Mapping {
+    std::uint64_t start = 0, end = 0, offset = 0;
+    bool contains(std::uint64_t wanted) const { return wanted >= start && wanted < end; }
+  };
+  // Pages share an offset for as long as the arena stands, so the last answer serves its
+  // neighbours.
+  thread_local Mapping last;
   const auto wanted = reinterpret_cast<std::uintptr_t>(page_start(address));
+  if (last.contains(wanted)) return wanted - last.start + last.offset;
+
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);) {
     if (line.find("wherry-pool-") == std::string::npos) continue;
-    std::uint64_t start = 0, end = 0, offset = 0;
+    Mapping mapping;
     std::string permissions;
     char dash = 0;
-    std::istringstream{line} >> std::hex >> start >> dash >> end >> permissions >> offset;
-    if (wanted >= start && wanted < end) return wanted - start + offset;
+    std::istringstream{line} >> std::hex >> mapping.start >> dash >> mapping.end >> permissions >>
+        mapping.offset;
+    if (!mapping.contains(wanted)) continue;
+    last = mapping;
+    return wanted - mapping.start + mapping.offset;
   }
   throw std::runtime_error("no mapping of a pool contains this address");
 }
