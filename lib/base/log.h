@@ -1,5 +1,6 @@
-// The library's log: single lines "wherry: ..." on stderr, each one write(2), so that lines of several processes never mix.
-// Used for what a person must know (a kernel crashed, memory was touched after it was freed); never for progress.
+// The library's log: single lines "wherry: ..." on stderr, each one write(2), so that lines of
+// several processes never mix. Used for what a person must know (a kernel crashed, memory was
+// touched after it was freed); never for progress.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +9,8 @@
 
 namespace wherry::impl {
 
-// Writes "wherry: <text>\n" to stderr in one write. Does not touch errno, managed memory, or stdio's buffers.
+// Writes "wherry: <text>\n" to stderr in one write. Does not touch errno, managed memory, or
+// stdio's buffers.
 void write_log_line(std::string_view text);
 
 template <typename... Args>

@@ -39,7 +39,9 @@ constexpr PageSpan intersect(PageSpan a, PageSpan b) {
   return end > first ? PageSpan{first, end - first} : PageSpan{first, 0};
 }
 
-constexpr std::uint64_t block_of(std::uint64_t page) { return page / pages_per_block; }
+constexpr std::uint64_t block_of(std::uint64_t page) {
+  return page / pages_per_block;
+}
 constexpr PageSpan block_span(std::uint64_t block) {
   return {block * pages_per_block, pages_per_block};
 }

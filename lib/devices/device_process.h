@@ -65,7 +65,9 @@ class DeviceProcess {
   // Throws std::system_error.
   static std::unique_ptr<DeviceProcess> start(const DeviceProcessOptions& options);
 
-  // Ends the process: asks, then kills after 1 s; reaps it where it is our child. No launch may be awaited any more.
+  // Ends the process if it still runs: asks, then kills after 1 s; returns when it is gone (reaped where it is our
+  // child). Also done by the destructor. Any thread.
+  void stop();
   ~DeviceProcess();
 
   pid_t pid() const;

@@ -35,7 +35,8 @@ class Fd {
   int fd_ = -1;
 };
 
-// "Cannot start" is an exception: thrown by constructors and factories, caught once, in the API layer.
+// "Cannot start" is an exception: thrown by constructors and factories, caught once, in the API
+// layer.
 [[noreturn]] inline void throw_errno(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
 }

@@ -1,5 +1,5 @@
-// One userfaultfd: its ioctls as typed calls. Any thread may call, also for another process's descriptor.
-// Knows nothing of page states or policy, and never retries on its own.
+// One userfaultfd: its ioctls as typed calls. Any thread may call, also for another process's
+// descriptor. Knows nothing of page states or policy, and never retries on its own.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace wherry::impl {
 
-// How a userfaultfd may be had here, best first. user_mode_only does not serve faults taken inside system calls.
+// How a userfaultfd may be had here, best first. user_mode_only does not serve faults taken inside
+// system calls.
 enum class UffdAccess {
   none,
   user_mode_only,
@@ -55,8 +56,9 @@ class Userfaultfd {
   static UffdAccess probe_access();
 
   Userfaultfd() = default;
-  // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing, minor and
-  // write-protect faults on shared memory. Throws std::system_error when the kernel lacks one of them.
+  // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing,
+  // minor and write-protect faults on shared memory. Throws std::system_error when the kernel lacks
+  // one of them.
   explicit Userfaultfd(Fd fd);
 
   int fd() const { return fd_.get(); }
@@ -68,7 +70,8 @@ class Userfaultfd {
   // Reads one event; nothing when none is pending.
   [[nodiscard]] std::optional<FaultEvent> read_event() const;
 
-  // Copies into the pool that the target maps, and maps it: write-protected or writable. Never wakes.
+  // Copies into the pool that the target maps, and maps it: write-protected or writable. Never
+  // wakes.
   [[nodiscard]] OpResult copy(std::uintptr_t target, const void* source, std::size_t bytes,
                               bool write_protected) const;
   // Zero pages into the pool, mapped writable. Never wakes.

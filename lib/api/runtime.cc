@@ -1,0 +1,306 @@
+#include "api/runtime.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "os/mapping.h"
+#include "os/numa.h"
+#include "policy/region_policy.h"
+
+namespace wherry::impl {
+namespace {
+
+// Beyond this many CPUs more handlers only wake each other up for nothing.
+constexpr std::size_t handlers_max = 32;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::uint64_t memory_of(const Machine& machine) {
+  std::uint64_t bytes = 0;
+  for (const NumaNode& node : machine.nodes) bytes += node.total_bytes;
+  return bytes;
+}
+
+// "4K" to "2M", a power of two of pages.
+std::optional<unsigned> parse_region_pages(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, 10);
+  const unsigned long unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 0;
+  if (end == text.c_str() || unit == 0 || end[1] != '\0' || value > block_size) return std::nullopt;
+  const unsigned long pages = value * unit / page_size;
+  if (pages * page_size != value * unit || !std::has_single_bit(pages) || pages > pages_per_block)
+    return std::nullopt;
+  return static_cast<unsigned>(pages);
+}
+
+std::string pool_name(Processor p) {
+  return p.is_host() ? "wherry-pool-host" : fmt::format("wherry-pool-dev{}", p.ordinal());
+}
+
+std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors, std::size_t arena_bytes) {
+  std::vector<std::unique_ptr<MemoryPoolFile>> pools;
+  for (int i = 0; i < processors; ++i)
+    pools.push_back(std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), arena_bytes));
+  return pools;
+}
+
+}  // namespace
+
+std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& error) {
+  const Machine machine = read_machine();
+  TopologyResult topology =
+      choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"));
+  if (const auto* wrong = std::get_if<TopologyError>(&topology)) {
+    error = wrong->message;
+    return std::nullopt;
+  }
+  RuntimeOptions options;
+  options.topology = std::get<Topology>(std::move(topology));
+  options.handler_cpus = allowed_cpus();
+  if (options.handler_cpus.size() > handlers_max) options.handler_cpus.resize(handlers_max);
+  options.arena_bytes = Arena::default_size(memory_of(machine));
+  if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
+    const auto pages = parse_region_pages(region);
+    if (!pages) {
+      error = fmt::format("WHERRY_FAULT_REGION: '{}' is not a power of two from 4K to 2M", region);
+      return std::nullopt;
+    }
+    options.region_pages = *pages;
+  }
+  options.uffd_access = Userfaultfd::probe_access();
+  if (options.uffd_access == UffdAccess::none) {
+    error =
+        "this process may not use userfaultfd; run as root, or as root: "
+        "sysctl vm.unprivileged_userfaultfd=1 (see `wherry info`)";
+    return std::nullopt;
+  }
+  return options;
+}
+
+Runtime::Part::Part(Runtime& runtime, Processor processor)
+    : id(processor),
+      mapper(runtime.arena_.base(),
+             [&runtime, processor](std::uintptr_t address, std::size_t bytes) {
+               return processor.is_host()
+                          ? forbid_access(address, bytes)
+                          : runtime.process(processor.ordinal())->forbid(address, bytes);
+             }),
+      wrapped_mapper(runtime.options_.wrap_mapper ? runtime.options_.wrap_mapper(processor, mapper)
+                                                  : nullptr),
+      wrapped_pool(runtime.options_.wrap_pool
+                       ? runtime.options_.wrap_pool(
+                             processor, *runtime.pools_[static_cast<std::size_t>(processor.index)])
+                       : nullptr),
+      memory(
+          processor, wrapped_mapper ? *wrapped_mapper : mapper,
+          wrapped_pool ? *wrapped_pool : *runtime.pools_[static_cast<std::size_t>(processor.index)],
+          runtime.capacity_pages(processor), runtime.blocks_) {}
+
+Runtime::Runtime(const RuntimeOptions& options)
+    : options_(options),
+      pools_(make_pools(processor_count(), options.arena_bytes)),
+      arena_(options.arena_bytes, pools_.front()->file().fd()),
+      blocks_(options.arena_bytes / block_size, processor_count()),
+      address_space_(options.arena_bytes),
+      policy_(std::make_unique<RegionPolicy>(options.region_pages)) {
+  place_pools();
+  std::vector<ProcessorMemory*> memories;
+  for (int i = 0; i < processor_count(); ++i) {
+    parts_.push_back(std::make_unique<Part>(*this, Processor{i}));
+    memories.push_back(&parts_.back()->memory);
+  }
+  engine_ = std::make_unique<PageEngine>(memories);
+  evictor_ = std::make_unique<Evictor>(*engine_, blocks_);
+  service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, blocks_,
+                                            address_space_, *policy_);
+
+  // Devices are forked before this process has threads of ours: what a fork copies is then simple
+  // and small.
+  std::vector<std::shared_ptr<const Userfaultfd>> sources{start_host()};
+  {
+    const LockGuard guard(arena_lock_);
+    for (int device = 0; device < device_count(); ++device) sources.push_back(start_device(device));
+  }
+  daemon_ = std::make_unique<FaultDaemon>(*service_, options_.handler_cpus);
+  for (int i = 0; i < processor_count(); ++i)
+    daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
+  for (int device = 0; device < device_count(); ++device) process(device)->run();
+}
+
+Runtime::~Runtime() = default;
+
+std::uint64_t Runtime::capacity_pages(Processor p) const {
+  if (p.is_host()) return options_.arena_bytes / page_size;  // bounded by the machine alone
+  return device_config(p.ordinal()).capacity / page_size;
+}
+
+void Runtime::place_pools() {
+  const bool one_node = options_.topology.host_nodes.size() == 1 &&
+                        std::ranges::all_of(options_.topology.devices, [&](const DeviceConfig& d) {
+                          return d.node == options_.topology.host_nodes.front();
+                        });
+  if (one_node) return;
+  for (int i = 0; i < processor_count(); ++i) {
+    const Mapping& alias = pools_[static_cast<std::size_t>(i)]->alias_mapping();
+    const int error =
+        i == 0 ? prefer_shared(alias.data(), alias.size(), options_.topology.host_nodes)
+               : bind_shared(alias.data(), alias.size(), std::span(&device_config(i - 1).node, 1));
+    if (error != 0) throw_errno(error, "cannot place " + pool_name(Processor{i}) + " on its node");
+  }
+}
+
+std::shared_ptr<const Userfaultfd> Runtime::trap_arena(Processor p, Fd fresh_userfaultfd) {
+  auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh_userfaultfd));
+  if (const int error = uffd->register_range(arena_.base(), arena_.size()))
+    throw_errno(error, "cannot register the arena with userfaultfd");
+  part(p).mapper.attach(uffd);
+  return uffd;
+}
+
+std::shared_ptr<const Userfaultfd> Runtime::start_host() {
+  return trap_arena(Processor::host(), Userfaultfd::create(options_.uffd_access));
+}
+
+std::shared_ptr<const Userfaultfd> Runtime::start_device(int device) {
+  const Processor p = Processor::device(device);
+  const DeviceConfig& config = device_config(device);
+  DeviceProcessOptions options;
+  options.ordinal = device;
+  options.arena_base = arena_.base();
+  options.arena_size = arena_.size();
+  options.arena_open = arena_.open_bytes();
+  options.pool_fd = pools_[static_cast<std::size_t>(p.index)]->file().fd();
+  options.workers = config.workers;
+  options.cpus = config.cpus;
+  options.uffd_access = options_.uffd_access;
+  part(p).process = DeviceProcess::start(options);
+  return trap_arena(p, part(p).process->take_userfaultfd());
+}
+
+std::shared_ptr<DeviceProcess> Runtime::process(int device) const {
+  const LockGuard guard(arena_lock_);
+  return part(Processor::device(device)).process;
+}
+
+void Runtime::restart_device(int device) {
+  const Processor p = Processor::device(device);
+  const LockGuard guard(arena_lock_);
+  // While it runs its mappings are real. Only when it is gone may nobody ask it any more.
+  part(p).process->stop();
+  daemon_->listen(p, nullptr);
+  part(p).mapper.detach();
+  blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {
+    const LockGuard block_guard(block.lock);
+    block.unmapped(p);
+  });
+  const auto source = start_device(device);
+  daemon_->listen(p, source);
+  part(p).process->run();
+}
+
+bool Runtime::open_arena(std::size_t needed) {
+  const LockGuard guard(arena_lock_);
+  const auto target = arena_.next_open_bytes(needed);
+  if (!target) return true;
+  for (int device = 0; device < device_count(); ++device) {
+    // A device whose process has ended gets the whole open range when it starts again.
+    const int error = part(Processor::device(device)).process->open_arena(*target);
+    if (error != 0 && error != ESRCH) return false;
+  }
+  return arena_.open(*target) == 0;
+}
+
+std::optional<Allocation> Runtime::allocate(std::size_t bytes, unsigned flags) {
+  const auto allocation = address_space_.allocate(bytes, flags);
+  if (!allocation) return std::nullopt;
+  if (!open_arena(address_space_.high_water())) {
+    address_space_.begin_free(allocation->offset);
+    address_space_.end_free(*allocation);
+    return std::nullopt;
+  }
+  return allocation;
+}
+
+bool Runtime::free(std::uintptr_t address) {
+  if (!arena_.contains(address)) return false;
+  const auto allocation = address_space_.begin_free(address - arena_.base());
+  if (!allocation) return false;
+  const PageSpan pages = allocation->pages();
+  blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
+                        [&](std::uint64_t number, Block& block) {
+                          const LockGuard guard(block.lock);
+                          engine_->release(block, number, run_in_block(number, pages));
+                        });
+  address_space_.end_free(*allocation);
+  return true;
+}
+
+std::optional<Allocation> Runtime::find(std::uintptr_t address) const {
+  if (!arena_.contains(address)) return std::nullopt;
+  return address_space_.find(address - arena_.base());
+}
+
+std::optional<PageWhereabouts> Runtime::page_whereabouts(std::uintptr_t address) {
+  if (!find(address)) return std::nullopt;
+  const std::uint64_t page = (address - arena_.base()) / page_size;
+  const auto in_block = static_cast<unsigned>(page % pages_per_block);
+  PageWhereabouts answer;
+  Block* block = blocks_.find(block_of(page));
+  if (block == nullptr) return answer;
+  const LockGuard guard(block->lock);
+  answer.resident = block->residents(in_block);
+  answer.mapped = block->mappers(in_block);
+  if (answer.resident != 0) {
+    const Processor owner{std::countr_zero(answer.resident)};
+    const std::byte* alias = part(owner).memory.file.alias(page);
+    // The kernel tells the node of pages that this process maps: look at it through our own reading
+    // view.
+    [[maybe_unused]] const volatile std::byte looked =
+        *const_cast<const volatile std::byte*>(alias);
+    answer.node = node_of(alias);
+  }
+  return answer;
+}
+
+std::size_t Runtime::used_bytes(int device) const {
+  return part(Processor::device(device)).memory.capacity.reserved() * page_size;
+}
+
+wherryStats Runtime::stats() const {
+  wherryStats stats{};
+  stats.size = sizeof stats;
+  stats.processors = static_cast<std::uint64_t>(processor_count());
+  const auto add = [](std::uint64_t& one, std::uint64_t& sum,
+                      const std::atomic<std::uint64_t>& counter) {
+    one = counter.load(std::memory_order_relaxed);
+    sum += one;
+  };
+  for (int i = 0; i < processor_count(); ++i) {
+    const Counters& from = part(Processor{i}).memory.counters;
+    wherryProcessorStats& to = stats.processor[i];
+    add(to.faults_missing, stats.faults_missing, from.faults_missing);
+    add(to.faults_minor, stats.faults_minor, from.faults_minor);
+    add(to.faults_write_protect, stats.faults_write_protect, from.faults_write_protect);
+    add(to.populated, stats.populated, from.populated);
+    add(to.migrated_in, stats.migrated_in, from.migrated_in);
+    add(to.migrated_out, stats.migrated_out, from.migrated_out);
+    add(to.evicted, stats.evicted, from.evicted);
+    add(to.bytes_copied, stats.bytes_copied, from.bytes_copied);
+    add(to.service_ns, stats.service_ns, from.service_ns);
+  }
+  return stats;
+}
+
+void Runtime::abandon_in_forked_child() {
+  for (const auto& pool : pools_) pool->file().close();
+}
+
+}  // namespace wherry::impl

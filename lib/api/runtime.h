@@ -1,0 +1,129 @@
+// Builds, wires and owns every part: processors with their pools, the page engine, the fault
+// daemon, device processes. There is at most one in a process; it is never destroyed, because
+// threads may touch managed memory until the very end of the process, and whatever it holds ends
+// with the process.
+//
+// Functions are thread-safe unless they say otherwise. Offsets and sizes are bytes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/topology.h"
+#include "devices/device_process.h"
+#include "faults/fault_daemon.h"
+#include "memory/arena.h"
+#include "migration/evictor.h"
+#include "pages/address_space.h"
+#include "policy/policy.h"
+#include "trap/userfaultfd_mapper.h"
+#include "wherry/wherry.h"
+
+namespace wherry::impl {
+
+struct RuntimeOptions {
+  Topology topology;
+  std::vector<int> handler_cpus;  // a fault handler on each
+  UffdAccess uffd_access = UffdAccess::full;
+  std::size_t arena_bytes = 0;
+  unsigned region_pages =
+      pages_per_region;  // how much a fault brings along: a power of two, 1 to 512
+  // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
+  std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;
+  std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
+};
+
+struct PageWhereabouts {
+  ProcessorMask resident = 0;
+  ProcessorMask mapped = 0;
+  int node = -1;  // of the copy; -1 when the page is nowhere
+};
+
+class Runtime {
+ public:
+  // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
+  // WHERRY_FAULT_REGION). Nothing: something there is malformed; `error` is one line that says what
+  // and where.
+  static std::optional<RuntimeOptions> options_from_environment(std::string& error);
+
+  // Forks the device processes and starts the fault daemon. Throws std::system_error.
+  explicit Runtime(const RuntimeOptions& options);
+  ~Runtime();
+
+  int device_count() const { return static_cast<int>(options_.topology.devices.size()); }
+  const DeviceConfig& device_config(int device) const {
+    return options_.topology.devices[static_cast<std::size_t>(device)];
+  }
+  const Topology& topology() const { return options_.topology; }
+  const Arena& arena() const { return arena_; }
+  std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }
+
+  // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or the
+  // kernel refused.
+  std::optional<Allocation> allocate(std::size_t bytes, unsigned flags) EXCLUDES(arena_lock_);
+  // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
+  // at once. Requires: no kernel that may touch it is running or queued.
+  bool free(std::uintptr_t address);
+  // The live allocation that contains `address`.
+  std::optional<Allocation> find(std::uintptr_t address) const;
+  std::uintptr_t address_of(const Allocation& allocation) const {
+    return arena_.base() + allocation.offset;
+  }
+
+  // Where the page is that contains `address`; nothing when no live allocation does.
+  std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
+  wherryStats stats() const;
+  // Bytes of the device's pool that are in use (reserved by pages there, or about to be).
+  std::size_t used_bytes(int device) const;
+
+  // The device's process; a new object after restart_device. Never null.
+  std::shared_ptr<DeviceProcess> process(int device) const EXCLUDES(arena_lock_);
+  // Ends the device's process, if it still runs, and starts a fresh one. Managed memory keeps its
+  // contents. Requires: nobody posts launches to the old process any more. Throws
+  // std::system_error.
+  void restart_device(int device) EXCLUDES(arena_lock_);
+
+  // What a child made by the application's fork() must let go of: descriptors that would keep pools
+  // alive.
+  void abandon_in_forked_child();
+
+ private:
+  // One processor's parts.
+  struct Part {
+    Part(Runtime& runtime, Processor processor);
+
+    const Processor id;
+    UserfaultfdMapper mapper;
+    std::unique_ptr<Mapper> wrapped_mapper;  // null unless a test wraps it
+    std::unique_ptr<PoolFile> wrapped_pool;  // likewise
+    ProcessorMemory memory;
+    std::shared_ptr<DeviceProcess> process;  // devices only; guarded by arena_lock_
+  };
+
+  Part& part(Processor p) const { return *parts_[static_cast<std::size_t>(p.index)]; }
+  int processor_count() const { return 1 + device_count(); }
+  std::uint64_t capacity_pages(Processor p) const;
+  void place_pools();
+  // Each makes the processor's arena trap and returns the descriptor to listen to.
+  std::shared_ptr<const Userfaultfd> start_host();
+  std::shared_ptr<const Userfaultfd> start_device(int device) REQUIRES(arena_lock_);
+  std::shared_ptr<const Userfaultfd> trap_arena(Processor p, Fd fresh_userfaultfd);
+  bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
+
+  const RuntimeOptions options_;
+  std::vector<std::unique_ptr<MemoryPoolFile>> pools_;  // by processor
+  Arena arena_;
+  BlockDirectory blocks_;
+  AddressSpace address_space_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<PageEngine> engine_;
+  std::unique_ptr<Evictor> evictor_;
+  std::unique_ptr<FaultService> service_;
+  std::unique_ptr<FaultDaemon> daemon_;
+};
+
+}  // namespace wherry::impl

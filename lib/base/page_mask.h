@@ -1,0 +1,109 @@
+// A set of pages of one block: 512 bits, one cache line. Pages are numbered 0..511 within the
+// block.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "base/page.h"
+
+namespace wherry::impl {
+
+// A half-open run of pages inside one block.
+struct PageRun {
+  unsigned first = 0;
+  unsigned count = 0;
+
+  constexpr unsigned end() const { return first + count; }
+  constexpr bool operator==(const PageRun&) const = default;
+};
+
+// The part of `span` that lies in `block`.
+constexpr PageRun run_in_block(std::uint64_t block, PageSpan span) {
+  const PageSpan part = intersect(block_span(block), span);
+  return {static_cast<unsigned>(part.first - block * pages_per_block),
+          static_cast<unsigned>(part.count)};
+}
+constexpr PageSpan span_of(std::uint64_t block, PageRun run) {
+  return {block * pages_per_block + run.first, run.count};
+}
+
+class alignas(64) PageMask {
+ public:
+  constexpr PageMask() = default;
+  static constexpr PageMask of(PageRun run) {
+    PageMask mask;
+    for (unsigned word = run.first / 64; word * 64 < run.end(); ++word)
+      mask.words_[word] = bits(run, word);
+    return mask;
+  }
+
+  constexpr bool test(unsigned page) const { return (words_[page / 64] >> (page % 64)) & 1; }
+  constexpr bool none() const {
+    for (const std::uint64_t word : words_)
+      if (word != 0) return false;
+    return true;
+  }
+  constexpr unsigned count() const {
+    unsigned sum = 0;
+    for (const std::uint64_t word : words_) sum += static_cast<unsigned>(std::popcount(word));
+    return sum;
+  }
+
+  constexpr PageMask& operator|=(const PageMask& other) {
+    for (unsigned i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+    return *this;
+  }
+  constexpr PageMask& operator&=(const PageMask& other) {
+    for (unsigned i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
+    return *this;
+  }
+  constexpr PageMask& operator-=(const PageMask& other) {
+    for (unsigned i = 0; i < words_.size(); ++i) words_[i] &= ~other.words_[i];
+    return *this;
+  }
+  friend constexpr PageMask operator|(PageMask a, const PageMask& b) { return a |= b; }
+  friend constexpr PageMask operator&(PageMask a, const PageMask& b) { return a &= b; }
+  friend constexpr PageMask operator-(PageMask a, const PageMask& b) { return a -= b; }
+  constexpr bool operator==(const PageMask&) const = default;
+
+  // The first run of set pages at or after `from`; count 0 when there is none.
+  constexpr PageRun next_run(unsigned from) const {
+    const unsigned first = next(from, true);
+    if (first >= pages_per_block) return {static_cast<unsigned>(pages_per_block), 0};
+    return {first, next(first, false) - first};
+  }
+
+ private:
+  // The bits of `run` in word number `word`.
+  static constexpr std::uint64_t bits(PageRun run, unsigned word) {
+    const unsigned low = run.first > word * 64 ? run.first - word * 64 : 0;
+    const unsigned high = run.end() < (word + 1) * 64 ? run.end() - word * 64 : 64;
+    if (low >= high) return 0;
+    const std::uint64_t below_high =
+        high == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << high) - 1;
+    return below_high & (~std::uint64_t{0} << low);
+  }
+  // The first page at or after `from` whose bit is `value`; 512 when there is none.
+  constexpr unsigned next(unsigned from, bool value) const {
+    unsigned page = from;
+    while (page < pages_per_block) {
+      const std::uint64_t word = value ? words_[page / 64] : ~words_[page / 64];
+      const std::uint64_t rest = word >> (page % 64);
+      if (rest != 0) return page + static_cast<unsigned>(std::countr_zero(rest));
+      page = (page / 64 + 1) * 64;
+    }
+    return pages_per_block;
+  }
+
+  std::array<std::uint64_t, pages_per_block / 64> words_{};
+};
+
+// Calls visit(PageRun) for every run of set pages, lowest first.
+template <typename Visit>
+constexpr void for_each_run(const PageMask& mask, Visit visit) {
+  for (PageRun run = mask.next_run(0); run.count != 0; run = mask.next_run(run.end())) visit(run);
+}
+
+}  // namespace wherry::impl

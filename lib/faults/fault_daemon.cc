@@ -1,0 +1,71 @@
+#include "faults/fault_daemon.h"
+
+#include "os/poll.h"
+#include "os/thread.h"
+
+namespace wherry::impl {
+
+FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus) : service_(service) {
+  handlers_.reserve(cpus.size());  // threads keep references to their kicks
+  const SignalBlock no_signals;
+  for (const int cpu : cpus) {
+    Handler& handler = handlers_.emplace_back(Handler{make_eventfd(), {}});
+    handler.thread = std::thread([this, cpu, &kick = handler.kick] { handle(cpu, kick); });
+  }
+}
+
+FaultDaemon::~FaultDaemon() {
+  stopping_.store(true);
+  for (Handler& handler : handlers_) signal_eventfd(handler.kick);
+  for (Handler& handler : handlers_) handler.thread.join();
+}
+
+void FaultDaemon::listen(Processor p, std::shared_ptr<const Userfaultfd> uffd) {
+  {
+    const LockGuard guard(lock_);
+    sources_[static_cast<unsigned>(p.index)] = std::move(uffd);
+  }
+  generation_.fetch_add(1);
+  for (const Handler& handler : handlers_) signal_eventfd(handler.kick);
+}
+
+FaultDaemon::Sources FaultDaemon::sources() const {
+  const LockGuard guard(lock_);
+  return sources_;
+}
+
+void FaultDaemon::handle(int cpu, const Fd& kick) {
+  name_this_thread("wherry-fault" + std::to_string(cpu));
+  pin_this_thread(cpu);  // not ours to use any more: then unpinned, slower, as right
+
+  std::uint64_t seen = 0;
+  Sources current;
+  std::array<pollfd, max_processors + 1> descriptors{};
+  std::array<Processor, max_processors + 1> owners{};
+  unsigned used = 0;
+  while (!stopping_.load()) {
+    // The generation is read before the sources, so that a change in between is noticed the next
+    // time round.
+    if (const std::uint64_t now = generation_.load(); now != seen) {
+      seen = now;
+      current = sources();
+      used = 0;
+      for (int p = 0; p < max_processors; ++p) {
+        const auto& source = current[static_cast<unsigned>(p)];
+        if (!source) continue;
+        owners[used] = Processor{p};
+        descriptors[used++] = {source->fd(), POLLIN, 0};
+      }
+    }
+    descriptors[used] = {kick.get(), POLLIN, 0};
+    if (poll_descriptors({descriptors.data(), used + 1}, -1) <= 0) continue;
+    if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
+    for (unsigned i = 0; i < used; ++i) {
+      if ((descriptors[i].revents & POLLIN) == 0) continue;
+      const auto& source = current[static_cast<unsigned>(owners[i].index)];
+      if (const auto event = source->read_event()) service_.resolve(owners[i], *event);
+    }
+  }
+}
+
+}  // namespace wherry::impl

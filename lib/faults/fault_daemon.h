@@ -1,0 +1,49 @@
+// The threads that read fault events and have them answered: one per CPU, each pinned, all polling
+// the descriptors of all processors, because waking a handler on the faulting thread's own CPU is
+// far cheaper than on another one. Handlers block all signals and never touch managed memory.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/lock.h"
+#include "base/processor.h"
+#include "faults/fault_service.h"
+#include "os/fd.h"
+#include "os/userfaultfd.h"
+
+namespace wherry::impl {
+
+class FaultDaemon {
+ public:
+  // One handler on each of `cpus`, idle until the first listen().
+  FaultDaemon(FaultService& service, const std::vector<int>& cpus);
+  // Stops the handlers. Requires: nobody can fault any more.
+  ~FaultDaemon();
+
+  // From now on answers the faults of p that come through `uffd`; nullptr: listens to p no more.
+  void listen(Processor p, std::shared_ptr<const Userfaultfd> uffd) EXCLUDES(lock_);
+
+ private:
+  using Sources = std::array<std::shared_ptr<const Userfaultfd>, max_processors>;
+
+  struct Handler {
+    Fd kick;  // eventfd: the sources changed, or it is time to stop
+    std::thread thread;
+  };
+
+  void handle(int cpu, const Fd& kick);
+  Sources sources() const EXCLUDES(lock_);
+
+  FaultService& service_;
+  mutable Mutex lock_;
+  Sources sources_ GUARDED_BY(lock_);
+  std::atomic<std::uint64_t> generation_{1};  // of sources_
+  std::atomic<bool> stopping_{false};
+  std::vector<Handler> handlers_;  // fixed after construction
+};
+
+}  // namespace wherry::impl

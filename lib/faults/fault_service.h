@@ -1,0 +1,60 @@
+// Answers one fault: decides under the block's lock, has the engine carry it out, then wakes
+// whoever slept. Called by the daemon's handler threads, several at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "migration/evictor.h"
+#include "migration/page_engine.h"
+#include "pages/address_space.h"
+#include "pages/block_directory.h"
+#include "policy/policy.h"
+
+namespace wherry::impl {
+
+class FaultService {
+ public:
+  FaultService(std::uintptr_t arena_base, PageEngine& engine, Evictor& evictor,
+               BlockDirectory& blocks, AddressSpace& address_space, const Policy& policy)
+      : base_(arena_base),
+        engine_(engine),
+        evictor_(evictor),
+        blocks_(blocks),
+        address_space_(address_space),
+        policy_(policy) {}
+
+  // Whatever the event says, exactly one wake (or a trap that ends the thread) follows it.
+  void resolve(Processor toucher, const FaultEvent& event);
+
+ private:
+  enum class Outcome {
+    resolved,     // the page may be used, or nobody is left who wants it: wake
+    try_again,    // the state moved on, or room is needed: look again
+    unallocated,  // no live allocation covers the page
+    no_memory,    // the kernel has no page for the destination
+    lost,         // the pool does not hold what it held: the machine or an outsider took it
+  };
+  struct Attempt {
+    Outcome outcome;
+    std::uint64_t room_needed = 0;
+    PageSpan wake{};
+  };
+
+  Attempt attempt(Processor toucher, std::uint64_t page, const FaultEvent& event, Room& room);
+  Attempt carry_out(Block& block, std::uint64_t number, unsigned page, const Decision& decision,
+                    Room& room) REQUIRES(block.lock);
+  // The page at its place but not usable as the event needs: not mapped, or still write-protected.
+  Attempt restore_access(Block& block, std::uint64_t number, unsigned page,
+                         const Decision& decision) REQUIRES(block.lock);
+  void refuse(Processor toucher, std::uint64_t page, const FaultEvent& event, const char* why);
+
+  const std::uintptr_t base_;
+  PageEngine& engine_;
+  Evictor& evictor_;
+  BlockDirectory& blocks_;
+  AddressSpace& address_space_;
+  const Policy& policy_;
+};
+
+}  // namespace wherry::impl

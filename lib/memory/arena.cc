@@ -1,0 +1,36 @@
+#include "memory/arena.h"
+
+#include <algorithm>
+
+#include "base/page.h"
+#include "os/fd.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+
+}  // namespace
+
+std::size_t Arena::default_size(std::uint64_t memory_bytes) {
+  return round_up(std::max<std::uint64_t>(1024 * gib, 16 * memory_bytes), gib);
+}
+
+Arena::Arena(std::size_t bytes, int host_pool_fd) : range_(Mapping::reserve(bytes, gib)) {
+  if (const int error = map_pool_view(base(), bytes, 0, host_pool_fd))
+    throw_errno(error, "cannot map the host's pool");
+}
+
+std::optional<std::size_t> Arena::next_open_bytes(std::size_t needed) const {
+  if (needed <= open_bytes_) return std::nullopt;
+  // Doubling keeps the number of steps, each a round trip to every device process, logarithmic.
+  return std::min<std::size_t>(size(), round_up(std::max(needed, 2 * open_bytes_), gib));
+}
+
+int Arena::open(std::size_t bytes) {
+  if (const int error = allow_access(base(), bytes)) return error;
+  open_bytes_ = bytes;
+  return 0;
+}
+
+}  // namespace wherry::impl

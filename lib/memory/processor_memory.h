@@ -1,0 +1,86 @@
+// Everything the engine needs of one processor: how to map pages there, its pool, its capacity, its
+// counters.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/processor.h"
+#include "memory/pool.h"
+#include "trap/mapper.h"
+
+namespace wherry::impl {
+
+// Counters since start, in pages unless the name says otherwise. Relaxed: they order nothing. They
+// are raised before the access that caused them returns.
+struct Counters {
+  std::atomic<std::uint64_t> faults_missing{0};
+  std::atomic<std::uint64_t> faults_minor{0};
+  std::atomic<std::uint64_t> faults_write_protect{0};
+  std::atomic<std::uint64_t> populated{0};
+  std::atomic<std::uint64_t> migrated_in{0};
+  std::atomic<std::uint64_t> migrated_out{0};
+  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> bytes_copied{0};
+  std::atomic<std::uint64_t> service_ns{0};
+  std::atomic<std::uint64_t> false_residency{
+      0};  // pages that a pool held against our books (must stay 0)
+};
+
+inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount = 1) {
+  counter.fetch_add(amount, std::memory_order_relaxed);
+}
+
+struct ProcessorMemory {
+  ProcessorMemory(Processor processor, Mapper& processor_mapper, PoolFile& pool_file,
+                  std::uint64_t capacity_pages, BlockDirectory& blocks)
+      : id(processor),
+        mapper(processor_mapper),
+        file(pool_file),
+        capacity(capacity_pages),
+        queue(blocks, processor) {}
+
+  const Processor id;
+  Mapper& mapper;
+  PoolFile& file;
+  Capacity capacity;
+  EvictionQueue queue;
+  alignas(64) Counters counters;
+};
+
+// Room in a pool: pages reserved and not yet spent. What is left is given back.
+class Room {
+ public:
+  Room() = default;
+  Room(Capacity& capacity, std::uint64_t pages) : capacity_(&capacity), pages_(pages) {}
+  Room(Room&& other) noexcept
+      : capacity_(std::exchange(other.capacity_, nullptr)),
+        pages_(std::exchange(other.pages_, 0)) {}
+  Room& operator=(Room&& other) noexcept {
+    std::swap(capacity_, other.capacity_);
+    std::swap(pages_, other.pages_);
+    return *this;
+  }
+  ~Room() {
+    if (capacity_ != nullptr) capacity_->give_back(pages_);
+  }
+
+  std::uint64_t pages() const { return pages_; }
+  // Makes the room at least `pages` large, from `capacity`; false (and unchanged) when the pool is
+  // too full.
+  [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages) {
+    if (pages <= pages_) return true;
+    if (!capacity.try_reserve(pages - pages_)) return false;
+    capacity_ = &capacity;
+    pages_ = pages;
+    return true;
+  }
+  // The pages exist now: they stay reserved until they leave the pool.
+  void spend(std::uint64_t pages) { pages_ -= pages; }
+
+ private:
+  Capacity* capacity_ = nullptr;
+  std::uint64_t pages_ = 0;
+};
+
+}  // namespace wherry::impl

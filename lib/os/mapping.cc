@@ -1,0 +1,76 @@
+#include "os/mapping.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "base/page.h"
+#include "os/fd.h"
+
+namespace wherry::impl {
+namespace {
+
+void* map_or_throw(std::size_t bytes, int protection, int flags, int fd, const char* what) {
+  void* start = ::mmap(nullptr, bytes, protection, flags | MAP_NORESERVE, fd, 0);
+  if (start == MAP_FAILED) throw_errno(errno, what);
+  return start;
+}
+
+// Small pages only: whatever fills holes of a pool with a huge page makes pages resident that
+// nobody put there. Kernels without transparent huge pages answer EINVAL, which is as good.
+int keep_small_and_private_to_us(void* start, std::size_t bytes) {
+  if (::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) return errno;
+  return ::madvise(start, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Mapping Mapping::reserve(std::size_t bytes, std::size_t alignment) {
+  const std::size_t padded = bytes + alignment;
+  void* start = map_or_throw(padded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                             "cannot reserve address space");
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t aligned = round_up(address, alignment);
+  if (aligned != address) ::munmap(start, aligned - address);
+  const std::uintptr_t end = aligned + bytes;
+  if (end != address + padded) ::munmap(reinterpret_cast<void*>(end), address + padded - end);
+  return Mapping(reinterpret_cast<void*>(aligned), bytes);
+}
+
+Mapping Mapping::zeroed(std::size_t bytes) {
+  Mapping mapping(map_or_throw(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                               "cannot map bookkeeping memory"),
+                  bytes);
+  if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
+    throw_errno(error, "madvise");
+  return mapping;
+}
+
+Mapping Mapping::file_alias(int fd, std::size_t bytes) {
+  Mapping mapping(map_or_throw(bytes, PROT_READ, MAP_SHARED, fd, "cannot map a pool"), bytes);
+  if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
+    throw_errno(error, "madvise");
+  return mapping;
+}
+
+Mapping::~Mapping() {
+  if (start_ != nullptr) ::munmap(start_, bytes_);
+}
+
+int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes, int fd) {
+  void* place = reinterpret_cast<void*>(start);
+  if (::mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+    return errno;
+  if (const int error = keep_small_and_private_to_us(place, bytes)) return error;
+  return open_bytes == 0 ? 0 : allow_access(start, open_bytes);
+}
+
+int allow_access(std::uintptr_t start, std::size_t bytes) {
+  return ::mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+}
+
+int forbid_access(std::uintptr_t start, std::size_t bytes) {
+  return ::mprotect(reinterpret_cast<void*>(start), bytes, PROT_NONE) == 0 ? 0 : errno;
+}
+
+}  // namespace wherry::impl

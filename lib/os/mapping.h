@@ -1,0 +1,52 @@
+// Owned address ranges: reserved ones, and stretches of a file mapped shared.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace wherry::impl {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  // Inaccessible address space of at least `bytes`, aligned to `alignment` (a power of two, pages
+  // at least). Throws std::system_error.
+  static Mapping reserve(std::size_t bytes, std::size_t alignment);
+  // Zero pages for bookkeeping, committed as they are touched. Not inherited by fork(). Throws.
+  static Mapping zeroed(std::size_t bytes);
+  // The whole of a file, shared, read-only, for the library's own reading. Not inherited by fork().
+  // Throws.
+  static Mapping file_alias(int fd, std::size_t bytes);
+
+  Mapping(Mapping&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(start_, other.start_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping();
+
+  std::byte* data() const { return start_; }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(start_); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  Mapping(void* start, std::size_t bytes) : start_(static_cast<std::byte*>(start)), bytes_(bytes) {}
+
+  std::byte* start_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Maps the file shared over [start, start + bytes), accessible from the start up to `open_bytes`
+// and inaccessible after, never with huge pages, not inherited by fork(): how every processor sees
+// its pool. Returns 0 or an errno.
+[[nodiscard]] int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes,
+                                int fd);
+
+// Changes access. Returns 0 or an errno.
+[[nodiscard]] int allow_access(std::uintptr_t start, std::size_t bytes);
+[[nodiscard]] int forbid_access(std::uintptr_t start, std::size_t bytes);
+
+}  // namespace wherry::impl

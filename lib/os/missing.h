@@ -1,0 +1,23 @@
+// What the kernel offers and Debian 12's headers do not name yet. Values are kernel ABI.
+#pragma once
+
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+
+#ifndef UFFD_FEATURE_POISON
+#define UFFD_FEATURE_POISON (1 << 14)
+#endif
+
+#ifndef UFFDIO_POISON
+struct uffdio_poison {
+  struct uffdio_range range;
+#define UFFDIO_POISON_MODE_DONTWAKE ((__u64)1 << 0)
+  __u64 mode;
+  __s64 updated;
+};
+#define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
+#endif
+
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif

@@ -1,0 +1,22 @@
+// Waiting for several descriptors, and an eventfd to interrupt such a wait.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <span>
+
+#include "os/fd.h"
+
+namespace wherry::impl {
+
+// poll(2), again after EINTR: how many are ready. timeout_ms < 0: no limit.
+int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms);
+
+// An eventfd: counts signals, non-blocking. Throws std::system_error.
+Fd make_eventfd();
+void signal_eventfd(const Fd& eventfd);
+// Takes what was signalled since; 0 when nothing was.
+std::uint64_t drain_eventfd(const Fd& eventfd);
+
+}  // namespace wherry::impl

@@ -1,0 +1,38 @@
+#include "os/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <csignal>
+#include <cstring>
+
+namespace wherry::impl {
+
+static_assert(sizeof(sigset_t) <= sizeof(unsigned long[16]));
+
+SignalBlock::SignalBlock() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  std::memcpy(saved_, &before, sizeof before);
+}
+
+SignalBlock::~SignalBlock() {
+  sigset_t before;
+  std::memcpy(&before, saved_, sizeof before);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void name_this_thread(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
+
+bool pin_this_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(cpu), &set);
+  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,27 @@
+// What the library's own threads need of the kernel: a name, a CPU, no signals.
+#pragma once
+
+#include <string>
+
+namespace wherry::impl {
+
+// Blocks every signal in the calling thread while it lives, so that threads started meanwhile
+// inherit the block and the application's handlers never run on ours.
+class SignalBlock {
+ public:
+  SignalBlock();
+  ~SignalBlock();
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+
+ private:
+  unsigned long saved_[16];  // a sigset_t
+};
+
+// Names the calling thread (at most 15 characters are kept).
+void name_this_thread(const std::string& name);
+
+// Pins the calling thread; false when the CPU is not ours to use.
+bool pin_this_thread(int cpu);
+
+}  // namespace wherry::impl

@@ -1,0 +1,210 @@
+#include "os/userfaultfd.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "base/check.h"
+#include "os/missing.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::uint64_t required_features = UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM |
+                                            UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+                                            UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
+constexpr std::uint64_t wanted_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_POISON;
+
+int open_device() {
+  return ::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+}
+
+int create_full() {
+  const int fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+  if (fd >= 0) return fd;
+  const int error = errno;
+  // The device node grants full access by its file permissions, where the system call asks for
+  // CAP_SYS_PTRACE.
+  const Fd device(open_device());
+  if (!device) {
+    errno = error;
+    return -1;
+  }
+  return ::ioctl(device.get(), USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+}
+
+int create_user_mode_only() {
+  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+}
+
+// The features of this kernel: asking takes a descriptor of its own, since the handshake happens
+// once.
+std::uint64_t kernel_features() {
+  const Fd probe(create_full());
+  const Fd fallback(probe ? -1 : create_user_mode_only());
+  uffdio_api api{};
+  api.api = UFFD_API;
+  const int fd = probe ? probe.get() : fallback.get();
+  if (fd < 0 || ::ioctl(fd, UFFDIO_API, &api) != 0) return 0;
+  return api.features;
+}
+
+OpStatus status_of(int error, const char* operation) {
+  switch (error) {
+    case 0:
+      return OpStatus::ok;
+    case EEXIST:
+      return OpStatus::occupied;
+    case EAGAIN:
+      return OpStatus::incomplete;
+    case ENOENT:
+      return OpStatus::gone;
+    case ESRCH:
+      return OpStatus::process_gone;
+    case ENOSPC:
+    case ENOMEM:
+      return OpStatus::no_memory;
+    case EINVAL:
+      return OpStatus::unsupported;
+    case EFAULT:
+      return OpStatus::absent;
+  }
+  check_failed(__FILE__, __LINE__, fmt::format("{}: unexpected errno {}", operation, error));
+}
+
+// Runs an ioctl whose argument reports progress in `done` (a negative value repeats the errno).
+template <typename Request>
+OpResult run(int fd, unsigned long code, Request& request, const __s64& done, std::size_t bytes,
+             const char* operation) {
+  if (::ioctl(fd, code, &request) == 0) return {OpStatus::ok, bytes};
+  const int error = errno;
+  return {status_of(error, operation), done > 0 ? static_cast<std::size_t>(done) : 0};
+}
+
+}  // namespace
+
+const char* to_string(OpStatus status) {
+  switch (status) {
+    case OpStatus::ok:
+      return "ok";
+    case OpStatus::occupied:
+      return "occupied";
+    case OpStatus::incomplete:
+      return "incomplete";
+    case OpStatus::gone:
+      return "gone";
+    case OpStatus::process_gone:
+      return "process gone";
+    case OpStatus::no_memory:
+      return "no memory";
+    case OpStatus::unsupported:
+      return "unsupported";
+    case OpStatus::absent:
+      return "absent";
+  }
+  return "?";
+}
+
+Fd Userfaultfd::create(UffdAccess access) {
+  const int fd = access == UffdAccess::full ? create_full() : create_user_mode_only();
+  if (fd < 0) throw_errno(errno, "userfaultfd");
+  return Fd(fd);
+}
+
+UffdAccess Userfaultfd::probe_access() {
+  if (Fd(create_full())) return UffdAccess::full;
+  if (Fd(create_user_mode_only())) return UffdAccess::user_mode_only;
+  return UffdAccess::none;
+}
+
+Userfaultfd::Userfaultfd(Fd fd) : fd_(std::move(fd)) {
+  static const std::uint64_t offered = kernel_features();
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = required_features | (wanted_features & offered);
+  if (::ioctl(fd_.get(), UFFDIO_API, &api) != 0)
+    throw_errno(errno, "userfaultfd lacks minor and write-protect faults on shared memory");
+  has_poison_ = (api.features & UFFD_FEATURE_POISON) != 0;
+}
+
+int Userfaultfd::register_range(std::uintptr_t start, std::size_t bytes) const {
+  uffdio_register request{};
+  request.range = {start, bytes};
+  request.mode =
+      UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP;
+  return ::ioctl(fd_.get(), UFFDIO_REGISTER, &request) == 0 ? 0 : errno;
+}
+
+std::optional<FaultEvent> Userfaultfd::read_event() const {
+  uffd_msg message;
+  for (;;) {
+    const ssize_t got = ::read(fd_.get(), &message, sizeof message);
+    if (got == sizeof message) break;
+    if (got < 0 && errno == EINTR) continue;
+    return std::nullopt;
+  }
+  if (message.event != UFFD_EVENT_PAGEFAULT) return std::nullopt;
+  const std::uint64_t flags = message.arg.pagefault.flags;
+  FaultEvent event;
+  event.address = message.arg.pagefault.address;
+  event.thread = message.arg.pagefault.feat.ptid;
+  event.write = (flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0;
+  event.write_protect = (flags & UFFD_PAGEFAULT_FLAG_WP) != 0;
+  event.minor = (flags & UFFD_PAGEFAULT_FLAG_MINOR) != 0;
+  return event;
+}
+
+OpResult Userfaultfd::copy(std::uintptr_t target, const void* source, std::size_t bytes,
+                           bool write_protected) const {
+  uffdio_copy request{};
+  request.dst = target;
+  request.src = reinterpret_cast<std::uintptr_t>(source);
+  request.len = bytes;
+  request.mode = UFFDIO_COPY_MODE_DONTWAKE | (write_protected ? UFFDIO_COPY_MODE_WP : 0);
+  return run(fd_.get(), UFFDIO_COPY, request, request.copy, bytes, "UFFDIO_COPY");
+}
+
+OpResult Userfaultfd::zero(std::uintptr_t target, std::size_t bytes) const {
+  uffdio_zeropage request{};
+  request.range = {target, bytes};
+  request.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE;
+  return run(fd_.get(), UFFDIO_ZEROPAGE, request, request.zeropage, bytes, "UFFDIO_ZEROPAGE");
+}
+
+OpResult Userfaultfd::map_resident(std::uintptr_t target, std::size_t bytes) const {
+  uffdio_continue request{};
+  request.range = {target, bytes};
+  request.mode = UFFDIO_CONTINUE_MODE_DONTWAKE;
+  return run(fd_.get(), UFFDIO_CONTINUE, request, request.mapped, bytes, "UFFDIO_CONTINUE");
+}
+
+OpResult Userfaultfd::write_protect(std::uintptr_t target, std::size_t bytes) const {
+  uffdio_writeprotect request{};
+  request.range = {target, bytes};
+  request.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  return run(fd_.get(), UFFDIO_WRITEPROTECT, request, 0, bytes, "UFFDIO_WRITEPROTECT");
+}
+
+OpResult Userfaultfd::write_unprotect(std::uintptr_t target, std::size_t bytes) const {
+  uffdio_writeprotect request{};
+  request.range = {target, bytes};
+  request.mode = UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
+  return run(fd_.get(), UFFDIO_WRITEPROTECT, request, 0, bytes, "UFFDIO_WRITEPROTECT");
+}
+
+OpResult Userfaultfd::poison(std::uintptr_t target, std::size_t bytes) const {
+  if (!has_poison_) return {OpStatus::unsupported, 0};
+  uffdio_poison request{};
+  request.range = {target, bytes};
+  request.mode = UFFDIO_POISON_MODE_DONTWAKE;
+  return run(fd_.get(), UFFDIO_POISON, request, request.updated, bytes, "UFFDIO_POISON");
+}
+
+OpResult Userfaultfd::wake(std::uintptr_t target, std::size_t bytes) const {
+  uffdio_range request{target, bytes};
+  return run(fd_.get(), UFFDIO_WAKE, request, 0, bytes, "UFFDIO_WAKE");
+}
+
+}  // namespace wherry::impl

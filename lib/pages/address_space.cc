@@ -1,0 +1,169 @@
+#include "pages/address_space.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::uint64_t small_unit = pages_per_region * page_size;
+
+}  // namespace
+
+void AddressSpace::FreeList::erase(std::map<std::uint64_t, std::uint64_t>::iterator stretch) {
+  by_size_.erase({stretch->second, stretch->first});
+  by_offset_.erase(stretch);
+}
+
+void AddressSpace::FreeList::insert(std::uint64_t offset, std::uint64_t bytes) {
+  auto next = by_offset_.lower_bound(offset);
+  if (next != by_offset_.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    erase(next);
+  }
+  const auto previous = by_offset_.lower_bound(offset);
+  if (previous != by_offset_.begin()) {
+    const auto before = std::prev(previous);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      bytes += before->second;
+      erase(before);
+    }
+  }
+  by_offset_.emplace(offset, bytes);
+  by_size_.emplace(bytes, offset);
+}
+
+std::optional<std::uint64_t> AddressSpace::FreeList::take(std::uint64_t bytes) {
+  const auto fit = by_size_.lower_bound({bytes, 0});
+  if (fit == by_size_.end()) return std::nullopt;
+  const std::uint64_t offset = fit->second;
+  carve(offset, bytes);
+  return offset;
+}
+
+bool AddressSpace::FreeList::carve(std::uint64_t offset, std::uint64_t bytes) {
+  auto stretch = by_offset_.upper_bound(offset);
+  if (stretch == by_offset_.begin()) return false;
+  --stretch;
+  const auto [start, length] = *stretch;
+  if (start + length < offset + bytes) return false;
+  erase(stretch);
+  if (start < offset) insert(start, offset - start);
+  if (start + length > offset + bytes) insert(offset + bytes, start + length - offset - bytes);
+  return true;
+}
+
+AddressSpace::AddressSpace(std::uint64_t bytes) {
+  large_.insert(0, round_down(bytes, block_size));
+}
+
+std::uint64_t AddressSpace::reserved_bytes(std::uint64_t bytes) {
+  return round_up(bytes, bytes < block_size ? small_unit : block_size);
+}
+
+std::optional<std::uint64_t> AddressSpace::place(std::uint64_t bytes) {
+  if (bytes % block_size == 0) return large_.take(bytes);
+  if (const auto offset = small_.take(bytes)) return offset;
+  const auto chunk = large_.take(block_size);
+  if (!chunk) return std::nullopt;
+  small_.insert(*chunk, block_size);
+  small_.carve(*chunk, bytes);
+  return chunk;
+}
+
+void AddressSpace::give_back(std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes % block_size == 0 && offset % block_size == 0) {
+    large_.insert(offset, bytes);
+    return;
+  }
+  small_.insert(offset, bytes);
+  // A chunk that became free as a whole serves large allocations again.
+  const std::uint64_t chunk = round_down(offset, block_size);
+  if (small_.carve(chunk, block_size)) large_.insert(chunk, block_size);
+}
+
+std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned flags) {
+  if (bytes == 0 || bytes > (std::uint64_t{1} << 56)) return std::nullopt;
+  const std::uint64_t reserved = reserved_bytes(bytes);
+  const WriteGuard guard(lock_);
+  const auto offset = place(reserved);
+  if (!offset) return std::nullopt;
+  const Allocation allocation{*offset, bytes, next_id_++, flags};
+  live_.emplace(*offset, allocation);
+  high_water_ = std::max(high_water_, *offset + reserved);
+  return allocation;
+}
+
+std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
+  const WriteGuard guard(lock_);
+  const auto found = live_.find(offset);
+  if (found == live_.end()) return std::nullopt;
+  const Allocation allocation = found->second;
+  live_.erase(found);
+  leaving_.emplace(offset, reserved_bytes(allocation.bytes));
+  return allocation;
+}
+
+void AddressSpace::end_free(const Allocation& allocation) {
+  const WriteGuard guard(lock_);
+  const auto found = leaving_.find(allocation.offset);
+  WHERRY_CHECK(found != leaving_.end(), "offset {:#x} is not being freed", allocation.offset);
+  std::uint64_t start = found->first;
+  const std::uint64_t end = start + found->second;
+  leaving_.erase(found);
+  // Give back what lies between the retired stretches. A large allocation with a hole comes back in
+  // 2 MiB pieces.
+  auto hole = retired_.lower_bound(start);
+  while (hole != retired_.end() && *hole < end) {
+    const std::uint64_t unit = allocation.bytes < block_size ? small_unit : block_size;
+    const std::uint64_t lost = round_down(*hole, unit);
+    if (lost > start) give_back(start, lost - start);
+    start = std::max(start, lost + unit);
+    hole = retired_.erase(hole);
+  }
+  if (start < end) give_back(start, end - start);
+}
+
+std::optional<Allocation> AddressSpace::find_locked(std::uint64_t offset) const {
+  auto after = live_.upper_bound(offset);
+  if (after == live_.begin()) return std::nullopt;
+  const Allocation& allocation = std::prev(after)->second;
+  if (offset >= allocation.offset + round_up(allocation.bytes, page_size)) return std::nullopt;
+  return allocation;
+}
+
+std::optional<Allocation> AddressSpace::find(std::uint64_t offset) const {
+  const ReadGuard guard(lock_);
+  return find_locked(offset);
+}
+
+bool AddressSpace::retire_if_dead(std::uint64_t page) {
+  const WriteGuard guard(lock_);
+  if (find_locked(page * page_size)) return false;
+  retire_locked(page);
+  return true;
+}
+
+void AddressSpace::retire(std::uint64_t page) {
+  const WriteGuard guard(lock_);
+  retire_locked(page);
+}
+
+void AddressSpace::retire_locked(std::uint64_t page) {
+  const std::uint64_t stretch = round_down(page * page_size, small_unit);
+  // Free addresses leave the free lists; those of an allocation, live or leaving, are left out when
+  // it ends.
+  if (small_.carve(stretch, small_unit)) return;
+  if (large_.carve(round_down(stretch, block_size), block_size)) return;
+  retired_.insert(stretch);
+}
+
+std::uint64_t AddressSpace::high_water() const {
+  const ReadGuard guard(lock_);
+  return high_water_;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,89 @@
+// What is allocated where in the arena. Addresses only: no pages, no kernel calls.
+//
+// Small allocations start on 64 KiB boundaries inside shared 2 MiB chunks, others on 2 MiB
+// boundaries, so that two allocations never share a page (nor, up to 64 KiB, the region that a
+// fault brings along). A stretch is free, live, or leaving (freed by the program, pages not yet
+// gone); touched while free or leaving it is retired: its address is never handed out again,
+// because the page table holds a trap for it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/lock.h"
+#include "base/page.h"
+
+namespace wherry::impl {
+
+struct Allocation {
+  std::uint64_t offset = 0;  // bytes from the arena's base
+  std::uint64_t bytes = 0;   // as asked for
+  std::uint64_t id = 0;      // never reused
+  unsigned flags = 0;        // the API's attach flags
+
+  // Whole pages: what advice and migration see.
+  PageSpan pages() const { return {offset / page_size, round_up(bytes, page_size) / page_size}; }
+};
+
+class AddressSpace {
+ public:
+  explicit AddressSpace(std::uint64_t bytes);
+
+  // Places an allocation of `bytes` > 0; nothing when no stretch is long enough. It is live at
+  // once.
+  std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
+  // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
+  // none.
+  std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
+  // Its pages are gone from every pool and page table: the address may be reused.
+  void end_free(const Allocation& allocation) EXCLUDES(lock_);
+
+  // The live allocation that contains the byte at `offset`.
+  std::optional<Allocation> find(std::uint64_t offset) const EXCLUDES(lock_);
+  // Makes sure that the 64 KiB around a page that no live allocation covers are never handed out.
+  // False: the page is live, nothing was done.
+  bool retire_if_dead(std::uint64_t page) EXCLUDES(lock_);
+  // Makes sure that the 64 KiB around a page are not handed out again once their allocation is
+  // freed.
+  void retire(std::uint64_t page) EXCLUDES(lock_);
+
+  // One past the highest byte ever handed out.
+  std::uint64_t high_water() const EXCLUDES(lock_);
+
+ private:
+  // Stretches of free addresses, merged with their neighbours.
+  class FreeList {
+   public:
+    void insert(std::uint64_t offset, std::uint64_t bytes);
+    // Takes the shortest stretch that fits, lowest address first among equals.
+    std::optional<std::uint64_t> take(std::uint64_t bytes);
+    // Takes exactly this stretch out, if all of it is free.
+    bool carve(std::uint64_t offset, std::uint64_t bytes);
+
+   private:
+    void erase(std::map<std::uint64_t, std::uint64_t>::iterator stretch);
+
+    std::map<std::uint64_t, std::uint64_t> by_offset_;           // offset -> bytes
+    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (bytes, offset)
+  };
+
+  static std::uint64_t reserved_bytes(std::uint64_t bytes);
+  std::optional<std::uint64_t> place(std::uint64_t bytes) REQUIRES(lock_);
+  void give_back(std::uint64_t offset, std::uint64_t bytes) REQUIRES(lock_);
+  std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
+  void retire_locked(std::uint64_t page) REQUIRES(lock_);
+
+  mutable SharedMutex lock_;
+  FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
+  FreeList small_ GUARDED_BY(lock_);  // multiples of 64 KiB inside 2 MiB chunks taken from large_
+  std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);        // by offset
+  std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);  // offset -> reserved bytes
+  std::set<std::uint64_t> retired_
+      GUARDED_BY(lock_);  // 64 KiB stretches of live_ and leaving_ ones
+  std::uint64_t high_water_ GUARDED_BY(lock_) = 0;
+  std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,52 @@
+// All blocks of the arena, found by number without a lock. A block exists from its first use on;
+// its memory is committed then, so metadata follows what was touched, not what was allocated.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/lock.h"
+#include "os/mapping.h"
+#include "pages/block.h"
+
+namespace wherry::impl {
+
+class BlockDirectory {
+ public:
+  BlockDirectory(std::uint64_t blocks, int processors);
+
+  // The block, created if this is its first use.
+  Block& at(std::uint64_t block) EXCLUDES(create_lock_);
+  // The block, or nullptr when it was never used (then none of its pages is resident anywhere).
+  Block* find(std::uint64_t block) const;
+  // Calls visit(number, Block&) for every block in use with first <= number < end.
+  template <typename Visit>
+  void for_each_used(std::uint64_t first, std::uint64_t end, Visit visit) const {
+    for (std::uint64_t number = next_used(first, end); number < end;
+         number = next_used(number + 1, end))
+      visit(number, *find(number));
+  }
+
+  std::uint64_t size() const { return blocks_; }
+  std::size_t bytes_per_block() const { return stride_; }
+
+ private:
+  Block* place(std::uint64_t block) const {
+    return reinterpret_cast<Block*>(storage_.data() + block * stride_);
+  }
+  std::atomic<std::uint64_t>& word(std::uint64_t block) const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(used_.data())[block / 64];
+  }
+  // The first block in use at or after `block`; `end` when there is none before it.
+  std::uint64_t next_used(std::uint64_t block, std::uint64_t end) const;
+
+  std::uint64_t blocks_;
+  int processors_;
+  std::size_t stride_;
+  Mapping storage_;  // blocks, `stride_` bytes apart
+  Mapping
+      used_;  // one bit a block; set (release) after the block was constructed, pairs with find()
+  Mutex create_lock_;
+};
+
+}  // namespace wherry::impl

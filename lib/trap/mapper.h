@@ -1,0 +1,33 @@
+// What the host may do to one processor's view of the arena: the seam between the engine and the
+// way faults are trapped. Calls never sleep on managed memory, never wake a faulting thread unless
+// they say so, and never retry. One implementation uses userfaultfd; tests wrap it to delay or fail
+// single steps.
+#pragma once
+
+#include <cstddef>
+
+#include "base/page.h"
+#include "os/userfaultfd.h"
+
+namespace wherry::impl {
+
+class Mapper {
+ public:
+  virtual ~Mapper() = default;
+
+  // Copies into the processor's pool and maps write-protected. Requires: absent there; the source
+  // is resident.
+  [[nodiscard]] virtual OpResult copy_protected(PageSpan span, const std::byte* source) = 0;
+  // Zero pages into the processor's pool, mapped writable. Requires: absent there.
+  [[nodiscard]] virtual OpResult zero(PageSpan span) = 0;
+  // Maps, writable, what the processor's pool holds. Requires: no other processor holds a copy.
+  [[nodiscard]] virtual OpResult map_resident(PageSpan span) = 0;
+  [[nodiscard]] virtual OpResult write_protect(PageSpan span) = 0;
+  [[nodiscard]] virtual OpResult write_unprotect(PageSpan span) = 0;
+  // Every later touch ends in SIGBUS or SIGSEGV. For addresses that are never handed out again.
+  [[nodiscard]] virtual OpResult forbid(PageSpan span) = 0;
+  // Lets threads that sleep on a fault in `span` try again.
+  [[nodiscard]] virtual OpResult wake(PageSpan span) = 0;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,56 @@
+#include "trap/userfaultfd_mapper.h"
+
+namespace wherry::impl {
+
+void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd) {
+  const WriteGuard guard(lock_);
+  uffd_ = std::move(uffd);
+}
+
+void UserfaultfdMapper::detach() {
+  attach(nullptr);
+}
+
+template <typename Call>
+OpResult UserfaultfdMapper::with_uffd(Call call) {
+  const ReadGuard guard(lock_);
+  return uffd_ ? call(*uffd_) : OpResult{OpStatus::process_gone, 0};
+}
+
+OpResult UserfaultfdMapper::copy_protected(PageSpan span, const std::byte* source) {
+  return with_uffd([&](const Userfaultfd& uffd) {
+    return uffd.copy(address(span), source, span.bytes(), true);
+  });
+}
+
+OpResult UserfaultfdMapper::zero(PageSpan span) {
+  return with_uffd([&](const Userfaultfd& uffd) { return uffd.zero(address(span), span.bytes()); });
+}
+
+OpResult UserfaultfdMapper::map_resident(PageSpan span) {
+  return with_uffd(
+      [&](const Userfaultfd& uffd) { return uffd.map_resident(address(span), span.bytes()); });
+}
+
+OpResult UserfaultfdMapper::write_protect(PageSpan span) {
+  return with_uffd(
+      [&](const Userfaultfd& uffd) { return uffd.write_protect(address(span), span.bytes()); });
+}
+
+OpResult UserfaultfdMapper::write_unprotect(PageSpan span) {
+  return with_uffd(
+      [&](const Userfaultfd& uffd) { return uffd.write_unprotect(address(span), span.bytes()); });
+}
+
+OpResult UserfaultfdMapper::forbid(PageSpan span) {
+  const OpResult poisoned =
+      with_uffd([&](const Userfaultfd& uffd) { return uffd.poison(address(span), span.bytes()); });
+  if (poisoned.status != OpStatus::unsupported) return poisoned;
+  return {forbid_(address(span), span.bytes()) == 0 ? OpStatus::ok : OpStatus::process_gone, 0};
+}
+
+OpResult UserfaultfdMapper::wake(PageSpan span) {
+  return with_uffd([&](const Userfaultfd& uffd) { return uffd.wake(address(span), span.bytes()); });
+}
+
+}  // namespace wherry::impl

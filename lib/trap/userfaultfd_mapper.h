@@ -1,0 +1,44 @@
+// Mapper on a userfaultfd, the host's own or a device's. The descriptor may be exchanged while
+// others use the mapper: when a device's process has ended, detach(); when it has a new one,
+// attach(). In between every call answers process_gone. Any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/lock.h"
+#include "trap/mapper.h"
+
+namespace wherry::impl {
+
+class UserfaultfdMapper final : public Mapper {
+ public:
+  // `forbid` makes a range inaccessible where the kernel cannot poison pages: returns 0 or an
+  // errno.
+  UserfaultfdMapper(std::uintptr_t arena_base,
+                    std::function<int(std::uintptr_t address, std::size_t bytes)> forbid)
+      : base_(arena_base), forbid_(std::move(forbid)) {}
+
+  void attach(std::shared_ptr<const Userfaultfd> uffd) EXCLUDES(lock_);
+  void detach() EXCLUDES(lock_);
+
+  OpResult copy_protected(PageSpan span, const std::byte* source) override;
+  OpResult zero(PageSpan span) override;
+  OpResult map_resident(PageSpan span) override;
+  OpResult write_protect(PageSpan span) override;
+  OpResult write_unprotect(PageSpan span) override;
+  OpResult forbid(PageSpan span) override;
+  OpResult wake(PageSpan span) override;
+
+ private:
+  std::uintptr_t address(PageSpan span) const { return base_ + span.offset(); }
+  template <typename Call>
+  OpResult with_uffd(Call call) EXCLUDES(lock_);
+
+  const std::uintptr_t base_;
+  const std::function<int(std::uintptr_t, std::size_t)> forbid_;
+  SharedMutex lock_;
+  std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
+};
+
+}  // namespace wherry::impl
