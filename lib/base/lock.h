@@ -2,15 +2,15 @@
 // library follows.
 //
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
-//   api        a context's or device's life.       allowed: everything below, waiting with a limit.
-//   engine     a device's streams and launches.    allowed: agent commands.  not allowed: waiting
-//   for a launch. agent      one command to a device process.    allowed: waiting for its answer,
-//   with a limit. block      the page states of one 2 MiB block. allowed: kernel calls on that
-//   block's pages, pool, address_space.
-//              not allowed: touching managed memory (the fault would need this lock), waiting,
-//              eviction.
-//   pool       one pool's eviction queue.          allowed: nothing else.
-//   address_space  what is allocated.              allowed: nothing else.
+//   api            a context's or device's life.       allowed: everything below, waiting with a limit.
+//   engine         a device's streams and launches.    allowed: agent commands.
+//                                                      not allowed: waiting for a launch.
+//   agent          one command to a device process.    allowed: waiting for its answer, with a limit.
+//   block          the page states of one 2 MiB block. allowed: kernel calls on that block's pages.
+//                                                      not allowed: touching managed memory (the
+//                                                      fault would need this lock), waiting, eviction.
+//   pool           one pool's eviction queue.          allowed: nothing else.
+//   address_space  what is allocated.                  allowed: nothing else.
 #pragma once
 
 #include <mutex>

@@ -7,8 +7,7 @@
 //   owned by p  p's pool holds it; mapped (writable) or not mapped at p, nowhere else
 //
 //   absent --populated(p)--> owned by p --moved(p, q)--> owned by q --released()--> absent
-//                             owned by p --mapped(p)--> owned by p, mapped;  --unmapped(p)--> owned
-//                             by p, not mapped
+//   owned by p --mapped(p)--> owned by p, mapped --unmapped(p)--> owned by p, not mapped
 #pragma once
 
 #include <cstdint>

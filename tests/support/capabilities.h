@@ -16,9 +16,10 @@ extern const char* const needs;
 
 // Why `need` is not met here; nothing when it is. Known needs:
 //   userfaultfd       userfaultfd in any mode
-//   userfaultfd-full  also for faults taken inside system calls (root or access to
-//   /dev/userfaultfd) root              effective user id 0 frame-numbers     /proc/self/pagemap
-//   shows physical frame numbers nodes=N           at least N NUMA nodes with memory
+//   userfaultfd-full  also for faults taken inside system calls (root, or access to /dev/userfaultfd)
+//   root              effective user id 0
+//   frame-numbers     /proc/self/pagemap shows physical frame numbers
+//   nodes=N           at least N NUMA nodes with memory
 // Throws std::invalid_argument for any other word.
 std::optional<std::string> why_missing(std::string_view need);
 

@@ -1,0 +1,161 @@
+// One fault at a time against a machine in memory: what is decided, who is woken, and that nobody is left hanging.
+#include "faults/fault_service.h"
+
+#include <catch2/catch.hpp>
+
+#include "policy/region_policy.h"
+#include "support/fake_machine.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr std::uintptr_t base = 0x7000'0000'0000;
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+
+struct Setup {
+  FakeMachine machine{3, 4, 512};
+  PageEngine engine{machine.memories()};
+  Evictor evictor{engine, machine.blocks()};
+  AddressSpace address_space{4 * block_size};
+  RegionPolicy policy{16};
+  FaultService service{base, engine, evictor, machine.blocks(), address_space, policy};
+  Allocation whole = address_space.allocate(4 * block_size, 0).value();
+
+  void touch(Processor p, std::uint64_t page, bool write = true) {
+    service.resolve(p, {base + page * page_size + 8, 1, write, false, false});
+  }
+  bool woke(Processor p, std::uint64_t page) const {
+    for (const std::string& line : machine.log) {
+      unsigned long first = 0;
+      unsigned long count = 0;
+      int processor = 0;
+      if (std::sscanf(line.c_str(), "wake %d: %lu+%lu", &processor, &first, &count) == 3 &&
+          processor == p.index && page >= first && page < first + count)
+        return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a first touch populates the natural region at the toucher and wakes it") {
+  Setup s;
+  s.touch(device, 21);
+  CHECK(s.machine.at(1).held() == 16);
+  CHECK(s.machine.at(1).maps_writable(16));
+  CHECK(s.machine.at(1).maps_writable(31));
+  CHECK(s.woke(device, 21));
+  CHECK(s.machine.memory(1).counters.faults_missing == 1);
+}
+
+TEST_CASE("a touch elsewhere moves the page and its neighbours from the same place only") {
+  Setup s;
+  s.touch(host, 0);
+  s.touch(device, 3);  // the region is at the device now
+  s.touch(host, 16);
+  CHECK(s.machine.at(1).held() == 16);
+  CHECK(s.machine.at(0).held() == 16);
+  CHECK(s.machine.at(0).holds(16));
+  CHECK(s.woke(device, 3));
+}
+
+TEST_CASE("a stale event changes nothing and wakes once") {
+  Setup s;
+  s.touch(host, 0);
+  s.machine.log.clear();
+  s.touch(host, 5);
+  CHECK(s.machine.at(0).held() == 16);
+  CHECK(s.woke(host, 5));
+}
+
+TEST_CASE("a page left write-protected is unprotected by the next write") {
+  Setup s;
+  s.touch(host, 0);
+  REQUIRE(s.machine.at(0).write_protect({0, 1}));
+  s.service.resolve(host, {base, 1, true, true, false});
+  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK(s.woke(host, 0));
+  CHECK(s.machine.memory(0).counters.faults_write_protect == 1);
+}
+
+TEST_CASE(
+    "a full pool evicts its oldest block to the host, and never holds more than its capacity") {
+  Setup s;
+  std::size_t most = 0;
+  s.machine.before = [&](const std::string&, Processor, PageSpan) {
+    most = std::max(most, s.machine.at(1).held());
+  };
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 16) {
+    s.touch(device, page);
+    s.machine.at(1).set_value(page, page + 1);
+  }
+  CHECK(most <= 512);
+  CHECK(s.machine.memory(1).counters.evicted == 3 * pages_per_block);
+  CHECK(s.machine.at(0).holds(0));
+  CHECK(s.machine.at(1).holds(4 * pages_per_block - 1));
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 16)
+    CHECK(s.machine.at(s.machine.at(1).holds(page) ? 1 : 0).value(page) == page + 1);
+}
+
+TEST_CASE("a touch of memory that is not allocated is forbidden, woken, and its address retired") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  s.touch(host, 700);
+  CHECK(s.machine.at(0).forbids(700));
+  CHECK(s.machine.at(0).held() == 0);
+  CHECK(s.woke(host, 700));
+  // The 2 MiB around it are never given out again.
+  std::vector<std::uint64_t> offsets;
+  while (const auto next = s.address_space.allocate(block_size, 0)) offsets.push_back(next->offset);
+  CHECK(offsets == std::vector<std::uint64_t>{0, 2 * block_size, 3 * block_size});
+}
+
+TEST_CASE("without memory for the page the thread is released with a trap, not left asleep") {
+  Setup s;
+  s.machine.failures = {{"zero", OpStatus::no_memory, 0}};
+  s.touch(host, 0);
+  CHECK(s.machine.at(0).forbids(0));
+  CHECK(s.woke(host, 0));
+}
+
+TEST_CASE("a device whose node is out of memory evicts before it gives up") {
+  Setup s;
+  s.touch(device, 0);
+  s.machine.failures = {{"zero", OpStatus::no_memory, 0}};
+  s.touch(device, 512);
+  CHECK(s.machine.at(1).holds(512));
+  CHECK(s.machine.at(0).holds(0));
+  CHECK_FALSE(s.machine.at(1).forbids(512));
+}
+
+TEST_CASE("a short copy that did not reach the page is tried again") {
+  Setup s;
+  s.touch(host, 0);
+  s.machine.failures = {{"copy", OpStatus::incomplete, 2}, {"copy", OpStatus::incomplete, 0}};
+  s.touch(device, 15);
+  CHECK(s.machine.at(1).holds(15));
+  CHECK(s.woke(device, 15));
+}
+
+TEST_CASE("a fault of a process that died meanwhile is dropped") {
+  Setup s;
+  s.touch(host, 0);
+  s.machine.at(1).die();
+  s.touch(device, 0);
+  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK(s.machine.at(1).held() == 0);
+}
+
+TEST_CASE("a page that vanished from its pool ends the thread instead of faulting for ever") {
+  Setup s;
+  s.touch(host, 0);
+  REQUIRE(s.machine.at(0).punch({0, 1}) == 0);
+  s.touch(host, 0);
+  CHECK(s.machine.at(0).forbids(0));
+  CHECK(s.woke(host, 0));
+}
+
+}  // namespace wherry::test

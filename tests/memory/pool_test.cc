@@ -1,0 +1,73 @@
+#include "memory/pool.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <thread>
+
+#include "memory/processor_memory.h"
+
+using namespace wherry::impl;
+
+TEST_CASE("a pool never promises more pages than it may hold") {
+  Capacity capacity(100);
+  CHECK(capacity.try_reserve(60));
+  CHECK_FALSE(capacity.try_reserve(41));
+  CHECK(capacity.try_reserve(40));
+  capacity.give_back(1);
+  CHECK(capacity.try_reserve(1));
+}
+
+TEST_CASE("room that was not spent goes back, room that was stays taken") {
+  Capacity capacity(10);
+  {
+    Room room;
+    REQUIRE(room.try_grow(capacity, 8));
+    REQUIRE(room.try_grow(capacity, 4));  // large enough already
+    CHECK_FALSE(room.try_grow(capacity, 11));
+    room.spend(3);
+    CHECK(capacity.reserved() == 8);
+  }
+  CHECK(capacity.reserved() == 3);
+}
+
+TEST_CASE("reservations by several threads never exceed the capacity") {
+  Capacity capacity(64);
+  std::atomic<bool> exceeded{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < 50'000; ++i) {
+        const std::uint64_t pages = 1 + random() % 40;
+        if (!capacity.try_reserve(pages)) continue;
+        if (capacity.reserved() > 64) exceeded = true;
+        capacity.give_back(pages);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_FALSE(exceeded);
+  CHECK(capacity.reserved() == 0);
+}
+
+TEST_CASE(
+    "the eviction queue gives blocks in the order in which they came, whatever left between") {
+  BlockDirectory blocks(16, 2);
+  EvictionQueue queue(blocks, Processor::device(0));
+  CHECK_FALSE(queue.oldest());
+  for (std::uint64_t block : {3u, 1u, 2u, 9u}) {
+    blocks.at(block);
+    queue.push(block);
+  }
+  queue.remove(1);
+  queue.remove(9);
+  CHECK(queue.oldest() == 3u);
+  queue.remove(3);
+  queue.push(3);
+  CHECK(queue.oldest() == 2u);
+  queue.remove(2);
+  CHECK(queue.oldest() == 3u);
+  queue.remove(3);
+  CHECK_FALSE(queue.oldest());
+}

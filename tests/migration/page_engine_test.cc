@@ -1,0 +1,203 @@
+// The engine against a machine in memory: order of steps, and every way in which a step can stop early.
+#include "migration/page_engine.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/fake_machine.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+
+struct Setup {
+  FakeMachine machine{3, 2, 512};
+  PageEngine engine{machine.memories()};
+  Block& block = machine.blocks().at(0);
+
+  OpResult populate(PageRun run, Processor p) {
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(machine.memory(p.index).capacity, run.count));
+    return engine.populate(block, 0, run, p, room);
+  }
+  OpResult migrate(PageRun run, Processor from, Processor to) {
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
+    return engine.migrate(block, 0, run, from, to, room, MoveCause::fault);
+  }
+  // The books say what the machine has.
+  void check() {
+    const LockGuard guard(block.lock);
+    block.check_invariants();
+    for (int p = 0; p < 3; ++p) {
+      const ProcessorPages& books = block.at(Processor{p});
+      for (unsigned page = 0; page < pages_per_block; ++page) {
+        REQUIRE(books.resident.test(page) == machine.at(p).holds(page));
+        if (machine.at(p).maps(page)) REQUIRE(books.mapped.test(page));
+      }
+      REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
+      REQUIRE(
+          (p == 0 || machine.memory(p).queue.oldest().has_value() == (machine.at(p).held() != 0)));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a first touch creates zero pages that are mapped writable") {
+  Setup s;
+  s.machine.at(0).set_value(3, 77);
+  const OpResult result = s.populate({0, 16}, host);
+  CHECK(result.status == OpStatus::ok);
+  CHECK(result.bytes == 16 * page_size);
+  CHECK(s.machine.at(0).maps_writable(15));
+  CHECK(s.machine.at(0).value(3) == 0);
+  CHECK(s.machine.memory(0).counters.populated == 16);
+  s.check();
+}
+
+TEST_CASE("a move protects, copies, punches, then unprotects, in this order") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  s.machine.at(0).set_value(5, 42);
+  s.machine.log.clear();
+  REQUIRE(s.migrate({0, 16}, host, device));
+  CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "copy 1: 0+16",
+                                                  "punch 0: 0+16", "unprotect 1: 0+16"});
+  CHECK(s.machine.at(1).value(5) == 42);
+  CHECK(s.machine.at(1).maps_writable(5));
+  CHECK_FALSE(s.machine.at(0).holds(5));
+  CHECK(s.machine.memory(0).counters.migrated_out == 16);
+  CHECK(s.machine.memory(1).counters.migrated_in == 16);
+  CHECK(s.machine.memory(1).counters.bytes_copied == 16 * page_size);
+  s.check();
+}
+
+TEST_CASE("a copy that stops early is taken up where it stopped") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value(page, page + 1);
+  s.machine.failures = {{"copy", OpStatus::incomplete, 3},
+                        {"copy", OpStatus::incomplete, 0},
+                        {"copy", OpStatus::incomplete, 5}};
+  CHECK(s.migrate({0, 16}, host, device).status == OpStatus::ok);
+  for (unsigned page = 0; page < 16; ++page) CHECK(s.machine.at(1).value(page) == page + 1);
+  s.check();
+}
+
+TEST_CASE("a page that the target holds against the books is thrown out, not taken for the copy") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  s.machine.at(0).set_value(7, 1234);
+  s.machine.at(1).plant(7);
+  s.machine.at(1).set_value(7, 666);
+  CHECK(s.migrate({0, 16}, host, device).status == OpStatus::ok);
+  CHECK(s.machine.at(1).value(7) == 1234);
+  CHECK(s.machine.memory(1).counters.false_residency == 1);
+  s.check();
+}
+
+TEST_CASE("a first touch throws out a page that was there against the books") {
+  Setup s;
+  s.machine.at(1).plant(2);
+  s.machine.at(1).set_value(2, 666);
+  CHECK(s.populate({0, 16}, device).status == OpStatus::ok);
+  CHECK(s.machine.at(1).value(2) == 0);
+  s.check();
+}
+
+TEST_CASE(
+    "a move that runs out of memory keeps what arrived there and the rest here, all writable") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value(page, page + 1);
+  s.machine.failures = {{"copy", OpStatus::no_memory, 6}};
+  const OpResult result = s.migrate({0, 16}, host, device);
+  CHECK(result.status == OpStatus::no_memory);
+  CHECK(result.bytes == 6 * page_size);
+  for (unsigned page = 0; page < 16; ++page) {
+    FakeProcessor& owner = s.machine.at(page < 6 ? 1 : 0);
+    CHECK(owner.value(page) == page + 1);
+    CHECK(owner.maps_writable(page));
+  }
+  s.check();
+}
+
+TEST_CASE("a move to a process that dies on the way loses nothing") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  s.machine.at(0).set_value(2, 99);
+  const std::uint64_t already_there = GENERATE(0u, 4u);
+  s.machine.failures = {{"copy", OpStatus::process_gone, already_there}};
+  const OpResult result = s.migrate({0, 16}, host, device);
+  CHECK(result.status == OpStatus::process_gone);
+  CHECK(result.bytes == 0);
+  CHECK(s.machine.at(0).value(2) == 99);
+  CHECK(s.machine.at(0).maps_writable(2));
+  CHECK(s.machine.at(1).held() == 0);
+  s.check();
+}
+
+TEST_CASE("pages of a dead process move to the host") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, device));
+  s.machine.at(1).set_value(9, 4711);
+  s.machine.at(1).die();
+  CHECK(s.migrate({0, 16}, device, host).status == OpStatus::ok);
+  CHECK(s.machine.at(0).value(9) == 4711);
+  CHECK(s.machine.at(0).maps_writable(9));
+  s.check();
+}
+
+TEST_CASE("a source that cannot be protected is not copied") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  s.machine.failures = {{"protect", OpStatus::no_memory, 4}};
+  CHECK(s.migrate({0, 16}, host, device).status == OpStatus::no_memory);
+  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK(s.machine.at(1).held() == 0);
+  s.check();
+}
+
+TEST_CASE(
+    "pages that the processor holds unmapped are entered, those entered already are skipped") {
+  Setup s;
+  REQUIRE(s.populate({0, 8}, device));
+  {
+    const LockGuard guard(s.block.lock);
+    s.block.unmapped(device);  // a new process: it maps nothing; except that here it still does
+    CHECK(s.engine.map(s.block, 0, {0, 8}, device).status == OpStatus::ok);
+    CHECK(s.block.at(device).mapped == PageMask::of({0, 8}));
+  }
+  s.check();
+}
+
+TEST_CASE("entering a page that the pool lost is reported, not believed") {
+  Setup s;
+  REQUIRE(s.populate({0, 1}, device));
+  REQUIRE(s.machine.at(1).punch({0, 1}) == 0);
+  const LockGuard guard(s.block.lock);
+  s.block.unmapped(device);
+  CHECK(s.engine.map(s.block, 0, {0, 1}, device).status == OpStatus::absent);
+  CHECK(s.block.at(device).mapped.none());
+}
+
+TEST_CASE("a release empties every pool and gives the room back") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  REQUIRE(s.populate({16, 16}, device));
+  REQUIRE(s.populate({32, 16}, Processor::device(1)));
+  {
+    const LockGuard guard(s.block.lock);
+    s.engine.release(s.block, 0, {8, 32});
+  }
+  CHECK(s.machine.at(0).held() == 8);
+  CHECK(s.machine.at(1).held() == 0);
+  CHECK(s.machine.at(2).held() == 8);
+  s.check();
+}
+
+}  // namespace wherry::test

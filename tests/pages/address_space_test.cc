@@ -1,0 +1,98 @@
+#include "pages/address_space.h"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <random>
+
+using namespace wherry::impl;
+
+TEST_CASE("small allocations share a 2 MiB chunk on 64 KiB boundaries, large ones start on 2 MiB") {
+  AddressSpace space(64 * block_size);
+  const auto a = space.allocate(1, 0);
+  const auto b = space.allocate(65537, 0);
+  const auto c = space.allocate(block_size + 1, 0);
+  const auto d = space.allocate(4096, 0);
+  REQUIRE((a && b && c && d));
+  CHECK(a->offset == 0);
+  CHECK(b->offset == 65536);
+  CHECK(c->offset % block_size == 0);
+  CHECK(d->offset == 65536 * 3);
+}
+
+TEST_CASE("what is live is found by every byte of its pages, and by no other") {
+  AddressSpace space(64 * block_size);
+  const auto a = space.allocate(5000, 7);
+  REQUIRE(a);
+  CHECK(space.find(a->offset)->id == a->id);
+  CHECK(space.find(a->offset + 8191)->flags == 7);
+  CHECK_FALSE(space.find(a->offset + 8192));
+  REQUIRE(space.begin_free(a->offset));
+  CHECK_FALSE(space.find(a->offset));
+  CHECK_FALSE(space.begin_free(a->offset));
+}
+
+TEST_CASE("an address that is leaving is not handed out before its pages are gone") {
+  AddressSpace space(block_size);
+  const auto a = space.allocate(block_size, 0);
+  REQUIRE(a);
+  const auto leaving = space.begin_free(a->offset);
+  CHECK_FALSE(space.allocate(4096, 0));
+  space.end_free(*leaving);
+  const auto again = space.allocate(block_size, 0);
+  REQUIRE(again);
+  CHECK(again->offset == a->offset);
+  CHECK(again->id != a->id);
+}
+
+TEST_CASE("a retired page of a live allocation is left out when the allocation ends") {
+  AddressSpace space(2 * block_size);
+  const auto a = space.allocate(2 * block_size, 0);
+  REQUIRE(a);
+  CHECK_FALSE(space.retire_if_dead(5));
+  space.retire(5);
+  space.end_free(space.begin_free(a->offset).value());
+  CHECK_FALSE(space.allocate(2 * block_size, 0));
+  const auto b = space.allocate(block_size, 0);
+  REQUIRE(b);
+  CHECK(b->offset == block_size);
+  CHECK_FALSE(space.allocate(1, 0));
+}
+
+TEST_CASE("sizes that cannot exist are refused") {
+  AddressSpace space(64 * block_size);
+  CHECK_FALSE(space.allocate(0, 0));
+  CHECK_FALSE(space.allocate(std::uint64_t{1} << 60, 0));
+  CHECK_FALSE(space.allocate(~std::uint64_t{0}, 0));
+  CHECK_FALSE(space.allocate(65 * block_size, 0));
+}
+
+TEST_CASE("random allocations never overlap, and everything merges back into one stretch") {
+  const unsigned seed = 4242;
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  AddressSpace space(32 * block_size);
+  std::map<std::uint64_t, Allocation> model;
+  for (int step = 0; step < 20'000; ++step) {
+    if (random() % 2 == 0 || model.empty()) {
+      const std::uint64_t bytes =
+          1 + (random() % 8 == 0 ? random() % (5 * block_size) : random() % (3 * 65536));
+      const auto made = space.allocate(bytes, 0);
+      if (!made) continue;
+      const auto next = model.lower_bound(made->offset);
+      if (next != model.end()) REQUIRE(made->offset + made->bytes <= next->first);
+      if (next != model.begin()) {
+        const Allocation& before = std::prev(next)->second;
+        REQUIRE(before.offset + before.bytes <= made->offset);
+      }
+      model.emplace(made->offset, *made);
+    } else {
+      auto victim = model.begin();
+      std::advance(victim, static_cast<long>(random() % model.size()));
+      space.end_free(space.begin_free(victim->first).value());
+      model.erase(victim);
+    }
+  }
+  for (const auto& [offset, allocation] : model) space.end_free(space.begin_free(offset).value());
+  CHECK(space.allocate(32 * block_size, 0));
+}

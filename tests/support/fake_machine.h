@@ -1,0 +1,114 @@
+// A machine of a few processors in memory: pools and page tables that behave as the kernel's do, checked after every
+// call, and that fail on demand. For tests of the layers that drive mappers and pools.
+//
+// After each call the machine asserts the rule that all coherence rests on: never two mappings of a page of which
+// one is writable.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "memory/processor_memory.h"
+#include "trap/mapper.h"
+
+namespace wherry::test {
+
+using namespace wherry::impl;
+
+class FakeMachine;
+
+// What the next call of an operation answers instead of doing its work; the first `pages` are done all the same.
+struct Failure {
+  std::string operation;
+  OpStatus status;
+  std::uint64_t pages = 0;
+};
+
+class FakeProcessor final : public Mapper, public PoolFile {
+ public:
+  FakeProcessor(FakeMachine& machine, Processor id, std::size_t pages)
+      : machine_(machine), id_(id), file_(pages * page_size) {}
+
+  OpResult copy_protected(PageSpan span, const std::byte* source) override;
+  OpResult zero(PageSpan span) override;
+  OpResult map_resident(PageSpan span) override;
+  OpResult write_protect(PageSpan span) override;
+  OpResult write_unprotect(PageSpan span) override;
+  OpResult forbid(PageSpan span) override;
+  OpResult wake(PageSpan span) override;
+  int punch(PageSpan span) override;
+  const std::byte* alias(std::uint64_t page) const override {
+    return file_.data() + page * page_size;
+  }
+
+  // The process has ended: every call says so from now on, and nothing is mapped there.
+  void die() {
+    dead_ = true;
+    table_.clear();
+  }
+
+  bool holds(std::uint64_t page) const { return held_.contains(page); }
+  bool maps(std::uint64_t page) const { return table_.contains(page); }
+  bool maps_writable(std::uint64_t page) const {
+    const auto entry = table_.find(page);
+    return entry != table_.end() && entry->second;
+  }
+  bool forbids(std::uint64_t page) const { return forbidden_.contains(page); }
+  std::size_t held() const { return held_.size(); }
+  // Puts a page into the file that nobody accounted for.
+  void plant(std::uint64_t page) { held_.insert(page); }
+  // The first eight bytes of a page, as a value.
+  std::uint64_t value(std::uint64_t page) const {
+    std::uint64_t value = 0;
+    std::memcpy(&value, alias(page), sizeof value);
+    return value;
+  }
+  void set_value(std::uint64_t page, std::uint64_t value) {
+    std::memcpy(file_.data() + page * page_size, &value, sizeof value);
+  }
+
+ private:
+  // Does `step` for each page, until it says something else than ok or a planned failure says stop.
+  OpResult each(const char* operation, PageSpan span,
+                const std::function<OpStatus(std::uint64_t page)>& step);
+
+  FakeMachine& machine_;
+  const Processor id_;
+  std::vector<std::byte> file_;
+  std::set<std::uint64_t> held_;
+  std::map<std::uint64_t, bool> table_;  // page -> writable
+  std::set<std::uint64_t> forbidden_;
+  bool dead_ = false;
+};
+
+class FakeMachine {
+ public:
+  FakeMachine(int processors, std::uint64_t blocks, std::uint64_t device_capacity_pages);
+
+  FakeProcessor& at(int p) { return *processors_[static_cast<std::size_t>(p)]; }
+  ProcessorMemory& memory(int p) { return *memories_[static_cast<std::size_t>(p)]; }
+  const std::vector<ProcessorMemory*>& memories() const { return pointers_; }
+  BlockDirectory& blocks() { return blocks_; }
+
+  // Called before every operation; may sleep, count, or change the world.
+  std::function<void(const std::string& operation, Processor p, PageSpan span)> before;
+  std::deque<Failure> failures;  // each applies to the next call of its operation, in order
+  std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
+
+  // Aborts the test when a page has two mappings of which one is writable.
+  void check_coherent(PageSpan span) const;
+
+ private:
+  BlockDirectory blocks_;
+  std::vector<std::unique_ptr<FakeProcessor>> processors_;
+  std::vector<std::unique_ptr<ProcessorMemory>> memories_;
+  std::vector<ProcessorMemory*> pointers_;
+};
+
+}  // namespace wherry::test
