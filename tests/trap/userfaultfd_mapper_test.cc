@@ -1,0 +1,123 @@
+// What the kernel answers to each operation of a mapper, on a small arena of this process.
+#include "trap/userfaultfd_mapper.h"
+
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include <csetjmp>
+#include <csignal>
+
+#include "memory/arena.h"
+#include "memory/pool.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr std::size_t arena_bytes = std::size_t{1} << 30;
+
+struct Setup {
+  MemoryPoolFile pool{"mapper-test", arena_bytes};
+  MemoryPoolFile other{"mapper-test-other", arena_bytes};
+  Arena arena{arena_bytes, pool.file().fd()};
+  std::shared_ptr<const Userfaultfd> uffd =
+      std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
+  UserfaultfdMapper mapper{arena.base(), forbid_access};
+
+  Setup() {
+    REQUIRE(arena.open(arena_bytes) == 0);
+    REQUIRE(uffd->register_range(arena.base(), arena.size()) == 0);
+    mapper.attach(uffd);
+  }
+  volatile std::uint64_t* word(std::uint64_t page) const {
+    return reinterpret_cast<volatile std::uint64_t*>(arena.base() + page * page_size);
+  }
+  std::uint64_t pages_held() { return pool.file().allocated_bytes() / page_size; }
+};
+
+}  // namespace
+
+TEST_CASE("zero pages appear in the pool, writable without a fault, and only once") {
+  Setup s;
+  CHECK(s.mapper.zero({0, 16}));
+  CHECK(s.pages_held() == 16);
+  CHECK(*s.word(15) == 0);
+  *s.word(15) = 5;
+  CHECK_FALSE(s.uffd->read_event());
+  const OpResult again = s.mapper.zero({15, 2});
+  CHECK(again.status == OpStatus::occupied);
+  CHECK(again.bytes == 0);
+  // Progress first, the reason with the next call.
+  const OpResult partly = s.mapper.zero({14 + 16, 4});
+  CHECK(partly.status == OpStatus::ok);
+}
+
+TEST_CASE("a copy that meets an occupied page says how far it came") {
+  Setup s;
+  std::vector<std::byte> source(8 * page_size, std::byte{7});
+  REQUIRE(s.mapper.zero({3, 1}));
+  const OpResult partly = s.mapper.copy_protected({0, 8}, source.data());
+  CHECK(partly.status == OpStatus::incomplete);
+  CHECK(partly.bytes == 3 * page_size);
+  const OpResult stuck = s.mapper.copy_protected({3, 5}, source.data());
+  CHECK(stuck.status == OpStatus::occupied);
+  CHECK(stuck.bytes == 0);
+}
+
+TEST_CASE("a punched page leaves the pool and the page table, and can be filled again") {
+  Setup s;
+  REQUIRE(s.mapper.zero({0, 2}));
+  *s.word(0) = 9;
+  REQUIRE(s.pool.punch({0, 1}) == 0);
+  CHECK(s.pages_held() == 1);
+  std::vector<std::byte> source(page_size, std::byte{3});
+  CHECK(s.mapper.copy_protected({0, 1}, source.data()));
+  CHECK(*s.word(0) == 0x0303030303030303);
+  CHECK(s.mapper.write_unprotect({0, 1}));
+  *s.word(0) = 1;
+  CHECK(s.pages_held() == 2);
+}
+
+TEST_CASE(
+    "pages in the pool but not in the page table are entered; absent and entered ones are told "
+    "apart") {
+  Setup s;
+  REQUIRE(::pwrite(s.pool.file().fd(), "x", 1, 4 * page_size) == 1);
+  CHECK(s.mapper.map_resident({4, 1}));
+  CHECK((*s.word(4) & 0xff) == 'x');
+  CHECK(s.mapper.map_resident({4, 1}).status == OpStatus::occupied);
+  CHECK(s.mapper.map_resident({5, 1}).status == OpStatus::absent);
+}
+
+TEST_CASE("without a process every call says so, and touches nothing") {
+  Setup s;
+  s.mapper.detach();
+  std::vector<std::byte> source(page_size);
+  CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.copy_protected({0, 1}, source.data()).status == OpStatus::process_gone);
+  CHECK(s.mapper.write_protect({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.wake({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.pages_held() == 0);
+}
+
+TEST_CASE("a forbidden page ends whoever touches it, and is never a zero page") {
+  Setup s;
+  REQUIRE(s.mapper.forbid({6, 1}));
+  static sigjmp_buf back;
+  static volatile int caught;
+  caught = 0;
+  struct sigaction action {};
+  struct sigaction before_bus {};
+  struct sigaction before_segv {};
+  action.sa_handler = [](int number) {
+    caught = number;
+    siglongjmp(back, 1);
+  };
+  sigaction(SIGBUS, &action, &before_bus);
+  sigaction(SIGSEGV, &action, &before_segv);
+  if (sigsetjmp(back, 1) == 0) (void)*s.word(6);
+  sigaction(SIGBUS, &before_bus, nullptr);
+  sigaction(SIGSEGV, &before_segv, nullptr);
+  CHECK((caught == SIGBUS || caught == SIGSEGV));
+  CHECK(s.pages_held() == 0);
+}
