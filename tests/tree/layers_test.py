@@ -21,7 +21,7 @@ def layers_of(lib):
 
 
 def target_layer(source, quoted, public):
-    if public:
+    if public or quoted.startswith("wherry/"):
         return "include"
     if source.parts[0] == "include":  # public headers include each other by plain name
         return "include" if "/" not in quoted else quoted.split("/")[0]
