@@ -14,7 +14,7 @@ PROGRAM = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    pages = [root / "README.md", root / "lib/README.md", *sorted((root / "docs").rglob("*.md"))]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", root / "lib/README.md", *sorted((root / "docs").rglob("*.md"))]
     found = []
     for page in pages:
         for target in LINK.findall(page.read_text()):
