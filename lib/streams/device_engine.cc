@@ -1,0 +1,427 @@
+#include "streams/device_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "os/poll.h"
+#include "os/thread.h"
+#include "streams/failure_text.h"
+
+namespace wherry::impl {
+
+namespace {
+
+// How long a waiting thread sleeps before it looks for itself.
+constexpr int wait_step_ms = 100;
+
+bool is_readable(int fd) {
+  std::array<pollfd, 1> descriptor{{{fd, POLLIN, 0}}};
+  return poll_descriptors(descriptor, 0) > 0;
+}
+
+}  // namespace
+
+DeviceEngine::DeviceEngine(int ordinal)
+    : ordinal_(ordinal),
+      wake_(make_eventfd()),
+      leader_wake_(make_eventfd()),
+      host_functions_("wherry-host" + std::to_string(ordinal)) {
+  const SignalBlock no_signals;
+  thread_ = std::thread([this] { run(); });
+}
+
+DeviceEngine::~DeviceEngine() {
+  {
+    const LockGuard guard(lock_);
+    stopping_ = true;
+    for (const auto& context : contexts_) throw_away_work(*context);
+  }
+  signal_eventfd(wake_);
+  thread_.join();
+}
+
+// ---- contexts and streams
+
+std::shared_ptr<WorkContext> DeviceEngine::create_context() {
+  const auto context = std::make_shared<WorkContext>();
+  const auto stream = std::make_shared<Stream>(context, StreamKind::context_default);
+  const LockGuard guard(lock_);
+  context->default_stream_ = stream;
+  context->streams_.push_back(stream);
+  if (dead_) context->status_ = WorkStatus::launch_failed;
+  contexts_.push_back(context);
+  return context;
+}
+
+std::shared_ptr<Stream> DeviceEngine::create_stream(const std::shared_ptr<WorkContext>& context,
+                                                    StreamKind kind) {
+  const auto stream = std::make_shared<Stream>(context, kind);
+  const LockGuard guard(lock_);
+  context->streams_.push_back(stream);
+  return stream;
+}
+
+std::shared_ptr<Stream> DeviceEngine::default_stream(const WorkContext& context) const {
+  const LockGuard guard(lock_);
+  return context.default_stream_;
+}
+
+WorkStatus DeviceEngine::status(const WorkContext& context) const {
+  const LockGuard guard(lock_);
+  return context.status_;
+}
+
+void DeviceEngine::destroy_stream(const std::shared_ptr<Stream>& stream) {
+  const LockGuard guard(lock_);
+  stream->destroyed_ = true;
+  const auto context = stream->context_.lock();
+  if (context && stream->queue_.empty()) std::erase(context->streams_, stream);
+}
+
+void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) {
+  const LockGuard guard(lock_);
+  wait_until(*context, [&]() REQUIRES(lock_) { return !has_unfinished_work(*context); });
+  throw_away_work(*context);
+  context->status_ = WorkStatus::context_destroyed;
+  std::erase(contexts_, context);
+  changed();
+}
+
+// ---- giving work
+
+WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
+                                std::vector<std::byte> args, std::size_t items) {
+  const LockGuard guard(lock_);
+  // Between detach() and attach(), which is bounded by the start of a process.
+  while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
+  const auto context = stream->context_.lock();
+  if (!context) return WorkStatus::context_destroyed;
+  if (context->status_ != WorkStatus::ok) return context->status_;
+  if (!target_) return WorkStatus::launch_failed;
+  const auto address = target_->resolve(kernel);
+  if (!address) return WorkStatus::unknown_kernel;
+  if (items == 0) return WorkStatus::ok;
+  Work work;
+  work.kernel = kernel;
+  work.address = *address;
+  work.args = std::move(args);
+  work.items = items;
+  return enqueue(stream, std::move(work));
+}
+
+WorkStatus DeviceEngine::launch_host(const std::shared_ptr<Stream>& stream, HostFunction function,
+                                     void* data) {
+  Work work;
+  work.function = function;
+  work.data = data;
+  const LockGuard guard(lock_);
+  return enqueue(stream, std::move(work));
+}
+
+WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work work) {
+  const auto context = stream->context_.lock();
+  if (!context) return WorkStatus::context_destroyed;
+  if (context->status_ != WorkStatus::ok) return context->status_;
+  // It may have finished without anybody looking.
+  if (stream->running_) take_events();
+  if (context->status_ != WorkStatus::ok) return context->status_;
+  work.ticket = ++context->last_ticket_;
+  stream->queue_.push_back(std::move(work));
+  start_ready(stream);
+  watch_completions_if_needed();
+  return WorkStatus::ok;
+}
+
+// ---- running it
+
+// Requires: nothing of the stream runs, or its front does.
+void DeviceEngine::start_ready(const std::shared_ptr<Stream>& stream) {
+  if (stream->running_ || stream->starved_ || stream->queue_.empty()) return;
+  const auto context = stream->context_.lock();
+  if (!context) return;
+  const std::uint64_t ticket = stream->queue_.front().ticket;
+  const auto has_earlier_work = [ticket](const Stream& other) {
+    return !other.queue_.empty() && other.queue_.front().ticket < ticket;
+  };
+  switch (stream->kind_) {
+    case StreamKind::context_default:
+      for (const auto& other : context->streams_) {
+        if (other->kind_ == StreamKind::blocking && has_earlier_work(*other)) return;
+      }
+      break;
+    case StreamKind::blocking:
+      if (has_earlier_work(*context->default_stream_)) return;
+      break;
+    case StreamKind::non_blocking:
+      break;
+  }
+
+  if (stream->queue_.front().kernel == nullptr) {
+    run_host_front(stream);
+  } else if (!starved_.empty() || !post_front(stream)) {
+    stream->starved_ = true;
+    starved_.push_back(stream);
+  }
+}
+
+bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
+  if (!target_) return false;
+  const Work& work = stream->queue_.front();
+  LaunchRequest request;
+  request.id = next_id_;
+  request.address = work.address;
+  request.args = work.args.data();
+  request.args_size = work.args.size();
+  request.items = work.items;
+  if (!target_->try_post(request)) return false;
+  ++next_id_;
+  in_flight_.emplace(request.id, InFlight{stream, work.kernel});
+  stream->running_ = true;
+  return true;
+}
+
+void DeviceEngine::run_host_front(const std::shared_ptr<Stream>& stream) {
+  stream->running_ = true;
+  const Work& work = stream->queue_.front();
+  host_functions_.post(
+      [this, stream, epoch = stream->epoch_, function = work.function, data = work.data] {
+        {
+          const LockGuard guard(lock_);
+          if (stream->epoch_ != epoch) return;  // the context has failed since
+        }
+        function(data);
+        const LockGuard guard(lock_);
+        if (stream->epoch_ != epoch) return;
+        finish_front(stream);
+        watch_completions_if_needed();
+      });
+}
+
+void DeviceEngine::finish_front(const std::shared_ptr<Stream>& stream) {
+  stream->queue_.pop_front();
+  stream->running_ = false;
+  start_ready(stream);
+  start_ordered_after(*stream);
+  if (stream->destroyed_ && stream->queue_.empty()) {
+    if (const auto context = stream->context_.lock()) std::erase(context->streams_, stream);
+  }
+  changed();
+}
+
+// Streams of the context that may have waited for work of this one.
+void DeviceEngine::start_ordered_after(const Stream& finished) {
+  const auto context = finished.context_.lock();
+  if (!context) return;
+  if (finished.kind_ == StreamKind::blocking) start_ready(context->default_stream_);
+  if (finished.kind_ == StreamKind::context_default) {
+    for (const auto& other : context->streams_) {
+      if (other->kind_ == StreamKind::blocking) start_ready(other);
+    }
+  }
+}
+
+void DeviceEngine::serve_starved() {
+  while (!starved_.empty()) {
+    const auto stream = starved_.front();
+    if (!post_front(stream)) return;
+    stream->starved_ = false;
+    starved_.pop_front();
+  }
+}
+
+// ---- what the device says
+
+// Takes what has finished, and notices the end of the process. Whoever waits calls it, and the
+// thread.
+void DeviceEngine::take_events() {
+  if (!target_) return;
+  // Before the completions, so that what finished before the end counts as finished.
+  const bool ended = is_readable(target_->exit_fd());
+  const std::vector<std::uint64_t> completed = target_->take_completed();
+  // A slot has become free for each; those who stood in line are served before the next of a
+  // stream.
+  if (!completed.empty()) serve_starved();
+  for (const std::uint64_t id : completed) {
+    const auto found = in_flight_.find(id);
+    if (found == in_flight_.end()) continue;
+    const auto stream = std::move(found->second.stream);
+    in_flight_.erase(found);
+    finish_front(stream);
+  }
+  if (ended) target_ended();
+}
+
+void DeviceEngine::target_ended() {
+  const DeviceFailure failure = target_->failure();
+  const auto culprit = in_flight_.find(failure.launch_id);
+  std::shared_ptr<WorkContext> culprit_context;
+  std::uintptr_t kernel = failure.kernel;
+  if (culprit != in_flight_.end()) {
+    culprit_context = culprit->second.stream->context_.lock();
+    kernel = reinterpret_cast<std::uintptr_t>(culprit->second.kernel);
+  }
+  write_log_line(describe_failure(ordinal_, target_->pid(), failure, kernel));
+
+  dead_ = true;
+  target_.reset();
+  for (const auto& context : contexts_) {
+    const bool its_fault =
+        context == culprit_context && failure.kind == DeviceFailure::Kind::illegal_address;
+    if (context->status_ == WorkStatus::ok) {
+      context->status_ = its_fault ? WorkStatus::illegal_address : WorkStatus::launch_failed;
+    }
+    throw_away_work(*context);
+  }
+  changed();
+}
+
+// Forgets the context's work, in the device too: completions and host functions of it find nothing.
+void DeviceEngine::throw_away_work(WorkContext& context) {
+  for (const auto& stream : context.streams_) {
+    stream->queue_.clear();
+    stream->running_ = false;
+    stream->starved_ = false;
+    ++stream->epoch_;
+    std::erase(starved_, stream);
+    std::erase_if(in_flight_, [&](const auto& entry) { return entry.second.stream == stream; });
+  }
+  std::erase_if(context.streams_, [](const auto& stream) { return stream->destroyed_; });
+}
+
+void DeviceEngine::detach(const std::shared_ptr<WorkContext>& renewed) {
+  const LockGuard guard(lock_);
+  target_.reset();
+  dead_ = false;
+  for (const auto& context : contexts_) {
+    if (context == renewed) {
+      context->status_ = WorkStatus::ok;
+    } else if (context->status_ == WorkStatus::ok && has_unfinished_work(*context)) {
+      context->status_ = WorkStatus::launch_failed;
+    }
+    throw_away_work(*context);
+  }
+  changed();
+  signal_eventfd(wake_);
+}
+
+void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
+  const LockGuard guard(lock_);
+  target_ = std::move(target);
+  dead_ = target_ == nullptr;
+  if (dead_) {
+    for (const auto& context : contexts_) {
+      if (context->status_ == WorkStatus::ok) context->status_ = WorkStatus::launch_failed;
+      throw_away_work(*context);
+    }
+  }
+  changed();
+  signal_eventfd(wake_);
+}
+
+// ---- waiting
+
+StreamState DeviceEngine::query(const std::shared_ptr<Stream>& stream) {
+  const LockGuard guard(lock_);
+  if (!stream->queue_.empty()) take_events();
+  return stream->queue_.empty() ? StreamState::idle : StreamState::busy;
+}
+
+WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
+  const LockGuard guard(lock_);
+  const auto context = stream->context_.lock();
+  if (!context) return WorkStatus::context_destroyed;
+  const std::uint64_t last = stream->queue_.empty() ? 0 : stream->queue_.back().ticket;
+  return wait_until(*context, [&]() REQUIRES(lock_) {
+    return stream->queue_.empty() || stream->queue_.front().ticket > last;
+  });
+}
+
+WorkStatus DeviceEngine::wait_all(const std::shared_ptr<WorkContext>& context) {
+  const LockGuard guard(lock_);
+  const std::uint64_t last = context->last_ticket_;
+  return wait_until(*context, [&]() REQUIRES(lock_) {
+    return std::all_of(context->streams_.begin(), context->streams_.end(), [&](const auto& stream) {
+      return stream->queue_.empty() || stream->queue_.front().ticket > last;
+    });
+  });
+}
+
+// One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the
+// events, which saves a completion the way through the engine's thread. The others sleep until it
+// has.
+WorkStatus DeviceEngine::wait_until(const WorkContext& context, const std::function<bool()>& done) {
+  while (context.status_ == WorkStatus::ok && !done()) {
+    if (has_leader_ || !target_) {
+      changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
+      continue;
+    }
+    has_leader_ = true;
+    watching_ = false;
+    std::array<pollfd, 3> descriptors{{{target_->completion_fd(), POLLIN, 0},
+                                       {target_->exit_fd(), POLLIN, 0},
+                                       {leader_wake_.get(), POLLIN, 0}}};
+    lock_.unlock();
+    poll_descriptors(descriptors, wait_step_ms);
+    lock_.lock();
+    has_leader_ = false;
+    drain_eventfd(leader_wake_);
+    take_events();
+  }
+  watch_completions_if_needed();
+  changed_.notify_all();  // another thread that waits may lead now
+  return context.status_;
+}
+
+bool DeviceEngine::has_unfinished_work(const WorkContext& context) const {
+  return std::any_of(context.streams_.begin(), context.streams_.end(),
+                     [](const auto& stream) { return !stream->queue_.empty(); });
+}
+
+// The engine's thread takes completions while something stands behind them and nobody waits.
+void DeviceEngine::watch_completions_if_needed() {
+  if (watching_ || has_leader_ || in_flight_.empty()) return;
+  const bool needed = std::any_of(contexts_.begin(), contexts_.end(), [](const auto& context) {
+    return std::any_of(context->streams_.begin(), context->streams_.end(), [](const auto& stream) {
+      return stream->queue_.size() > 1 || (!stream->queue_.empty() && !stream->running_);
+    });
+  });
+  if (!needed) return;
+  watching_ = true;
+  signal_eventfd(wake_);
+}
+
+void DeviceEngine::changed() {
+  changed_.notify_all();
+  if (has_leader_) signal_eventfd(leader_wake_);
+}
+
+void DeviceEngine::run() {
+  name_this_thread("wherry-eng" + std::to_string(ordinal_));
+  std::array<pollfd, 3> descriptors{};
+  while (true) {
+    std::size_t used = 0;
+    descriptors[used++] = {wake_.get(), POLLIN, 0};
+    {
+      const LockGuard guard(lock_);
+      if (stopping_) return;
+      if (target_) {
+        descriptors[used++] = {target_->exit_fd(), POLLIN, 0};
+        if (watching_) descriptors[used++] = {target_->completion_fd(), POLLIN, 0};
+      }
+    }
+    // No limit: everything that can concern this thread makes one of these readable.
+    poll_descriptors({descriptors.data(), used}, -1);
+    drain_eventfd(wake_);
+    const LockGuard guard(lock_);
+    take_events();
+    if (!has_leader_) {
+      watching_ = false;
+      watch_completions_if_needed();
+    }
+  }
+}
+
+}  // namespace wherry::impl

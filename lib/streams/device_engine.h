@@ -1,0 +1,117 @@
+// The launch engine of one device: streams of kernels and host functions, run in order within a
+// stream and at the same time between streams.
+//
+// A kernel is posted to the device by whoever makes it ready: the caller when its stream is idle,
+// else the thread that takes the completion before it. Completions are taken by a thread that waits
+// for one if there is such a thread, else by the engine's own, which also notices the end of the
+// process. When the process ends, unfinished work is thrown away and every context of the device
+// fails for good.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/lock.h"
+#include "os/fd.h"
+#include "streams/host_functions.h"
+#include "streams/launch_target.h"
+#include "streams/stream.h"
+
+namespace wherry::impl {
+
+enum class StreamState {
+  idle,
+  busy,
+};
+
+class DeviceEngine {
+ public:
+  // Without a target every launch waits for the first attach().
+  explicit DeviceEngine(int ordinal);
+  // Nobody waits any more. Work that has not been posted is dropped.
+  ~DeviceEngine();
+
+  DeviceEngine(const DeviceEngine&) = delete;
+  DeviceEngine& operator=(const DeviceEngine&) = delete;
+
+  // A context is born failed when the device process is dead.
+  std::shared_ptr<WorkContext> create_context() EXCLUDES(lock_);
+  std::shared_ptr<Stream> create_stream(const std::shared_ptr<WorkContext>& context,
+                                        StreamKind kind) EXCLUDES(lock_);
+  std::shared_ptr<Stream> default_stream(const WorkContext& context) const EXCLUDES(lock_);
+  WorkStatus status(const WorkContext& context) const EXCLUDES(lock_);
+
+  // Takes no more work for the stream; what it has still runs.
+  void destroy_stream(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
+  // Waits for the context's work, or its failure, and forgets it.
+  void destroy_context(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
+
+  WorkStatus launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
+                    std::vector<std::byte> args, std::size_t items) EXCLUDES(lock_);
+  WorkStatus launch_host(const std::shared_ptr<Stream>& stream, HostFunction function, void* data)
+      EXCLUDES(lock_);
+
+  StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
+  // Wait for what was given before the call. The context's status if it fails first.
+  WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
+  WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
+
+  // A fresh device process, in two steps. detach(): the old one is not touched any more; contexts
+  // with unfinished work fail. attach(): work goes to the new one; null: there is none, every
+  // context fails. `renewed` is the context whose error and streams end with the old process.
+  void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
+  void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
+
+ private:
+  struct InFlight {
+    std::shared_ptr<Stream> stream;
+    KernelFunction kernel = nullptr;
+  };
+
+  void run() EXCLUDES(lock_);
+  void take_events() REQUIRES(lock_);
+  void finish_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void target_ended() REQUIRES(lock_);
+
+  WorkStatus enqueue(const std::shared_ptr<Stream>& stream, Work work) REQUIRES(lock_);
+  void start_ready(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void start_ordered_after(const Stream& finished) REQUIRES(lock_);
+  void serve_starved() REQUIRES(lock_);
+  bool post_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void run_host_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+
+  WorkStatus wait_until(const WorkContext& context, const std::function<bool()>& done)
+      REQUIRES(lock_);
+  void throw_away_work(WorkContext& context) REQUIRES(lock_);
+  bool has_unfinished_work(const WorkContext& context) const REQUIRES(lock_);
+  void watch_completions_if_needed() REQUIRES(lock_);
+  void changed() REQUIRES(lock_);
+
+  const int ordinal_;
+  const Fd wake_;         // eventfd: the engine's thread must look again
+  const Fd leader_wake_;  // eventfd: the leader must look again
+
+  mutable Mutex lock_;
+  std::condition_variable_any changed_;  // something finished or failed, or the leader left
+  std::shared_ptr<LaunchTarget> target_ GUARDED_BY(lock_);
+  bool dead_ GUARDED_BY(lock_) = false;  // the process has ended and nobody replaces it yet
+  bool stopping_ GUARDED_BY(lock_) = false;
+  bool watching_ GUARDED_BY(lock_) = false;    // the engine's thread takes completions
+  bool has_leader_ GUARDED_BY(lock_) = false;  // a waiting thread takes completions
+  std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
+  std::unordered_map<std::uint64_t, InFlight> in_flight_ GUARDED_BY(lock_);
+  // Streams whose front found no free slot, in the order in which they will get one.
+  std::deque<std::shared_ptr<Stream>> starved_ GUARDED_BY(lock_);
+  std::vector<std::shared_ptr<WorkContext>> contexts_ GUARDED_BY(lock_);
+
+  HostFunctionThread host_functions_;
+  std::thread thread_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,31 @@
+#include "streams/failure_text.h"
+
+#include <fmt/format.h>
+#include <string.h>
+
+namespace wherry::impl {
+
+std::string describe_failure(int ordinal, pid_t pid, const DeviceFailure& failure,
+                             std::uintptr_t kernel) {
+  const std::string device = fmt::format("device {} (process {})", ordinal, pid);
+  const std::string who =
+      kernel == 0 ? device : fmt::format("{}: kernel {}", device, describe_code_address(kernel));
+  switch (failure.kind) {
+    case DeviceFailure::Kind::illegal_address:
+      return fmt::format("{} touched {:#x}, which the device cannot see", who, failure.address);
+    case DeviceFailure::Kind::signal: {
+      const char* description = ::sigdescr_np(failure.signal);
+      return fmt::format("{} ended by signal {} ({})", who, failure.signal,
+                         description != nullptr ? description : "unknown");
+    }
+    case DeviceFailure::Kind::exception:
+      return fmt::format("{} threw an exception: {}", who, failure.what);
+    case DeviceFailure::Kind::exited:
+      return fmt::format("{} called exit({})", who, failure.signal);
+    case DeviceFailure::Kind::lost:
+      return fmt::format("{} ended without a word: killed, or out of memory", who);
+  }
+  return who;
+}
+
+}  // namespace wherry::impl

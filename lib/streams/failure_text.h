@@ -1,0 +1,15 @@
+// Says in one line what ended a device process, for the log.
+#pragma once
+
+#include <string>
+
+#include "devices/device_process.h"
+
+namespace wherry::impl {
+
+// "device 0 (process 4711): kernel scale+0x1f (a.out) touched 0x7f..., which the device cannot
+// see". `kernel`: the host's address of the kernel that ran, 0 when nobody knows.
+std::string describe_failure(int ordinal, pid_t pid, const DeviceFailure& failure,
+                             std::uintptr_t kernel);
+
+}  // namespace wherry::impl

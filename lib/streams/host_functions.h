@@ -1,0 +1,38 @@
+// One thread that runs a device's host functions, in the order in which they were given to it.
+// Started with the first function: most programs have none. Any thread may post.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/lock.h"
+
+namespace wherry::impl {
+
+class HostFunctionThread {
+ public:
+  explicit HostFunctionThread(std::string name);
+  // Waits for the function that is running; drops the others.
+  ~HostFunctionThread();
+
+  void post(std::function<void()> function) EXCLUDES(lock_);
+
+  // Whether the calling thread is one of these: the API refuses calls from host functions, which
+  // would wait for themselves.
+  static bool is_current_thread();
+
+ private:
+  void run() EXCLUDES(lock_);
+
+  const std::string name_;
+  Mutex lock_;
+  std::condition_variable_any changed_;
+  std::deque<std::function<void()>> functions_ GUARDED_BY(lock_);
+  bool stopping_ GUARDED_BY(lock_) = false;
+  std::thread thread_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,52 @@
+// What an engine needs of a device process: DeviceProcess in earnest, a fake in tests.
+// An engine calls it under its own lock, one call at a time; none of the calls waits for a launch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "devices/device_process.h"
+
+namespace wherry::impl {
+
+class LaunchTarget {
+ public:
+  virtual ~LaunchTarget() = default;
+
+  virtual int completion_fd() const = 0;  // readable when launches have finished
+  virtual int exit_fd() const = 0;        // readable once the process has ended
+  virtual pid_t pid() const = 0;
+
+  // The kernel's address in the device; nothing when it cannot be had there.
+  virtual std::optional<std::uintptr_t> resolve(KernelFunction kernel) = 0;
+  // False when the device can take no more before one has finished.
+  [[nodiscard]] virtual bool try_post(const LaunchRequest& request) = 0;
+  // Ids of what has finished since the last call; makes completion_fd unreadable.
+  virtual std::vector<std::uint64_t> take_completed() = 0;
+  // Why it ended, once exit_fd is readable.
+  virtual DeviceFailure failure() const = 0;
+};
+
+// The device process as a target.
+class ProcessTarget final : public LaunchTarget {
+ public:
+  explicit ProcessTarget(std::shared_ptr<DeviceProcess> process) : process_(std::move(process)) {}
+
+  int completion_fd() const override { return process_->completion_fd(); }
+  int exit_fd() const override { return process_->pidfd(); }
+  pid_t pid() const override { return process_->pid(); }
+  std::optional<std::uintptr_t> resolve(KernelFunction kernel) override {
+    return process_->resolve_kernel(kernel);
+  }
+  bool try_post(const LaunchRequest& request) override { return process_->try_post(request); }
+  std::vector<std::uint64_t> take_completed() override { return process_->take_completed(); }
+  DeviceFailure failure() const override { return process_->failure(); }
+
+ private:
+  std::shared_ptr<DeviceProcess> process_;
+};
+
+}  // namespace wherry::impl

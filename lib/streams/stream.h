@@ -1,0 +1,82 @@
+// Work in order: a stream is a queue of kernels and host functions of one context; a context is a
+// set of streams that share a fate. Both are handles to the outside; every field belongs to the
+// device's engine and is guarded by its lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "devices/device_process.h"
+
+namespace wherry::impl {
+
+class DeviceEngine;
+class WorkContext;
+
+// How work was taken, or ended. All but the first and the last are for good.
+enum class WorkStatus {
+  ok,
+  illegal_address,    // a kernel of the context touched memory that the device cannot see
+  launch_failed,      // a kernel ended the device process otherwise, or the process was lost
+  context_destroyed,  // the context is gone
+  unknown_kernel,     // the device cannot find the kernel's code; nothing else is wrong
+};
+
+enum class StreamKind {
+  context_default,  // ordered with all blocking streams of its context
+  blocking,         // ordered with the context's default stream
+  non_blocking,     // ordered with nothing
+};
+
+using HostFunction = void (*)(void* data);
+
+// One entry of a stream: a kernel, or a host function if `kernel` is null.
+struct Work {
+  std::uint64_t ticket = 0;  // counts the context's work; earlier work has a smaller one
+  KernelFunction kernel = nullptr;
+  std::uintptr_t address = 0;  // of the kernel, in the device
+  std::vector<std::byte> args;
+  std::size_t items = 0;
+  HostFunction function = nullptr;
+  void* data = nullptr;
+};
+
+class Stream {
+ public:
+  Stream(std::shared_ptr<WorkContext> context, StreamKind kind)
+      : context_(std::move(context)), kind_(kind) {}
+
+  // Set when the stream is made, and never after.
+  const std::weak_ptr<WorkContext>& context() const { return context_; }
+  StreamKind kind() const { return kind_; }
+
+ private:
+  friend class DeviceEngine;
+
+  const std::weak_ptr<WorkContext> context_;
+  const StreamKind kind_;
+  std::deque<Work> queue_;   // unfinished work, oldest first; the front may be running
+  bool running_ = false;     // the front is in the device, or with the host function thread
+  bool starved_ = false;     // it stands in the engine's line for a launch slot
+  bool destroyed_ = false;   // to be forgotten when the queue is empty
+  std::uint64_t epoch_ = 0;  // counts how often the queue was thrown away
+};
+
+class WorkContext {
+ public:
+  WorkContext() = default;
+
+ private:
+  friend class DeviceEngine;
+
+  WorkStatus status_ = WorkStatus::ok;  // what every call answers from now on
+  std::uint64_t last_ticket_ = 0;
+  std::shared_ptr<Stream> default_stream_;
+  // Live streams, the default one first, and destroyed ones with unfinished work.
+  std::vector<std::shared_ptr<Stream>> streams_;
+};
+
+}  // namespace wherry::impl

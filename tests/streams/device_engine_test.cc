@@ -1,0 +1,539 @@
+#include "streams/device_engine.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "streams/fake_target.h"
+#include "support/conditions.h"
+
+using namespace wherry::impl;
+using namespace std::chrono_literals;
+using wherry::test::FakeTarget;
+
+namespace {
+
+void some_kernel(const void*, std::size_t, std::size_t) {}
+
+// An engine with one device that never does anything by itself.
+struct Bench {
+  explicit Bench(std::size_t slots = 64) : target(std::make_shared<FakeTarget>(slots)) {
+    engine.attach(target);
+    context = engine.create_context();
+  }
+
+  std::shared_ptr<Stream> stream(StreamKind kind = StreamKind::non_blocking) {
+    return engine.create_stream(context, kind);
+  }
+  // A launch that can be told from others by its number of items.
+  WorkStatus launch(const std::shared_ptr<Stream>& on, std::size_t items) {
+    return engine.launch(on, some_kernel, {}, items);
+  }
+  std::vector<std::size_t> running() const {
+    std::vector<std::size_t> items;
+    for (const auto& launch : target->running()) items.push_back(launch.items);
+    return items;
+  }
+  std::uint64_t id_of(std::size_t items) const {
+    for (const auto& launch : target->running()) {
+      if (launch.items == items) return launch.id;
+    }
+    return 0;
+  }
+  void finish(std::size_t items) { target->finish(id_of(items)); }
+  void take_completions(const std::shared_ptr<Stream>& of) { engine.query(of); }
+
+  DeviceEngine engine{0};
+  std::shared_ptr<FakeTarget> target;
+  std::shared_ptr<WorkContext> context;
+};
+
+using Sizes = std::vector<std::size_t>;
+
+// A host function that says that it ran, and waits for permission to return.
+struct Gate {
+  std::promise<void> entered;
+  std::promise<void> leave;
+  std::atomic<bool> ran = false;
+
+  static void pass(void* data) {
+    auto* gate = static_cast<Gate*>(data);
+    gate->ran = true;
+    gate->entered.set_value();
+    gate->leave.get_future().wait_for(10s);
+  }
+};
+
+void set_flag(void* data) {
+  *static_cast<std::atomic<bool>*>(data) = true;
+}
+
+bool comes_true(const std::atomic<bool>& flag) {
+  const auto limit = std::chrono::steady_clock::now() + 10s;
+  while (!flag && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(1ms);
+  return flag;
+}
+
+DeviceFailure failure_of(DeviceFailure::Kind kind, std::uint64_t launch_id) {
+  DeviceFailure failure;
+  failure.kind = kind;
+  failure.launch_id = launch_id;
+  failure.address = 0xdead000;
+  return failure;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel on an idle stream is with the device when launch returns", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  const std::byte args[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
+  CHECK(bench.engine.launch(stream, some_kernel, {args, args + 3}, 7) == WorkStatus::ok);
+  const auto running = bench.target->running();
+  REQUIRE(running.size() == 1);
+  CHECK(running[0].items == 7);
+  CHECK(running[0].kernel == reinterpret_cast<std::uintptr_t>(&some_kernel));
+  CHECK(running[0].args == std::vector<std::byte>(args, args + 3));
+}
+
+TEST_CASE("a launch of no items runs nothing", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  CHECK(bench.launch(stream, 0) == WorkStatus::ok);
+  CHECK(bench.target->posted() == 0);
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+}
+
+TEST_CASE("a kernel that the device does not know is refused and harms nothing", "[streams]") {
+  Bench bench;
+  bench.target->know_no_kernels();
+  const auto stream = bench.stream();
+  CHECK(bench.launch(stream, 1) == WorkStatus::unknown_kernel);
+  CHECK(bench.engine.status(*bench.context) == WorkStatus::ok);
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+}
+
+TEST_CASE("the next kernel of a stream is posted when the one before it has finished",
+          "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  for (std::size_t items = 1; items <= 3; ++items) bench.launch(stream, items);
+  CHECK(bench.running() == Sizes{1});
+  // Nobody waits: the engine's own thread has to notice.
+  bench.finish(1);
+  REQUIRE(bench.target->wait_for_running(1));
+  CHECK(bench.running() == Sizes{2});
+  bench.finish(2);
+  REQUIRE(bench.target->wait_for_running(1));
+  CHECK(bench.running() == Sizes{3});
+  CHECK(bench.engine.query(stream) == StreamState::busy);
+  bench.finish(3);
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+}
+
+TEST_CASE("kernels of several streams run at the same time", "[streams]") {
+  Bench bench;
+  const auto first = bench.stream();
+  const auto second = bench.stream();
+  bench.launch(first, 1);
+  bench.launch(second, 2);
+  CHECK(bench.running() == Sizes{1, 2});
+  bench.finish(2);
+  CHECK(bench.engine.query(second) == StreamState::idle);
+  CHECK(bench.engine.query(first) == StreamState::busy);
+}
+
+TEST_CASE("a host function runs between the kernels around it", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  Gate gate;
+  bench.launch(stream, 1);
+  REQUIRE(bench.engine.launch_host(stream, Gate::pass, &gate) == WorkStatus::ok);
+  bench.launch(stream, 2);
+  CHECK_FALSE(gate.ran);
+  bench.finish(1);
+  REQUIRE(gate.entered.get_future().wait_for(10s) == std::future_status::ready);
+  CHECK(bench.target->posted() == 1);
+  CHECK(bench.engine.query(stream) == StreamState::busy);
+  gate.leave.set_value();
+  REQUIRE(bench.target->wait_for_running(1));
+  CHECK(bench.running() == Sizes{2});
+}
+
+TEST_CASE("host functions know that they are on a thread of the library", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  std::promise<bool> answer;
+  bench.engine.launch_host(
+      stream,
+      [](void* data) {
+        static_cast<std::promise<bool>*>(data)->set_value(HostFunctionThread::is_current_thread());
+      },
+      &answer);
+  CHECK(answer.get_future().get());
+  CHECK_FALSE(HostFunctionThread::is_current_thread());
+}
+
+TEST_CASE("waiting for a stream ends with the work that was given before", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(stream); });
+  while (bench.engine.query(stream) == StreamState::idle) std::this_thread::yield();
+  CHECK(waiting.wait_for(20ms) == std::future_status::timeout);
+  bench.launch(stream, 2);
+  bench.finish(1);
+  CHECK(waiting.get() == WorkStatus::ok);
+  REQUIRE(bench.target->wait_for_running(1));
+  CHECK(bench.running() == Sizes{2});
+}
+
+TEST_CASE("several threads can wait for different streams at once", "[streams]") {
+  Bench bench;
+  std::vector<std::shared_ptr<Stream>> streams;
+  std::vector<std::future<WorkStatus>> waiting;
+  for (std::size_t i = 1; i <= 4; ++i) {
+    const auto stream = streams.emplace_back(bench.stream());
+    bench.launch(stream, i);
+    waiting.push_back(
+        std::async(std::launch::async, [&, stream] { return bench.engine.wait(stream); }));
+  }
+  // The last first: a thread that takes completions for all must pass that on when its own is done.
+  for (std::size_t i = 4; i >= 1; --i) {
+    bench.finish(i);
+    CHECK(waiting[i - 1].get() == WorkStatus::ok);
+  }
+}
+
+TEST_CASE("waiting for a context waits for all its streams and for no other context's",
+          "[streams]") {
+  Bench bench;
+  const auto other_context = bench.engine.create_context();
+  const auto other = bench.engine.create_stream(other_context, StreamKind::non_blocking);
+  const auto first = bench.stream();
+  const auto second = bench.stream(StreamKind::blocking);
+  bench.launch(other, 9);
+  bench.launch(first, 1);
+  bench.launch(second, 2);
+  auto waiting =
+      std::async(std::launch::async, [&] { return bench.engine.wait_all(bench.context); });
+  bench.finish(1);
+  CHECK(waiting.wait_for(20ms) == std::future_status::timeout);
+  bench.finish(2);
+  CHECK(waiting.get() == WorkStatus::ok);
+  CHECK(bench.running() == Sizes{9});
+}
+
+TEST_CASE("the default stream waits for blocking streams, and they for it", "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto first = bench.stream(StreamKind::blocking);
+  const auto second = bench.stream(StreamKind::blocking);
+  bench.launch(first, 1);
+  bench.launch(second, 2);
+  bench.launch(legacy, 3);
+  bench.launch(first, 4);
+  bench.launch(second, 5);
+  CHECK(bench.running() == Sizes{1, 2});
+  bench.finish(1);
+  bench.take_completions(first);
+  CHECK(bench.running() == Sizes{2});  // not 3, which waits for 2, and not 4, which waits for 3
+  bench.finish(2);
+  bench.take_completions(second);
+  CHECK(bench.running() == Sizes{3});
+  bench.finish(3);
+  bench.take_completions(legacy);
+  CHECK(bench.running().size() == 2);
+  CHECK(bench.id_of(4) != 0);
+  CHECK(bench.id_of(5) != 0);
+}
+
+TEST_CASE("non-blocking streams and other contexts are not ordered with the default stream",
+          "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto free_running = bench.stream(StreamKind::non_blocking);
+  const auto elsewhere =
+      bench.engine.create_stream(bench.engine.create_context(), StreamKind::blocking);
+  bench.launch(legacy, 1);
+  bench.launch(free_running, 2);
+  bench.launch(elsewhere, 3);
+  CHECK(bench.running() == Sizes{1, 2, 3});
+}
+
+TEST_CASE("when the device has no free slot, streams get the next ones in the order they came",
+          "[streams]") {
+  Bench bench(2);
+  std::vector<std::shared_ptr<Stream>> streams;
+  for (std::size_t i = 0; i < 4; ++i) streams.push_back(bench.stream());
+  // Stream i launches i+1 and then i+11.
+  for (std::size_t i = 0; i < 4; ++i) bench.launch(streams[i], i + 1);
+  for (std::size_t i = 0; i < 4; ++i) bench.launch(streams[i], i + 11);
+  Sizes order;
+  while (order.size() < 8) {
+    REQUIRE(bench.target->wait_for_running(std::min<std::size_t>(2, 8 - order.size())));
+    order.push_back(bench.running().at(0));
+    bench.target->finish_oldest();
+    bench.take_completions(streams[0]);
+  }
+  CHECK(order == Sizes{1, 2, 3, 4, 11, 12, 13, 14});
+}
+
+TEST_CASE("a destroyed stream still finishes its work", "[streams]") {
+  Bench bench;
+  auto stream = bench.stream();
+  std::atomic<bool> ran = false;
+  bench.launch(stream, 1);
+  bench.launch(stream, 2);
+  bench.engine.launch_host(stream, set_flag, &ran);
+  bench.engine.destroy_stream(stream);
+  stream.reset();
+  CHECK(bench.running() == Sizes{1});
+  bench.finish(1);
+  REQUIRE(bench.target->wait_for_running(1));
+  bench.finish(2);
+  CHECK(bench.engine.wait_all(bench.context) == WorkStatus::ok);
+  CHECK(ran);
+}
+
+TEST_CASE("destroying a context waits for its work, and then it takes no more", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  auto destroying =
+      std::async(std::launch::async, [&] { bench.engine.destroy_context(bench.context); });
+  CHECK(destroying.wait_for(20ms) == std::future_status::timeout);
+  bench.finish(1);
+  destroying.get();
+  CHECK(bench.launch(stream, 2) == WorkStatus::context_destroyed);
+  CHECK(bench.engine.wait(stream) == WorkStatus::context_destroyed);
+  CHECK(bench.target->posted() == 1);
+}
+
+TEST_CASE("an illegal address fails the context of the kernel so, and the others as lost",
+          "[streams]") {
+  Bench bench;
+  const auto innocent = bench.engine.create_context();
+  const auto bystander = bench.engine.create_stream(innocent, StreamKind::non_blocking);
+  const auto stream = bench.stream();
+  bench.launch(bystander, 2);
+  bench.launch(stream, 1);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(stream); });
+  auto other_waiting = std::async(std::launch::async, [&] { return bench.engine.wait(bystander); });
+  bench.target->die(failure_of(DeviceFailure::Kind::illegal_address, bench.id_of(1)));
+  CHECK(waiting.get() == WorkStatus::illegal_address);
+  CHECK(other_waiting.get() == WorkStatus::launch_failed);
+
+  SECTION("for good") {
+    CHECK(bench.launch(stream, 3) == WorkStatus::illegal_address);
+    CHECK(bench.engine.wait_all(bench.context) == WorkStatus::illegal_address);
+    CHECK(bench.engine.status(*innocent) == WorkStatus::launch_failed);
+    CHECK(bench.engine.status(*bench.engine.create_context()) == WorkStatus::launch_failed);
+  }
+}
+
+TEST_CASE("any other end of the device process fails every context as lost", "[streams]") {
+  const auto kind = GENERATE(DeviceFailure::Kind::signal, DeviceFailure::Kind::exception,
+                             DeviceFailure::Kind::exited, DeviceFailure::Kind::lost);
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  bench.target->die(failure_of(kind, bench.id_of(1)));
+  CHECK(bench.engine.wait(stream) == WorkStatus::launch_failed);
+}
+
+TEST_CASE("what finished before the device process ended counts as finished", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  std::atomic<bool> ran = false;
+  bench.launch(stream, 1);
+  bench.engine.launch_host(stream, set_flag, &ran);
+  bench.finish(1);
+  CHECK(comes_true(ran));
+  bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
+  while (bench.engine.status(*bench.context) == WorkStatus::ok) std::this_thread::yield();
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+}
+
+TEST_CASE("host functions behind a failed kernel are not run", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  const auto other = bench.stream();
+  std::atomic<bool> ran = false;
+  Gate gate;
+  bench.engine.launch_host(other, Gate::pass, &gate);  // keeps the thread busy
+  REQUIRE(gate.entered.get_future().wait_for(10s) == std::future_status::ready);
+  const auto ready = bench.stream();
+  bench.engine.launch_host(ready, set_flag, &ran);  // due, but behind the busy one
+  bench.launch(stream, 1);
+  bench.engine.launch_host(stream, set_flag, &ran);
+  bench.target->die(failure_of(DeviceFailure::Kind::illegal_address, bench.id_of(1)));
+  CHECK(bench.engine.wait(stream) == WorkStatus::illegal_address);
+  gate.leave.set_value();
+  // A function given after a fresh start stands behind all of them in the thread's line.
+  bench.engine.detach(bench.context);
+  bench.engine.attach(std::make_shared<FakeTarget>());
+  std::atomic<bool> later = false;
+  bench.engine.launch_host(stream, set_flag, &later);
+  CHECK(comes_true(later));
+  CHECK_FALSE(ran);
+}
+
+TEST_CASE("a fresh device process makes the renewed context good again, and no other",
+          "[streams]") {
+  Bench bench;
+  const auto other = bench.engine.create_context();
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  bench.target->die(failure_of(DeviceFailure::Kind::illegal_address, bench.id_of(1)));
+  REQUIRE(bench.engine.wait(stream) == WorkStatus::illegal_address);
+  bench.engine.detach(bench.context);
+  const auto fresh = std::make_shared<FakeTarget>();
+  bench.engine.attach(fresh);
+  CHECK(bench.engine.status(*bench.context) == WorkStatus::ok);
+  CHECK(bench.engine.status(*other) == WorkStatus::launch_failed);
+  CHECK(bench.launch(stream, 2) == WorkStatus::ok);
+  CHECK(fresh->running().size() == 1);
+  CHECK(bench.engine.status(*bench.engine.create_context()) == WorkStatus::ok);
+}
+
+TEST_CASE("replacing a healthy device process fails only contexts with unfinished work",
+          "[streams]") {
+  Bench bench;
+  const auto idle = bench.engine.create_context();
+  const auto busy = bench.engine.create_context();
+  const auto busy_stream = bench.engine.create_stream(busy, StreamKind::non_blocking);
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  bench.launch(busy_stream, 2);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(busy_stream); });
+  bench.engine.detach(bench.context);
+  CHECK(waiting.get() == WorkStatus::launch_failed);
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+
+  SECTION("and launches wait for the new one") {
+    const auto fresh = std::make_shared<FakeTarget>();
+    auto launching = std::async(std::launch::async, [&] { return bench.launch(stream, 3); });
+    CHECK(launching.wait_for(20ms) == std::future_status::timeout);
+    bench.engine.attach(fresh);
+    CHECK(launching.get() == WorkStatus::ok);
+    CHECK(bench.engine.status(*idle) == WorkStatus::ok);
+    CHECK(fresh->running().size() == 1);
+  }
+  SECTION("and when there is no new one all contexts fail") {
+    bench.engine.attach(nullptr);
+    CHECK(bench.launch(stream, 3) == WorkStatus::launch_failed);
+    CHECK(bench.engine.status(*idle) == WorkStatus::launch_failed);
+  }
+}
+
+namespace {
+
+// What the random test checks against: for every kernel, what must have finished before it starts.
+struct Model {
+  struct Entry {
+    StreamKind kind;
+    std::size_t stream;
+    bool finished = false;
+  };
+  std::mutex lock;
+  std::vector<Entry> given;  // by number, in the order they were given
+
+  // The number of an earlier entry that must be finished and is not; or none.
+  std::optional<std::size_t> offence(std::size_t number) const {
+    const Entry& now = given[number];
+    for (std::size_t i = 0; i < number; ++i) {
+      const Entry& before = given[i];
+      if (before.finished) continue;
+      const bool ordered =
+          before.stream == now.stream ||
+          (now.kind == StreamKind::context_default && before.kind == StreamKind::blocking) ||
+          (now.kind == StreamKind::blocking && before.kind == StreamKind::context_default);
+      if (ordered) return i;
+    }
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("random work on random streams always runs in order", "[streams]") {
+  std::mt19937_64 random(wherry::test::seed());
+  const auto rounds = wherry::test::scaled(30);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    Model model;
+    std::string offences;
+    const auto begins = [&](std::size_t number) {
+      const std::lock_guard guard(model.lock);
+      if (const auto before = model.offence(number)) {
+        offences += " " + std::to_string(number) + " began before " + std::to_string(*before);
+      }
+    };
+    const auto ends = [&](std::size_t number) {
+      const std::lock_guard guard(model.lock);
+      model.given[number].finished = true;
+    };
+    struct HostWork {
+      std::function<void()> run;
+    };
+    std::deque<HostWork> host_work;
+
+    Bench bench(1 + random() % 4);
+    // Items are the number plus one, because a launch of none runs nothing.
+    bench.target->on_post([&](const FakeTarget::Posted& launch) { begins(launch.items - 1); });
+    std::vector<std::pair<std::shared_ptr<Stream>, StreamKind>> streams{
+        {bench.engine.default_stream(*bench.context), StreamKind::context_default}};
+    for (int i = 0; i < 3; ++i) {
+      streams.emplace_back(bench.stream(StreamKind::blocking), StreamKind::blocking);
+      streams.emplace_back(bench.stream(StreamKind::non_blocking), StreamKind::non_blocking);
+    }
+
+    std::atomic<bool> stop = false;
+    std::thread device([&, seed = random()] {
+      std::mt19937_64 choose(seed);
+      while (!stop) {
+        const auto running = bench.target->running();
+        if (running.empty()) {
+          std::this_thread::yield();
+          continue;
+        }
+        const auto& launch = running[choose() % running.size()];
+        ends(launch.items - 1);
+        bench.target->finish(launch.id);
+      }
+    });
+
+    constexpr std::size_t total = 300;
+    for (std::size_t number = 0; number < total; ++number) {
+      const std::size_t which = random() % streams.size();
+      {
+        const std::lock_guard guard(model.lock);
+        model.given.push_back({streams[which].second, which});
+      }
+      if (random() % 4 == 0) {
+        host_work.push_back({[&, number] {
+          begins(number);
+          ends(number);
+        }});
+        bench.engine.launch_host(
+            streams[which].first, [](void* data) { static_cast<HostWork*>(data)->run(); },
+            &host_work.back());
+      } else {
+        bench.launch(streams[which].first, number + 1);
+      }
+      if (random() % 32 == 0) bench.engine.wait(streams[random() % streams.size()].first);
+    }
+    CHECK(bench.engine.wait_all(bench.context) == WorkStatus::ok);
+    stop = true;
+    device.join();
+    INFO("round " << round << ":" << offences);
+    REQUIRE(offences.empty());
+    const std::lock_guard guard(model.lock);
+    for (const auto& entry : model.given) REQUIRE(entry.finished);
+  }
+}
