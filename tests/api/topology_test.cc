@@ -9,6 +9,7 @@
 #include "api/topology_text.h"
 #include "base/page.h"
 #include "base/processor.h"
+#include "support/conditions.h"
 
 namespace wherry::impl {
 namespace {
@@ -230,15 +231,13 @@ TEST_CASE("a node without usable memory can be neither device nor host") {
 }
 
 TEST_CASE("any text gives either a usable topology or one printable line") {
-  const unsigned seed = std::random_device{}();
-  INFO("seed " << seed);
-  std::mt19937 random(seed);
+  std::mt19937_64 random(test::seed());
   const std::string pieces[] = {"node",     "capacity", "workers", "kind", "concurrent",
                                 "=",        "=",        ",",       ";",    "-",
                                 "0",        "1",        "2",       "64M",  "8G",
                                 "isolated", " ",        "\n",      "\xff", "9999999999999999999",
                                 "T"};
-  for (int round = 0; round < 20000; ++round) {
+  for (std::uint64_t round = 0; round < test::scaled(20000); ++round) {
     std::string text;
     for (auto left = random() % 12; left > 0; --left) text += pieces[random() % std::size(pieces)];
     INFO(text);

@@ -1,0 +1,22 @@
+// `wherry cg`: solves a sparse system in managed memory, checks it against ordinary memory, and reports what moved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace wherry::tool {
+
+inline constexpr std::uint32_t poisson_max = 4096;
+
+struct CgOptions {
+  std::string matrix;           // a Matrix Market file; empty: the Poisson problem
+  std::uint32_t poisson = 128;  // grid points on a side
+  int devices = 0;              // 0: all there are
+  double tolerance = 1e-8;
+  bool json = false;
+};
+
+// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws wherry::error, std::bad_alloc.
+int run_cg(const CgOptions& options);
+
+}  // namespace wherry::tool

@@ -1,0 +1,163 @@
+#include "cg_report.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+namespace wherry::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double page_bytes = 4096;
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+double mebibytes(std::uint64_t pages) {
+  return static_cast<double>(pages) * page_bytes / (1 << 20);
+}
+
+std::string processor_name(std::size_t index) {
+  return index == 0 ? "host" : fmt::format("device {}", index - 1);
+}
+
+std::string phase_table(const PhaseRecorder& phases) {
+  std::string text = fmt::format("{:<10}{:>12}{:>10}{:>10}{:>14}{:>10}\n", "phase", "time",
+                                 "faults", "new pages", "pages moved", "MiB moved");
+  const auto row = [&](const char* name, const PhaseTotals& totals) {
+    const wherryProcessorStats sum = totals.sum();
+    text += fmt::format("{:<10}{:>9.1f} ms{:>10}{:>10}{:>14}{:>10.1f}\n", name,
+                        milliseconds(totals.time), faults(sum), sum.populated, sum.migrated_in,
+                        mebibytes(sum.migrated_in));
+  };
+  for (const Phase phase : all_phases) row(to_string(phase), phases.totals(phase));
+  row("total", phases.all());
+  return text;
+}
+
+const char* why(Phase phase, bool host) {
+  switch (phase) {
+    case Phase::assemble:
+      return host ? "writes A and the vectors" : "started";
+    case Phase::multiply:
+      return host ? "pages that left a full pool" : "reads A and p, writes q";
+    case Phase::vectors:
+      return host ? "reads q; updates x, r, z and p" : "finishes";
+    case Phase::check:
+      return "reads x";
+  }
+  return "?";
+}
+
+// One row for each processor and phase in which pages came to the processor.
+std::string movement_table(const PhaseRecorder& phases) {
+  std::string text = fmt::format("{:<12}{:<34}{:>8}{:>8}{:>8}{:>10}{:>9}{:>12}{:>10}\n",
+                                 "pages came to", "because it", "new", "moved", "copied", "evicted",
+                                 "faults", "handling", "a fault");
+  for (const Phase phase : all_phases) {
+    const PhaseTotals& totals = phases.totals(phase);
+    for (std::size_t i = 0; i < totals.work.size(); ++i) {
+      const wherryProcessorStats& work = totals.work[i];
+      const std::uint64_t fault_count = faults(work);
+      if (fault_count + work.populated + work.migrated_in + work.duplicated + work.evicted == 0)
+        continue;
+      const double handling_ns = static_cast<double>(work.service_ns);
+      text +=
+          fmt::format("{:<12}{:<34}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9.1f} ms{:>7.1f} us\n",
+                      processor_name(i), why(phase, i == 0), work.populated, work.migrated_in,
+                      work.duplicated, work.evicted, fault_count, handling_ns / 1e6,
+                      fault_count == 0 ? 0 : handling_ns / 1e3 / static_cast<double>(fault_count));
+    }
+  }
+  return text;
+}
+
+std::string placement_table(const std::vector<Placement>& placements) {
+  std::string text = fmt::format("{:<12}{:>8}{:>8}", "array", "MiB", "pages");
+  for (std::size_t i = 0; i < placements.front().resident.size(); ++i)
+    text += fmt::format("{:>10}", processor_name(i));
+  text += '\n';
+  for (const Placement& placement : placements) {
+    text += fmt::format("{:<12}{:>8.1f}{:>8}", placement.array, mebibytes(placement.pages),
+                        placement.pages);
+    for (const std::uint64_t pages : placement.resident) text += fmt::format("{:>10}", pages);
+    text += '\n';
+  }
+  return text;
+}
+
+Json counters(const wherryProcessorStats& work) {
+  return {{"faults", faults(work)},
+          {"faults_missing", work.faults_missing},
+          {"faults_minor", work.faults_minor},
+          {"faults_write_protect", work.faults_write_protect},
+          {"populated", work.populated},
+          {"migrations", work.migrated_in},
+          {"migrated_bytes", work.migrated_in * static_cast<std::uint64_t>(page_bytes)},
+          {"migrated_out", work.migrated_out},
+          {"duplicated", work.duplicated},
+          {"collapsed", work.collapsed},
+          {"mapped_remotely", work.mapped_remotely},
+          {"evicted", work.evicted},
+          {"prefetched", work.prefetched},
+          {"bytes_copied", work.bytes_copied},
+          {"service_seconds", static_cast<double>(work.service_ns) / 1e9}};
+}
+
+Json phase_json(const char* name, const PhaseTotals& totals) {
+  Json phase{{"name", name}, {"seconds", milliseconds(totals.time) / 1e3}};
+  phase.update(counters(totals.sum()));
+  phase["processors"] = Json::array();
+  for (std::size_t i = 0; i < totals.work.size(); ++i) {
+    Json processor{{"name", processor_name(i)}};
+    processor.update(counters(totals.work[i]));
+    phase["processors"].push_back(std::move(processor));
+  }
+  return phase;
+}
+
+}  // namespace
+
+std::string as_text(const CgReport& report) {
+  return fmt::format(
+             "matrix     {}: {} rows, {} entries\n"
+             "devices    {}\n"
+             "solution   {} iterations, |b - Ax| / |b| = {:.3e} (asked for {:.1e})\n"
+             "check      the same solver on ordinary memory gives the same solution, bit for "
+             "bit\n\n",
+             report.matrix, report.rows, report.entries, report.devices, report.result.iterations,
+             report.relative_residual, report.tolerance) +
+         phase_table(*report.phases) + '\n' + movement_table(*report.phases) +
+         "\nWhere the pages are now:\n" + placement_table(report.placements);
+}
+
+std::string as_json(const CgReport& report) {
+  const PhaseTotals total = report.phases->all();
+  const wherryProcessorStats sum = total.sum();
+  Json json{{"matrix", report.matrix},
+            {"rows", report.rows},
+            {"entries", report.entries},
+            {"devices", report.devices},
+            {"tolerance", report.tolerance},
+            {"iterations", report.result.iterations},
+            {"relative_residual", report.relative_residual},
+            {"equals_ordinary_memory", true},
+            {"seconds", milliseconds(total.time) / 1e3},
+            {"faults", faults(sum)},
+            {"migrations", sum.migrated_in},
+            {"migrated_bytes", sum.migrated_in * static_cast<std::uint64_t>(page_bytes)}};
+  json["phases"] = Json::array();
+  for (const Phase phase : all_phases)
+    json["phases"].push_back(phase_json(to_string(phase), report.phases->totals(phase)));
+  json["placements"] = Json::array();
+  for (const Placement& placement : report.placements) {
+    json["placements"].push_back(
+        {{"array", placement.array}, {"pages", placement.pages}, {"resident", placement.resident}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace wherry::tool

@@ -1,0 +1,24 @@
+#include "complain.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace wherry::tool {
+
+int complain(std::string_view what) {
+  std::string line = "wherry: ";
+  for (const char c : what) line += c == '\n' ? ' ' : c;
+  line += '\n';
+  std::fputs(line.c_str(), stderr);
+  return exit_failed;
+}
+
+int print_out(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return complain(std::string("cannot write: ") + std::strerror(errno));
+  return exit_ok;
+}
+
+}  // namespace wherry::tool

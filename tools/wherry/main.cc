@@ -1,0 +1,76 @@
+// The command line of `wherry`: what is asked for, and nothing else.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <new>
+#include <string>
+#include <wherry/wherry.hpp>
+
+#include "cg.h"
+#include "complain.h"
+#include "info.h"
+
+namespace wherry::tool {
+namespace {
+
+CLI::App* add_cg(CLI::App& app, CgOptions& options) {
+  CLI::App* cg = app.add_subcommand(
+      "cg", "Solve A x = b by conjugate gradients in managed memory; b is all ones");
+  CLI::Option* matrix = cg->add_option(
+      "--matrix", options.matrix, "Matrix Market file: coordinate, real, general or symmetric");
+  cg->add_option("--poisson", options.poisson, "2D Poisson problem on an N x N grid")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint32_t{1}, poisson_max))
+      ->excludes(matrix)
+      ->capture_default_str();
+  matrix->type_name("FILE");
+  cg->add_option("--devices", options.devices, "How many devices multiply; all of them by default")
+      ->type_name("D")
+      ->check(CLI::Range(1, WHERRY_MAX_DEVICES));
+  cg->add_option("--tolerance", options.tolerance, "Ends when |b - Ax| / |b| is at most this")
+      ->type_name("T")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && value < 1;
+            return good ? std::string() : "must be between 0 and 1, not " + text;
+          },
+          ""))
+      ->capture_default_str();
+  cg->add_flag("--json", options.json, "Print one JSON object");
+  return cg;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Wherry: unified memory for machines without a GPU", "wherry");
+  app.set_version_flag("--version", WHERRY_VERSION);
+  app.require_subcommand(1);
+  bool info_json = false;
+  CLI::App* info =
+      app.add_subcommand("info", "Show what this machine offers and how the library starts on it");
+  info->add_flag("--json", info_json, "Print one JSON object");
+  CgOptions cg_options;
+  CLI::App* cg = add_cg(app, cg_options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& stop) {
+    if (stop.get_exit_code() == 0) return app.exit(stop);  // --help, --version
+    complain(stop.what() + std::string(" (try: wherry --help)"));
+    return exit_usage;
+  }
+  if (cg->parsed()) return run_cg(cg_options);
+  return run_info(info_json);
+}
+
+}  // namespace
+}  // namespace wherry::tool
+
+int main(int argc, char** argv) {
+  try {
+    return wherry::tool::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return wherry::tool::complain("not enough memory");
+  } catch (const std::exception& failure) {
+    return wherry::tool::complain(failure.what());
+  }
+}

@@ -1,0 +1,97 @@
+#include "phases.h"
+
+#include <algorithm>
+
+namespace wherry::tool {
+namespace {
+
+using Counter = std::uint64_t wherryProcessorStats::*;
+
+constexpr Counter counters[] = {
+    &wherryProcessorStats::faults_missing,       &wherryProcessorStats::faults_minor,
+    &wherryProcessorStats::faults_write_protect, &wherryProcessorStats::populated,
+    &wherryProcessorStats::migrated_in,          &wherryProcessorStats::migrated_out,
+    &wherryProcessorStats::duplicated,           &wherryProcessorStats::collapsed,
+    &wherryProcessorStats::mapped_remotely,      &wherryProcessorStats::evicted,
+    &wherryProcessorStats::prefetched,           &wherryProcessorStats::bytes_copied,
+    &wherryProcessorStats::service_ns,
+};
+static_assert(sizeof counters / sizeof(Counter) * sizeof(std::uint64_t) ==
+              sizeof(wherryProcessorStats));
+
+}  // namespace
+
+const char* to_string(Phase phase) {
+  switch (phase) {
+    case Phase::assemble:
+      return "assemble";
+    case Phase::multiply:
+      return "multiply";
+    case Phase::vectors:
+      return "vectors";
+    case Phase::check:
+      return "check";
+  }
+  return "?";
+}
+
+wherryProcessorStats& operator+=(wherryProcessorStats& sum, const wherryProcessorStats& more) {
+  for (const Counter counter : counters) sum.*counter += more.*counter;
+  return sum;
+}
+
+wherryProcessorStats operator-(const wherryProcessorStats& now,
+                               const wherryProcessorStats& before) {
+  wherryProcessorStats difference{};
+  for (const Counter counter : counters) difference.*counter = now.*counter - before.*counter;
+  return difference;
+}
+
+std::uint64_t faults(const wherryProcessorStats& work) {
+  return work.faults_missing + work.faults_minor + work.faults_write_protect;
+}
+
+wherryProcessorStats PhaseTotals::sum() const {
+  wherryProcessorStats total{};
+  for (const wherryProcessorStats& one : work) total += one;
+  return total;
+}
+
+PhaseRecorder::PhaseRecorder(const runtime& library) : library_(library) {
+  const auto processors = static_cast<std::size_t>(1 + library.device_count());
+  for (PhaseTotals& totals : totals_) totals.work.resize(processors);
+}
+
+void PhaseRecorder::enter(Phase phase) {
+  const auto now = std::chrono::steady_clock::now();
+  const wherryStats stats = library_.stats();
+  close(now, stats);
+  current_ = phase;
+  entered_ = now;
+  stats_at_entry_ = stats;
+}
+
+void PhaseRecorder::leave() {
+  close(std::chrono::steady_clock::now(), library_.stats());
+  current_.reset();
+}
+
+void PhaseRecorder::close(std::chrono::steady_clock::time_point now, const wherryStats& stats) {
+  if (!current_) return;
+  PhaseTotals& totals = totals_[index(*current_)];
+  totals.time += now - entered_;
+  for (std::size_t i = 0; i < totals.work.size(); ++i)
+    totals.work[i] += stats.processor[i] - stats_at_entry_.processor[i];
+}
+
+PhaseTotals PhaseRecorder::all() const {
+  PhaseTotals everything;
+  everything.work.resize(totals_.front().work.size());
+  for (const PhaseTotals& totals : totals_) {
+    everything.time += totals.time;
+    for (std::size_t i = 0; i < totals.work.size(); ++i) everything.work[i] += totals.work[i];
+  }
+  return everything;
+}
+
+}  // namespace wherry::tool

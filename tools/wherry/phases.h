@@ -1,0 +1,60 @@
+// Where the time of a solve goes, and which faults and page moves each phase caused: differences of the library's
+// counters, taken whenever the phase changes. One thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+#include <wherry/wherry.hpp>
+
+namespace wherry::tool {
+
+enum class Phase {
+  assemble,  // the host writes matrix and vectors
+  multiply,  // the devices compute q = A p
+  vectors,   // the host computes everything else of an iteration
+  check,     // the same solve on ordinary memory
+};
+inline constexpr std::array all_phases = {Phase::assemble, Phase::multiply, Phase::vectors,
+                                          Phase::check};
+
+const char* to_string(Phase phase);
+
+// Counters of one processor in one phase; adds and subtracts field by field.
+wherryProcessorStats& operator+=(wherryProcessorStats& sum, const wherryProcessorStats& more);
+wherryProcessorStats operator-(const wherryProcessorStats& now, const wherryProcessorStats& before);
+
+std::uint64_t faults(const wherryProcessorStats& work);
+
+struct PhaseTotals {
+  std::chrono::nanoseconds time{};
+  std::vector<wherryProcessorStats> work;  // [0] the host, [1 + d] device d
+
+  wherryProcessorStats sum() const;
+};
+
+class PhaseRecorder {
+ public:
+  explicit PhaseRecorder(const runtime& library);
+
+  // Ends the phase that runs, if any, and begins `phase`; one may be entered any number of times.
+  void enter(Phase phase);
+  void leave();
+
+  const PhaseTotals& totals(Phase phase) const { return totals_[index(phase)]; }
+  PhaseTotals all() const;
+
+ private:
+  static std::size_t index(Phase phase) { return static_cast<std::size_t>(phase); }
+  void close(std::chrono::steady_clock::time_point now, const wherryStats& stats);
+
+  const runtime& library_;
+  std::array<PhaseTotals, all_phases.size()> totals_;
+  std::optional<Phase> current_;
+  std::chrono::steady_clock::time_point entered_;
+  wherryStats stats_at_entry_{};
+};
+
+}  // namespace wherry::tool

@@ -1,0 +1,87 @@
+#include "survey.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <wherry/wherry.hpp>
+
+namespace wherry::tool {
+namespace {
+
+constexpr std::string_view pool_prefix = "wherry-pool-";
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Links read "/memfd:wherry-pool-host (deleted)", or end in the name where the file has a directory.
+std::string pool_name(const std::string& target) {
+  const std::size_t first = target.find(pool_prefix);
+  return first == std::string::npos ? std::string()
+                                    : target.substr(first, target.find(' ', first) - first);
+}
+
+std::vector<PoolFile> open_pools() {
+  std::vector<PoolFile> pools;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    PoolFile pool;
+    pool.name = pool_name(std::filesystem::read_symlink(entry.path(), ignored).string());
+    struct stat status {};
+    if (pool.name.empty() || ::stat(entry.path().c_str(), &status) != 0) continue;
+    const bool known = std::any_of(pools.begin(), pools.end(),
+                                   [&](const PoolFile& other) { return other.name == pool.name; });
+    if (known) continue;
+    pool.size = static_cast<std::uint64_t>(status.st_size);
+    pool.used = static_cast<std::uint64_t>(status.st_blocks) * 512;
+    pools.push_back(std::move(pool));
+  }
+  // The host first: "wherry-pool-host" comes after "wherry-pool-dev0" in the alphabet.
+  std::sort(pools.begin(), pools.end(), [](const PoolFile& a, const PoolFile& b) {
+    const bool a_is_device = a.name.find("-dev") != std::string::npos;
+    const bool b_is_device = b.name.find("-dev") != std::string::npos;
+    return std::tie(a_is_device, a.name) < std::tie(b_is_device, b.name);
+  });
+  return pools;
+}
+
+void look_at_library(Survey& survey) {
+  const runtime library;
+  survey.pools = open_pools();
+  for (const device& each : library.devices()) {
+    survey.devices.push_back({each.name(), each.process()});
+    const std::string name = std::string(pool_prefix) + "dev" + std::to_string(each.ordinal());
+    for (PoolFile& pool : survey.pools) {
+      if (pool.name == name) pool.capacity = each.total_memory();
+    }
+  }
+}
+
+}  // namespace
+
+Survey take_survey() {
+  Survey survey;
+  survey.features = impl::probe_features();
+  survey.machine = impl::read_machine();
+  impl::TopologyResult chosen = impl::choose_topology(survey.machine, environment("WHERRY_DEVICES"),
+                                                      environment("WHERRY_HOST_NODES"));
+  if (auto* topology = std::get_if<impl::Topology>(&chosen)) {
+    survey.topology = std::move(*topology);
+    try {
+      look_at_library(survey);
+    } catch (const error& failure) {
+      survey.error = failure.what();
+    }
+  } else {
+    survey.error = std::get<impl::TopologyError>(chosen).message;
+  }
+  survey.limits = impl::read_limits();
+  return survey;
+}
+
+}  // namespace wherry::tool
