@@ -1,126 +1,108 @@
-// On a machine with three NUMA nodes each pool's pages lie on its processor's node, wherever the
-// touching thread runs. The host is on node 0, device 0 on node 1, device 1 on node 2, which has no
-// CPUs.
+// On the virtual machine's three nodes: the machine is read as it is, files are placed as they are
+// bound, and the default topology uses every node.
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstring>
 
-#include "support/kernel_view.h"
-#include "support/session.h"
+#include "api/topology.h"
+#include "os/fd.h"
+#include "os/features.h"
+#include "os/numa.h"
 
-using namespace wherry::test;
-
+namespace wherry::impl {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-constexpr int device_count = 2;
-constexpr std::size_t device_capacity = std::size_t{16} << 20;
+constexpr std::size_t page = 4096;
+constexpr std::size_t pages = 16;
 
-int node_of_processor(int processor) {
-  return processor;
-}
-
-struct Page {
-  unsigned char bytes[page_bytes];
-};
-
-// The library starts once per process, on the topology that every case here is about.
-const Session& session() {
-  static const Session started{"node=1,capacity=16M;node=2,capacity=16M"};
-  return started;
-}
-
-void stamp_on_device(int device, const Managed<Page>& memory, unsigned char value) {
-  session().launch(device, memory.size(),
-                   [pages = memory.data(), value](std::size_t i) { pages[i].bytes[0] = value; });
-  WHERRY_TRY(session().wait(device));
-}
-
-// Every page of the allocation is in exactly this processor's pool, on its node, by the kernel's
-// word and by ours.
-void check_all_at(const Managed<Page>& memory, int processor) {
-  const int node = node_of_processor(processor);
-  std::size_t elsewhere = 0, misplaced = 0, misreported = 0;
-  for (int other = 0; other <= device_count; ++other) {
-    const PoolFile pool{other};
-    for (std::size_t i = 0; i < memory.size(); ++i) {
-      if (pool.holds(&memory[i]) != (other == processor)) {
-        ++elsewhere;
-      } else if (other == processor && pool.node_of(&memory[i]) != node) {
-        ++misplaced;
-      }
-    }
+// A fresh file's pages, placed by `place` and touched through another mapping; the nodes they lie on.
+template <typename Place>
+std::vector<int> touched_nodes(Place place) {
+  const Fd file(::memfd_create("placed", MFD_CLOEXEC));
+  REQUIRE(::ftruncate(file.get(), pages * page) == 0);
+  const auto map = [&] {
+    void* mapping =
+        ::mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    REQUIRE(mapping != MAP_FAILED);
+    return static_cast<char*>(mapping);
+  };
+  char* placing = map();
+  REQUIRE(place(placing) == 0);
+  ::munmap(placing, pages * page);
+  char* touching = map();
+  std::vector<int> nodes;
+  for (std::size_t i = 0; i < pages; ++i) {
+    static_cast<volatile char*>(touching)[i * page] = 1;
+    nodes.push_back(node_of(touching + i * page));
   }
-  for (std::size_t i = 0; i < memory.size(); ++i) {
-    const wherryPageInfo_t info = page_info(&memory[i]);
-    if (info.resident != 1u << processor || info.node != node) ++misreported;
-  }
-  CHECK(elsewhere == 0);
-  CHECK(misplaced == 0);
-  CHECK(misreported == 0);
+  ::munmap(touching, pages * page);
+  return nodes;
 }
 
 }  // namespace
 
-TEST_CASE("pages lie on the node of the processor that they migrate to, and back", "[guest]") {
-  session();
-  const Managed<Page> memory{512};
-  const Page& sample = memory[7];
+TEST_CASE("three nodes, their CPUs and their distances are read", "[guest]") {
+  const Machine machine = read_machine();
+  REQUIRE(machine.nodes.size() == 3);
+  CHECK(machine.nodes[0].cpus == std::vector<int>{0, 1});
+  CHECK(machine.nodes[1].cpus == std::vector<int>{2, 3});
+  CHECK(machine.nodes[2].cpus.empty());
+  for (const NumaNode& node : machine.nodes) CHECK(node.has_memory());
+  CHECK(machine.distance(0, 1) == 21);
+  CHECK(machine.distance(2, 0) == 30);
+  CHECK(machine.distance(1, 1) == 10);
+}
 
-  std::memset(memory.data(), 1, memory.bytes());
-  check_all_at(memory, 0);
-  CHECK(mapped_node(::getpid(), &sample) == node_of_processor(0));
-
-  for (int device = 0; device < device_count; ++device) {
-    stamp_on_device(device, memory, 2);
-    check_all_at(memory, 1 + device);
-    CHECK(mapped_node(device_process(device), &sample) == node_of_processor(1 + device));
-    CHECK_FALSE(mapped_node(::getpid(), &sample).has_value());
+TEST_CASE("the start node is the one that the thread runs on", "[guest]") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  for (const int cpu : {0, 2}) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(cpu), &one);
+    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(read_machine().start_node == cpu / 2);
   }
-
-  CHECK(sample.bytes[0] == 2);
-  CHECK(mapped_node(::getpid(), &sample) == node_of_processor(0));
-  CHECK_FALSE(mapped_node(device_process(1), &sample).has_value());
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
-TEST_CASE("a page that a device touches first is created on the device's node", "[guest]") {
-  session();
-  for (int device = 0; device < device_count; ++device) {
-    const Managed<Page> memory{64};
-    stamp_on_device(device, memory, 3);
-    check_all_at(memory, 1 + device);
+TEST_CASE("a bound file's pages lie on its node, whoever touches them", "[guest]") {
+  for (int node = 0; node < 3; ++node) {
+    const std::vector<int> only{node};
+    const auto bind = [&](char* address) { return bind_shared(address, pages * page, only); };
+    CHECK(touched_nodes(bind) == std::vector<int>(pages, node));
+    const auto prefer = [&](char* address) { return prefer_shared(address, pages * page, only); };
+    CHECK(touched_nodes(prefer) == std::vector<int>(pages, node));
   }
 }
 
-TEST_CASE("what a full device evicts lies on the host's node", "[guest]") {
-  session();
-  constexpr int processor = 1;
-  constexpr std::size_t capacity_pages = device_capacity / page_bytes;
-  const Managed<Page> memory{capacity_pages * 3 / 2};
-  stamp_on_device(processor - 1, memory, 4);
-
-  const PoolFile host{0}, device{processor};
-  CHECK(device.allocated_bytes() <= device_capacity);
-  std::size_t evicted = 0, misplaced = 0;
-  for (std::size_t i = 0; i < memory.size(); ++i) {
-    const bool on_host = host.holds(&memory[i]);
-    evicted += on_host;
-    const int node = on_host ? host.node_of(&memory[i]) : device.node_of(&memory[i]);
-    if (node != node_of_processor(on_host ? 0 : processor)) ++misplaced;
-  }
-  CHECK(evicted >= memory.size() - capacity_pages);
-  CHECK(misplaced == 0);
+TEST_CASE("a preference for several nodes stays within them", "[guest]") {
+  const std::vector<int> far{1, 2};
+  const auto prefer = [&](char* address) { return prefer_shared(address, pages * page, far); };
+  for (const int node : touched_nodes(prefer)) CHECK((node == 1 || node == 2));
 }
 
-TEST_CASE("the kernels of a node without CPUs run on another node's, and touch their own memory",
-          "[guest]") {
-  session();
-  const Managed<int> cpu{1};
-  cpu[0] = -1;
-  session().run(1, [where = cpu.data()] { *where = ::sched_getcpu(); });
-  CHECK(page_info(cpu.data()).node == node_of_processor(2));
-  CHECK(cpu[0] >= 0);
-  CHECK(page_info(cpu.data()).node == node_of_processor(0));
+TEST_CASE("the default topology makes a device of every other node", "[guest]") {
+  const Machine machine = read_machine();
+  const TopologyResult result = choose_topology(machine, "", "0");
+  REQUIRE(std::holds_alternative<Topology>(result));
+  const Topology& topology = std::get<Topology>(result);
+  REQUIRE(topology.devices.size() == 2);
+  CHECK(topology.devices[0].node == 1);
+  CHECK(topology.devices[1].node == 2);
+  CHECK(topology.devices[1].cpus == machine.nodes[0].cpus);  // as near as node 1, and first
+  CHECK_FALSE(topology.devices[1].emulated);
 }
+
+TEST_CASE("this kernel's features are told from those of newer ones", "[guest]") {
+  const Features features = probe_features();
+  CHECK(features.uffd_access == UffdAccess::full);
+  CHECK(features.uffd_shared_memory);
+  CHECK(features.move_pages);
+  CHECK(features.page_frames);
+  if (features.kernel_release.rfind("6.1.", 0) == 0) CHECK_FALSE(features.uffd_poison);
+}
+
+}  // namespace wherry::impl
