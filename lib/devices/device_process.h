@@ -27,7 +27,8 @@ struct DeviceProcessOptions {
   std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
   int pool_fd = -1;            // borrowed; mapped shared at arena_base
   int workers = 1;
-  std::vector<int> cpus;       // where workers run; worker i is pinned to cpus[i % size]; empty: not pinned
+  std::vector<int>
+      cpus;  // where workers run; worker i is pinned to cpus[i % size]; empty: not pinned
   UffdAccess uffd_access = UffdAccess::full;
 };
 
@@ -54,8 +55,8 @@ struct DeviceFailure {
   Kind kind = Kind::lost;
   int signal = 0;
   std::uintptr_t address = 0;
-  std::uintptr_t kernel = 0;       // address of the kernel that was running, 0 if none
-  std::uint64_t launch_id = 0;     // of that launch
+  std::uintptr_t kernel = 0;    // address of the kernel that was running, 0 if none
+  std::uint64_t launch_id = 0;  // of that launch
   std::string what;
 };
 
@@ -86,8 +87,9 @@ class DeviceProcess {
 
   // Agent commands, serialized, each with a limit of `command_limit`. Return 0 or an errno
   // (ESRCH: the process is gone; ETIMEDOUT).
-  [[nodiscard]] int open_arena(std::size_t bytes);                      // makes [base, base + bytes) accessible
-  [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
+  [[nodiscard]] int open_arena(std::size_t bytes);  // makes [base, base + bytes) accessible
+  [[nodiscard]] int forbid(std::uintptr_t address,
+                           std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
   // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
   // Nothing: the address lies in no loaded module, or the device cannot load it.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 
 namespace wherry::impl {
@@ -33,6 +34,20 @@ bool pin_this_thread(int cpu) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+bool drop_cached_stacks() {
+  // The library trims its cache, oldest first, when an ended thread's stack makes it too large (40
+  // MiB), and one that is too large by itself takes all others with it.
+  constexpr std::size_t above_cache_limit = 64 << 20;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, above_cache_limit);
+  const int error = pthread_create(
+      &thread, &attributes, [](void*) -> void* { return nullptr; }, nullptr);
+  pthread_attr_destroy(&attributes);
+  return error == 0 && pthread_join(thread, nullptr) == 0;
 }
 
 }  // namespace wherry::impl

@@ -1,0 +1,132 @@
+#include "devices/agent.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <system_error>
+
+#include "devices/crash_report.h"
+#include "devices/kernel_module.h"
+#include "os/address_mask.h"
+#include "os/fatal_signals.h"
+#include "os/mapping.h"
+#include "os/poll.h"
+#include "os/process.h"
+#include "os/socket.h"
+#include "os/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::size_t agent_stack_bytes = 1 << 20;
+constexpr std::size_t agent_guard_bytes = 1 << 16;
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+[[noreturn]] void fail_start(const AgentStart& start, int error, const char* what) {
+  StartReport report;
+  report.error = error;
+  std::strncpy(report.what, what, sizeof report.what - 1);
+  [[maybe_unused]] const int unheard = send_message(start.socket, bytes_of(report));
+  ::_exit(1);
+}
+
+Reply obey(const AgentStart& start, ModuleLoader& loader, const Command& command) {
+  Reply reply;
+  reply.number = command.number;
+  switch (command.kind) {
+    case CommandKind::run:
+      try {
+        start_workers(*start.board, *start.completion,
+                      {start.options->ordinal, start.options->workers, start.options->cpus});
+      } catch (const std::system_error& error) {
+        reply.error = error.code().value();
+      }
+      break;
+    case CommandKind::open_arena:
+      reply.error = allow_access(start.options->arena_base, command.bytes);
+      break;
+    case CommandKind::forbid:
+      reply.error = forbid_access(command.address, command.bytes);
+      break;
+    case CommandKind::load_module:
+      if (const auto base = loader.load(command.path, {command.file_device, command.file_inode}))
+        reply.value = *base;
+      else
+        reply.error = ENOEXEC;
+      break;
+    case CommandKind::quit:
+      ::_exit(0);
+  }
+  return reply;
+}
+
+[[noreturn]] void obey_commands(const AgentStart& start) {
+  ModuleLoader loader;
+  for (;;) {
+    pollfd polled[] = {{start.socket.get(), POLLIN, 0}, {start.host_pidfd.get(), POLLIN, 0}};
+    poll_descriptors(polled, -1);
+    if (polled[1].revents != 0) ::_exit(0);
+    Command command;
+    const auto received =
+        receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
+    if (received.error == ETIMEDOUT) continue;
+    if (!received) ::_exit(0);
+    const Reply reply = obey(start, loader, command);
+    if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
+  }
+}
+
+// On the agent's own stack, or where there is no window on the inherited one.
+void prepare_and_obey(void* pointer) {
+  const AgentStart& start = *static_cast<const AgentStart*>(pointer);
+  const DeviceProcessOptions& options = *start.options;
+  if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
+                                      options.pool_fd))
+    fail_start(start, error, "mapping the pool");
+  ::close(options.pool_fd);
+  if (!start.window.empty()) {
+    const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
+    if (const int error = mask_address_space(mask))
+      fail_start(start, error, "masking the address space");
+  }
+  install_crash_reports(*start.board);
+  const AlternateStack stack;
+  unblock_all_signals();
+  try {
+    const Fd userfaultfd = Userfaultfd::create(options.uffd_access);
+    if (send_message(start.socket, bytes_of(StartReport{}), userfaultfd.get()) != 0) ::_exit(1);
+  } catch (const std::system_error& error) {
+    fail_start(start, error.code().value(), "userfaultfd");
+  }
+  obey_commands(start);
+}
+
+}  // namespace
+
+void run_agent(void* pointer) {
+  AgentStart& start = *static_cast<AgentStart*>(pointer);
+  detach_from_application(start.name.c_str());
+  drop_inherited_output();
+  const int kept[] = {start.socket.get(), start.host_pidfd.get(), start.completion->get(),
+                      start.options->pool_fd};
+  keep_descriptors(kept);
+  environ = start.environment.data();
+  program_invocation_name = start.program_name.data();
+  program_invocation_short_name = start.program_name.data();
+  if (start.window.empty()) prepare_and_obey(pointer);
+
+  if (start.hide_memory && !drop_cached_stacks()) fail_start(start, EAGAIN, "starting a thread");
+  // The host's stack will be hidden: go on in the window.
+  const AddressRange stack{start.window.end - agent_stack_bytes, start.window.end};
+  if (const int error = open_window(start.window, stack, agent_guard_bytes))
+    fail_start(start, error, "the agent's stack");
+  continue_on_stack(stack, prepare_and_obey, pointer);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,74 @@
+// Runs in the device: its life from the fork on, and the commands that it obeys.
+//
+// The leader of the process is the agent. It prepares the process, reports that it is ready (with
+// its userfaultfd), then answers one command at a time until the host goes, however it goes.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "devices/device_process.h"
+#include "devices/launch_board.h"
+#include "devices/worker.h"
+#include "os/address_map.h"
+#include "os/fd.h"
+
+namespace wherry::impl {
+
+enum class CommandKind : std::uint32_t {
+  run,          // starts the workers
+  open_arena,   // `bytes` from the arena's base become accessible
+  forbid,       // [address, address + bytes) becomes inaccessible
+  load_module,  // loads `path`; the reply's value is where
+  quit,
+};
+
+// Both messages are sent whole. A reply carries its command's number.
+struct Command {
+  CommandKind kind = CommandKind::quit;
+  std::uint32_t number = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t file_device = 0;  // of the module that the host has, see ModuleLocation
+  std::uint64_t file_inode = 0;
+  char path[PATH_MAX] = {};
+};
+struct Reply {
+  std::uint32_t number = 0;
+  int error = 0;
+  std::uint64_t value = 0;
+};
+
+// The first message of a device, number 0: what it could not do, or that it is ready.
+struct StartReport {
+  int error = 0;
+  char what[60] = {};
+};
+
+// Everything that the agent needs, made by the host before the fork. In the device it is part of
+// the snapshot.
+struct AgentStart {
+  std::string name;
+  const DeviceProcessOptions* options = nullptr;
+  LaunchBoard* board = nullptr;
+  Fd socket;      // the device's end
+  Fd host_pidfd;  // readable when the host has ended
+  const Fd* completion = nullptr;
+  // Copies: what the C library points to is on the host's main stack.
+  std::vector<std::string> variables;
+  std::vector<char*> environment;  // to those; ends with a null pointer
+  std::string program_name;
+  // Empty where the address space cannot be masked (sanitizers).
+  AddressRange window;
+  std::vector<AddressRange> kept;
+  const void* heap_block = nullptr;
+  bool hide_memory = true;
+};
+
+// The entry of the new process; `start` is an AgentStart. Does not return.
+void run_agent(void* start);
+
+}  // namespace wherry::impl

@@ -1,0 +1,53 @@
+// describe_code_address(): for log lines, so it may take its time.
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "devices/device_process.h"
+#include "os/elf_symbols.h"
+
+namespace wherry::impl {
+namespace {
+
+std::string demangle(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> readable(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? readable.get() : name;
+}
+
+std::string with_offset(const std::string& name, std::uint64_t offset) {
+  return offset == 0 ? demangle(name) : fmt::format("{}+{:#x}", demangle(name), offset);
+}
+
+}  // namespace
+
+std::string describe_code_address(std::uintptr_t address) {
+  Dl_info info{};
+  link_map* module = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&module),
+                RTLD_DL_LINKMAP) == 0 ||
+      module == nullptr)
+    return fmt::format("{:#x}", address);
+  const bool is_program = *module->l_name == '\0';
+  const std::string path = is_program ? "/proc/self/exe" : module->l_name;
+  const std::string file = info.dli_fname == nullptr ? path : info.dli_fname;
+  // As addr2line takes it.
+  const std::uintptr_t in_file = address - module->l_addr;
+  const std::string place = fmt::format("({}+{:#x})", file, in_file);
+  // The exported name of a function is exact; of what is not exported, only the file knows.
+  if (info.dli_sname != nullptr) {
+    const auto start = reinterpret_cast<std::uintptr_t>(info.dli_saddr);
+    return fmt::format("{} {}", with_offset(info.dli_sname, address - start), place);
+  }
+  if (const auto symbol = find_elf_symbol(path, in_file))
+    return fmt::format("{} {}", with_offset(symbol->name, symbol->offset), place);
+  return place;
+}
+
+}  // namespace wherry::impl

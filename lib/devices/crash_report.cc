@@ -1,0 +1,70 @@
+#include "devices/crash_report.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "os/fatal_signals.h"
+
+namespace wherry::impl {
+namespace {
+
+// The device process has exactly one board, and signal handlers have no other way to it.
+LaunchBoard* reported_board = nullptr;
+pid_t reporting_process = 0;
+
+// Static thread-local storage: a handler must not allocate it.
+[[gnu::tls_model("initial-exec")]] thread_local const LaunchPiece* running_piece = nullptr;
+
+void on_fatal_signal(const FatalSignal& signal) {
+  end_with_failure(
+      signal.invalid_access ? DeviceFailure::Kind::illegal_address : DeviceFailure::Kind::signal,
+      signal.signal, signal.address, "");
+}
+
+// Registered after everything that the application registered, hence called before it: none of the
+// application's exit handlers and destructors runs in a device, nor in what a kernel forks.
+void on_exit_call(int code, void*) {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  if (::getpid() != reporting_process) ::_exit(code);
+  end_with_failure(DeviceFailure::Kind::exited, code, 0, "");
+}
+
+}  // namespace
+
+void install_crash_reports(LaunchBoard& board) {
+  reported_board = &board;
+  reporting_process = ::getpid();
+  catch_fatal_signals(on_fatal_signal);
+  ::on_exit(on_exit_call, nullptr);
+}
+
+void set_running_piece(const LaunchPiece* piece) {
+  running_piece = piece;
+}
+
+void end_with_failure(DeviceFailure::Kind kind, int signal, std::uintptr_t address,
+                      const char* what) {
+  constexpr int exit_failed = 1;
+  // A process that a kernel forked has nothing to report here.
+  if (::getpid() != reporting_process) ::_exit(exit_failed);
+  FailureRecord& record = reported_board->failure;
+  auto expected = FailureRecord::State::empty;
+  if (!record.state.compare_exchange_strong(expected, FailureRecord::State::claimed)) {
+    for (;;) ::pause();
+  }
+  record.kind = kind;
+  record.signal = signal;
+  record.address = address;
+  record.kernel = running_piece == nullptr ? 0 : running_piece->kernel;
+  record.launch_id = running_piece == nullptr ? 0 : running_piece->launch_id;
+  std::strncpy(record.what, what, sizeof record.what - 1);
+  // Release pairs with the host's acquire in DeviceProcess::failure().
+  record.state.store(FailureRecord::State::complete, std::memory_order_release);
+  ::_exit(exit_failed);
+}
+
+}  // namespace wherry::impl

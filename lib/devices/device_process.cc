@@ -1,0 +1,290 @@
+#include "devices/device_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/page.h"
+#include "devices/agent.h"
+#include "devices/kernel_module.h"
+#include "devices/launch_board.h"
+#include "os/loader_memory.h"
+#include "os/mapping.h"
+#include "os/poll.h"
+#include "os/process.h"
+#include "os/shared_memory.h"
+#include "os/socket.h"
+
+namespace wherry::impl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int start_limit_ms = 5000;
+// A fork that may have copied a held lock is given less time, and another chance.
+constexpr int risky_start_limit_ms = 1200;
+constexpr int risky_start_attempts = 4;
+constexpr int quit_limit_ms = 1000;
+constexpr int kill_limit_ms = 5000;
+constexpr int command_limit_ms = 5000;
+// What a device may map for itself: its heap, its threads' stacks, modules.
+constexpr std::size_t window_bytes = std::size_t{64} << 30;
+
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  return left.count() > 0 ? static_cast<int>(left.count()) : 0;
+}
+
+void copy_environment(AgentStart& start) {
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    start.variables.emplace_back(*variable);
+  for (std::string& variable : start.variables) start.environment.push_back(variable.data());
+  start.environment.push_back(nullptr);
+  start.program_name = program_invocation_short_name;
+}
+
+}  // namespace
+
+struct DeviceProcess::State {
+  State(const DeviceProcessOptions& given, Mapping reserved)
+      : options(given),
+        window(std::move(reserved)),
+        shared(fmt::format("wherry-launches-dev{}", given.ordinal), sizeof(LaunchBoard)),
+        board(new (shared.data()) LaunchBoard),
+        poster(*board, given.workers),
+        completion(make_eventfd()) {}
+
+  std::unique_ptr<AgentStart> make_agent_start() const;
+  // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
+  int try_start();
+  int send_command(Command command, std::uint64_t* value = nullptr) EXCLUDES(agent_lock);
+  int send_command_locked(Command& command, std::uint64_t* value) REQUIRES(agent_lock);
+  void reap_if_ours() EXCLUDES(end_lock);
+
+  const DeviceProcessOptions options;
+  const pid_t owner = ::getpid();
+  const Mapping window;  // stays reserved: no address of the device may become one of the host
+  const SharedMemory shared;
+  LaunchBoard* const board;
+  LaunchPoster poster;
+  const Fd completion;
+  const ModuleSnapshot modules;  // from before the fork
+  const SpawnMethod method = choose_spawn_method();
+
+  SpawnedProcess process;
+  Fd socket;
+  Fd userfaultfd;
+
+  Mutex agent_lock;
+  std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
+  // Kernels of modules that the device had to load, as long as the host unloads none.
+  std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(agent_lock);
+  std::uint64_t late_unloads GUARDED_BY(agent_lock) = 0;
+
+  Mutex end_lock;  // a leaf
+  std::optional<ProcessEnd> end GUARDED_BY(end_lock);
+};
+
+std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
+  auto start = std::make_unique<AgentStart>();
+  start->name = fmt::format("wherry-dev{}", options.ordinal);
+  start->options = &options;
+  start->board = board;
+  start->host_pidfd = open_own_pidfd();
+  start->completion = &completion;
+  copy_environment(*start);
+  if (runs_under_sanitizer()) return start;
+  start->window = {window.address(), window.address() + window.size()};
+  start->kept = ranges_needed_to_run();
+  start->kept.push_back(start->window);
+  start->kept.push_back({shared.address(), shared.address() + shared.size()});
+  start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
+  start->heap_block = start.get();
+  start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
+  return start;
+}
+
+int DeviceProcess::State::try_start() {
+  const auto start = make_agent_start();
+  std::tie(socket, start->socket) = make_socket_pair();
+  process = spawn_process(method, run_agent, start.get());
+  start->socket.reset();
+
+  StartReport report;
+  auto received =
+      receive_message(socket, std::as_writable_bytes(std::span(&report, 1)),
+                      method == SpawnMethod::risky_clone ? risky_start_limit_ms : start_limit_ms);
+  if (received && report.error == 0) {
+    userfaultfd = std::move(received.passed);
+    return 0;
+  }
+  kill_process(process.pidfd);
+  has_ended(process.pidfd, kill_limit_ms);
+  reap_if_ours();
+  if (received.error == ETIMEDOUT) return ETIMEDOUT;
+  if (!received) throw_errno(received.error, "device process ended while it started");
+  report.what[sizeof report.what - 1] = '\0';
+  throw_errno(report.error, fmt::format("device process, {}", report.what));
+}
+
+void DeviceProcess::State::reap_if_ours() {
+  const LockGuard guard(end_lock);
+  if (process.ours && !end) end = reap(process.pidfd);
+}
+
+int DeviceProcess::State::send_command(Command command, std::uint64_t* value) {
+  const LockGuard guard(agent_lock);
+  return send_command_locked(command, value);
+}
+
+int DeviceProcess::State::send_command_locked(Command& command, std::uint64_t* value) {
+  command.number = ++last_number;
+  if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1))))
+    return error == EPIPE ? ESRCH : error;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(command_limit_ms);
+  for (;;) {
+    Reply reply;
+    const auto received = receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)),
+                                          milliseconds_until(deadline));
+    if (!received) return received.error == EPIPE ? ESRCH : received.error;
+    // An answer that came too late for its own command.
+    if (reply.number != command.number) continue;
+    if (value != nullptr) *value = reply.value;
+    return reply.error;
+  }
+}
+
+std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& options) {
+  WHERRY_CHECK(options.workers > 0, "{} workers", options.workers);
+  for (int attempt = 1;; ++attempt) {
+    auto state = std::make_unique<State>(options, Mapping::reserve(window_bytes, block_size));
+    const int error = state->try_start();
+    if (error == 0) {
+      state->shared.hide_from_forks();
+      return std::unique_ptr<DeviceProcess>(new DeviceProcess(std::move(state)));
+    }
+    if (state->method != SpawnMethod::risky_clone || attempt == risky_start_attempts)
+      throw_errno(error, "device process does not start");
+  }
+}
+
+DeviceProcess::DeviceProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+DeviceProcess::~DeviceProcess() {
+  stop();
+}
+
+void DeviceProcess::stop() {
+  // A copy of the application made by its own fork() has no say in the device's life.
+  if (::getpid() != state_->owner) return;
+  Command quit;
+  quit.kind = CommandKind::quit;
+  // Not as a command: whoever has one under way hears that the process is gone.
+  const int error = send_message(state_->socket, std::as_bytes(std::span(&quit, 1)));
+  if (error != 0 || !has_ended(state_->process.pidfd, quit_limit_ms)) {
+    kill_process(state_->process.pidfd);
+    has_ended(state_->process.pidfd, kill_limit_ms);
+  }
+  state_->reap_if_ours();
+}
+
+pid_t DeviceProcess::pid() const {
+  return state_->process.pid;
+}
+int DeviceProcess::pidfd() const {
+  return state_->process.pidfd.get();
+}
+int DeviceProcess::completion_fd() const {
+  return state_->completion.get();
+}
+Fd DeviceProcess::take_userfaultfd() {
+  return std::move(state_->userfaultfd);
+}
+
+void DeviceProcess::run() {
+  Command command;
+  command.kind = CommandKind::run;
+  if (const int error = state_->send_command(command))
+    throw_errno(error, "starting a device's workers");
+}
+
+bool DeviceProcess::try_post(const LaunchRequest& request) {
+  if (!state_->poster.try_post(request)) return false;
+  if (request.items == 0) signal_eventfd(state_->completion);
+  return true;
+}
+
+std::vector<std::uint64_t> DeviceProcess::take_completed() {
+  // Before looking: what is done after this signals again.
+  drain_eventfd(state_->completion);
+  return state_->poster.take_completed();
+}
+
+int DeviceProcess::open_arena(std::size_t bytes) {
+  Command command;
+  command.kind = CommandKind::open_arena;
+  command.bytes = bytes;
+  return state_->send_command(command);
+}
+
+int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
+  Command command;
+  command.kind = CommandKind::forbid;
+  command.address = address;
+  command.bytes = bytes;
+  return state_->send_command(command);
+}
+
+std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
+  const auto address = reinterpret_cast<std::uintptr_t>(kernel);
+  State& state = *state_;
+  if (state.modules.still_has(address)) return address;
+
+  const LockGuard guard(state.agent_lock);
+  const std::uint64_t unloads = ModuleCounts::now().unloads;
+  if (state.late_unloads != unloads) state.late_kernels.clear();
+  state.late_unloads = unloads;
+  if (const auto known = state.late_kernels.find(address); known != state.late_kernels.end())
+    return known->second;
+
+  const auto location = locate_module(address);
+  Command command;
+  if (!location || location->path.size() >= sizeof command.path) return {};
+  command.kind = CommandKind::load_module;
+  command.file_device = location->file.device;
+  command.file_inode = location->file.inode;
+  std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
+  std::uint64_t base = 0;
+  if (state.send_command_locked(command, &base) != 0) return {};
+  return state.late_kernels[address] = address - location->base + base;
+}
+
+DeviceFailure DeviceProcess::failure() const {
+  State& state = *state_;
+  state.reap_if_ours();
+  DeviceFailure failure;
+  const FailureRecord& record = state.board->failure;
+  // Acquire pairs with the release in end_with_failure().
+  if (record.state.load(std::memory_order_acquire) == FailureRecord::State::complete) {
+    failure.kind = record.kind;
+    failure.signal = record.signal;
+    failure.address = record.address;
+    failure.kernel = record.kernel;
+    failure.launch_id = record.launch_id;
+    failure.what.assign(record.what, ::strnlen(record.what, sizeof record.what));
+    return failure;
+  }
+  const LockGuard guard(state.end_lock);
+  if (!state.end) return failure;
+  if (!state.end->by_signal) failure.kind = DeviceFailure::Kind::exited;
+  failure.signal = state.end->code;
+  return failure;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,98 @@
+#include "devices/kernel_module.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+
+namespace wherry::impl {
+namespace {
+
+AddressRange extent_of(const dl_phdr_info& info) {
+  AddressRange extent{~std::uintptr_t{0}, 0};
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const auto& segment = info.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const std::uintptr_t start = info.dlpi_addr + segment.p_vaddr;
+    extent.start = std::min(extent.start, start);
+    extent.end = std::max<std::uintptr_t>(extent.end, start + segment.p_memsz);
+  }
+  return extent;
+}
+
+std::optional<FileIdentity> file_mapped_at(std::uintptr_t address, std::string* path = nullptr) {
+  const std::string map = read_address_map();
+  const auto mapping = find_mapping(map, address);
+  if (!mapping || mapping->inode == 0) return {};
+  if (path != nullptr) *path = mapping->name;
+  return FileIdentity{mapping->device, mapping->inode};
+}
+
+}  // namespace
+
+ModuleCounts ModuleCounts::now() {
+  ModuleCounts counts;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        *static_cast<ModuleCounts*>(result) = {info->dlpi_adds, info->dlpi_subs};
+        return 1;  // the first module says it for all
+      },
+      &counts);
+  return counts;
+}
+
+ModuleSnapshot::ModuleSnapshot() {
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* pointer) {
+        auto& snapshot = *static_cast<ModuleSnapshot*>(pointer);
+        const AddressRange extent = extent_of(*info);
+        if (snapshot.modules_.empty()) snapshot.program_ = extent;  // it is the first in the list
+        snapshot.modules_.push_back(extent);
+        snapshot.unloads_ = info->dlpi_subs;
+        return 0;
+      },
+      this);
+  std::sort(modules_.begin(), modules_.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.start < b.start; });
+}
+
+bool ModuleSnapshot::still_has(std::uintptr_t address) const {
+  if (program_.contains(address)) return true;
+  if (ModuleCounts::now().unloads != unloads_) return false;
+  const auto after = std::upper_bound(
+      modules_.begin(), modules_.end(), address,
+      [](std::uintptr_t value, const AddressRange& module) { return value < module.start; });
+  return after != modules_.begin() && std::prev(after)->contains(address);
+}
+
+std::optional<ModuleLocation> locate_module(std::uintptr_t address) {
+  Dl_info info{};
+  link_map* module = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&module),
+                RTLD_DL_LINKMAP) == 0 ||
+      module == nullptr)
+    return {};
+  ModuleLocation location;
+  location.base = module->l_addr;
+  const auto file = file_mapped_at(address, &location.path);
+  if (!file || !location.path.starts_with('/')) return {};
+  location.file = *file;
+  return location;
+}
+
+std::optional<std::uintptr_t> ModuleLoader::load(const std::string& path, FileIdentity file) {
+  // Twice: the host may have unloaded the file that we hold under this path, and loaded a newer.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    void*& handle = handles_[path];
+    if (handle == nullptr) handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    link_map* module = nullptr;
+    if (handle == nullptr || ::dlinfo(handle, RTLD_DI_LINKMAP, &module) != 0) return {};
+    if (file_mapped_at(reinterpret_cast<std::uintptr_t>(module->l_ld)) == file)
+      return module->l_addr;
+    ::dlclose(handle);
+    handle = nullptr;
+  }
+  return {};
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,63 @@
+// Which module a kernel's code is in, and how to have the same module in a device. Kernels are code
+// addresses; a module loaded after the fork is named by its file and loaded in the device too.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "os/address_map.h"
+
+namespace wherry::impl {
+
+// A file as the kernel tells it apart, whatever stands at its path by now.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+// How often this process has loaded and unloaded modules.
+struct ModuleCounts {
+  std::uint64_t loads = 0;
+  std::uint64_t unloads = 0;
+  static ModuleCounts now();
+};
+
+struct ModuleLocation {
+  std::uintptr_t base = 0;  // what the loader added to the file's addresses
+  std::string path;         // absolute
+  FileIdentity file;
+};
+
+// The host's modules at one moment (just before a fork). Does not change; any thread.
+class ModuleSnapshot {
+ public:
+  ModuleSnapshot();
+
+  // Whether the address lies in a module that was there then, and nothing can have taken its place.
+  bool still_has(std::uintptr_t address) const;
+
+ private:
+  std::vector<AddressRange> modules_;
+  AddressRange program_;  // never unloaded
+  std::uint64_t unloads_ = 0;
+};
+
+// Where the module of an address is now in this process, and its file; nothing when the address
+// lies in no module, or the module's file is gone.
+std::optional<ModuleLocation> locate_module(std::uintptr_t address);
+
+// In the device: loads modules and keeps them.
+class ModuleLoader {
+ public:
+  // Its base here; nothing when it cannot be loaded, or another file stands at its path.
+  std::optional<std::uintptr_t> load(const std::string& path, FileIdentity file);
+
+ private:
+  std::unordered_map<std::string, void*> handles_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,118 @@
+#include "devices/launch_board.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+#include "os/futex.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::uint64_t bit(unsigned slot) {
+  return std::uint64_t{1} << slot;
+}
+
+// Takes the next piece of the slot; nothing when others were faster.
+std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
+  LaunchSlot& launch = board.slots[slot];
+  // Acquire pairs with the release of the ticket in try_post: the fields are there.
+  std::uint64_t ticket = launch.ticket.load(std::memory_order_acquire);
+  std::uint64_t pieces;
+  std::uint64_t piece;
+  do {
+    pieces = ticket >> 32;
+    piece = ticket & 0xffff'ffff;
+    if (piece >= pieces) return {};
+  } while (!launch.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire));
+  // Before the piece runs, hence before the launch can be done and the slot be posted again.
+  if (piece + 1 == pieces) board.ready.fetch_and(~bit(slot), std::memory_order_relaxed);
+
+  const std::size_t share = launch.items / pieces;
+  const std::size_t rest = launch.items % pieces;
+  const std::size_t begin = piece * share + std::min<std::size_t>(piece, rest);
+  const std::size_t end = begin + share + (piece < rest ? 1 : 0);
+  return LaunchPiece{slot, launch.id, launch.kernel, launch.args, begin, end};
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+std::optional<LaunchPiece> try_take_piece(LaunchBoard& board) {
+  for (std::uint64_t ready = board.ready.load(); ready != 0; ready &= ready - 1) {
+    const auto slot = static_cast<unsigned>(std::countr_zero(ready));
+    if (const auto piece = try_take_from(board, slot)) return piece;
+  }
+  return {};
+}
+
+LaunchPiece take_piece(LaunchBoard& board) {
+  constexpr int looks_before_sleep = 200;  // a few microseconds
+  constexpr int sleep_limit_ms = 1000;
+  for (;;) {
+    for (int look = 0; look < looks_before_sleep; ++look) {
+      if (const auto piece = try_take_piece(board)) return *piece;
+      relax();
+    }
+    const std::uint32_t posted = board.posted.load();
+    board.sleepers.fetch_add(1);
+    // A launch posted from here on changes the word that the sleep compares.
+    const auto piece = try_take_piece(board);
+    if (!piece) futex_wait(board.posted, posted, sleep_limit_ms);
+    board.sleepers.fetch_sub(1);
+    if (piece) return *piece;
+  }
+}
+
+bool finish_piece(LaunchBoard& board, const LaunchPiece& piece) {
+  // Release and acquire: the last one sees, and publishes, what all the others wrote.
+  if (board.slots[piece.slot].unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  board.done.fetch_or(bit(piece.slot), std::memory_order_release);
+  return true;
+}
+
+bool LaunchPoster::try_post(const LaunchRequest& request) {
+  WHERRY_CHECK(request.args_size <= launch_args_limit, "{} bytes", request.args_size);
+  const auto pieces = static_cast<std::uint32_t>(std::min<std::size_t>(request.items, workers_));
+  {
+    const LockGuard guard(lock_);
+    if (busy_ == ~std::uint64_t{0}) return false;
+    const auto slot = static_cast<unsigned>(std::countr_one(busy_));
+    busy_ |= bit(slot);
+    ids_[slot] = request.id;
+    if (pieces == 0) {
+      board_.done.fetch_or(bit(slot));
+      return true;
+    }
+    LaunchSlot& launch = board_.slots[slot];
+    launch.id = request.id;
+    launch.kernel = request.address;
+    launch.items = request.items;
+    if (request.args_size != 0) std::memcpy(launch.args, request.args, request.args_size);
+    launch.unfinished.store(pieces, std::memory_order_relaxed);
+    launch.ticket.store(std::uint64_t{pieces} << 32, std::memory_order_release);
+    board_.ready.fetch_or(bit(slot));
+  }
+  // Sequentially consistent with take_piece(): either it sees the new value, or we see the sleeper.
+  board_.posted.fetch_add(1);
+  if (board_.sleepers.load() != 0) futex_wake(board_.posted, static_cast<int>(pieces));
+  return true;
+}
+
+std::vector<std::uint64_t> LaunchPoster::take_completed() {
+  std::vector<std::uint64_t> ids;
+  const LockGuard guard(lock_);
+  // Acquire pairs with finish_piece(): what the kernel wrote is visible to whoever gets the id.
+  std::uint64_t finished = board_.done.exchange(0, std::memory_order_acquire) & busy_;
+  busy_ &= ~finished;
+  for (; finished != 0; finished &= finished - 1) ids.push_back(ids_[std::countr_zero(finished)]);
+  return ids;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,75 @@
+#include "devices/worker.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+#include <stdio_ext.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <typeinfo>
+
+#include "devices/crash_report.h"
+#include "os/fatal_signals.h"
+#include "os/poll.h"
+#include "os/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+std::string name_of_current_exception() {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  if (type == nullptr) return "an exception of another language";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+  return fmt::format("an exception of type {}", status == 0 ? name.get() : type->name());
+}
+
+void call_kernel(const LaunchPiece& piece) {
+  using Kind = DeviceFailure::Kind;
+  try {
+    reinterpret_cast<KernelFunction>(piece.kernel)(piece.args, piece.begin, piece.end);
+  } catch (const abi::__forced_unwind&) {
+    end_with_failure(Kind::exited, 0, 0, "the kernel ended its thread");
+  } catch (const std::exception& error) {
+    end_with_failure(Kind::exception, 0, 0, error.what());
+  } catch (...) {
+    end_with_failure(Kind::exception, 0, 0, name_of_current_exception().c_str());
+  }
+}
+
+// What a kernel prints must be out when its launch is done, as if the device had ended.
+void flush_output() {
+  if (::__fpending(stdout) != 0) std::fflush(stdout);
+  if (::__fpending(stderr) != 0) std::fflush(stderr);
+}
+
+[[noreturn]] void run_pieces(LaunchBoard& board, const Fd& completion) {
+  const AlternateStack stack;
+  for (;;) {
+    const LaunchPiece piece = take_piece(board);
+    set_running_piece(&piece);
+    call_kernel(piece);
+    set_running_piece(nullptr);
+    flush_output();
+    if (finish_piece(board, piece)) signal_eventfd(completion);
+  }
+}
+
+}  // namespace
+
+void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options) {
+  for (int i = 0; i < options.count; ++i) {
+    std::thread([&board, &completion, ordinal = options.ordinal, i, cpus = options.cpus] {
+      name_this_thread(fmt::format("wherry-dev{}-{}", ordinal, i));
+      // Not fatal: a container may have taken the CPU away since the topology was read.
+      if (!cpus.empty()) pin_this_thread(cpus[static_cast<std::size_t>(i) % cpus.size()]);
+      run_pieces(board, completion);
+    }).detach();
+  }
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,21 @@
+// Runs in the device: the threads that run kernels.
+#pragma once
+
+#include <vector>
+
+#include "devices/launch_board.h"
+#include "os/fd.h"
+
+namespace wherry::impl {
+
+struct WorkerOptions {
+  int ordinal = 0;  // of the device, for the threads' names
+  int count = 1;
+  std::vector<int> cpus;  // worker i runs on cpus[i % size]; empty: anywhere
+};
+
+// Starts them; they run until the process ends and signal `completion` when a launch is finished.
+// `board` and `completion` live as long as the process. Throws std::system_error.
+void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options);
+
+}  // namespace wherry::impl

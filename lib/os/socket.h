@@ -1,0 +1,31 @@
+// A pair of connected sockets on which whole messages travel, each with at most one descriptor.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "os/fd.h"
+
+namespace wherry::impl {
+
+// Closed on exec. Throws std::system_error.
+std::pair<Fd, Fd> make_socket_pair();
+
+// Sends one message, with a duplicate of `passed` unless it is negative. Never waits and raises no
+// SIGPIPE. Returns 0 or an errno (EPIPE: nobody holds the other end).
+[[nodiscard]] int send_message(const Fd& socket, std::span<const std::byte> message,
+                               int passed = -1);
+
+struct ReceivedMessage {
+  int error = 0;  // EPIPE: the other end is closed; ETIMEDOUT; EMSGSIZE: not of this size
+  Fd passed;      // empty when none came
+  explicit operator bool() const { return error == 0; }
+};
+
+// Receives one message of exactly buffer.size() bytes, waiting at most `limit_ms` (< 0: until it
+// comes or the other end is closed).
+[[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
+                                              int limit_ms);
+
+}  // namespace wherry::impl
