@@ -12,8 +12,11 @@ constexpr std::size_t gib = std::size_t{1} << 30;
 
 }  // namespace
 
-std::size_t Arena::default_size(std::uint64_t memory_bytes) {
-  return round_up(std::max<std::uint64_t>(1024 * gib, 16 * memory_bytes), gib);
+std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
+  const std::uint64_t views = static_cast<std::uint64_t>(processors) + 1;
+  const std::uint64_t most = 64 * 1024 * gib / views;
+  const std::uint64_t wanted = std::max<std::uint64_t>(1024 * gib, 16 * memory_bytes);
+  return round_down(std::min(round_up(wanted, gib), most), gib);
 }
 
 Arena::Arena(std::size_t bytes, int host_pool_fd) : range_(Mapping::reserve(bytes, gib)) {

@@ -13,8 +13,9 @@ namespace wherry::impl {
 
 class Arena {
  public:
-  // The larger of 1 TiB and 16 times the machine's memory, whole GiB.
-  static std::size_t default_size(std::uint64_t memory_bytes);
+  // The larger of 1 TiB and 16 times the machine's memory, whole GiB; less on machines so large that the arena and
+  // the reading views of `processors` pools would not fit into half of the address space.
+  static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
   // Reserves the range and maps the host's pool over it, inaccessible. Throws std::system_error.
   Arena(std::size_t bytes, int host_pool_fd);
