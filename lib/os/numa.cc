@@ -41,14 +41,19 @@ std::vector<int> cpus_of_node(int node, std::span<const int> allowed) {
   return cpus;
 }
 
-Machine machine_without_numa() {
+// As free(1) has it.
+void read_whole_memory(NumaNode& node) {
   struct sysinfo memory {};
-  sysinfo(&memory);
-  NumaNode node;
-  node.cpus = allowed_cpus();
+  ::sysinfo(&memory);
   node.total_bytes = std::uint64_t{memory.totalram} * memory.mem_unit;
   node.free_bytes = std::uint64_t{memory.freeram} * memory.mem_unit;
+}
+
+Machine machine_without_numa() {
+  NumaNode node;
+  node.cpus = allowed_cpus();
   node.distance = {local_distance};
+  read_whole_memory(node);
   return {{std::move(node)}, 0};
 }
 
@@ -125,6 +130,8 @@ Machine read_machine() {
   const bool usable = std::any_of(machine.nodes.begin(), machine.nodes.end(),
                                   [](const NumaNode& node) { return node.has_memory(); });
   if (!usable) return machine_without_numa();  // sysfs is hidden here: treat it as one node
+  // Virtual machines that were given memory later have been seen with a node smaller than the machine.
+  if (machine.nodes.size() == 1) read_whole_memory(machine.nodes.front());
 
   for (NumaNode& from : machine.nodes) {
     for (const NumaNode& to : machine.nodes) {

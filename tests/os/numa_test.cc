@@ -61,6 +61,16 @@ TEST_CASE(
   CHECK(cpus == allowed_cpus());
 }
 
+TEST_CASE("a single node has the memory that the kernel reports, several have no more than that") {
+  const Machine machine = read_machine();
+  std::uint64_t sum = 0;
+  for (const NumaNode& node : machine.nodes) sum += node.total_bytes;
+  const std::uint64_t total = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                              static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  CHECK(sum <= total + total / 8);
+  if (machine.nodes.size() == 1) CHECK(sum >= total - total / 8);
+}
+
 TEST_CASE("allowed CPUs follow the affinity of the thread") {
   cpu_set_t before;
   REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);

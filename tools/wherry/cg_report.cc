@@ -41,11 +41,11 @@ std::string phase_table(const PhaseRecorder& phases) {
 const char* why(Phase phase, bool host) {
   switch (phase) {
     case Phase::assemble:
-      return host ? "writes A and the vectors" : "started";
+      return host ? "writes A and the vectors" : "was still at work";
     case Phase::multiply:
-      return host ? "pages that left a full pool" : "reads A and p, writes q";
+      return host ? "takes what full pools evict" : "reads A and p, writes q";
     case Phase::vectors:
-      return host ? "reads q; updates x, r, z and p" : "finishes";
+      return host ? "reads q; updates x, r, z and p" : "was still at work";
     case Phase::check:
       return "reads x";
   }
@@ -54,7 +54,7 @@ const char* why(Phase phase, bool host) {
 
 // One row for each processor and phase in which pages came to the processor.
 std::string movement_table(const PhaseRecorder& phases) {
-  std::string text = fmt::format("{:<12}{:<34}{:>8}{:>8}{:>8}{:>10}{:>9}{:>12}{:>10}\n",
+  std::string text = fmt::format("{:<15}{:<33}{:>8}{:>8}{:>8}{:>10}{:>9}{:>12}{:>10}\n",
                                  "pages came to", "because it", "new", "moved", "copied", "evicted",
                                  "faults", "handling", "a fault");
   for (const Phase phase : all_phases) {
@@ -66,7 +66,7 @@ std::string movement_table(const PhaseRecorder& phases) {
         continue;
       const double handling_ns = static_cast<double>(work.service_ns);
       text +=
-          fmt::format("{:<12}{:<34}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9.1f} ms{:>7.1f} us\n",
+          fmt::format("{:<15}{:<33}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9.1f} ms{:>7.1f} us\n",
                       processor_name(i), why(phase, i == 0), work.populated, work.migrated_in,
                       work.duplicated, work.evicted, fault_count, handling_ns / 1e6,
                       fault_count == 0 ? 0 : handling_ns / 1e3 / static_cast<double>(fault_count));
