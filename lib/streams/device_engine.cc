@@ -83,7 +83,8 @@ void DeviceEngine::destroy_stream(const std::shared_ptr<Stream>& stream) {
 
 void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) {
   const LockGuard guard(lock_);
-  wait_until(*context, [&]() REQUIRES(lock_) { return !has_unfinished_work(*context); });
+  wait_until([&, last = context->last_ticket_]()
+                 REQUIRES(lock_) { return is_done(*context, last); });
   throw_away_work(*context);
   context->status_ = WorkStatus::context_destroyed;
   std::erase(contexts_, context);
@@ -334,26 +335,47 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   const auto context = stream->context_.lock();
   if (!context) return WorkStatus::context_destroyed;
   const std::uint64_t last = stream->queue_.empty() ? 0 : stream->queue_.back().ticket;
-  return wait_until(*context, [&]() REQUIRES(lock_) {
-    return stream->queue_.empty() || stream->queue_.front().ticket > last;
-  });
+  const std::uint64_t epoch = stream->epoch_;
+  wait_until([&]() REQUIRES(lock_) { return is_done(*stream, last); });
+  if (context->status_ == WorkStatus::ok && stream->epoch_ != epoch && last != 0) {
+    return WorkStatus::launch_failed;  // lost in a reset that has made the context good again
+  }
+  return context->status_;
 }
 
 WorkStatus DeviceEngine::wait_all(const std::shared_ptr<WorkContext>& context) {
   const LockGuard guard(lock_);
   const std::uint64_t last = context->last_ticket_;
-  return wait_until(*context, [&]() REQUIRES(lock_) {
-    return std::all_of(context->streams_.begin(), context->streams_.end(), [&](const auto& stream) {
-      return stream->queue_.empty() || stream->queue_.front().ticket > last;
+  wait_until([&]() REQUIRES(lock_) { return is_done(*context, last); });
+  return context->status_;
+}
+
+void DeviceEngine::wait_for_device() {
+  const LockGuard guard(lock_);
+  std::vector<std::pair<std::shared_ptr<WorkContext>, std::uint64_t>> given;
+  for (const auto& context : contexts_) given.emplace_back(context, context->last_ticket_);
+  wait_until([&]() REQUIRES(lock_) {
+    return std::all_of(given.begin(), given.end(), [&](const auto& entry) REQUIRES(lock_) {
+      return is_done(*entry.first, entry.second);
     });
   });
 }
 
-// One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the
-// events, which saves a completion the way through the engine's thread. The others sleep until it
-// has.
-WorkStatus DeviceEngine::wait_until(const WorkContext& context, const std::function<bool()>& done) {
-  while (context.status_ == WorkStatus::ok && !done()) {
+// Work that was thrown away is done too.
+bool DeviceEngine::is_done(const Stream& stream, std::uint64_t last_ticket) const {
+  return stream.queue_.empty() || stream.queue_.front().ticket > last_ticket;
+}
+
+bool DeviceEngine::is_done(const WorkContext& context, std::uint64_t last_ticket) const {
+  return std::all_of(context.streams_.begin(), context.streams_.end(),
+                     [&](const auto& stream)
+                         REQUIRES(lock_) { return is_done(*stream, last_ticket); });
+}
+
+// One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the events,
+// which saves a completion the way through the engine's thread. The others sleep until it has.
+void DeviceEngine::wait_until(const std::function<bool()>& done) {
+  while (!done()) {
     if (has_leader_ || !target_) {
       changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
       continue;
@@ -372,7 +394,6 @@ WorkStatus DeviceEngine::wait_until(const WorkContext& context, const std::funct
   }
   watch_completions_if_needed();
   changed_.notify_all();  // another thread that waits may lead now
-  return context.status_;
 }
 
 bool DeviceEngine::has_unfinished_work(const WorkContext& context) const {

@@ -62,6 +62,9 @@ class DeviceEngine {
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
+  // Waits until no context has work that the device has still to finish, or they have failed.
+  void wait_for_device() EXCLUDES(lock_);
+
   // A fresh device process, in two steps. detach(): the old one is not touched any more; contexts
   // with unfinished work fail. attach(): work goes to the new one; null: there is none, every
   // context fails. `renewed` is the context whose error and streams end with the old process.
@@ -86,8 +89,9 @@ class DeviceEngine {
   bool post_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
   void run_host_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
 
-  WorkStatus wait_until(const WorkContext& context, const std::function<bool()>& done)
-      REQUIRES(lock_);
+  void wait_until(const std::function<bool()>& done) REQUIRES(lock_);
+  bool is_done(const Stream& stream, std::uint64_t last_ticket) const REQUIRES(lock_);
+  bool is_done(const WorkContext& context, std::uint64_t last_ticket) const REQUIRES(lock_);
   void throw_away_work(WorkContext& context) REQUIRES(lock_);
   bool has_unfinished_work(const WorkContext& context) const REQUIRES(lock_);
   void watch_completions_if_needed() REQUIRES(lock_);

@@ -38,6 +38,9 @@ typedef void (*wherryKernel)(const void* args, size_t begin, size_t end);
  * large); CUDA_ERROR_NOT_FOUND (the kernel lies in no loaded module); or the context's sticky error:
  * CUDA_ERROR_ILLEGAL_ADDRESS (a kernel touched memory its device cannot see) or CUDA_ERROR_LAUNCH_FAILED (a kernel
  * threw, aborted or exited, or the device's process died). Thread-safe. */
+#if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define wherryLaunch __CUDA_API_PTSZ(wherryLaunch)
+#endif
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);
 

@@ -1,0 +1,107 @@
+// The C functions of managed memory.
+#include <algorithm>
+#include <limits>
+
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+unsigned clamp(std::size_t bytes) {
+  return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
+}
+
+// Nothing is written where nothing is asked for: either pointer may be null.
+CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psize,
+                           CUdeviceptr dptr) {
+  std::shared_ptr<Context> context;
+  const CUresult found = find_working(driver, context);
+  if (found != CUDA_SUCCESS) return found;
+  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
+  const auto allocation = driver.runtime().find(static_cast<std::uintptr_t>(dptr));
+  if (pbase != nullptr) {
+    *pbase = allocation ? static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation)) : 0;
+  }
+  if (psize != nullptr) *psize = allocation ? allocation->bytes : 0;
+  return allocation ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult free_memory(Driver& driver, std::uintptr_t address) {
+  if (address == 0) return CUDA_SUCCESS;
+  const auto allocation = driver.runtime().find(address);
+  if (!allocation || driver.runtime().address_of(*allocation) != address) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Work that was launched before may still use it.
+  driver.wait_for_all_work();
+  return driver.runtime().free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+  return enter([&](Driver& driver) {
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    *dptr = 0;
+    if (bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto allocation = driver.runtime().allocate(bytesize, flags);
+    if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  return enter(
+      [&](Driver& driver) { return free_memory(driver, static_cast<std::uintptr_t>(dptr)); });
+}
+CUresult cuMemFree(CUdeviceptr_v1 dptr) {
+  return cuMemFree_v2(dptr);
+}
+
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return enter([&](Driver& driver) {
+    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    const int device = context->device.ordinal;
+    const std::size_t capacity = driver.runtime().device_config(device).capacity;
+    *total = capacity;
+    *free = capacity - std::min(capacity, driver.runtime().used_bytes(device));
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  const CUresult result = cuMemGetInfo_v2(free == nullptr ? nullptr : &free_bytes,
+                                          total == nullptr ? nullptr : &total_bytes);
+  if (result == CUDA_SUCCESS) {
+    *free = clamp(free_bytes);
+    *total = clamp(total_bytes);
+  }
+  return result;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  return enter([&](Driver& driver) { return get_address_range(driver, pbase, psize, dptr); });
+}
+// No allocation lies where 32 bits reach; what can be answered is that it was not found.
+CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr) {
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  const CUresult result = cuMemGetAddressRange_v2(pbase == nullptr ? nullptr : &base,
+                                                  psize == nullptr ? nullptr : &size, dptr);
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_FOUND) {
+    if (pbase != nullptr) *pbase = static_cast<CUdeviceptr_v1>(base);
+    if (psize != nullptr) *psize = clamp(size);
+  }
+  return result;
+}

@@ -1,0 +1,179 @@
+#include "api/driver.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <system_error>
+
+#include "base/log.h"
+
+namespace wherry::impl {
+
+namespace {
+
+std::mutex start_lock;
+std::atomic<Driver*> the_driver = nullptr;
+// Fork handlers run in device processes too; those keep what they need and drop the rest themselves.
+std::atomic<int> device_starts = 0;
+
+class DeviceStart {
+ public:
+  DeviceStart() { ++device_starts; }
+  ~DeviceStart() { --device_starts; }
+  DeviceStart(const DeviceStart&) = delete;
+  DeviceStart& operator=(const DeviceStart&) = delete;
+};
+
+void in_forked_child() {
+  Driver* driver = the_driver.load();
+  if (driver != nullptr && device_starts == 0) driver->runtime().abandon_in_forked_child();
+}
+
+CUresult to_result(const std::system_error& error) {
+  switch (error.code().value()) {
+    case EPERM:
+    case EACCES:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case ENOMEM:
+    case ENOSPC:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    default:
+      return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+}
+
+}  // namespace
+
+CUresult Driver::start() {
+  // The lock may be held for ever in a child that was forked while another thread was here.
+  if (Driver* driver = the_driver.load()) {
+    return driver->mark_.is_here() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+  }
+  const std::lock_guard guard(start_lock);
+  if (the_driver.load() != nullptr) return CUDA_SUCCESS;
+  std::string problem;
+  const auto options = Runtime::options_from_environment(problem);
+  if (!options) {
+    log_line("{}", problem);
+    return Userfaultfd::probe_access() == UffdAccess::none ? CUDA_ERROR_NOT_PERMITTED
+                                                           : CUDA_ERROR_INVALID_VALUE;
+  }
+  try {
+    the_driver = new Driver(*options);
+    ::pthread_atfork(nullptr, nullptr, in_forked_child);
+    return CUDA_SUCCESS;
+  } catch (const std::system_error& error) {
+    log_line("cannot start: {}", error.what());
+    return to_result(error);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+Driver* Driver::current() {
+  Driver* driver = the_driver.load(std::memory_order_acquire);
+  return driver != nullptr && driver->mark_.is_here() ? driver : nullptr;
+}
+
+Driver::Driver(const RuntimeOptions& options) : runtime_(options) {
+  for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
+    devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
+    devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));
+  }
+}
+
+Device* Driver::device(CUdevice ordinal) {
+  if (ordinal < 0 || ordinal >= device_count()) return nullptr;
+  return devices_[static_cast<std::size_t>(ordinal)].get();
+}
+
+// ---- contexts
+
+CUcontext Driver::create_context(Device& device, unsigned flags) {
+  return contexts_.insert(std::make_shared<Context>(
+      Context{device, flags, /*primary=*/false, device.engine.create_context()}));
+}
+
+bool Driver::destroy_context(CUcontext handle) {
+  const auto found = contexts_.find(handle);
+  if (!found || found->primary) return false;
+  const auto context = contexts_.take(handle);
+  if (!context) return false;  // another thread was faster
+  destroy_streams_of(*context);
+  context->device.engine.destroy_context(context->work);
+  return true;
+}
+
+CUcontext Driver::retain_primary(Device& device) {
+  const LockGuard guard(device.lock);
+  if (!device.primary) {
+    device.primary = std::make_shared<Context>(
+        Context{device, CU_CTX_SCHED_AUTO, /*primary=*/true, device.engine.create_context()});
+    contexts_.assign(device.primary_handle, device.primary);
+  }
+  ++device.primary_users;
+  return device.primary_handle;
+}
+
+bool Driver::release_primary(Device& device) {
+  std::shared_ptr<Context> last;
+  {
+    const LockGuard guard(device.lock);
+    if (device.primary_users == 0) return false;
+    if (--device.primary_users > 0) return true;
+    last = std::move(device.primary);
+    device.primary = nullptr;
+    contexts_.take(device.primary_handle);
+  }
+  destroy_streams_of(*last);
+  device.engine.destroy_context(last->work);
+  return true;
+}
+
+void Driver::reset(Device& device) {
+  const LockGuard one_at_a_time(device.reset_lock);
+  std::shared_ptr<Context> primary;
+  {
+    const LockGuard guard(device.lock);
+    primary = device.primary;
+  }
+  device.engine.detach(primary ? primary->work : nullptr);
+  if (primary) destroy_streams_of(*primary);
+  try {
+    const DeviceStart scope;
+    runtime_.restart_device(device.ordinal);
+  } catch (...) {
+    device.engine.attach(nullptr);
+    throw;
+  }
+  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.process(device.ordinal)));
+}
+
+// ---- streams
+
+CUstream Driver::create_stream(const std::shared_ptr<Context>& context, StreamKind kind) {
+  return streams_.insert(std::make_shared<StreamHandle>(
+      StreamHandle{context, context->device.engine.create_stream(context->work, kind)}));
+}
+
+bool Driver::destroy_stream(CUstream handle) {
+  const auto found = streams_.take(handle);
+  if (!found) return false;
+  found->context->device.engine.destroy_stream(found->stream);
+  return true;
+}
+
+void Driver::destroy_streams_of(const Context& context) {
+  const auto streams = streams_.take_if(
+      [&](const StreamHandle& handle) { return handle.context.get() == &context; });
+  for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
+}
+
+void Driver::wait_for_all_work() {
+  for (const auto& device : devices_) device->engine.wait_for_device();
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,63 @@
+// What the C functions work on: the runtime, a launch engine for each device, and the handles that were
+// given out. Made by the first cuInit, never destroyed. Any thread.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include <memory>
+#include <vector>
+
+#include "api/device.h"
+#include "api/handle_table.h"
+#include "api/runtime.h"
+#include "os/fork_mark.h"
+
+namespace wherry::impl {
+
+class Driver {
+ public:
+  // cuInit. Logs what is wrong where there is more to say than the code.
+  static CUresult start();
+  // Null before start() has succeeded, and in every forked child.
+  static Driver* current();
+
+  Runtime& runtime() { return runtime_; }
+  int device_count() const { return static_cast<int>(devices_.size()); }
+  // Null: there is no such device.
+  Device* device(CUdevice ordinal);
+
+  // ---- contexts
+
+  CUcontext create_context(Device& device, unsigned flags);
+  // Waits for its work. Returns false when `handle` is no context that can be destroyed.
+  bool destroy_context(CUcontext handle);
+  std::shared_ptr<Context> find_context(CUcontext handle) const { return contexts_.find(handle); }
+
+  CUcontext retain_primary(Device& device);
+  // Waits for its work if this was the last user. False: it had none.
+  bool release_primary(Device& device);
+  // Throws std::system_error when no new process can be started.
+  void reset(Device& device);
+
+  // ---- streams
+
+  CUstream create_stream(const std::shared_ptr<Context>& context, StreamKind kind);
+  bool destroy_stream(CUstream handle);
+  std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
+
+  // Waits until no device has work that may touch managed memory.
+  void wait_for_all_work();
+
+ private:
+  explicit Driver(const RuntimeOptions& options);
+
+  void destroy_streams_of(const Context& context);
+
+  const ForkMark mark_;
+  Runtime runtime_;
+  HandleTable<CUcontext, Context> contexts_;
+  HandleTable<CUstream, StreamHandle> streams_;
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+}  // namespace wherry::impl

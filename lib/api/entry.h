@@ -1,0 +1,42 @@
+// How a C function begins and ends: refuses what cannot work, finds what it works on, and lets no
+// exception out.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <system_error>
+
+#include "api/driver.h"
+#include "api/exports.h"
+#include "base/log.h"
+#include "streams/host_functions.h"
+
+namespace wherry::impl {
+
+// Calls body(Driver&), which returns a CUresult.
+template <typename Body>
+CUresult enter(const Body& body) noexcept {
+  Driver* driver = Driver::current();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  // A host function that waited for its own stream would wait for ever.
+  if (HostFunctionThread::is_current_thread()) return CUDA_ERROR_NOT_PERMITTED;
+  try {
+    return body(*driver);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::system_error& error) {
+    log_line("{}", error.what());
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+}
+
+CUresult to_result(WorkStatus status);
+
+// The calling thread's context: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED.
+CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
+// ... that has not failed: also its error.
+CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
+// What a stream argument means; default streams need a current context.
+CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
+
+}  // namespace wherry::impl

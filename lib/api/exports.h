@@ -1,0 +1,74 @@
+/* Every CUDA symbol that the library exports, under its real name.
+ *
+ * Source names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). Here the macros end, and the
+ * unsuffixed symbols are declared with their oldest signatures: those that a program of that age was linked against. The
+ * files that define symbols include it. Valid C, so that a test can hold it against another cuda.h. */
+#ifndef WHERRY_API_EXPORTS_H
+#define WHERRY_API_EXPORTS_H
+
+#include <wherry/cuda.h>
+#include <wherry/wherry.h>
+
+#undef cuCtxCreate
+#undef cuCtxDestroy
+#undef cuCtxPopCurrent
+#undef cuCtxPushCurrent
+#undef cuDeviceGetUuid
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
+#undef cuDeviceTotalMem
+#undef cuLaunchHostFunc
+#undef cuMemFree
+#undef cuMemGetAddressRange
+#undef cuMemGetInfo
+#undef cuStreamDestroy
+#undef cuStreamQuery
+#undef cuStreamSynchronize
+#undef wherryLaunch
+
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef unsigned int CUdeviceptr_v1;
+
+/* Oldest signatures: 32-bit sizes and addresses. */
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice dev);
+CUresult cuMemGetInfo(unsigned int* free, unsigned int* total);
+CUresult cuMemFree(CUdeviceptr_v1 dptr);
+CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr);
+
+/* Oldest signatures that are the same as, or fewer parameters than, the newest. */
+CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev);
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
+                        unsigned int flags, CUdevice dev);
+CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
+                        CUdevice dev);
+CUresult cuCtxDestroy(CUcontext ctx);
+CUresult cuCtxPopCurrent(CUcontext* pctx);
+CUresult cuCtxPushCurrent(CUcontext ctx);
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev);
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev);
+CUresult cuDevicePrimaryCtxReset(CUdevice dev);
+CUresult cuStreamDestroy(CUstream hStream);
+
+/* The NULL stream is the context's ... */
+CUresult cuStreamQuery(CUstream hStream);
+CUresult cuStreamSynchronize(CUstream hStream);
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
+CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
+                      size_t items);
+/* ... or the calling thread's own. */
+CUresult cuStreamQuery_ptsz(CUstream hStream);
+CUresult cuStreamSynchronize_ptsz(CUstream hStream);
+CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData);
+CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
+                           size_t items);
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,71 @@
+// Handles that the API gives out: numbers that are never used twice, so that a stale or made-up one is
+// not found rather than followed. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/lock.h"
+
+namespace wherry::impl {
+
+// Handle: a pointer to an incomplete type. It is never dereferenced.
+template <typename Handle, typename Object>
+class HandleTable {
+ public:
+  // Numbers a handle without an object yet.
+  Handle reserve() EXCLUDES(lock_) {
+    const WriteGuard guard(lock_);
+    next_ += step;
+    return reinterpret_cast<Handle>(next_);
+  }
+  Handle insert(std::shared_ptr<Object> object) {
+    const Handle handle = reserve();
+    assign(handle, std::move(object));
+    return handle;
+  }
+  void assign(Handle handle, std::shared_ptr<Object> object) EXCLUDES(lock_) {
+    const WriteGuard guard(lock_);
+    objects_[handle] = std::move(object);
+  }
+
+  // Null when there is none.
+  std::shared_ptr<Object> find(Handle handle) const EXCLUDES(lock_) {
+    const ReadGuard guard(lock_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  // Takes the object out, and gives it to exactly one caller.
+  std::shared_ptr<Object> take(Handle handle) EXCLUDES(lock_) {
+    const WriteGuard guard(lock_);
+    const auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    auto object = std::move(found->second);
+    objects_.erase(found);
+    return object;
+  }
+  template <typename Predicate>
+  std::vector<std::shared_ptr<Object>> take_if(const Predicate& predicate) EXCLUDES(lock_) {
+    std::vector<std::shared_ptr<Object>> taken;
+    const WriteGuard guard(lock_);
+    std::erase_if(objects_, [&](auto& entry) {
+      if (!predicate(*entry.second)) return false;
+      taken.push_back(std::move(entry.second));
+      return true;
+    });
+    return taken;
+  }
+
+ private:
+  // Far from the handles that mean something by themselves (0, 1, 2), and no address of anything.
+  static constexpr std::uintptr_t step = 16;
+
+  mutable SharedMutex lock_;
+  std::uintptr_t next_ GUARDED_BY(lock_) = 0x1000;
+  std::unordered_map<Handle, std::shared_ptr<Object>> objects_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl

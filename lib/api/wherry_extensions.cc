@@ -1,0 +1,56 @@
+// The C functions of wherry.h that look: counters, pages, processes.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// Copies a struct whose first field is its size into the caller's version of it, which says how large that
+// is: fields that only the caller knows become 0.
+template <typename Struct>
+void answer(Struct* target, Struct value) {
+  const std::size_t size = target->size;
+  value.size = size;
+  const std::size_t known = std::min(size, sizeof value);
+  std::memcpy(target, &value, known);
+  std::memset(reinterpret_cast<std::byte*>(target) + known, 0, size - known);
+}
+
+}  // namespace
+
+CUresult wherryGetStats(wherryStats* stats) {
+  return enter([&](Driver& driver) {
+    constexpr std::size_t smallest = offsetof(wherryStats, faults_missing) + sizeof(std::uint64_t);
+    if (stats == nullptr || stats->size < smallest) return CUDA_ERROR_INVALID_VALUE;
+    answer(stats, driver.runtime().stats());
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
+  return enter([&](Driver& driver) {
+    if (info == nullptr || info->size < sizeof(wherryPageInfo_t)) return CUDA_ERROR_INVALID_VALUE;
+    const auto page = driver.runtime().page_whereabouts(reinterpret_cast<std::uintptr_t>(address));
+    if (!page) return CUDA_ERROR_INVALID_VALUE;
+    wherryPageInfo_t value{};
+    value.resident = page->resident;
+    value.mapped_read = page->mapped;
+    value.mapped_write = page->mapped;
+    value.node = page->node;
+    answer(info, value);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryDeviceProcess(CUdevice device, pid_t* pid) {
+  return enter([&](Driver& driver) {
+    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (pid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pid = driver.runtime().process(device)->pid();
+    return CUDA_SUCCESS;
+  });
+}
