@@ -174,16 +174,18 @@ std::vector<Capability> Features::capabilities() const {
       "Linux 6.6 or newer");
   add("pidfd", pidfd, true, "notices at once when a device process ends",
       "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
-  add("io_uring", io_uring, false, "copies large ranges between pools without a thread that waits",
+  add("io_uring", io_uring, false, "large copies between pools; not used by this version",
       "sysctl kernel.io_uring_disabled=0, and in a container a seccomp profile that allows "
       "io_uring_setup(2)");
-  add("huge pages in memfd", huge_memfd, false, "2 MiB pages in pools",
+  add("huge pages in memfd", huge_memfd, false, "2 MiB pages in pools; not used by this version",
       "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
   add("huge pages in own tmpfs", huge_tmpfs, false,
-      "2 MiB pages in pools without a system-wide setting", "run with CAP_SYS_ADMIN");
-  add("madvise collapse", madvise_collapse, false, "one page table entry for 2 MiB",
+      "the same without a system-wide setting; not used by this version", "run with CAP_SYS_ADMIN");
+  add("madvise collapse", madvise_collapse, false,
+      "one page table entry for 2 MiB; not used by this version",
       "Linux 6.1 or newer with CONFIG_TRANSPARENT_HUGEPAGE");
-  add("process_madvise", process_madvise, false, "collapses page tables of device processes",
+  add("process_madvise", process_madvise, false,
+      "the same for a device process; not used by this version",
       "Linux 5.10 or newer with CONFIG_ADVISE_SYSCALLS");
   add("node of a page", move_pages, false, "tells which node holds a page",
       "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");

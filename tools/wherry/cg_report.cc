@@ -41,11 +41,11 @@ std::string phase_table(const PhaseRecorder& phases) {
 const char* why(Phase phase, bool host) {
   switch (phase) {
     case Phase::assemble:
-      return host ? "writes A and the vectors" : "was still at work";
+      return host ? "writes A and the vectors" : "had a fault in hand still";
     case Phase::multiply:
       return host ? "takes what full pools evict" : "reads A and p, writes q";
     case Phase::vectors:
-      return host ? "reads q; updates x, r, z and p" : "was still at work";
+      return host ? "reads q; updates x, r, z and p" : "had a fault in hand still";
     case Phase::check:
       return "reads x";
   }

@@ -80,11 +80,10 @@ std::string devices_text(const Survey& survey) {
     const impl::DeviceConfig& device = survey.topology.devices[i];
     const DeviceState state =
         i < survey.devices.size() ? survey.devices[i] : DeviceState{"not started", 0};
-    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{}{}\n", i,
+    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{}\n", i,
                         to_string(device.kind), device.node, bytes_text(device.capacity),
                         device.workers, ranges_text(device.cpus), device.concurrent ? "yes" : "no",
-                        state.process, state.name,
-                        device.emulated ? " (emulated: on the host's node)" : "");
+                        state.process, state.name);
   }
   return text;
 }

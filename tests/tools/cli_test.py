@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""The `wherry` program as a user meets it: what it prints where, and its exit codes.
+
+Usage: cli_test.py PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+PROGRAM = ""
+TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
+
+
+def wherry(*arguments, environment=None, timeout=120):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("WHERRY_")}
+    return subprocess.run([PROGRAM, *map(str, arguments)], env=clean | (environment or {}), capture_output=True,
+                          text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+
+
+def spd_file(folder, rows, symmetric, seed):
+    """A random diagonally dominant matrix: symmetric positive definite."""
+    generator = random.Random(seed)
+    sums = [1.0] * rows
+    entries = {}
+    for row in range(1, rows):
+        for column in {generator.randrange(row) for _ in range(4)}:
+            value = generator.uniform(-1, 1)
+            entries[row, column] = value
+            sums[row] += abs(value)
+            sums[column] += abs(value)
+    for row in range(rows):
+        entries[row, row] = sums[row]
+    if not symmetric:
+        entries |= {(column, row): value for (row, column), value in entries.items()}
+    path = pathlib.Path(folder) / f"{'symmetric' if symmetric else 'general'}.mtx"
+    kind = "symmetric" if symmetric else "general"
+    lines = [f"%%MatrixMarket matrix coordinate real {kind}", f"{rows} {rows} {len(entries)}"]
+    lines += [f"{row + 1} {column + 1} {value!r}" for (row, column), value in sorted(entries.items())]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class Case(unittest.TestCase):
+    def good_json(self, *arguments, environment=None):
+        done = wherry(*arguments, "--json", environment=environment)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def assert_complaint(self, done, code, *words):
+        """One line on stderr with these words, nothing on stdout."""
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("wherry: "), done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+
+class Solve(Case):
+    def test_json_is_one_object_with_the_documented_keys(self):
+        report = self.good_json("cg", "--poisson", 64, "--devices", 2, environment=TWO_DEVICES)
+        for key in ("iterations", "relative_residual", "faults", "migrations", "migrated_bytes", "phases"):
+            self.assertIn(key, report)
+        self.assertEqual(report["rows"], 64 * 64)
+        self.assertGreater(report["iterations"], 0)
+        self.assertLessEqual(report["relative_residual"], 1e-8 * 1.001)
+        self.assertIs(report["equals_ordinary_memory"], True)
+        self.assertEqual([phase["name"] for phase in report["phases"]],
+                         ["assemble", "multiply", "vectors", "check"])
+
+    def test_pages_move_to_the_devices_and_back_in_every_iteration(self):
+        report = self.good_json("cg", "--poisson", 64, "--devices", 1, environment=TWO_DEVICES)
+        self.assertGreater(report["faults"], report["iterations"])
+        self.assertGreater(report["migrations"], report["iterations"])
+        self.assertEqual(report["migrated_bytes"], 4096 * report["migrations"])
+        multiply = next(phase for phase in report["phases"] if phase["name"] == "multiply")
+        vectors = next(phase for phase in report["phases"] if phase["name"] == "vectors")
+        self.assertGreater(multiply["processors"][1]["migrations"], 0)
+        self.assertGreater(vectors["processors"][0]["migrations"], 0)
+        self.assertEqual(multiply["processors"][2]["faults"], 0)  # the second device has nothing to do
+
+    def test_the_matrix_ends_up_on_the_devices(self):
+        report = self.good_json("cg", "--poisson", 64, "--devices", 2, environment=TWO_DEVICES)
+        values = next(row for row in report["placements"] if row["array"] == "A values")
+        self.assertEqual(values["resident"][0], 0)
+        self.assertGreater(values["resident"][1], 0)
+        self.assertGreater(values["resident"][2], 0)
+        self.assertEqual(sum(values["resident"]), values["pages"])
+
+    def test_phases_add_up_to_the_totals(self):
+        report = self.good_json("cg", "--poisson", 48, environment=TWO_DEVICES)
+        for key in ("faults", "migrations", "migrated_bytes"):
+            self.assertEqual(report[key], sum(phase[key] for phase in report["phases"]))
+            self.assertEqual(report[key], sum(processor[key] for phase in report["phases"]
+                                              for processor in phase["processors"]))
+
+    def test_the_number_of_devices_does_not_change_the_result(self):
+        three = {"WHERRY_DEVICES": "capacity=64M;capacity=64M;capacity=64M"}
+        reports = [self.good_json("cg", "--poisson", 40, "--devices", count, environment=three)
+                   for count in (1, 2, 3)]
+        self.assertEqual(len({(report["iterations"], report["relative_residual"]) for report in reports}), 1)
+
+    def test_a_pool_smaller_than_the_matrix_is_enough(self):
+        report = self.good_json("cg", "--poisson", 200, environment={"WHERRY_DEVICES": "capacity=2M"})
+        self.assertLessEqual(report["relative_residual"], 1e-8 * 1.001)
+        self.assertGreater(sum(phase["evicted"] for phase in report["phases"]), 0)
+
+    def test_files_of_both_symmetries_give_the_same_solution(self):
+        with tempfile.TemporaryDirectory() as folder:
+            reports = [self.good_json("cg", "--matrix", spd_file(folder, 300, symmetric, seed=7),
+                                      environment=TWO_DEVICES) for symmetric in (True, False)]
+        self.assertEqual(reports[0]["rows"], 300)
+        self.assertEqual(reports[0]["iterations"], reports[1]["iterations"])
+        self.assertEqual(reports[0]["relative_residual"], reports[1]["relative_residual"])
+
+    def test_the_tolerance_is_reached(self):
+        loose, tight = (self.good_json("cg", "--poisson", 32, "--tolerance", tolerance) for tolerance in ("1e-3", "1e-11"))
+        self.assertLess(loose["iterations"], tight["iterations"])
+        self.assertGreater(loose["relative_residual"], tight["relative_residual"])
+        self.assertLessEqual(tight["relative_residual"], 1e-11 * 1.001)
+
+    def test_the_table_says_what_moved_why_and_how_long_it_took(self):
+        done = wherry("cg", "--poisson", 32, environment=TWO_DEVICES)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for word in ("iterations", "|b - Ax| / |b|", "phase", "pages moved", "because it", "handling", "device 1"):
+            self.assertIn(word, done.stdout)
+
+
+class Refuse(Case):
+    def file_complaint(self, text, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "bad.mtx"
+            path.write_text(text)
+            self.assert_complaint(wherry("cg", "--matrix", path, "--json"), 1, *words)
+
+    def test_malformed_files_with_line_and_reason(self):
+        head = "%%MatrixMarket matrix coordinate real general\n"
+        self.file_complaint("", "bad.mtx:1: the file is empty")
+        self.file_complaint(head + "2 2 2\n1 1 1\n2 3 1\n", "bad.mtx:4: column '3'")
+        self.file_complaint(head + "2 2 2\n1 1 1\n", "bad.mtx:4: the file ends")
+        self.file_complaint(head + "2 3 6\n", "bad.mtx:2: the matrix is 2 x 3, not square")
+        self.file_complaint("%%MatrixMarket matrix array real general\n", "bad.mtx:1: format 'array'")
+
+    def test_a_file_that_is_not_there(self):
+        self.assert_complaint(wherry("cg", "--matrix", "/nonexistent.mtx"), 1,
+                              "/nonexistent.mtx: No such file or directory")
+
+    def test_matrices_that_cg_cannot_solve(self):
+        head = "%%MatrixMarket matrix coordinate real symmetric\n"
+        self.file_complaint(head + "2 2 2\n1 1 1\n2 2 -1\n", "row 2 has no positive diagonal entry")
+        self.file_complaint(head + "2 2 3\n1 1 1\n2 1 -4\n2 2 1\n", "not symmetric positive definite")
+
+    def test_a_tolerance_out_of_reach(self):
+        self.assert_complaint(wherry("cg", "--poisson", 24, "--tolerance", "1e-17"), 1, "no convergence")
+
+    def test_more_devices_than_there_are(self):
+        self.assert_complaint(wherry("cg", "--devices", 3, environment=TWO_DEVICES), 1,
+                              "--devices 3", "there are only 2")
+
+    def test_wrong_flags_with_one_line(self):
+        for arguments in ([], ["nonsense"], ["cg", "--nonsense"], ["cg", "--devices", "0"], ["cg", "--devices", "9"],
+                          ["cg", "--poisson", "0"], ["cg", "--poisson", "-3"], ["cg", "--poisson", "many"],
+                          ["cg", "--tolerance", "0"], ["cg", "--tolerance", "-1"], ["cg", "--tolerance", "nan"],
+                          ["cg", "--tolerance", "2"], ["cg", "--matrix"], ["cg", "extra"], ["info", "--poisson", "3"],
+                          ["cg", "--matrix", "a.mtx", "--poisson", "3"]):
+            with self.subTest(arguments=arguments):
+                self.assert_complaint(wherry(*arguments), 2)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "cg", "--poisson", "8"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write", done.stderr)
+
+
+class Info(Case):
+    def test_json_describes_kernel_nodes_devices_pools_and_limits(self):
+        info = self.good_json("info", environment=TWO_DEVICES)
+        self.assertIsNone(info["error"])
+        self.assertEqual(info["kernel"]["release"], os.uname().release)
+        for row in info["kernel"]["capabilities"]:
+            self.assertTrue(row["name"] and row["what_for"])
+            self.assertEqual(row["available"], row["how_to_enable"] == "")
+        self.assertEqual([device["capacity"] for device in info["devices"]], [64 << 20] * 2)
+        self.assertEqual([pool["name"] for pool in info["pools"]],
+                         ["wherry-pool-host", "wherry-pool-dev0", "wherry-pool-dev1"])
+        self.assertEqual([pool["capacity"] for pool in info["pools"]], [None, 64 << 20, 64 << 20])
+        self.assertEqual(len(info["nodes"]), len(list(pathlib.Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1)
+        with open("/proc/sys/vm/max_map_count") as limit:
+            self.assertEqual(info["limits"]["max_map_count"], int(limit.read()))
+        self.assertGreater(info["limits"]["mappings"], 10)
+
+    def test_text_shows_every_part(self):
+        done = wherry("info", environment=TWO_DEVICES)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for word in ("Kernel", "userfaultfd", "Nodes", "Devices", "Pools", "wherry-pool-dev1", "vm.max_map_count"):
+            self.assertIn(word, done.stdout)
+
+    def test_malformed_settings_are_an_error_that_shows_where(self):
+        wrong = {"WHERRY_DEVICES": "capcity=64M"}
+        done = wherry("info", "--json", environment=wrong)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unknown key 'capcity'", json.loads(done.stdout)["error"])
+        self.assertIn("at character 1", done.stderr)
+        done = wherry("cg", "--poisson", 8, environment=wrong)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unknown key 'capcity'", done.stderr)
+
+    def test_help_and_version(self):
+        for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["--version"]):
+            done = wherry(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.strip())
+
+
+def main():
+    global PROGRAM
+    PROGRAM = sys.argv.pop(1)
+    rows = json.loads(wherry("info", "--json").stdout)["kernel"]["capabilities"]
+    missing = [row["name"] for row in rows if row["required"] and not row["available"]]
+    if missing:
+        print(f"SKIP: no {', '.join(missing)}")
+        sys.exit(SKIPPED)
+    outcome = unittest.main(exit=False, verbosity=2)
+    sys.exit(0 if outcome.result.wasSuccessful() else 1)
+
+
+main()
