@@ -9,12 +9,15 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "os/fork_mark.h"
 
 namespace wherry::impl {
 
 namespace {
 
 std::mutex start_lock;
+// Set by the first start() before it forks anything, so that no child takes itself for the host.
+std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
 // Fork handlers run in device processes too; those keep what they need and drop the rest themselves.
 std::atomic<int> device_starts = 0;
@@ -48,9 +51,9 @@ CUresult to_result(const std::system_error& error) {
 }  // namespace
 
 CUresult Driver::start() {
-  // The lock may be held for ever in a child that was forked while another thread was here.
-  if (Driver* driver = the_driver.load()) {
-    return driver->mark_.is_here() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+  // Before the lock, which a child may have inherited from a thread that held it.
+  if (const ForkMark* mark = the_mark; mark != nullptr && !mark->is_here()) {
+    return CUDA_ERROR_NOT_INITIALIZED;
   }
   const std::lock_guard guard(start_lock);
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
@@ -62,20 +65,25 @@ CUresult Driver::start() {
                                                            : CUDA_ERROR_INVALID_VALUE;
   }
   try {
+    // Kept also when the start fails: another thread may be reading it.
+    the_mark = new ForkMark;
     the_driver = new Driver(*options);
     ::pthread_atfork(nullptr, nullptr, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
+    the_mark = nullptr;
     log_line("cannot start: {}", error.what());
     return to_result(error);
   } catch (const std::bad_alloc&) {
+    the_mark = nullptr;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
 }
 
 Driver* Driver::current() {
   Driver* driver = the_driver.load(std::memory_order_acquire);
-  return driver != nullptr && driver->mark_.is_here() ? driver : nullptr;
+  return driver != nullptr && the_mark.load(std::memory_order_relaxed)->is_here() ? driver
+                                                                                  : nullptr;
 }
 
 Driver::Driver(const RuntimeOptions& options) : runtime_(options) {

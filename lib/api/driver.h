@@ -10,7 +10,6 @@
 #include "api/device.h"
 #include "api/handle_table.h"
 #include "api/runtime.h"
-#include "os/fork_mark.h"
 
 namespace wherry::impl {
 
@@ -53,7 +52,6 @@ class Driver {
 
   void destroy_streams_of(const Context& context);
 
-  const ForkMark mark_;
   Runtime runtime_;
   HandleTable<CUcontext, Context> contexts_;
   HandleTable<CUstream, StreamHandle> streams_;

@@ -9,7 +9,8 @@
  * True of every function here, unless its comment says otherwise:
  *   - it may be called from any thread at any time;
  *   - before cuInit has succeeded it returns CUDA_ERROR_NOT_INITIALIZED, and so it does in a
- *     child made by fork();
+ *     child made by fork(), and in a kernel;
+ *   - in a function that cuLaunchHostFunc calls it returns CUDA_ERROR_NOT_PERMITTED;
  *   - a pointer or handle that is not what it should be gives an error code and changes nothing;
  *   - once a kernel of a context has failed, every function that works on that context returns
  *     the same error (CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED) until
@@ -610,19 +611,19 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevi
  * CUDA_ERROR_INVALID_VALUE: pctx NULL; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev);
 
-/* Counts one user less. The last one closes the context: its streams are destroyed (work that was
- * given to them still finishes), and functions that need it return CUDA_ERROR_INVALID_CONTEXT until
- * it is retained again, by the same handle. CUDA_ERROR_INVALID_CONTEXT: it has no users;
- * CUDA_ERROR_INVALID_DEVICE. */
+/* Counts one user less. The last one closes the context: waits for its unfinished work, destroys its
+ * streams. Who has it current gets CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained again, by
+ * the same handle. Managed allocations survive.
+ * CUDA_ERROR_INVALID_CONTEXT: it has no users; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
-/* Starts a fresh device process and clears the errors of the device's primary context. Work that
- * had not finished is lost; kernels of all contexts of the device are ended, other contexts with
- * unfinished work fail with CUDA_ERROR_LAUNCH_FAILED. Streams of the primary context are destroyed.
- * Unlike CUDA, managed allocations survive, with their contents and advice, and the number of users
- * stays as it was. CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_OPERATING_SYSTEM,
- * CUDA_ERROR_OUT_OF_MEMORY: the new process could not be started (the device is unusable until a
- * later reset succeeds). */
+/* Starts a fresh device process and clears the error of the device's primary context. Work that has
+ * not finished is thrown away, that of other contexts of the device too: these then fail with
+ * CUDA_ERROR_LAUNCH_FAILED, and stay failed until they are destroyed. Streams of the primary context
+ * are destroyed. Unlike CUDA, managed allocations survive, with their contents and advice. The
+ * number of users stays as it was; there may be none.
+ * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_OPERATING_SYSTEM: the new process could not be started (a
+ * log line says why, and the device is unusable until a later reset succeeds). */
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
 
 /* *active: 1 if the primary context has users, else 0. *flags: its CUctx_flags.
@@ -632,10 +633,12 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, i
 /* ---- Contexts: each owns streams; memory belongs to none ---- */
 
 /* Creates a context on the device and makes it the calling thread's current one, on top of its
- * stack. Flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
- * do not exist here. CUDA_ERROR_INVALID_VALUE: pctx NULL or unknown flags;
- * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, CUDA_ERROR_NOT_SUPPORTED:
- * parameters that ask for one of these. */
+ * stack. flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
+ * do not exist here.
+ * CUDA_ERROR_INVALID_VALUE: pctx NULL or unknown flags; CUDA_ERROR_INVALID_DEVICE;
+ * CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, CUDA_ERROR_NOT_SUPPORTED: parameters that ask for one of the
+ * two; CUDA_ERROR_LAUNCH_FAILED: the device's process has ended, cuDevicePrimaryCtxReset starts
+ * another. */
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
@@ -648,7 +651,7 @@ CUresult CUDAAPI cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams
 #endif
 
 /* Destroys the context: waits for its unfinished work, destroys its streams, and pops it from the
- * calling thread's stack where it is on top. Other threads that have it current get
+ * calling thread's stack if it is on top. Other threads that have it current get
  * CUDA_ERROR_CONTEXT_IS_DESTROYED. Nothing else is freed: managed allocations belong to the
  * process, not to a context. CUDA_ERROR_INVALID_CONTEXT: not a context, destroyed already, or a
  * primary context. */
@@ -688,10 +691,10 @@ CUresult CUDAAPI cuCtxSynchronize(void);
  * is 0. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags);
 
-/* Frees an allocation, given its first address; 0 does nothing. Needs no context. No kernel may use
- * it any more; its pages leave every pool at once, and a later touch by anybody is a fault that
- * ends in SIGSEGV or SIGBUS. CUDA_ERROR_INVALID_VALUE: dptr is not the first address of a live
- * allocation. */
+/* Frees an allocation, given its first address; 0 does nothing. Needs no context. Waits for work that
+ * was given to any stream before, which may still use it. Its pages leave every pool at once, and a
+ * later touch by anybody is a fault that ends in SIGSEGV or SIGBUS.
+ * CUDA_ERROR_INVALID_VALUE: dptr is not the first address of a live allocation. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr dptr);
 
 /* Bytes of the current context's device pool: unused, and in all. Another processor may change the

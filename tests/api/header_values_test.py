@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""What our cuda.h says is what the CUDA toolkit's says: values, layouts, source names, signatures, exported symbols.
+
+Skipped where no toolkit with a CUDA 13 cuda.h is installed ($CUDA_HOME, /usr/local/cuda).
+
+Usage: header_values_test.py LIB LIBRARY
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+OUR_VERSION = 13000
+PER_THREAD = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"
+LAYOUTS = {  # struct: its fields
+    "CUuuid": ["bytes"],
+    "CUmemLocation": ["type", "id"],
+    "CUexecAffinityParam": ["type", "param", "param.smCount", "param.smCount.val"],
+    "CUctxCigParam": ["sharedDataType", "sharedData"],
+    "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
+}
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUhostFn", "cuuint32_t", "cuuint64_t"]
+# Ours alone.
+OWN_MACROS = {"WHERRY_CUDA_API"}
+
+
+def find_toolkit():
+    for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        header = pathlib.Path(home or "/nonexistent", "include/cuda.h")
+        if header.exists() and f"#define CUDA_VERSION {OUR_VERSION}" in header.read_text():
+            return header.parent.parent
+    return None
+
+
+def cc(*arguments, source=""):
+    return subprocess.run(
+        ["cc", "-x", "c", *arguments, "-"], input=source, capture_output=True, text=True)
+
+
+class Header:
+    """A cuda.h, as the compiler sees it."""
+
+    def __init__(self, folder):
+        self.include = ["-isystem", str(folder)]
+
+    def preprocess(self, *flags, source="#include <cuda.h>\n"):
+        run = cc("-E", "-P", *flags, *self.include, source=source)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    def macros(self, *flags):
+        """Object-like macros that this header brings: name -> replacement."""
+        run = cc("-E", "-dM", *flags, *self.include, source="#include <cuda.h>\n")
+        base = cc("-E", "-dM", *flags, source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
+        names = lambda text: dict(
+            re.fullmatch(r"#define (\w+) ?(.*)", line).groups()
+            for line in text.splitlines() if re.fullmatch(r"#define \w+( .*)?", line))
+        known = names(base.stdout)
+        return {name: value for name, value in names(run.stdout).items() if name not in known}
+
+    def enumerators(self):
+        return re.findall(r"\b(C[UI][A-Z0-9_]*_\w+)\s*(?:=|,|\n|\})", "\n".join(
+            re.findall(r"enum\s+\w+\s*\{(.*?)\}", self.preprocess(), re.DOTALL)) + "\n")
+
+    def expand(self, names, *flags):
+        """What each source name stands for."""
+        marked = "".join(f"@{name}\n" for name in names).replace("@", "name: ")
+        text = self.preprocess(*flags, source="#include <cuda.h>\n" + marked)
+        return dict(zip(names, re.findall(r"^name: (.*)$", text, re.MULTILINE)))
+
+    def evaluate(self, expressions):
+        """Compiles and runs a program that prints each expression: expression -> value."""
+        lines = "".join(f'  printf("%lld\\n", (long long)({e}));\n' for e in expressions)
+        program = f"#include <cuda.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}}}\n"
+        with tempfile.TemporaryDirectory() as folder:
+            run = cc(*self.include, "-o", f"{folder}/values", source=program)
+            assert run.returncode == 0, run.stderr
+            printed = subprocess.run([f"{folder}/values"], capture_output=True, text=True, check=True)
+        return dict(zip(expressions, printed.stdout.split()))
+
+
+def compare(what, ours, theirs, problems):
+    for name, value in ours.items():
+        if theirs.get(name) != value:
+            problems.append(f"{what} {name}: {value} here, {theirs.get(name)} in the toolkit")
+    print(f"{len(ours)} {what}s compared")
+
+
+def prototypes(text):
+    """Function declarations of preprocessed C."""
+    return [re.sub(r"\s+", " ", found) for found in
+            re.findall(r"^CUresult\s+(?:cu)\w+\s*\([^;{]*\)\s*;", text, re.MULTILINE)]
+
+
+def check_signatures(what, ours, toolkit, problems, *flags):
+    """The toolkit's header followed by our declarations must compile: C refuses a second declaration of another type.
+    Taking each address first refuses names that the toolkit does not declare."""
+    names = [re.search(r"(cu\w+)\s*\(", line).group(1) for line in ours]
+    uses = "".join(f"  (void)&{name};\n" for name in names)
+    # The macros are spent: our declarations have the symbols' own names.
+    undefine = "".join(f"#undef {name}\n" for name in names)
+    source = (f"#include <cuda.h>\n{undefine}"
+              "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\ntypedef unsigned int CUdeviceptr_v1;\n#endif\n"
+              f"void use(void);\nvoid use(void) {{\n{uses}}}\n" + "\n".join(ours) + "\n")
+    run = cc("-fsyntax-only", "-Werror", *flags, *toolkit.include, source=source)
+    if run.returncode != 0:
+        problems.append(f"{what}:\n{run.stderr}")
+    print(f"{len(ours)} {what} compared")
+
+
+def exported(library):
+    listing = subprocess.run(["nm", "--dynamic", "--defined-only", library],
+                             capture_output=True, text=True, check=True)
+    return {line.split()[-1].split("@")[0] for line in listing.stdout.splitlines()}
+
+
+def main():
+    lib, library = pathlib.Path(sys.argv[1]), sys.argv[2]
+    home = find_toolkit()
+    if home is None:
+        print("SKIP: no CUDA 13.0 toolkit here")
+        sys.exit(SKIPPED)
+    ours, theirs = Header(lib / "include/wherry"), Header(home / "include")
+    problems = []
+
+    enumerators = ours.enumerators()
+    assert len(enumerators) > 300, len(enumerators)
+    sizes = [f"sizeof({name})" for name in [*LAYOUTS, *SCALARS]]
+    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in LAYOUTS.items() for field in fields]
+    offsets = [f"offsetof({name}, {field})" for name, fields in LAYOUTS.items() for field in fields]
+    for what, names in (("enumerator", enumerators), ("size", sizes), ("offset", offsets)):
+        compare(what, ours.evaluate(names), theirs.evaluate(names), problems)
+
+    for flags in ([], [PER_THREAD]):
+        names = [name for name in ours.macros(*flags) if name not in OWN_MACROS]
+        compare("source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
+        check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems, *flags)
+
+    # Old symbols are declared for the library's own use, and by the toolkit for the driver's.
+    internal = cc("-E", "-P", "-I", str(lib), "-I", str(lib / "include"),
+                  source='#include "api/exports.h"\n')
+    assert internal.returncode == 0, internal.stderr
+    check_signatures("old signatures", prototypes(internal.stdout), theirs, problems,
+                     "-D__CUDA_API_VERSION_INTERNAL")
+
+    driver = home / "lib64/stubs/libcuda.so"
+    if driver.exists():
+        have = {name for name in exported(library) if re.match("cu[A-Z]", name)}
+        for name in sorted(have - exported(driver)):
+            problems.append(f"exported here, but not by a real libcuda: {name}")
+        print(f"{len(have)} exported symbols compared")
+
+    print("\n".join(problems))
+    sys.exit(1 if problems else 0)
+
+
+main()
