@@ -1,0 +1,72 @@
+// What of the address map is hidden. The mask at work is tested with devices
+// (devices/device_memory_test.cc).
+#include "os/address_mask.h"
+
+#include <sys/mman.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "os/address_map.h"
+
+namespace wherry::impl {
+namespace {
+
+TEST_CASE("Lines of the address map are read field by field") {
+  std::string_view text =
+      "00400000-00401000 r-xp 00001000 08:01 42                      /a path/with spaces\n"
+      "7f0000000000-7f0000200000 rw-s 00000000 00:05 7  /memfd:x (deleted)\n"
+      "7f0000200000-7f0000400000 ---p 00000000 00:00 0 \n";
+  const auto code = next_mapping(text);
+  REQUIRE(code);
+  CHECK(code->range == AddressRange{0x400000, 0x401000});
+  CHECK((code->readable && !code->writable && code->executable && !code->shared));
+  CHECK(code->device == (std::uint64_t{8} << 32 | 1));
+  CHECK(code->inode == 42);
+  CHECK(code->name == "/a path/with spaces");
+  const auto shared = next_mapping(text);
+  REQUIRE(shared);
+  CHECK(shared->shared);
+  CHECK(shared->name == "/memfd:x (deleted)");
+  const auto reserved = next_mapping(text);
+  REQUIRE(reserved);
+  CHECK_FALSE(reserved->accessible());
+  CHECK(reserved->name.empty());
+  CHECK_FALSE(next_mapping(text));
+}
+
+TEST_CASE("Memory of one's own is found in the address map, and nothing where nothing is") {
+  const std::string map = read_address_map();
+  int local = 0;
+  const auto stack = find_mapping(map, reinterpret_cast<std::uintptr_t>(&local));
+  REQUIRE(stack);
+  CHECK(stack->name == "[stack]");
+  CHECK(stack->writable);
+  CHECK_FALSE(find_mapping(map, 16));
+  char small[64];
+  CHECK_FALSE(read_address_map(small, sizeof small));
+}
+
+TEST_CASE("Large anonymous, large shared writable memory and the main stack are hidden, no other") {
+  const auto hidden = [](const char* line) {
+    std::string_view text = line;
+    const auto mapping = next_mapping(text);
+    REQUIRE(mapping);
+    return is_hidden(*mapping);
+  };
+  CHECK(hidden("7f0000000000-7f0000100000 rw-p 00000000 00:00 0 "));
+  CHECK(hidden("7f0000000000-7f0000100000 r--p 00000000 00:00 0 "));
+  CHECK(hidden("7f0000000000-7f0000100000 rw-p 00000000 00:00 0    [anon:big]"));
+  CHECK(hidden("7f0000000000-7f0000100000 rw-s 00000000 00:01 9   /dev/zero (deleted)"));
+  CHECK(hidden("7f0000000000-7f0000200000 rw-p 00000000 00:0e 9   /anon_hugepage (deleted)"));
+  CHECK(hidden("7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0   [stack]"));
+  CHECK_FALSE(hidden("7f0000000000-7f00000ff000 rw-p 00000000 00:00 0 "));
+  CHECK_FALSE(hidden("7f0000000000-7f0000100000 ---p 00000000 00:00 0 "));
+  CHECK_FALSE(hidden("7f0000000000-7f0000100000 r-xp 00000000 00:00 0 "));
+  CHECK_FALSE(hidden("550000000000-550010000000 rw-p 00000000 00:00 0   [heap]"));
+  CHECK_FALSE(hidden("7f0000000000-7f0000100000 rw-p 00000000 08:01 5   /lib/data"));
+  CHECK_FALSE(hidden("7f0000000000-7f0000100000 r--s 00000000 08:01 5   /lib/cache"));
+}
+
+}  // namespace
+}  // namespace wherry::impl

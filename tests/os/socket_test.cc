@@ -1,0 +1,63 @@
+#include "os/socket.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+namespace wherry::impl {
+namespace {
+
+std::array<std::byte, 4> message(int value) {
+  return {std::byte(value), std::byte{1}, std::byte{2}, std::byte{3}};
+}
+
+TEST_CASE("Messages arrive whole and in order, with their descriptors") {
+  const auto [one, other] = make_socket_pair();
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  REQUIRE(send_message(one, message(7), ends[1]) == 0);
+  REQUIRE(send_message(one, message(8)) == 0);
+  ::close(ends[1]);
+
+  std::array<std::byte, 4> buffer;
+  auto first = receive_message(other, buffer, 1000);
+  REQUIRE(first);
+  CHECK(buffer == message(7));
+  REQUIRE(first.passed);
+  CHECK((::fcntl(first.passed.get(), F_GETFD) & FD_CLOEXEC) != 0);
+  CHECK(::write(first.passed.get(), "x", 1) == 1);
+  char byte = 0;
+  CHECK(::read(ends[0], &byte, 1) == 1);
+  CHECK(byte == 'x');
+  ::close(ends[0]);
+
+  const auto second = receive_message(other, buffer, 1000);
+  REQUIRE(second);
+  CHECK(buffer == message(8));
+  CHECK_FALSE(second.passed);
+}
+
+TEST_CASE("Receiving ends with its limit, and with the other end") {
+  auto [one, other] = make_socket_pair();
+  std::array<std::byte, 4> buffer;
+  CHECK(receive_message(other, buffer, 10).error == ETIMEDOUT);
+  one.reset();
+  CHECK(receive_message(other, buffer, 1000).error == EPIPE);
+  CHECK(send_message(other, buffer) == EPIPE);
+}
+
+TEST_CASE("A message of another size is refused") {
+  const auto [one, other] = make_socket_pair();
+  std::array<std::byte, 2> small{};
+  std::array<std::byte, 8> large{};
+  REQUIRE(send_message(one, message(1)) == 0);
+  CHECK(receive_message(other, small, 1000).error == EMSGSIZE);
+  REQUIRE(send_message(one, message(1)) == 0);
+  CHECK(receive_message(other, large, 1000).error == EMSGSIZE);
+}
+
+}  // namespace
+}  // namespace wherry::impl

@@ -1,0 +1,73 @@
+#include "support/test_device.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/page.h"
+
+namespace wherry::test {
+
+TestArena::TestArena()
+    : range_(impl::Mapping::reserve(bytes, impl::block_size)), pool_("wherry-test-pool", bytes) {
+  if (impl::map_pool_view(base(), bytes, bytes, pool_.fd()) != 0)
+    throw std::runtime_error("cannot map the test's pool");
+}
+
+TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
+  impl::DeviceProcessOptions options;
+  options.ordinal = ordinal;
+  options.arena_base = arena.base();
+  options.arena_size = TestArena::bytes;
+  options.arena_open = open_bytes;
+  options.pool_fd = arena.pool_fd();
+  options.workers = workers;
+  options.uffd_access = impl::Userfaultfd::probe_access();
+  process_ = impl::DeviceProcess::start(options);
+  // Not registered: touches of the arena fill the pool.
+  process_->take_userfaultfd();
+  process_->run();
+}
+
+std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, std::size_t args_size,
+                               std::size_t items) {
+  impl::LaunchRequest request;
+  request.id = ++last_id_;
+  request.args = args;
+  request.args_size = args_size;
+  request.items = items;
+  const auto address = process_->resolve_kernel(kernel);
+  if (!address) throw std::runtime_error("the device does not have the kernel");
+  request.address = *address;
+  for (int attempt = 0; !process_->try_post(request); ++attempt) {
+    if (attempt == 2000) throw std::runtime_error("no slot came free");
+    pollfd polled{process_->completion_fd(), POLLIN, 0};
+    ::poll(&polled, 1, 10);
+    for (const auto id : process_->take_completed()) completed_.push_back(id);
+  }
+  return request.id;
+}
+
+std::optional<impl::DeviceFailure> TestDevice::wait(std::uint64_t id) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    for (const auto finished : process_->take_completed()) completed_.push_back(finished);
+    const auto found = std::find(completed_.begin(), completed_.end(), id);
+    if (found != completed_.end()) {
+      completed_.erase(found);
+      return {};
+    }
+    pollfd polled[] = {{process_->completion_fd(), POLLIN, 0}, {process_->pidfd(), POLLIN, 0}};
+    ::poll(polled, 2, 100);
+    if (polled[1].revents != 0) return process_->failure();
+  }
+  throw std::runtime_error("a launch neither finished nor failed");
+}
+
+impl::DeviceFailure TestDevice::wait_for_end() {
+  pollfd polled{process_->pidfd(), POLLIN, 0};
+  if (::poll(&polled, 1, 20'000) != 1) throw std::runtime_error("the device goes on");
+  return process_->failure();
+}
+
+}  // namespace wherry::test

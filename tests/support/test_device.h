@@ -1,0 +1,81 @@
+// A device process without the engine around it: its pool is a plain file that fills by itself, and
+// nobody handles faults. For tests of the process alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "devices/device_process.h"
+#include "os/mapping.h"
+#include "os/memory_file.h"
+
+namespace wherry::test {
+
+// An arena of this process, with one pool that all devices of the test share.
+class TestArena {
+ public:
+  static constexpr std::size_t bytes = std::size_t{1} << 30;
+
+  TestArena();
+
+  std::uintptr_t base() const { return range_.address(); }
+  int pool_fd() const { return pool_.fd(); }
+  // Zero-filled memory that the device sees too, at the same address; never given back.
+  template <typename T>
+  T* take(std::size_t count) {
+    void* place = range_.data() + used_;
+    used_ += (count * sizeof(T) + 4095) / 4096 * 4096;
+    return static_cast<T*>(place);
+  }
+
+ private:
+  impl::Mapping range_;
+  impl::MemoryFile pool_;
+  std::size_t used_ = 0;
+};
+
+class TestDevice {
+ public:
+  static constexpr std::size_t open_bytes = std::size_t{64} << 20;
+
+  explicit TestDevice(const TestArena& arena, int ordinal = 0, int workers = 2);
+
+  impl::DeviceProcess& process() { return *process_; }
+  pid_t pid() const { return process_->pid(); }
+
+  // Posts; waits for a free slot if it must. Returns the launch's id.
+  std::uint64_t post(impl::KernelFunction kernel, const void* args, std::size_t args_size,
+                     std::size_t items);
+  // Waits until the launch is done, or the device has ended: then says why. Throws after 20 s.
+  std::optional<impl::DeviceFailure> wait(std::uint64_t id);
+  // Waits for the device's end. Throws after 20 s.
+  impl::DeviceFailure wait_for_end();
+
+  // Calls function(index) for every index below `items` and waits.
+  template <typename Function>
+  std::optional<impl::DeviceFailure> run(std::size_t items, const Function& function) {
+    static_assert(std::is_trivially_copyable_v<Function>);
+    return wait(post(call<Function>, &function, sizeof function, items));
+  }
+  // Calls function() once and waits.
+  template <typename Function>
+  std::optional<impl::DeviceFailure> run_once(const Function& function) {
+    return run(1, [function](std::size_t) { function(); });
+  }
+
+ private:
+  template <typename Function>
+  static void call(const void* args, std::size_t begin, std::size_t end) {
+    const Function& function = *static_cast<const Function*>(args);
+    for (std::size_t i = begin; i < end; ++i) function(i);
+  }
+
+  std::unique_ptr<impl::DeviceProcess> process_;
+  std::uint64_t last_id_ = 0;
+  std::vector<std::uint64_t> completed_;
+};
+
+}  // namespace wherry::test
