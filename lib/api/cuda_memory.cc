@@ -19,7 +19,11 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
-  const auto allocation = driver.runtime().find(static_cast<std::uintptr_t>(dptr));
+  auto allocation = driver.runtime().find(static_cast<std::uintptr_t>(dptr));
+  // The rest of its last page is nobody's, though no other allocation will ever have it.
+  if (allocation && dptr - driver.runtime().address_of(*allocation) >= allocation->bytes) {
+    allocation.reset();
+  }
   if (pbase != nullptr) {
     *pbase = allocation ? static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation)) : 0;
   }

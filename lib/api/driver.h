@@ -53,8 +53,8 @@ class Driver {
   void destroy_streams_of(const Context& context);
 
   Runtime runtime_;
-  HandleTable<CUcontext, Context> contexts_;
-  HandleTable<CUstream, StreamHandle> streams_;
+  HandleTable<CUcontext, Context> contexts_{0};
+  HandleTable<CUstream, StreamHandle> streams_{8};
   std::vector<std::unique_ptr<Device>> devices_;
 };
 

@@ -16,6 +16,9 @@ namespace wherry::impl {
 template <typename Handle, typename Object>
 class HandleTable {
  public:
+  // Tables that get different kinds, 0 to 15, never give out the same handle.
+  explicit HandleTable(std::uintptr_t kind) : next_(first + kind) {}
+
   // Numbers a handle without an object yet.
   Handle reserve() EXCLUDES(lock_) {
     const WriteGuard guard(lock_);
@@ -61,10 +64,11 @@ class HandleTable {
 
  private:
   // Far from the handles that mean something by themselves (0, 1, 2), and no address of anything.
+  static constexpr std::uintptr_t first = 0x1000;
   static constexpr std::uintptr_t step = 16;
 
   mutable SharedMutex lock_;
-  std::uintptr_t next_ GUARDED_BY(lock_) = 0x1000;
+  std::uintptr_t next_ GUARDED_BY(lock_);
   std::unordered_map<Handle, std::shared_ptr<Object>> objects_ GUARDED_BY(lock_);
 };
 

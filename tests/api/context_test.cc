@@ -1,0 +1,267 @@
+// Whose context is current, how contexts end, and what becomes of what they own.
+#include <wherry/cuda.h>
+#include <wherry/wherry.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "support/session.h"
+
+using namespace wherry::test;
+
+namespace {
+
+const Session& session() {
+  static const Session the_session("capacity=64M;capacity=32M");
+  return the_session;
+}
+
+CUcontext current() {
+  CUcontext context = nullptr;
+  WHERRY_TRY(cuCtxGetCurrent(&context));
+  return context;
+}
+
+CUcontext create(CUdevice device) {
+  CUcontext context = nullptr;
+  WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, device));
+  return context;
+}
+
+CUdevice current_device() {
+  CUdevice device = -1;
+  WHERRY_TRY(cuCtxGetDevice(&device));
+  return device;
+}
+
+// A kernel that runs until the host says so.
+struct Busy {
+  explicit Busy(CUstream stream) : flags(2) {
+    struct Args {
+      std::atomic<int>* leave;
+      std::atomic<int>* entered;
+    };
+    const Args args{&flags[0], &flags[1]};
+    WHERRY_TRY(wherryLaunch(
+        stream,
+        [](const void* data, std::size_t, std::size_t) {
+          const Args& given = *static_cast<const Args*>(data);
+          *given.entered = 1;
+          while (*given.leave == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        },
+        &args, sizeof args, 1));
+    while (flags[1] == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void leave() { flags[0] = 1; }
+
+  Managed<std::atomic<int>> flags;
+};
+
+}  // namespace
+
+TEST_CASE("contexts are current as a stack", "[api]") {
+  session();
+  WHERRY_TRY(cuCtxSetCurrent(nullptr));
+  CHECK(current() == nullptr);
+  CUcontext popped = nullptr;
+  CHECK(cuCtxPopCurrent(&popped) == CUDA_ERROR_INVALID_CONTEXT);
+
+  const CUcontext first = create(0);
+  const CUcontext second = create(1);
+  CHECK(first != second);
+  CHECK(current() == second);
+  CHECK(current_device() == 1);
+  CHECK(cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+  CHECK(popped == second);
+  CHECK(current_device() == 0);
+  CHECK(cuCtxPushCurrent(second) == CUDA_SUCCESS);
+  CHECK(cuCtxPushCurrent(second) == CUDA_SUCCESS);
+  CHECK(cuCtxSetCurrent(first) == CUDA_SUCCESS);  // replaces the top only
+  CHECK(cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
+  CHECK(current() == second);
+  CHECK(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
+  CHECK(current() == first);
+
+  SECTION("of the thread alone") {
+    std::thread([&] { CHECK(current() == nullptr); }).join();
+  }
+  CHECK(cuCtxDestroy(second) == CUDA_SUCCESS);
+  CHECK(current() == first);
+  CHECK(cuCtxDestroy(first) == CUDA_SUCCESS);
+  CHECK(current() == nullptr);
+  CHECK(cuCtxDestroy(first) == CUDA_ERROR_INVALID_CONTEXT);
+  WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
+}
+
+TEST_CASE("what is no context cannot be made current or destroyed", "[api]") {
+  session();
+  const CUcontext before = current();
+  int on_the_stack = 0;
+  CUcontext gone = create(0);
+  WHERRY_TRY(cuCtxDestroy(gone));
+  CHECK(current() == before);
+  for (const CUcontext wrong :
+       {gone, reinterpret_cast<CUcontext>(0x1), reinterpret_cast<CUcontext>(&on_the_stack),
+        reinterpret_cast<CUcontext>(session().stream(0))}) {
+    CHECK(cuCtxSetCurrent(wrong) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(cuCtxPushCurrent(wrong) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(cuCtxDestroy(wrong) == CUDA_ERROR_INVALID_CONTEXT);
+  }
+  CHECK(cuCtxPushCurrent(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuCtxDestroy(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuCtxDestroy(session().context(0)) == CUDA_ERROR_INVALID_CONTEXT);  // primary
+  CHECK(current() == before);
+}
+
+TEST_CASE("arguments that no context can have are refused", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  CHECK(cuCtxCreate(nullptr, nullptr, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxCreate(&context, nullptr, 0x100, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD, 0) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CUexecAffinityParam affinity{CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}};
+  CUctxCigParam graphics{CIG_DATA_TYPE_NV_BLOB, nullptr};
+  CUctxCreateParams params{};
+  CHECK(cuCtxCreate(&context, &params, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  params.execAffinityParams = &affinity;
+  params.numExecAffinityParams = 1;
+  CHECK(cuCtxCreate(&context, &params, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+  params.cigParams = &graphics;
+  CHECK(cuCtxCreate(&context, &params, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  params.execAffinityParams = nullptr;
+  CHECK(cuCtxCreate(&context, &params, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(context == nullptr);
+  CHECK(cuCtxGetCurrent(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxGetDevice(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuDevicePrimaryCtxRetain(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a context that another thread destroyed says so, and its streams are gone", "[api]") {
+  session();
+  const CUcontext context = create(1);
+  CUstream stream = nullptr;
+  WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  std::thread([&] { CHECK(cuCtxDestroy(context) == CUDA_SUCCESS); }).join();
+  CHECK(current() == context);
+  CUdevice device = 0;
+  CUdeviceptr pointer = 0;
+  CHECK(cuCtxGetDevice(&device) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cuMemAllocManaged(&pointer, 4096, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
+}
+
+TEST_CASE("destroying a context waits for its work and leaves managed memory alone", "[api]") {
+  session();
+  const CUcontext context = create(0);
+  CUstream stream = nullptr;
+  WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  const Managed<int> memory(1);
+  memory[0] = 17;
+  Busy busy(stream);
+  auto destroying = std::async(std::launch::async, [&] { return cuCtxDestroy(context); });
+  CHECK(destroying.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+  busy.leave();
+  CHECK(destroying.get() == CUDA_SUCCESS);
+  WHERRY_TRY(cuCtxPopCurrent(nullptr));
+  CHECK(memory[0] == 17);
+}
+
+TEST_CASE("a primary context lives as long as it has users, always under one handle", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  unsigned flags = 99;
+  int active = 99;
+  // The session is one user.
+  CHECK(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS);
+  CHECK(context == session().context(1));
+  CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxGetState(1, &flags, &active) == CUDA_SUCCESS);
+  CHECK(active == 1);
+  CHECK(flags == 0);
+  WHERRY_TRY(cuCtxPushCurrent(context));
+  CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxGetState(1, &flags, &active) == CUDA_SUCCESS);
+  CHECK(active == 0);
+  CHECK(cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(cuStreamQuery(session().stream(1)) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_ERROR_INVALID_CONTEXT);
+
+  CUcontext again = nullptr;
+  CHECK(cuDevicePrimaryCtxRetain(&again, 1) == CUDA_SUCCESS);
+  CHECK(again == context);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);  // current all the time
+  WHERRY_TRY(cuCtxPopCurrent(nullptr));
+  CHECK(cuDevicePrimaryCtxGetState(1, nullptr, &active) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuDevicePrimaryCtxGetState(1, &flags, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("every thread has a default stream of its own, ordered with the context's", "[api]") {
+  session();
+  Busy busy(CU_STREAM_PER_THREAD);
+  CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
+  std::thread([&] {
+    WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
+    CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    CHECK(wherryLaunch(
+              CU_STREAM_PER_THREAD, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1) ==
+          CUDA_SUCCESS);
+    CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+  }).join();
+  CHECK(wherryLaunch(
+            nullptr, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);  // behind the busy one
+  busy.leave();
+  CHECK(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+}
+
+TEST_CASE("what a thread launched into its own stream finishes after the thread has ended",
+          "[api]") {
+  session();
+  const Managed<std::atomic<int>> count(1);
+  std::thread([&] {
+    WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
+    const auto* target = count.data();
+    for (int i = 0; i < 3; ++i) {
+      WHERRY_TRY(wherryLaunch(
+          CU_STREAM_PER_THREAD,
+          [](const void* args, std::size_t begin, std::size_t end) {
+            **static_cast<std::atomic<int>* const*>(args) += static_cast<int>(end - begin);
+          },
+          &target, sizeof target, 5));
+    }
+  }).join();
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(count[0] == 15);
+}
+
+TEST_CASE("handles can be made and given up by many threads at once", "[api]") {
+  session();
+  std::vector<std::thread> threads;
+  std::atomic<int> failures = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto wanted = [&](CUresult result) { failures += result == CUDA_SUCCESS ? 0 : 1; };
+      for (int i = 0; i < 50; ++i) {
+        CUcontext context = nullptr;
+        CUstream stream = nullptr;
+        wanted(cuCtxCreate(&context, nullptr, 0, t % 2));
+        wanted(cuStreamCreate(&stream, i % 2 == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+        wanted(wherryLaunch(
+            stream, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 3));
+        if (i % 3 == 0) wanted(cuStreamSynchronize(stream));
+        if (i % 5 != 0) wanted(cuStreamDestroy(stream));
+        wanted(cuCtxDestroy(context));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+}

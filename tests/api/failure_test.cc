@@ -1,0 +1,224 @@
+// What a program sees when a kernel or a device process ends in a way that nobody wanted.
+#include <signal.h>
+#include <sys/wait.h>
+#include <wherry/cuda.h>
+#include <wherry/wherry.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include "support/child.h"
+#include "support/session.h"
+
+using namespace wherry::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// In a variable, or the compiler would refuse to be part of it.
+void touch(std::uintptr_t address) {
+  const volatile std::uintptr_t where = address;
+  *reinterpret_cast<volatile int*>(where) = 1;
+}
+
+// A wait that takes this long would be a hang; the promise is one second.
+constexpr auto limit = 10s;
+
+CUresult wait_for_failure(const Session& s, int device) {
+  const auto start = std::chrono::steady_clock::now();
+  const CUresult result = s.wait(device);
+  expect(std::chrono::steady_clock::now() - start < limit, "the failure was noticed late");
+  return result;
+}
+
+// Everything that works on the current context answers `wanted`.
+void expect_everywhere(const Session& s, int device, CUresult wanted) {
+  const auto call = [&](const char* name, CUresult result) {
+    expect(result == wanted,
+           std::string(name) + " answered " + name_of(result) + ", not " + name_of(wanted));
+  };
+  CUdeviceptr pointer = 0;
+  std::size_t size = 0;
+  CUstream stream = nullptr;
+  WHERRY_TRY(cuCtxSetCurrent(s.context(device)));
+  call("cuCtxSynchronize", cuCtxSynchronize());
+  call("cuStreamSynchronize", cuStreamSynchronize(s.stream(device)));
+  call("cuStreamQuery", cuStreamQuery(s.stream(device)));
+  call("cuStreamCreate", cuStreamCreate(&stream, 0));
+  call("cuMemAllocManaged", cuMemAllocManaged(&pointer, 4096, CU_MEM_ATTACH_GLOBAL));
+  call("cuMemGetInfo", cuMemGetInfo(&size, &size));
+  call("cuLaunchHostFunc", cuLaunchHostFunc(
+                               s.stream(device), [](void*) {}, nullptr));
+  call("wherryLaunch",
+       wherryLaunch(
+           s.stream(device), [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1));
+  WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
+}
+
+template <typename Kernel>
+Outcome run_bad_kernel(CUresult wanted, const Kernel& kernel) {
+  return in_fresh_process([wanted, kernel] {
+    Session s("capacity=64M;capacity=64M");
+    const Managed<int> memory(1000);
+    for (int i = 0; i < 1000; ++i) memory[i] = i;
+    s.run(0, [data = memory.data()] { data[0] = 7; });
+    s.launch(0, 1, [kernel](std::size_t) { kernel(); });
+    const CUresult result = wait_for_failure(s, 0);
+    expect(result == wanted, "the wait answered " + name_of(result));
+    expect_everywhere(s, 0, wanted);
+
+    // The host goes on, with what the device had written, and so does the other device.
+    expect(memory[0] == 7 && memory[999] == 999, "memory was lost");
+    s.run(1, [data = memory.data()] { data[1] = 8; });
+    expect(memory[1] == 8, "the other device stopped working");
+
+    const pid_t before = device_process(0);
+    WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+    expect(device_process(0) != before, "the process is the old one");
+    expect(cuStreamQuery(s.stream(0)) == CUDA_ERROR_INVALID_HANDLE, "a stream survived");
+    s.renew_stream(0);
+    s.run(0, [data = memory.data()] { data[2] = data[0] + data[1]; });
+    expect(memory[2] == 15, "the fresh device does not work");
+  });
+}
+
+void check_line(const Outcome& outcome, const std::string& reason) {
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err, Catch::Contains("device 0") && Catch::Contains("run_bad_kernel") &&
+                              Catch::Contains(reason));
+  // One line, of ours.
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a kernel that touches what its device cannot see is an illegal address", "[api]") {
+  SECTION("nothing at all") {
+    check_line(run_bad_kernel(CUDA_ERROR_ILLEGAL_ADDRESS, [] { touch(0x123450); }), "0x123450");
+  }
+  SECTION("the null pointer") {
+    check_line(run_bad_kernel(CUDA_ERROR_ILLEGAL_ADDRESS, [] { touch(0); }), "0x0");
+  }
+}
+
+TEST_CASE("a kernel that ends its process otherwise is a failed launch", "[api]") {
+  SECTION("by throwing") {
+    check_line(
+        run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { throw std::runtime_error("out of ideas"); }),
+        "out of ideas");
+  }
+  SECTION("by aborting") {
+    check_line(run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { std::abort(); }), "signal 6");
+  }
+  SECTION("by an arithmetic error") {
+    check_line(run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { ::raise(SIGFPE); }), "signal 8");
+  }
+  SECTION("by leaving") {
+    check_line(run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { std::exit(3); }), "exit(3)");
+  }
+}
+
+TEST_CASE("a device process that is killed fails those who wait on it, busy or idle", "[api]") {
+  const bool busy = GENERATE(true, false);
+  const Outcome outcome = in_fresh_process([busy] {
+    Session s("capacity=64M;capacity=64M");
+    const Managed<std::atomic<int>> flags(2);
+    if (busy) {
+      s.launch(0, 1, [flags = flags.data()](std::size_t) {
+        flags[0] = 1;
+        while (flags[1] == 0) std::this_thread::sleep_for(1ms);
+      });
+      while (flags[0] == 0) std::this_thread::sleep_for(1ms);
+    }
+    std::thread killer([] {
+      std::this_thread::sleep_for(50ms);
+      ::kill(device_process(0), SIGKILL);
+    });
+    CUresult result = CUDA_SUCCESS;
+    const auto start = std::chrono::steady_clock::now();
+    while (result == CUDA_SUCCESS && std::chrono::steady_clock::now() - start < limit) {
+      result = s.wait(0);
+    }
+    killer.join();
+    expect(result == CUDA_ERROR_LAUNCH_FAILED, "the wait answered " + name_of(result));
+    expect_everywhere(s, 0, CUDA_ERROR_LAUNCH_FAILED);
+    expect_everywhere(s, 1, CUDA_SUCCESS);
+    CUcontext context = nullptr;
+    expect(cuCtxCreate(&context, nullptr, 0, 0) == CUDA_ERROR_LAUNCH_FAILED,
+           "a context on a dead device");
+    WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+    WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, 0));
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err, Catch::Contains("killed"));
+}
+
+TEST_CASE("contexts that share a device share its end, each with its own error", "[api]") {
+  const Outcome outcome = in_fresh_process([] {
+    Session s("capacity=64M");
+    CUcontext other = nullptr;
+    CUstream other_stream = nullptr;
+    WHERRY_TRY(cuCtxCreate(&other, nullptr, 0, 0));
+    WHERRY_TRY(cuStreamCreate(&other_stream, CU_STREAM_NON_BLOCKING));
+    WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
+    s.launch(0, 1, [](std::size_t) { touch(0x10); });
+    expect(wait_for_failure(s, 0) == CUDA_ERROR_ILLEGAL_ADDRESS, "the culprit");
+    expect(cuStreamSynchronize(other_stream) == CUDA_ERROR_LAUNCH_FAILED, "the bystander");
+    WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+    s.renew_stream(0);
+    s.run(0, [] {});
+    expect(cuStreamSynchronize(other_stream) == CUDA_ERROR_LAUNCH_FAILED, "for good");
+    WHERRY_TRY(cuCtxDestroy(other));
+    CUcontext fresh = nullptr;
+    WHERRY_TRY(cuCtxCreate(&fresh, nullptr, 0, 0));
+    WHERRY_TRY(cuCtxSynchronize());
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("host functions behind a failed kernel are not called", "[api]") {
+  const Outcome outcome = in_fresh_process([] {
+    Session s("capacity=64M");
+    static std::atomic<int> called = 0;
+    const auto count = [](void*) { ++called; };
+    WHERRY_TRY(cuLaunchHostFunc(s.stream(0), count, nullptr));
+    s.launch(0, 1, [](std::size_t) {
+      std::this_thread::sleep_for(50ms);
+      touch(0x10);
+    });
+    WHERRY_TRY(cuLaunchHostFunc(s.stream(0), count, nullptr));
+    expect(wait_for_failure(s, 0) == CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel");
+    WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+    s.renew_stream(0);
+    WHERRY_TRY(cuLaunchHostFunc(s.stream(0), count, nullptr));
+    WHERRY_TRY(s.wait(0));
+    expect(called == 2, "called " + std::to_string(called.load()) + " times");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("a device can be reset again and again, also while it works", "[api]") {
+  const Outcome outcome = in_fresh_process([] {
+    Session s("capacity=64M");
+    const Managed<int> memory(100'000);
+    for (int round = 0; round < 10; ++round) {
+      s.launch(0, memory.size(), [data = memory.data()](std::size_t i) { data[i] = 1; });
+      WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+      s.renew_stream(0);
+      s.launch(0, memory.size(), [data = memory.data(), round](std::size_t i) { data[i] = round; });
+      WHERRY_TRY(s.wait(0));
+      for (std::size_t i = 0; i < memory.size(); ++i) expect(memory[i] == round, "wrong contents");
+    }
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}

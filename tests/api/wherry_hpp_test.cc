@@ -1,0 +1,180 @@
+#include <wherry/wherry.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+const wherry::runtime& library() {
+  ::setenv("WHERRY_DEVICES", "capacity=64M;capacity=64M", 1);
+  static const wherry::runtime the_library;
+  return the_library;
+}
+
+bool is_managed(const void* address) {
+  wherryPageInfo_t info{};
+  info.size = sizeof info;
+  return wherryPageInfo(address, &info) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+TEST_CASE("a lambda runs once for every index, on the device", "[api]") {
+  const auto devices = library().devices();
+  REQUIRE(devices.size() == 2);
+  for (const wherry::device& device : devices) {
+    wherry::stream stream(device);
+    wherry::managed_array<int> hits(10'000);
+    wherry::managed_array<pid_t> who(1);
+    stream.parallel_for(hits.size(), [hits = hits.span(), who = who.data()](std::size_t i) {
+      hits[i] += 1;
+      if (i == 0) *who = ::getpid();
+    });
+    stream.synchronize();
+    CHECK(std::all_of(hits.begin(), hits.end(), [](int n) { return n == 1; }));
+    CHECK(who[0] == device.process());
+    CHECK(stream.idle());
+  }
+}
+
+TEST_CASE("a lambda that takes a range gets pieces that cover it", "[api]") {
+  library();
+  wherry::stream stream(wherry::device(0));
+  wherry::managed_array<std::atomic<std::size_t>> sums(2);
+  stream.parallel_for(1000, [sums = sums.data()](std::size_t begin, std::size_t end) {
+    sums[0] += end - begin;
+    for (std::size_t i = begin; i < end; ++i) sums[1] += i;
+  });
+  stream.synchronize();
+  CHECK(sums[0] == 1000);
+  CHECK(sums[1] == 999 * 1000 / 2);
+}
+
+TEST_CASE("streams keep their order, with host functions in between", "[api]") {
+  library();
+  wherry::stream stream(wherry::device(1));
+  wherry::managed_array<int> value{1};
+  int seen = 0;
+  stream.parallel_for(1, [v = value.data()](std::size_t) { *v = *v * 3; });
+  stream.then([&] { seen = value[0]; });
+  stream.parallel_for(1, [v = value.data()](std::size_t) { *v = *v + 4; });
+  stream.synchronize();
+  CHECK(seen == 3);
+  CHECK(value[0] == 7);
+
+  SECTION("and can be moved while they work") {
+    stream.parallel_for(1, [v = value.data()](std::size_t) { *v += 1; });
+    wherry::stream moved(std::move(stream));
+    moved.parallel_for(1, [v = value.data()](std::size_t) { *v += 1; });
+    stream = wherry::stream(wherry::device(0));
+    moved.synchronize();
+    stream.synchronize();
+    CHECK(value[0] == 9);
+  }
+}
+
+TEST_CASE("arrays are zero at first, take values, and move without copying", "[api]") {
+  library();
+  wherry::managed_array<double> zeros(5000);
+  CHECK(std::accumulate(zeros.begin(), zeros.end(), 0.0) == 0.0);
+  const std::vector<int> values{3, 1, 4, 1, 5};
+  wherry::managed_array<int> array{std::span<const int>(values)};
+  CHECK(std::equal(values.begin(), values.end(), array.begin(), array.end()));
+  const int* place = array.data();
+  wherry::managed_array<int> moved(std::move(array));
+  CHECK(moved.data() == place);
+  CHECK(array.empty());
+  CHECK(is_managed(place));
+  CHECK(moved.address() == reinterpret_cast<CUdeviceptr>(place));
+  moved = wherry::managed_array<int>{2, 7};
+  CHECK(moved.size() == 2);
+  CHECK(moved[1] == 7);
+  CHECK_FALSE(is_managed(place));
+  CHECK(wherry::managed_array<int>().empty());
+  CHECK(wherry::managed_array<int>(std::size_t{0}).empty());
+}
+
+TEST_CASE("containers live in managed memory through the allocator and the resource", "[api]") {
+  library();
+  std::vector<double, wherry::managed_allocator<double>> numbers(1000, 1.5);
+  CHECK(is_managed(numbers.data()));
+  wherry::managed_resource resource;
+  std::pmr::vector<int> ints(1000, 2, &resource);
+  CHECK(is_managed(ints.data()));
+  CHECK(resource == wherry::managed_resource());
+  CHECK_FALSE(resource == *std::pmr::new_delete_resource());
+  CHECK(wherry::managed_allocator<int>() == wherry::managed_allocator<double>());
+
+  wherry::stream stream(wherry::device(0));
+  stream.parallel_for(
+      1000, [n = std::span(numbers), i = std::span(ints)](std::size_t k) { n[k] += i[k]; });
+  stream.synchronize();
+  CHECK(numbers[999] == 3.5);
+
+  CHECK_THROWS_AS(wherry::managed_allocator<double>().allocate(std::size_t{1} << 57),
+                  std::bad_alloc);
+  CHECK_THROWS_AS(wherry::managed_allocator<double>().allocate(SIZE_MAX),
+                  std::bad_array_new_length);
+  CHECK_THROWS_AS((void)resource.allocate(std::size_t{1} << 60), std::bad_alloc);
+}
+
+TEST_CASE("errors carry the code, the call and the words for it", "[api]") {
+  library();
+  try {
+    const wherry::device nobody(7);
+    FAIL("there is no device 7");
+  } catch (const wherry::error& error) {
+    CHECK(error.code() == CUDA_ERROR_INVALID_DEVICE);
+    CHECK_THAT(error.what(), Catch::Contains("cuDeviceGet") &&
+                                 Catch::Contains("CUDA_ERROR_INVALID_DEVICE") &&
+                                 Catch::Contains("invalid device ordinal"));
+  }
+  CHECK_THROWS_AS(wherry::managed_array<double>(std::size_t{1} << 57), wherry::error);
+}
+
+TEST_CASE("nothing here changes which context is current", "[api]") {
+  library();
+  CUcontext before = nullptr;
+  CUcontext after = nullptr;
+  cuCtxGetCurrent(&before);
+  {
+    const wherry::device device(1);
+    wherry::stream stream(device);
+    wherry::managed_array<int> array(10);
+    stream.parallel_for(1, [a = array.data()](std::size_t) { *a = 1; });
+    device.synchronize();
+    CHECK(device.free_memory() <= device.total_memory());
+    CHECK(array[0] == 1);
+  }
+  cuCtxGetCurrent(&after);
+  CHECK(before == after);
+}
+
+TEST_CASE("a device that failed works again after a reset", "[api]") {
+  const wherry::device device = library().device(0);
+  wherry::managed_array<int> array{1, 2, 3};
+  {
+    wherry::stream stream(device);
+    stream.parallel_for(1, [nowhere = std::uintptr_t{0x10}](std::size_t) {
+      *reinterpret_cast<volatile int*>(nowhere) = 1;
+    });
+    try {
+      stream.synchronize();
+      FAIL("the kernel was not legal");
+    } catch (const wherry::error& error) {
+      CHECK(error.code() == CUDA_ERROR_ILLEGAL_ADDRESS);
+    }
+  }
+  device.reset();
+  wherry::stream stream(device);
+  stream.parallel_for(3, [a = array.span()](std::size_t i) { a[i] *= 2; });
+  stream.synchronize();
+  CHECK(array[2] == 6);
+}
