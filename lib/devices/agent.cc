@@ -117,11 +117,13 @@ void run_agent(void* pointer) {
                       start.options->pool_fd};
   keep_descriptors(kept);
   environ = start.environment.data();
-  program_invocation_name = start.program_name.data();
-  program_invocation_short_name = start.program_name.data();
   if (start.window.empty()) prepare_and_obey(pointer);
 
-  if (start.hide_memory && !drop_cached_stacks()) fail_start(start, EAGAIN, "starting a thread");
+  if (start.hide_memory) {
+    if (!drop_cached_stacks()) fail_start(start, EAGAIN, "starting a thread");
+    if (const int error = start.start_block.use_copy())
+      fail_start(start, error, "moving the command line");
+  }
   // The host's stack will be hidden: go on in the window.
   const AddressRange stack{start.window.end - agent_stack_bytes, start.window.end};
   if (const int error = open_window(start.window, stack, agent_guard_bytes))

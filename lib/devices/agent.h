@@ -15,6 +15,7 @@
 #include "devices/worker.h"
 #include "os/address_map.h"
 #include "os/fd.h"
+#include "os/start_block.h"
 
 namespace wherry::impl {
 
@@ -57,13 +58,13 @@ struct AgentStart {
   Fd socket;      // the device's end
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;
-  // Copies: what the C library points to is on the host's main stack.
+  // A copy of the environment: the application may have set variables to text on a stack.
   std::vector<std::string> variables;
   std::vector<char*> environment;  // to those; ends with a null pointer
-  std::string program_name;
   // Empty where the address space cannot be masked (sanitizers).
   AddressRange window;
   std::vector<AddressRange> kept;
+  StartBlock start_block;
   const void* heap_block = nullptr;
   bool hide_memory = true;
 };

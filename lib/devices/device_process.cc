@@ -46,7 +46,6 @@ void copy_environment(AgentStart& start) {
     start.variables.emplace_back(*variable);
   for (std::string& variable : start.variables) start.environment.push_back(variable.data());
   start.environment.push_back(nullptr);
-  start.program_name = program_invocation_short_name;
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // What a device sees of the application's memory, and what it does not.
+#include <dlfcn.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -249,6 +251,30 @@ TEST_CASE("The environment and the program's name work in a kernel") {
     std::strcat(seen, program_invocation_short_name);
   }));
   CHECK(std::string(seen) == std::string("later path ") + program_invocation_short_name);
+}
+
+TEST_CASE("The auxiliary vector works in a kernel, and so does loading a library by its name") {
+  TestArena arena;
+  TestDevice device(arena);
+  struct Seen {
+    unsigned long page_bytes;
+    char platform[32];
+    bool was_loaded;
+    bool loaded;
+  };
+  auto* seen = arena.take<Seen>(1);
+  CHECK_FALSE(device.run_once([seen] {
+    const char* name = "libanl.so.1";  // of the C library's package; nobody uses it any more
+    seen->page_bytes = ::getauxval(AT_PAGESZ);
+    if (const auto platform = ::getauxval(AT_PLATFORM))
+      std::strncpy(seen->platform, reinterpret_cast<const char*>(platform), 31);
+    seen->was_loaded = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr;
+    seen->loaded = ::dlopen(name, RTLD_NOW) != nullptr;
+  }));
+  CHECK(seen->page_bytes == 4096);
+  CHECK(std::string(seen->platform) == reinterpret_cast<const char*>(::getauxval(AT_PLATFORM)));
+  CHECK_FALSE(seen->was_loaded);
+  CHECK(seen->loaded);
 }
 
 TEST_CASE("Devices start again and again without using up mappings or descriptors of the host") {
