@@ -9,10 +9,11 @@
 
 #include "cg_report.h"
 #include "complain.h"
+#include "csr.h"
 #include "managed_solve.h"
 #include "matrix_market.h"
 #include "phases.h"
-#include "problem.h"
+#include "vectors.h"
 
 namespace wherry::tool {
 namespace {
@@ -55,12 +56,13 @@ int run_cg(const CgOptions& options) {
     matrix = std::get<Triplets>(std::move(read));
   }
 
-  Problem<OrdinaryArray> ordinary(matrix);
-  if (ordinary.bad_row) {
+  const CsrMatrix csr = assemble(matrix);
+  std::vector<double> inverse_diagonal(matrix.rows);
+  if (const auto row = invert_diagonal(csr.view(), inverse_diagonal)) {
     return complain(
         fmt::format("row {} has no positive diagonal entry: the matrix is not symmetric "
                     "positive definite",
-                    *ordinary.bad_row + 1));
+                    *row + 1));
   }
   const runtime library;
   const int available = library.device_count();
@@ -73,17 +75,16 @@ int run_cg(const CgOptions& options) {
   const std::size_t iterations_max = iterations_per_row * matrix.rows;
 
   PhaseRecorder recorder(library);
-  const ManagedSolution managed =
-      solve_managed(matrix, devices, options.tolerance, iterations_max, library, recorder);
+  const ManagedSolution managed = solve_managed(
+      csr.view(), inverse_diagonal, devices, options.tolerance, iterations_max, library, recorder);
 
   recorder.enter(Phase::check);
-  const CsrView csr = ordinary.csr();
+  Vectors<OrdinaryArray> ordinary(inverse_diagonal);
   const auto multiply = [&] {
-    multiply_rows(csr, ordinary.p.data(), ordinary.q.data(), 0, csr.rows);
+    multiply_rows(csr.view(), ordinary.p.data(), ordinary.q.data(), 0, ordinary.q.size());
   };
-  const CgResult expected =
-      solve_cg(ordinary.vectors(), multiply, options.tolerance, iterations_max);
-  const double residual = relative_residual(csr, ordinary.b, managed.x);
+  const CgResult expected = solve_cg(ordinary.spans(), multiply, options.tolerance, iterations_max);
+  const double residual = relative_residual(csr.view(), ordinary.b, managed.x);
   recorder.leave();
 
   if (managed.result.iterations != expected.iterations || !same_bits(managed.x, ordinary.x)) {

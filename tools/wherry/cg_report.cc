@@ -38,23 +38,27 @@ std::string phase_table(const PhaseRecorder& phases) {
   return text;
 }
 
+// Why pages come to a processor in a phase. A fault may be answered after the access that it was for
+// has been served already: then pages come to a processor that has nothing to do.
 const char* why(Phase phase, bool host) {
   switch (phase) {
     case Phase::assemble:
-      return host ? "writes A and the vectors" : "had a fault in hand still";
+      return host ? "writes A and the vectors" : "late fault";
+    case Phase::exchange:
+      return host ? "writes p for devices, reads their q" : "late fault";
     case Phase::multiply:
       return host ? "takes what full pools evict" : "reads A and p, writes q";
     case Phase::vectors:
-      return host ? "reads q; updates x, r, z and p" : "had a fault in hand still";
+      return host ? "updates x, r, z and p" : "late fault";
     case Phase::check:
-      return "reads x";
+      return host ? "reads x" : "late fault";
   }
   return "?";
 }
 
 // One row for each processor and phase in which pages came to the processor.
 std::string movement_table(const PhaseRecorder& phases) {
-  std::string text = fmt::format("{:<15}{:<33}{:>8}{:>8}{:>8}{:>10}{:>9}{:>12}{:>10}\n",
+  std::string text = fmt::format("{:<15}{:<37}{:>8}{:>8}{:>8}{:>10}{:>9}{:>12}{:>10}\n",
                                  "pages came to", "because it", "new", "moved", "copied", "evicted",
                                  "faults", "handling", "a fault");
   for (const Phase phase : all_phases) {
@@ -66,7 +70,7 @@ std::string movement_table(const PhaseRecorder& phases) {
         continue;
       const double handling_ns = static_cast<double>(work.service_ns);
       text +=
-          fmt::format("{:<15}{:<33}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9.1f} ms{:>7.1f} us\n",
+          fmt::format("{:<15}{:<37}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9.1f} ms{:>7.1f} us\n",
                       processor_name(i), why(phase, i == 0), work.populated, work.migrated_in,
                       work.duplicated, work.evicted, fault_count, handling_ns / 1e6,
                       fault_count == 0 ? 0 : handling_ns / 1e3 / static_cast<double>(fault_count));
@@ -76,12 +80,12 @@ std::string movement_table(const PhaseRecorder& phases) {
 }
 
 std::string placement_table(const std::vector<Placement>& placements) {
-  std::string text = fmt::format("{:<12}{:>8}{:>8}", "array", "MiB", "pages");
+  std::string text = fmt::format("{:<15}{:>8}{:>8}", "arrays", "MiB", "pages");
   for (std::size_t i = 0; i < placements.front().resident.size(); ++i)
     text += fmt::format("{:>10}", processor_name(i));
   text += '\n';
   for (const Placement& placement : placements) {
-    text += fmt::format("{:<12}{:>8.1f}{:>8}", placement.array, mebibytes(placement.pages),
+    text += fmt::format("{:<15}{:>8.1f}{:>8}", placement.arrays, mebibytes(placement.pages),
                         placement.pages);
     for (const std::uint64_t pages : placement.resident) text += fmt::format("{:>10}", pages);
     text += '\n';
@@ -154,8 +158,9 @@ std::string as_json(const CgReport& report) {
     json["phases"].push_back(phase_json(to_string(phase), report.phases->totals(phase)));
   json["placements"] = Json::array();
   for (const Placement& placement : report.placements) {
-    json["placements"].push_back(
-        {{"array", placement.array}, {"pages", placement.pages}, {"resident", placement.resident}});
+    json["placements"].push_back({{"arrays", placement.arrays},
+                                  {"pages", placement.pages},
+                                  {"resident", placement.resident}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

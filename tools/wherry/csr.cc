@@ -2,29 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace wherry::tool {
 
-void assemble(const Triplets& matrix, std::span<std::uint64_t> offsets,
-              std::span<std::uint32_t> columns, std::span<double> values) {
+CsrMatrix assemble(const Triplets& matrix) {
   // Two counting sorts, by column and then by row, leave each row's columns ascending.
   const std::size_t count = matrix.entries.size();
   std::vector<std::uint64_t> next(std::size_t{matrix.rows} + 1);
   for (const Triplet& entry : matrix.entries) ++next[entry.column + std::size_t{1}];
-  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
   std::vector<std::size_t> by_column(count);
   for (std::size_t i = 0; i < count; ++i) by_column[next[matrix.entries[i].column]++] = i;
 
   std::fill(next.begin(), next.end(), 0);
   for (const Triplet& entry : matrix.entries) ++next[entry.row + std::size_t{1}];
-  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
-  std::copy(next.begin(), next.end(), offsets.begin());
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  CsrMatrix result{next, std::vector<std::uint32_t>(count), std::vector<double>(count)};
   for (const std::size_t i : by_column) {
     const Triplet& entry = matrix.entries[i];
     const std::uint64_t place = next[entry.row]++;
-    columns[place] = entry.column;
-    values[place] = entry.value;
+    result.columns[place] = entry.column;
+    result.values[place] = entry.value;
   }
+  return result;
 }
 
 std::optional<std::size_t> invert_diagonal(const CsrView& matrix, std::span<double> inverse) {
@@ -70,18 +71,14 @@ double relative_residual(const CsrView& matrix, std::span<const double> b,
   return std::sqrt(residual_squared) / std::sqrt(b_squared);
 }
 
-std::vector<std::size_t> split_rows(const CsrView& matrix, std::size_t parts,
-                                    std::size_t alignment) {
-  const bool align = matrix.rows >= 2 * parts * alignment;
+std::vector<std::size_t> split_rows(const CsrView& matrix, std::size_t parts) {
+  const std::uint64_t* const end = matrix.offsets + matrix.rows;
   std::vector<std::size_t> ends;
-  for (std::size_t part = 1; part < parts; ++part) {
-    const std::uint64_t share = matrix.offsets[matrix.rows] / parts * part;
-    std::size_t row = static_cast<std::size_t>(
-        std::lower_bound(matrix.offsets, matrix.offsets + matrix.rows, share) - matrix.offsets);
-    if (align) row = std::min((row + alignment / 2) / alignment * alignment, matrix.rows);
-    ends.push_back(std::max(row, ends.empty() ? 0 : ends.back()));
+  for (std::size_t part = 1; part <= parts; ++part) {
+    const std::uint64_t share = *end * part / parts;
+    ends.push_back(
+        static_cast<std::size_t>(std::lower_bound(matrix.offsets, end, share) - matrix.offsets));
   }
-  ends.push_back(matrix.rows);
   return ends;
 }
 

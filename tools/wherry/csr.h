@@ -1,5 +1,5 @@
-// Compressed sparse rows: assembly into arrays that somebody else owns (ordinary or managed), and the product.
-// Ordinary and managed solves run the very same code here, so their results can be compared bit for bit.
+// Compressed sparse rows: assembly and the product. Ordinary and managed solves run the very same
+// code here, so their results can be compared bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace wherry::tool {
 
-// The arrays of one matrix, trivially copyable: this is what a kernel captures. Row r has the entries
-// [offsets[r], offsets[r + 1]), columns ascending.
+// The arrays of one matrix, trivially copyable: this is what a kernel captures. Row r has the
+// entries [offsets[r], offsets[r + 1]), columns ascending.
 struct CsrView {
   std::size_t rows = 0;
   const std::uint64_t* offsets = nullptr;
@@ -21,9 +21,18 @@ struct CsrView {
   const double* values = nullptr;
 };
 
-// Writes the matrix into `offsets` (rows + 1), `columns` and `values` (one each per entry).
-void assemble(const Triplets& matrix, std::span<std::uint64_t> offsets,
-              std::span<std::uint32_t> columns, std::span<double> values);
+// A matrix on ordinary memory.
+struct CsrMatrix {
+  std::vector<std::uint64_t> offsets;  // one more than rows
+  std::vector<std::uint32_t> columns;
+  std::vector<double> values;
+
+  CsrView view() const {
+    return {offsets.size() - 1, offsets.data(), columns.data(), values.data()};
+  }
+};
+
+CsrMatrix assemble(const Triplets& matrix);
 
 // Writes 1 / diagonal. Returns the first row (from 0) whose diagonal entry is absent or not positive.
 std::optional<std::size_t> invert_diagonal(const CsrView& matrix, std::span<double> inverse);
@@ -36,9 +45,7 @@ void multiply_rows(const CsrView& matrix, const double* x, double* y, std::size_
 double relative_residual(const CsrView& matrix, std::span<const double> b,
                          std::span<const double> x);
 
-// Where each of `parts` row ranges ends (the last one at rows): equal shares of the entries, moved to multiples of
-// `alignment` rows where the parts are large enough for it, so that two parts seldom write to one region.
-std::vector<std::size_t> split_rows(const CsrView& matrix, std::size_t parts,
-                                    std::size_t alignment);
+// Where each of `parts` row ranges ends, the last one at rows: about equal shares of the entries.
+std::vector<std::size_t> split_rows(const CsrView& matrix, std::size_t parts);
 
 }  // namespace wherry::tool

@@ -25,6 +25,8 @@ const char* to_string(Phase phase) {
   switch (phase) {
     case Phase::assemble:
       return "assemble";
+    case Phase::exchange:
+      return "exchange";
     case Phase::multiply:
       return "multiply";
     case Phase::vectors:

@@ -13,12 +13,13 @@ namespace wherry::tool {
 
 enum class Phase {
   assemble,  // the host writes matrix and vectors
+  exchange,  // the host writes the devices' copies of p, and reads their parts of q
   multiply,  // the devices compute q = A p
   vectors,   // the host computes everything else of an iteration
   check,     // the same solve on ordinary memory
 };
-inline constexpr std::array all_phases = {Phase::assemble, Phase::multiply, Phase::vectors,
-                                          Phase::check};
+inline constexpr std::array all_phases = {Phase::assemble, Phase::exchange, Phase::multiply,
+                                          Phase::vectors, Phase::check};
 
 const char* to_string(Phase phase);
 

@@ -1,0 +1,50 @@
+// q = A p on several devices. Each device has a share: some rows of A, its own copy of the part of p
+// that they read, and its own part of q, all in managed memory of its own. So no two devices ever
+// touch one page, and pages go only between the host and one device: A once, and in every product
+// p to the devices and q back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+#include <wherry/wherry.hpp>
+
+#include "csr.h"
+#include "phases.h"
+
+namespace wherry::tool {
+
+// What one device multiplies. Its columns count from first_column.
+struct Share {
+  std::size_t first_row = 0;
+  std::size_t first_column = 0;
+  managed_array<std::uint64_t> offsets;
+  managed_array<std::uint32_t> columns;
+  managed_array<double> values;
+  managed_array<double> p;
+  managed_array<double> q;
+
+  // Copies the rows [begin, end) of `matrix`.
+  Share(const CsrView& matrix, std::size_t begin, std::size_t end);
+
+  CsrView view() const { return {q.size(), offsets.data(), columns.data(), values.data()}; }
+};
+
+class DeviceProduct {
+ public:
+  // Shares the rows out to the first `devices` devices; the calling thread writes the shares.
+  DeviceProduct(const CsrView& matrix, int devices, const runtime& library);
+
+  // Computes q = A p for vectors of the host and returns when q is complete. Enters the phases
+  // exchange and multiply, and leaves the recorder in the former. Throws wherry::error.
+  void multiply(std::span<const double> p, std::span<double> q, PhaseRecorder& recorder);
+
+  const std::vector<Share>& shares() const { return shares_; }
+
+ private:
+  std::vector<Share> shares_;    // by device
+  std::vector<stream> streams_;  // by device
+};
+
+}  // namespace wherry::tool
