@@ -5,10 +5,8 @@
 #include <chrono>
 #include <utility>
 
-#include "base/log.h"
 #include "os/poll.h"
 #include "os/thread.h"
-#include "streams/failure_text.h"
 
 namespace wherry::impl {
 
@@ -16,11 +14,6 @@ namespace {
 
 // How long a waiting thread sleeps before it looks for itself.
 constexpr int wait_step_ms = 100;
-
-bool is_readable(int fd) {
-  std::array<pollfd, 1> descriptor{{{fd, POLLIN, 0}}};
-  return poll_descriptors(descriptor, 0) > 0;
-}
 
 }  // namespace
 
@@ -233,95 +226,6 @@ void DeviceEngine::serve_starved() {
   }
 }
 
-// ---- what the device says
-
-// Takes what has finished, and notices the end of the process. Whoever waits calls it, and the
-// thread.
-void DeviceEngine::take_events() {
-  if (!target_) return;
-  // Before the completions, so that what finished before the end counts as finished.
-  const bool ended = is_readable(target_->exit_fd());
-  const std::vector<std::uint64_t> completed = target_->take_completed();
-  // A slot has become free for each; those who stood in line are served before the next of a
-  // stream.
-  if (!completed.empty()) serve_starved();
-  for (const std::uint64_t id : completed) {
-    const auto found = in_flight_.find(id);
-    if (found == in_flight_.end()) continue;
-    const auto stream = std::move(found->second.stream);
-    in_flight_.erase(found);
-    finish_front(stream);
-  }
-  if (ended) target_ended();
-}
-
-void DeviceEngine::target_ended() {
-  const DeviceFailure failure = target_->failure();
-  const auto culprit = in_flight_.find(failure.launch_id);
-  std::shared_ptr<WorkContext> culprit_context;
-  std::uintptr_t kernel = failure.kernel;
-  if (culprit != in_flight_.end()) {
-    culprit_context = culprit->second.stream->context_.lock();
-    kernel = reinterpret_cast<std::uintptr_t>(culprit->second.kernel);
-  }
-  write_log_line(describe_failure(ordinal_, target_->pid(), failure, kernel));
-
-  dead_ = true;
-  target_.reset();
-  for (const auto& context : contexts_) {
-    const bool its_fault =
-        context == culprit_context && failure.kind == DeviceFailure::Kind::illegal_address;
-    if (context->status_ == WorkStatus::ok) {
-      context->status_ = its_fault ? WorkStatus::illegal_address : WorkStatus::launch_failed;
-    }
-    throw_away_work(*context);
-  }
-  changed();
-}
-
-// Forgets the context's work, in the device too: completions and host functions of it find nothing.
-void DeviceEngine::throw_away_work(WorkContext& context) {
-  for (const auto& stream : context.streams_) {
-    stream->queue_.clear();
-    stream->running_ = false;
-    stream->starved_ = false;
-    ++stream->epoch_;
-    std::erase(starved_, stream);
-    std::erase_if(in_flight_, [&](const auto& entry) { return entry.second.stream == stream; });
-  }
-  std::erase_if(context.streams_, [](const auto& stream) { return stream->destroyed_; });
-}
-
-void DeviceEngine::detach(const std::shared_ptr<WorkContext>& renewed) {
-  const LockGuard guard(lock_);
-  target_.reset();
-  dead_ = false;
-  for (const auto& context : contexts_) {
-    if (context == renewed) {
-      context->status_ = WorkStatus::ok;
-    } else if (context->status_ == WorkStatus::ok && has_unfinished_work(*context)) {
-      context->status_ = WorkStatus::launch_failed;
-    }
-    throw_away_work(*context);
-  }
-  changed();
-  signal_eventfd(wake_);
-}
-
-void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
-  const LockGuard guard(lock_);
-  target_ = std::move(target);
-  dead_ = target_ == nullptr;
-  if (dead_) {
-    for (const auto& context : contexts_) {
-      if (context->status_ == WorkStatus::ok) context->status_ = WorkStatus::launch_failed;
-      throw_away_work(*context);
-    }
-  }
-  changed();
-  signal_eventfd(wake_);
-}
-
 // ---- waiting
 
 StreamState DeviceEngine::query(const std::shared_ptr<Stream>& stream) {
@@ -401,48 +305,9 @@ bool DeviceEngine::has_unfinished_work(const WorkContext& context) const {
                      [](const auto& stream) { return !stream->queue_.empty(); });
 }
 
-// The engine's thread takes completions while something stands behind them and nobody waits.
-void DeviceEngine::watch_completions_if_needed() {
-  if (watching_ || has_leader_ || in_flight_.empty()) return;
-  const bool needed = std::any_of(contexts_.begin(), contexts_.end(), [](const auto& context) {
-    return std::any_of(context->streams_.begin(), context->streams_.end(), [](const auto& stream) {
-      return stream->queue_.size() > 1 || (!stream->queue_.empty() && !stream->running_);
-    });
-  });
-  if (!needed) return;
-  watching_ = true;
-  signal_eventfd(wake_);
-}
-
 void DeviceEngine::changed() {
   changed_.notify_all();
   if (has_leader_) signal_eventfd(leader_wake_);
-}
-
-void DeviceEngine::run() {
-  name_this_thread("wherry-eng" + std::to_string(ordinal_));
-  std::array<pollfd, 3> descriptors{};
-  while (true) {
-    std::size_t used = 0;
-    descriptors[used++] = {wake_.get(), POLLIN, 0};
-    {
-      const LockGuard guard(lock_);
-      if (stopping_) return;
-      if (target_) {
-        descriptors[used++] = {target_->exit_fd(), POLLIN, 0};
-        if (watching_) descriptors[used++] = {target_->completion_fd(), POLLIN, 0};
-      }
-    }
-    // No limit: everything that can concern this thread makes one of these readable.
-    poll_descriptors({descriptors.data(), used}, -1);
-    drain_eventfd(wake_);
-    const LockGuard guard(lock_);
-    take_events();
-    if (!has_leader_) {
-      watching_ = false;
-      watch_completions_if_needed();
-    }
-  }
 }
 
 }  // namespace wherry::impl
