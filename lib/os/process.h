@@ -48,8 +48,8 @@ void kill_process(const Fd& pidfd);
 // Of the calling process. Throws std::system_error.
 Fd open_own_pidfd();
 
-// For the new process. Default disposition for every signal (SIGPIPE stays ignored) and no
-// alternate stack; a session of its own, out of reach of the terminal's signals; its name.
+// For the new process. Default disposition for every signal (but SIGPIPE and SIGTTOU, which are ignored) and no
+// alternate stack; a process group of its own, out of reach of the terminal's keys; its name.
 void detach_from_application(const char* name);
 // Drops what stdio still holds in its buffers: it is the application's, and will be written there.
 void drop_inherited_output();
