@@ -40,7 +40,7 @@ class AddressSpace {
   // Its pages are gone from every pool and page table: the address may be reused.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
-  // The live allocation that contains the byte at `offset`.
+  // The live allocation whose pages contain the byte at `offset`.
   std::optional<Allocation> find(std::uint64_t offset) const EXCLUDES(lock_);
   // Makes sure that the 64 KiB around a page that no live allocation covers are never handed out.
   // False: the page is live, nothing was done.
