@@ -1,0 +1,84 @@
+#include "support/witness.h"
+
+#include <poll.h>
+#include <unistd.h>
+#include <wherry/wherry.h>
+
+#include <fstream>
+#include <stdexcept>
+
+namespace wherry::test {
+
+std::size_t count_mappings() {
+  std::ifstream file{"/proc/self/maps"};
+  std::size_t lines = 0;
+  for (std::string line; std::getline(file, line);) ++lines;
+  return lines;
+}
+
+std::optional<std::string> process_status(pid_t process, const std::string& key) {
+  std::ifstream file{"/proc/" + std::to_string(process) + "/status"};
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key + ":\t")) return line.substr(key.size() + 2);
+  }
+  return {};
+}
+
+bool is_running(pid_t process) {
+  const auto state = process_status(process, "State");
+  return state && state->front() != 'Z' && state->front() != 'X';
+}
+
+bool ends_within(pid_t process, int limit_ms) {
+  for (int waited_ms = 0; is_running(process); waited_ms += 5) {
+    if (waited_ms >= limit_ms) return false;
+    ::poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+Witness::Witness() {
+  int devices = 0;
+  if (cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+    throw std::runtime_error("cuDeviceGetCount failed");
+  for (int i = 0; i <= devices; ++i) pools_.push_back(std::make_unique<PoolFile>(i));
+}
+
+std::uint32_t Witness::residents(const void* address) const {
+  std::uint32_t mask = 0;
+  for (int i = 0; i < processors(); ++i) {
+    if (pools_[static_cast<std::size_t>(i)]->holds(address)) mask |= 1u << i;
+  }
+  return mask;
+}
+
+std::uint32_t Witness::mappers(const void* address) const {
+  std::uint32_t mask = 0;
+  for (int i = 0; i < processors(); ++i) {
+    if (page_entry(process_of(i), address).present) mask |= 1u << i;
+  }
+  return mask;
+}
+
+std::uint32_t Witness::writers(const void* address) const {
+  std::uint32_t mask = 0;
+  for (int i = 0; i < processors(); ++i) {
+    const PageEntry entry = page_entry(process_of(i), address);
+    if (entry.present && !entry.write_protected) mask |= 1u << i;
+  }
+  return mask;
+}
+
+std::uint64_t Witness::pool_bytes(int processor) const {
+  return pools_.at(static_cast<std::size_t>(processor))->allocated_bytes();
+}
+
+pid_t Witness::process_of(int processor) {
+  if (processor == 0) return ::getpid();
+  pid_t process = -1;
+  if (wherryDeviceProcess(processor - 1, &process) != CUDA_SUCCESS)
+    throw std::runtime_error("wherryDeviceProcess failed");
+  return process;
+}
+
+}  // namespace wherry::test
