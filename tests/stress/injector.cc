@@ -1,0 +1,190 @@
+#include "stress/injector.h"
+
+#include <time.h>
+
+namespace wherry::test {
+namespace {
+
+using impl::Mapper;
+using impl::OpResult;
+using impl::OpStatus;
+using impl::PageSpan;
+using impl::PoolFile;
+using impl::Processor;
+
+class TroubledMapper final : public Mapper {
+ public:
+  TroubledMapper(Injector& injector, Processor processor, Mapper& real)
+      : injector_(injector), processor_(processor.index), real_(real) {}
+
+  OpResult copy_protected(PageSpan span, const std::byte* source) override {
+    return step(Step::copy, span,
+                [&](PageSpan part) { return real_.copy_protected(part, source); });
+  }
+  OpResult zero(PageSpan span) override {
+    return step(Step::zero, span, [&](PageSpan part) { return real_.zero(part); });
+  }
+  OpResult map_resident(PageSpan span) override {
+    return step(Step::map, span, [&](PageSpan part) { return real_.map_resident(part); });
+  }
+  OpResult write_protect(PageSpan span) override {
+    return step(Step::protect, span, [&](PageSpan part) { return real_.write_protect(part); });
+  }
+  OpResult write_unprotect(PageSpan span) override {
+    return step(Step::unprotect, span, [&](PageSpan part) { return real_.write_unprotect(part); });
+  }
+  OpResult forbid(PageSpan span) override { return real_.forbid(span); }
+  OpResult wake(PageSpan span) override {
+    return step(Step::wake, span, [&](PageSpan part) { return real_.wake(part); });
+  }
+
+ private:
+  template <typename Call>
+  OpResult step(Step step, PageSpan span, Call call) {
+    switch (injector_.trouble_for(step, processor_)) {
+      case Trouble::none:
+        break;
+      case Trouble::delay_before:
+        injector_.delay();
+        break;
+      case Trouble::delay_after: {
+        const OpResult result = call(span);
+        injector_.delay();
+        return result;
+      }
+      case Trouble::again:
+        return {OpStatus::incomplete, 0};
+      case Trouble::occupied:
+        return {OpStatus::occupied, 0};
+      case Trouble::partial: {
+        if (span.count < 2) break;
+        const OpResult result = call({span.first, span.count / 2});
+        return result ? OpResult{OpStatus::incomplete, span.count / 2 * impl::page_size} : result;
+      }
+    }
+    return call(span);
+  }
+
+  Injector& injector_;
+  const int processor_;
+  Mapper& real_;
+};
+
+class TroubledPool final : public PoolFile {
+ public:
+  TroubledPool(Injector& injector, Processor processor, PoolFile& real)
+      : injector_(injector), processor_(processor.index), real_(real) {}
+
+  int punch(PageSpan span) override {
+    const Trouble trouble = injector_.trouble_for(Step::punch, processor_);
+    if (trouble == Trouble::delay_before) injector_.delay();
+    const int error = real_.punch(span);
+    if (trouble == Trouble::delay_after) injector_.delay();
+    return error;
+  }
+  const std::byte* alias(std::uint64_t page) const override { return real_.alias(page); }
+
+ private:
+  Injector& injector_;
+  const int processor_;
+  PoolFile& real_;
+};
+
+}  // namespace
+
+const char* to_string(Step step) {
+  switch (step) {
+    case Step::copy:
+      return "copy";
+    case Step::zero:
+      return "zero";
+    case Step::map:
+      return "map";
+    case Step::protect:
+      return "write-protect";
+    case Step::unprotect:
+      return "lift protection";
+    case Step::wake:
+      return "wake";
+    case Step::punch:
+      return "punch";
+  }
+  return "?";
+}
+
+const char* to_string(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::none:
+      return "no trouble";
+    case Trouble::delay_before:
+      return "delay before";
+    case Trouble::delay_after:
+      return "delay after";
+    case Trouble::again:
+      return "EAGAIN from";
+    case Trouble::partial:
+      return "half of";
+    case Trouble::occupied:
+      return "EEXIST from";
+  }
+  return "?";
+}
+
+bool can_happen(Step step, Trouble trouble) {
+  switch (trouble) {
+    case Trouble::none:
+    case Trouble::delay_before:
+    case Trouble::delay_after:
+      return true;
+    case Trouble::again:
+      return step != Step::wake && step != Step::punch;
+    case Trouble::partial:
+      return step == Step::copy || step == Step::zero || step == Step::map;
+    case Trouble::occupied:
+      return step == Step::copy || step == Step::zero;
+  }
+  return false;
+}
+
+std::string Injection::describe() const {
+  const std::string whose = processor < 0    ? "anybody's"
+                            : processor == 0 ? "the host's"
+                                             : "device " + std::to_string(processor - 1) + "'s";
+  return std::string{to_string(trouble)} + " " + whose + " " + to_string(step);
+}
+
+void Injector::set(const Injection& injection) {
+  trouble_ = Trouble::none;
+  step_ = injection.step;
+  processor_ = injection.processor;
+  delay_us_ = injection.delay_us;
+  calls_ = 0;
+  hits_ = 0;
+  trouble_ = injection.trouble;
+}
+
+Trouble Injector::trouble_for(Step step, int processor) {
+  const Trouble trouble = trouble_.load();
+  if (trouble == Trouble::none || step_.load() != step) return Trouble::none;
+  const int wanted = processor_.load();
+  if (wanted >= 0 && wanted != processor) return Trouble::none;
+  const bool every_second = trouble == Trouble::again || trouble == Trouble::occupied;
+  if (every_second && calls_.fetch_add(1) % 2 != 0) return Trouble::none;
+  hits_.fetch_add(1);
+  return trouble;
+}
+
+void Injector::delay() const {
+  const timespec time{0, delay_us_.load() * 1000L};
+  ::nanosleep(&time, nullptr);
+}
+
+std::unique_ptr<Mapper> Injector::wrap(Processor processor, Mapper& mapper) {
+  return std::make_unique<TroubledMapper>(*this, processor, mapper);
+}
+
+std::unique_ptr<PoolFile> Injector::wrap(Processor processor, PoolFile& pool) {
+  return std::make_unique<TroubledPool>(*this, processor, pool);
+}
+
+}  // namespace wherry::test

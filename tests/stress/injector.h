@@ -1,0 +1,77 @@
+// Sits between the page engine and the kernel, one wrapper per processor, and delays or fails
+// single steps of every transition: a step is one call of a Mapper or of a PoolFile. Any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memory/pool.h"
+#include "trap/mapper.h"
+
+namespace wherry::test {
+
+enum class Step {
+  copy,
+  zero,
+  map,
+  protect,
+  unprotect,
+  wake,
+  punch,
+};
+inline constexpr std::array all_steps{Step::copy,      Step::zero, Step::map,  Step::protect,
+                                      Step::unprotect, Step::wake, Step::punch};
+const char* to_string(Step step);
+
+enum class Trouble {
+  none,
+  delay_before,
+  delay_after,
+  again,     // "try again", nothing done: every second call of the step
+  partial,   // half of the pages done, then "try again": every call for more than one page
+  occupied,  // "a page is there already", nothing done: every second call (copy and zero)
+};
+inline constexpr std::array all_troubles{Trouble::delay_before, Trouble::delay_after,
+                                         Trouble::again, Trouble::partial, Trouble::occupied};
+const char* to_string(Trouble trouble);
+// The kernel can answer so: a wake and a punch only take time.
+bool can_happen(Step step, Trouble trouble);
+
+struct Injection {
+  Step step = Step::copy;
+  Trouble trouble = Trouble::none;
+  int processor = -1;  // whose step; -1: everybody's
+  int delay_us = 100;
+
+  std::string describe() const;
+};
+
+class Injector {
+ public:
+  // Replaces what was injected before; takes effect with the next step.
+  void set(const Injection& injection);
+  // How many steps were delayed or failed since set().
+  std::uint64_t hits() const { return hits_.load(); }
+
+  std::unique_ptr<wherry::impl::Mapper> wrap(wherry::impl::Processor processor,
+                                             wherry::impl::Mapper& mapper);
+  std::unique_ptr<wherry::impl::PoolFile> wrap(wherry::impl::Processor processor,
+                                               wherry::impl::PoolFile& pool);
+
+  // For the wrappers: what to do with this call.
+  Trouble trouble_for(Step step, int processor);
+  void delay() const;
+
+ private:
+  std::atomic<Step> step_{Step::copy};
+  std::atomic<Trouble> trouble_{Trouble::none};
+  std::atomic<int> processor_{-1};
+  std::atomic<int> delay_us_{0};
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::uint64_t> hits_{0};
+};
+
+}  // namespace wherry::test

@@ -1,0 +1,208 @@
+// Each way a page changes its place or state, with a delay or a failure at each of its steps, under four litmus
+// patterns played by the host and the devices on the pages that move: not one violation.
+//
+// Random stress proves little here: a wrong order of two steps shows only to whoever looks in between, so the time
+// in between is stretched, step by step.
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <random>
+#include <stdexcept>
+
+#include "stress/match.h"
+#include "support/child.h"
+#include "support/conditions.h"
+
+namespace wherry::test {
+namespace {
+
+// A few workers each, because a thread that never sleeps on a fault sees what a faulting one cannot.
+constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,workers=3";
+constexpr const char* tiny_device = "capacity=2M,workers=4";
+
+// One transition's matches: every pattern with every trouble at every step.
+class Course {
+ public:
+  Course(const char* devices, std::vector<Step> steps)
+      : rig_(devices, impl::pages_per_region), steps_(std::move(steps)) {}
+
+  Rig& rig() { return rig_; }
+
+  // Plays `shape` with every pattern, once where a single look at an old copy shows and once elsewhere.
+  void run(const Match& shape, const std::vector<std::vector<int>>& casts,
+           const MatchHooks& hooks = {}) {
+    for (const Step step : all_steps) {
+      for (const Trouble trouble : all_troubles) {
+        if (!can_happen(step, trouble)) continue;
+        for (const Pattern pattern : all_patterns) {
+          Match match = shape;
+          match.pattern = pattern;
+          for (const Placement placement : {Placement::one_still, drawn(all_placements)}) {
+            match.placement = placement;
+            match.cast = drawn(casts);
+            run_one(match, hooks, {step, trouble, drawn_processor(), 100});
+          }
+        }
+      }
+    }
+    for (const Step step : steps_) {
+      if (hits_[static_cast<std::size_t>(step)] == 0)
+        throw std::runtime_error(std::string{"never reached the step "} + to_string(step));
+    }
+    std::printf("%llu matches, %llu pages moved\n", static_cast<unsigned long long>(matches_),
+                static_cast<unsigned long long>(rig_.pages_moved()));
+  }
+
+ private:
+  template <typename List>
+  const typename List::value_type& drawn(const List& list) {
+    return list[random_() % list.size()];
+  }
+  // Half of the time everybody is in trouble, otherwise one processor and the others are not.
+  int drawn_processor() {
+    if (random_() % 2 == 0) return -1;
+    return static_cast<int>(random_() % static_cast<unsigned>(1 + rig_.runtime().device_count()));
+  }
+
+  void run_one(const Match& match, const MatchHooks& hooks, const Injection& injection) {
+    rig_.injector().set(injection);
+    const std::string violated = play(rig_, match, hooks);
+    hits_[static_cast<std::size_t>(injection.step)] += rig_.injector().hits();
+    rig_.injector().set({});
+    ++matches_;
+    if (!violated.empty())
+      throw std::runtime_error(match.describe() + ", " + injection.describe() + ": " + violated);
+  }
+
+  Rig rig_;
+  std::vector<Step> steps_;  // those that this transition consists of
+  std::array<std::uint64_t, all_steps.size()> hits_{};
+  std::uint64_t matches_ = 0;
+  std::mt19937_64 random_{seed()};
+};
+
+void require_clean(const std::function<void()>& course) {
+  const Outcome outcome = in_fresh_process(course, 280'000);
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+const std::vector<Step> steps_of_migration{Step::copy, Step::protect, Step::unprotect, Step::wake,
+                                           Step::punch};
+
+TEST_CASE("populating a page at whoever touches it first loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, {Step::zero, Step::wake}};
+    Match match;
+    match.stages = 12;
+    match.rounds_max = 40;
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, on_host, 0, 0}});
+  });
+}
+
+TEST_CASE("migrating pages between host and device loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, steps_of_migration};
+    Match match;
+    match.until_moved = scaled(800);
+    course.run(match, {{on_host, 0},
+                       {on_host, 0, on_host, 0},
+                       {0, on_host, 0, on_host},
+                       {0, on_host, on_host, 0}});
+  });
+}
+
+TEST_CASE("migrating pages between two devices loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, steps_of_migration};
+    Match match;
+    match.until_moved = scaled(800);
+    course.run(match, {{0, 1}, {0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 0, 0, on_host}});
+  });
+}
+
+TEST_CASE("evicting pages that are in use loses and reorders nothing") {
+  require_clean([] {
+    Course course{tiny_device, steps_of_migration};
+    Rig& rig = course.rig();
+    // The device's own players work on pages that another of its kernels pushes out all the time.
+    constexpr std::size_t regions = 48;
+    constexpr std::size_t region_bytes = impl::pages_per_region * impl::page_size;
+    std::byte* const ballast = rig.allocate(regions * region_bytes);
+    Match match;
+    match.until_moved = scaled(2000);
+    const MatchHooks hooks{{}, [&] {
+                             rig.launch_beside(0, [ballast] {
+                               for (std::size_t i = 0; i < regions; ++i)
+                                 *const_cast<volatile std::byte*>(ballast + i * region_bytes) =
+                                     std::byte{1};
+                             });
+                           }};
+    course.run(match, {{0, 0}, {0, on_host}, {0, 0, 0}, {on_host, 0, 0}}, hooks);
+  });
+}
+
+TEST_CASE("freeing memory and allocating it again elsewhere loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, {Step::punch, Step::zero, Step::wake}};
+    Rig& rig = course.rig();
+    Match match;
+    match.stages = 2;
+    match.rounds_max = 40;
+    // Between two matches, and so next to the memory of the coming one: allocations that come, are used, and go.
+    const MatchHooks hooks{[&](std::byte*, std::size_t) {
+                             for (int i = 0; i < 8; ++i) {
+                               std::byte* const passing = rig.allocate(impl::page_size << (i % 5));
+                               if (*passing != std::byte{0})
+                                 throw std::runtime_error("new memory is not zero");
+                               *passing = std::byte{1};
+                               if (i % 2 == 0)
+                                 rig.launch(0, 1,
+                                            [passing](std::size_t) { *passing = std::byte{2}; });
+                               if (i % 2 == 0) rig.wait(0);
+                               rig.free(passing);
+                             }
+                           },
+                           {}};
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}}, hooks);
+  });
+}
+
+TEST_CASE("freeing the neighbour of pages that are in use loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, {Step::punch, Step::zero, Step::copy, Step::wake}};
+    Rig& rig = course.rig();
+    Match match;
+    match.until_moved = scaled(800);
+    const MatchHooks hooks{{}, [&] {
+                             std::byte* const neighbour = rig.allocate(impl::page_size);
+                             if (*neighbour != std::byte{0})
+                               throw std::runtime_error("new memory is not zero");
+                             *neighbour = std::byte{1};
+                             rig.free(neighbour);
+                           }};
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}}, hooks);
+  });
+}
+
+TEST_CASE("mapping pages again after a device's restart loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, {Step::map, Step::copy, Step::wake}};
+    Rig& rig = course.rig();
+    Match match;
+    match.stages = 8;
+    match.rounds_max = 40;
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             rig.launch(0, 1, [memory, bytes](std::size_t) {
+                               for (std::size_t i = 0; i < bytes; i += impl::page_size)
+                                 *const_cast<volatile std::byte*>(memory + i + 2040) = std::byte{1};
+                             });
+                             rig.wait(0);
+                             rig.runtime().restart_device(0);
+                           },
+                           {}};
+    course.run(match, {{0, on_host}, {on_host, 0}, {0, 0, on_host}, {0, 1, on_host}}, hooks);
+  });
+}
+
+}  // namespace
+}  // namespace wherry::test

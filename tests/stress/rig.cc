@@ -1,0 +1,102 @@
+#include "stress/rig.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+namespace wherry::test {
+namespace {
+
+constexpr std::chrono::seconds launch_limit{60};
+
+constexpr std::size_t still_bytes = 16384;  // little enough that devices leave it mapped
+
+std::byte* map_still_memory() {
+  void* const place =
+      ::mmap(nullptr, still_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (place == MAP_FAILED) throw std::runtime_error("no shared memory");
+  return static_cast<std::byte*>(place);
+}
+
+impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pages,
+                                  Injector& injector) {
+  ::setenv("WHERRY_DEVICES", devices.c_str(), 1);
+  std::string error;
+  auto options = impl::Runtime::options_from_environment(error);
+  if (!options) throw std::runtime_error(error);
+  options->region_pages = region_pages;
+  options->wrap_mapper = [&injector](impl::Processor processor, impl::Mapper& mapper) {
+    return injector.wrap(processor, mapper);
+  };
+  options->wrap_pool = [&injector](impl::Processor processor, impl::PoolFile& pool) {
+    return injector.wrap(processor, pool);
+  };
+  return *options;
+}
+
+}  // namespace
+
+Rig::Rig(const std::string& devices, unsigned region_pages)
+    : still_(map_still_memory()),
+      runtime_(new impl::Runtime(make_options(devices, region_pages, injector_))) {}
+
+std::byte* Rig::zeroed_still_memory(std::size_t bytes) {
+  if (bytes > still_bytes) throw std::runtime_error("not so much still memory");
+  std::memset(still_, 0, still_bytes);
+  return still_;
+}
+
+std::byte* Rig::allocate(std::size_t bytes) {
+  const auto allocation = runtime_->allocate(bytes, 1);
+  if (!allocation) throw std::runtime_error("no managed memory");
+  return reinterpret_cast<std::byte*>(runtime_->address_of(*allocation));
+}
+
+void Rig::free(std::byte* memory) {
+  if (!runtime_->free(reinterpret_cast<std::uintptr_t>(memory)))
+    throw std::runtime_error("free refused");
+}
+
+std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
+                        std::size_t items) {
+  const auto process = runtime_->process(device);
+  const auto address = process->resolve_kernel(kernel);
+  if (!address) throw std::runtime_error("the device does not know the kernel");
+  impl::LaunchRequest request;
+  request.id = next_id_++;
+  request.address = *address;
+  request.args = args;
+  request.args_size = size;
+  request.items = items;
+  running_.insert(request.id);
+  if (!process->try_post(request)) throw std::runtime_error("no launch slot is free");
+  return request.id;
+}
+
+bool Rig::finished(int device, std::uint64_t id) {
+  for (const std::uint64_t done : runtime_->process(device)->take_completed()) running_.erase(done);
+  return !running_.contains(id);
+}
+
+void Rig::wait_for(int device, std::uint64_t id) {
+  const auto process = runtime_->process(device);
+  const auto deadline = std::chrono::steady_clock::now() + launch_limit;
+  while (!finished(device, id)) {
+    pollfd polled[2] = {{process->completion_fd(), POLLIN, 0}, {process->pidfd(), POLLIN, 0}};
+    ::poll(polled, 2, 1000);
+    if (polled[1].revents != 0) throw std::runtime_error("a device process ended");
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw std::runtime_error("a kernel did not end within its limit");
+  }
+}
+
+std::uint64_t Rig::pages_moved() const {
+  const wherryStats stats = runtime_->stats();
+  return stats.populated + stats.migrated_in;
+}
+
+}  // namespace wherry::test
