@@ -1,0 +1,70 @@
+// What the kernel gives without any bookkeeping: the baselines that the library is compared with.
+//
+// BareTrap answers the events of some userfaultfds with one handler thread per CPU, each pinned,
+// all polling and reading the same descriptors: the placement that the library uses too. BarePool
+// is a memfd with a mapping at a chosen address.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace wherry::bench {
+
+// A new userfaultfd of the calling process with missing, minor and write-protect events of shared
+// memory.
+int open_userfaultfd();
+// The handshake of a descriptor that another process opened.
+void enable_userfaultfd(int uffd);
+int open_raw_userfaultfd();
+void register_range(int uffd, void* start, std::size_t bytes);
+
+// Each dies with a message on any answer but success.
+void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);  // and wakes
+void copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
+void set_write_protection(int uffd, std::uintptr_t start, std::size_t bytes, bool protect);
+void wake(int uffd, std::uintptr_t start, std::size_t bytes);
+
+// An owned memfd and its mapping; freed by the destructor.
+class BarePool {
+ public:
+  explicit BarePool(std::size_t bytes);
+  ~BarePool();
+  BarePool(const BarePool&) = delete;
+  BarePool& operator=(const BarePool&) = delete;
+
+  // One more mapping of the whole pool, aligned to 2 MiB; stays until the process ends.
+  std::byte* map() const;
+  // The same at `place`, over whatever is there.
+  void map_over(std::byte* place) const;
+  void punch(std::size_t offset, std::size_t bytes) const;
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  int fd_;
+  std::size_t bytes_;
+};
+
+class BareTrap {
+ public:
+  // source: index of the descriptor that the event came from.
+  using Resolve = std::function<void(std::size_t source, std::uintptr_t address)>;
+
+  BareTrap(std::vector<int> descriptors, Resolve resolve);
+  ~BareTrap();
+  BareTrap(const BareTrap&) = delete;
+  BareTrap& operator=(const BareTrap&) = delete;
+
+ private:
+  void serve(int cpu_index);
+
+  std::vector<int> descriptors_;
+  Resolve resolve_;
+  int stop_;
+  std::vector<std::thread> handlers_;
+};
+
+}  // namespace wherry::bench

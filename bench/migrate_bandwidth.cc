@@ -1,0 +1,91 @@
+// How fast do faults move pages between the host and a device, against the bare sequence of kernel
+// calls?
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "bare_migration.h"
+#include "managed.h"
+#include "report.h"
+
+namespace wherry::bench {
+namespace {
+
+constexpr int runs = 7;
+constexpr std::size_t bytes = std::size_t{128} << 20;
+
+struct DeviceTouch {
+  std::byte* memory;
+  std::size_t stride;
+  double* elapsed_ns;
+  int cpu;
+};
+
+// The same loop as the bare device's, timed where it runs, so that the cost of a launch is not in
+// it.
+void touch_kernel(const void* args, std::size_t, std::size_t) {
+  const DeviceTouch& touch = *static_cast<const DeviceTouch*>(args);
+  pin_to_allowed_cpu(touch.cpu);
+  *touch.elapsed_ns = timed_touch(touch.memory, bytes, touch.stride);
+}
+
+Measurements measure(std::size_t region, const char* name) {
+  ::setenv("WHERRY_FAULT_REGION", name, 1);
+  ::setenv("WHERRY_DEVICES", "capacity=1G,workers=1", 1);
+  allowed_cpus();
+  // The bare device process is forked first, while this program has one thread.
+  const BareMigration bare{bytes, region};
+  init_cuda();
+  pin_to_allowed_cpu(0);
+
+  std::byte* const memory = alloc_managed(bytes);
+  auto* const elapsed_ns = reinterpret_cast<double*>(alloc_managed(sizeof(double)));
+  const auto touch_at_device = [&] {
+    run_on_device(touch_kernel, DeviceTouch{memory, region, elapsed_ns, 0});
+    return *elapsed_ns;
+  };
+  timed_touch(memory, bytes, 4096);
+
+  std::vector<double> to_device, to_host, bare_to_device, bare_to_host;
+  for (int run = -1; run < runs; ++run) {  // the first is for warming up
+    const double device_ns = touch_at_device();
+    const double host_ns = timed_touch(memory, bytes, region);
+    const double bare_host_ns = bare.touch_at_host();
+    const double bare_device_ns = bare.touch_at_device();
+    if (run < 0) continue;
+    to_device.push_back(bytes / device_ns);
+    to_host.push_back(bytes / host_ns);
+    bare_to_device.push_back(bytes / bare_device_ns);
+    bare_to_host.push_back(bytes / bare_host_ns);
+  }
+  free_managed(memory);
+
+  Measurements results;
+  const auto add = [&](const char* direction, const std::vector<double>& ours,
+                       const std::vector<double>& baseline) {
+    results.push_back({fmt::format("{} {}", name, direction), median(ours), "GB/s", {}, {}});
+    results.push_back(
+        {fmt::format("{} {}, bare sequence", name, direction), median(baseline), "GB/s", {}, {}});
+    results.push_back({fmt::format("{} {}, ratio", name, direction),
+                       median(ours) / median(baseline),
+                       "x",
+                       {},
+                       0.9});
+  };
+  add("host to device", to_device, bare_to_device);
+  add("device to host", to_host, bare_to_host);
+  return results;
+}
+
+}  // namespace
+}  // namespace wherry::bench
+
+int main(int argc, char** argv) {
+  using namespace wherry::bench;
+  const bool json = parse_json_flag(argc, argv);
+  Measurements all = measure_in_child([] { return measure(std::size_t{64} << 10, "64K"); });
+  for (Measurement& next : measure_in_child([] { return measure(std::size_t{2} << 20, "2M"); })) {
+    all.push_back(std::move(next));
+  }
+  return print_report("migrate_bandwidth: pages moved by faults", all, json);
+}
