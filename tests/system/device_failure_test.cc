@@ -1,0 +1,230 @@
+// A kernel that goes wrong costs its own device and nothing else: the error is sticky and named, the host and the other
+// devices go on, and after a reset the device works again on the memory as it was.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include "support/child.h"
+#include "support/session.h"
+#include "support/witness.h"
+
+namespace wherry::test {
+
+// Kernels with names of their own: a log line must show them. Not in the unnamed namespace, and not inlined.
+struct Target {
+  int* place;
+};
+void crash_at_address(const void*, std::size_t, std::size_t) {
+  *reinterpret_cast<volatile int*>(std::uintptr_t{0x123450}) = 1;
+}
+void throw_exception(const void*, std::size_t, std::size_t) {
+  throw std::runtime_error("no such luck");
+}
+void abort_kernel(const void*, std::size_t, std::size_t) {
+  std::abort();
+}
+void exit_kernel(const void*, std::size_t, std::size_t) {
+  std::exit(3);
+}
+void quick_exit_kernel(const void*, std::size_t, std::size_t) {
+  ::_exit(0);
+}
+void divide_by_zero(const void*, std::size_t, std::size_t) {
+  ::raise(SIGFPE);
+}
+void wait_forever(const void*, std::size_t, std::size_t) {
+  for (;;) ::poll(nullptr, 0, 1000);
+}
+void touch_host_stack(const void* args, std::size_t, std::size_t) {
+  *static_cast<const Target*>(args)->place = 1;
+}
+
+namespace {
+
+constexpr const char* two_devices = "capacity=16M;capacity=16M";
+
+CUresult run_raw(const Session& session, int device, wherryKernel kernel) {
+  WHERRY_TRY(wherryLaunch(session.stream(device), kernel, nullptr, 0, 1));
+  return session.wait(device);
+}
+
+void expect_result(CUresult got, CUresult wanted, const std::string& what) {
+  expect(got == wanted, what + ": " + name_of(got) + " instead of " + name_of(wanted));
+}
+
+// Everything that must hold after `fail` has made device 0 fail with `wanted`.
+void survive(CUresult wanted, const std::function<CUresult(const Session&)>& fail) {
+  Session session{two_devices};
+  constexpr std::size_t count = 100'000;
+  const Managed<int> numbers{count};
+  session.run(0, [to = numbers.data()] {
+    for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<int>(i);
+  });
+  const pid_t before = device_process(0);
+
+  expect_result(fail(session), wanted, "the failing kernel");
+  // Sticky: everything that works on this context says so.
+  expect_result(session.wait(0), wanted, "a second synchronization");
+  expect_result(cuCtxSynchronize(), wanted, "cuCtxSynchronize");
+  expect_result(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1), wanted,
+                "a further launch");
+
+  // Device 1 and the host go on, also with what the dead device held.
+  const Managed<int> answer{1};
+  session.run(1, [to = answer.data()] { *to = 42; });
+  expect(answer[0] == 42, "device 1 was harmed");
+  for (std::size_t i = 0; i < count / 2; ++i)
+    expect(numbers[i] == static_cast<int>(i), "the dead device took memory along");
+
+  WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+  session.renew_stream(0);
+  expect(device_process(0) != before, "a reset did not start another process");
+  expect(!is_running(before), "the old process still runs");
+  const Managed<int> wrong{1};
+  session.run(0, [from = numbers.data(), to = wrong.data()] {
+    for (std::size_t i = 0; i < count; ++i) *to += from[i] != static_cast<int>(i) ? 1 : 0;
+  });
+  expect(wrong[0] == 0, "contents did not survive the reset");
+}
+
+Outcome survive_kernel(CUresult wanted, wherryKernel kernel) {
+  return in_fresh_process([=] {
+    survive(wanted, [kernel](const Session& session) { return run_raw(session, 0, kernel); });
+  });
+}
+
+void check_log(const Outcome& outcome, const std::vector<std::string>& words) {
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  for (const std::string& word : words) {
+    INFO("looking for " << word);
+    CHECK(outcome.err.find(word) != std::string::npos);
+  }
+}
+
+TEST_CASE("a kernel that segfaults is an illegal address, named with kernel, device and address",
+          "[system]") {
+  check_log(survive_kernel(CUDA_ERROR_ILLEGAL_ADDRESS, crash_at_address),
+            {"crash_at_address", "device 0", "0x123450"});
+}
+
+TEST_CASE("a kernel that throws fails its launch", "[system]") {
+  check_log(survive_kernel(CUDA_ERROR_LAUNCH_FAILED, throw_exception),
+            {"throw_exception", "device 0", "no such luck"});
+}
+
+TEST_CASE("a kernel that aborts fails its launch", "[system]") {
+  check_log(survive_kernel(CUDA_ERROR_LAUNCH_FAILED, abort_kernel), {"abort_kernel", "device 0"});
+}
+
+TEST_CASE("a kernel that calls exit() fails its launch", "[system]") {
+  check_log(survive_kernel(CUDA_ERROR_LAUNCH_FAILED, exit_kernel), {"device 0"});
+}
+
+TEST_CASE("a kernel that calls _exit() fails its launch", "[system]") {
+  check_log(survive_kernel(CUDA_ERROR_LAUNCH_FAILED, quick_exit_kernel), {"device 0"});
+}
+
+TEST_CASE("a kernel that ends by another signal fails its launch", "[system]") {
+  check_log(survive_kernel(CUDA_ERROR_LAUNCH_FAILED, divide_by_zero),
+            {"divide_by_zero", "device 0"});
+}
+
+TEST_CASE("a kernel that touches the host's stack is an illegal address", "[system]") {
+  check_log(in_fresh_process([] {
+              survive(CUDA_ERROR_ILLEGAL_ADDRESS, [](const Session& session) {
+                // Another thread's stack: none of the device's business, and not there when it was forked.
+                CUresult result = CUDA_SUCCESS;
+                std::thread{[&] {
+                  WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
+                  int local = 0;
+                  const Target target{&local};
+                  WHERRY_TRY(
+                      wherryLaunch(session.stream(0), touch_host_stack, &target, sizeof target, 1));
+                  result = session.wait(0);
+                }}.join();
+                return result;
+              });
+            }),
+            {"touch_host_stack", "device 0"});
+}
+
+TEST_CASE("everyone who waits for a killed device hears of it", "[system]") {
+  check_log(in_fresh_process([] {
+              survive(CUDA_ERROR_LAUNCH_FAILED, [](const Session& session) {
+                WHERRY_TRY(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1));
+                CUresult others = CUDA_SUCCESS;
+                std::thread other{[&] {
+                  WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
+                  others = cuCtxSynchronize();
+                }};
+                ::poll(nullptr, 0, 50);
+                const auto killed = std::chrono::steady_clock::now();
+                ::kill(device_process(0), SIGKILL);
+                const CUresult mine = session.wait(0);
+                other.join();
+                // A second is promised; on a busy machine the test allows for more.
+                expect(std::chrono::steady_clock::now() - killed < std::chrono::seconds{10},
+                       "it took too long");
+                expect_result(others, CUDA_ERROR_LAUNCH_FAILED, "the other thread that waited");
+                return mine;
+              });
+            }),
+            {"device 0"});
+}
+
+TEST_CASE("a device that dies while idle is noticed at the next use", "[system]") {
+  check_log(in_fresh_process([] {
+              survive(CUDA_ERROR_LAUNCH_FAILED, [](const Session& session) {
+                const pid_t device = device_process(0);
+                ::kill(device, SIGKILL);
+                expect(ends_within(device, 5000), "it does not end");
+                const CUresult posted =
+                    wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
+                return posted != CUDA_SUCCESS ? posted : session.wait(0);
+              });
+            }),
+            {"device 0"});
+}
+
+TEST_CASE("a reset ends a kernel that never would", "[system]") {
+  check_log(in_fresh_process([] {
+              Session session{two_devices};
+              WHERRY_TRY(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1));
+              const pid_t before = device_process(0);
+              WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+              session.renew_stream(0);
+              expect(!is_running(before), "the old process still runs");
+              const Managed<int> answer{1};
+              session.run(0, [to = answer.data()] { *to = 42; });
+              expect(answer[0] == 42, "the fresh device does not work");
+            }),
+            {});
+}
+
+TEST_CASE("both devices can fail and be reset again and again", "[system]") {
+  check_log(in_fresh_process([] {
+              Session session{two_devices};
+              const Managed<int> number{1};
+              for (int round = 0; round < 5; ++round) {
+                for (int device = 0; device < 2; ++device) {
+                  session.run(device, [to = number.data()] { ++*to; });
+                  expect_result(run_raw(session, device, crash_at_address),
+                                CUDA_ERROR_ILLEGAL_ADDRESS, "the crash");
+                  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
+                  session.renew_stream(device);
+                }
+              }
+              expect(number[0] == 10, "an increment was lost");
+            }),
+            {});
+}
+
+}  // namespace
+}  // namespace wherry::test

@@ -1,0 +1,333 @@
+// The device processes are nobody's business: the program that uses the library sees no child, no signal, no stray
+// output and no descriptor that stays open, and nothing of it survives it, however it ends.
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "support/child.h"
+#include "support/session.h"
+#include "support/witness.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr const char* two_devices = "capacity=4M;capacity=4M";
+
+void require_passed(const Outcome& outcome) {
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.closed);  // no device process holds stdout or stderr any more
+}
+
+void use(const Session& session) {
+  const Managed<int> number{1};
+  number[0] = 1;
+  for (int device = 0; device < session.devices(); ++device)
+    session.run(device, [to = number.data()] { ++*to; });
+  expect(number[0] == 1 + session.devices(), "a kernel did not run");
+}
+
+volatile sig_atomic_t child_signals = 0;
+volatile sig_atomic_t interrupts = 0;
+
+void count_child_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { child_signals = child_signals + 1; };
+  ::sigaction(SIGCHLD, &action, nullptr);
+}
+
+void expect_no_child(const std::string& when) {
+  errno = 0;
+  expect(::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD, "wait() found a child " + when);
+  expect(child_signals == 0, "SIGCHLD came " + when);
+}
+
+// The whole life of the devices, watched for traces of a child process.
+void live_without_children() {
+  count_child_signals();
+  Session session{two_devices};
+  expect_no_child("after cuInit");
+  use(session);
+  expect_no_child("after kernels ran");
+  const pid_t victim = device_process(0);
+  ::kill(victim, SIGKILL);
+  expect(ends_within(victim, 5000), "a killed device process stays");
+  expect_no_child("after a device was killed");
+  WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+  session.renew_stream(0);
+  use(session);
+  ::poll(nullptr, 0, 50);
+  expect_no_child("after a device was reset");
+  const pid_t own = ::fork();
+  if (own == 0) ::_exit(5);
+  int status = 0;
+  expect(::wait(&status) == own && WEXITSTATUS(status) == 5,
+         "wait() did not return the program's own child");
+  child_signals = 0;
+  expect_no_child("after the program's own child");
+}
+
+// Ids of device processes as this process printed them.
+std::vector<pid_t> read_processes(Child& child) {
+  std::istringstream words{child.read_line()};
+  std::vector<pid_t> processes;
+  for (pid_t process = 0; words >> process;) processes.push_back(process);
+  return processes;
+}
+
+void print_processes() {
+  std::printf("%d %d\n", device_process(0), device_process(1));
+  std::fflush(stdout);
+}
+
+void check_ended(const std::vector<pid_t>& processes) {
+  REQUIRE(processes.size() == 2);
+  for (const pid_t process : processes) CHECK(ends_within(process, 5000));
+}
+
+TEST_CASE("a pipe's end of file arrives although devices run", "[system]") {
+  require_passed(in_fresh_process([] {
+    int ends[2];
+    expect(::pipe(ends) == 0, "pipe");
+    const Session session{two_devices};
+    use(session);
+    ::close(ends[1]);
+    pollfd polled{ends[0], POLLIN, 0};
+    expect(::poll(&polled, 1, 5000) == 1, "no end of file: somebody keeps the pipe open");
+    char byte = 0;
+    expect(::read(ends[0], &byte, 1) == 0, "read something else than the end of file");
+  }));
+}
+
+TEST_CASE("system() and popen() work while devices run", "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{two_devices};
+    use(session);
+    expect(::system("true") == 0, "system(true) failed");
+    const int status = ::system("exit 3");
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "system() lost an exit code");
+    FILE* const pipe = ::popen("echo hello", "r");
+    expect(pipe != nullptr, "popen failed");
+    char line[16] = {};
+    expect(std::fgets(line, sizeof line, pipe) != nullptr && std::string{line} == "hello\n",
+           "popen lost output");
+    expect(::pclose(pipe) == 0, "pclose failed");
+    use(session);
+  }));
+}
+
+TEST_CASE("wait() finds no device process and SIGCHLD never comes", "[system]") {
+  require_passed(in_fresh_process(live_without_children));
+}
+
+TEST_CASE("a subreaper finds no device process either", "[system]") {
+  require_passed(in_fresh_process([] {
+    expect(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "prctl");
+    live_without_children();
+  }));
+}
+
+TEST_CASE("process 1 of a process namespace finds no device process either", "[system]") {
+  if (::geteuid() != 0) {
+    WARN("not tried: making a process namespace needs root");
+    return;
+  }
+  require_passed(in_fresh_process([] {
+    expect(::unshare(CLONE_NEWPID | CLONE_NEWNS) == 0, "unshare");
+    const pid_t first = ::fork();
+    if (first == 0) {
+      try {
+        expect(::getpid() == 1, "not process 1");
+        expect(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "private mounts");
+        expect(::mount("proc", "/proc", "proc", 0, nullptr) == 0, "mount of /proc");
+        live_without_children();
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "FAILED in process 1: %s\n", error.what());
+        std::exit(70);
+      }
+      std::exit(0);
+    }
+    int status = 0;
+    expect(::waitpid(first, &status, 0) == first && status == 0, "process 1 failed");
+  }));
+}
+
+TEST_CASE("Ctrl-C ends the program and its devices", "[system]") {
+  Child child{[] {
+    const Session session{two_devices};
+    use(session);
+    print_processes();
+    ::poll(nullptr, 0, 30'000);
+  }};
+  const std::vector<pid_t> devices = read_processes(child);
+  ::kill(-child.pid(), SIGINT);  // as a terminal does: to the whole process group
+  const Outcome outcome = child.wait();
+  INFO(outcome.describe());
+  CHECK(outcome.signal == SIGINT);
+  CHECK(outcome.closed);
+  check_ended(devices);
+}
+
+TEST_CASE("a program that handles Ctrl-C keeps its devices", "[system]") {
+  Child child{[] {
+    ::signal(SIGINT, [](int) { interrupts = interrupts + 1; });
+    const Session session{two_devices};
+    print_processes();
+    for (int i = 0; i < 1000 && interrupts == 0; ++i) ::poll(nullptr, 0, 30);
+    expect(interrupts == 1, "the program's handler did not run once");
+    ::poll(nullptr, 0, 100);
+    use(session);
+  }};
+  const std::vector<pid_t> devices = read_processes(child);
+  ::kill(-child.pid(), SIGINT);
+  require_passed(child.wait());
+  check_ended(devices);
+}
+
+TEST_CASE("kill -9 of the program leaves no process behind", "[system]") {
+  Child child{[] {
+    const Session session{two_devices};
+    print_processes();
+    // A kernel that never ends must not keep its process either.
+    session.launch(0, 1, [](std::size_t) {
+      for (;;) ::poll(nullptr, 0, 1000);
+    });
+    session.launch(1, 1, [](std::size_t) {
+      for (volatile bool busy = true; busy;) {
+      }
+    });
+    ::poll(nullptr, 0, 30'000);
+  }};
+  const std::vector<pid_t> devices = read_processes(child);
+  ::poll(nullptr, 0, 50);  // the kernels are running, or about to
+  ::kill(child.pid(), SIGKILL);
+  const Outcome outcome = child.wait();
+  CHECK(outcome.signal == SIGKILL);
+  CHECK(outcome.closed);
+  check_ended(devices);
+}
+
+TEST_CASE("the exit code is the program's own, and devices end with it", "[system]") {
+  const auto run = [](void (*end)()) {
+    Child child{[end] {
+      const Session session{two_devices};
+      use(session);
+      print_processes();
+      end();
+    }};
+    const std::vector<pid_t> devices = read_processes(child);
+    Outcome outcome = child.wait();
+    CHECK(outcome.closed);
+    check_ended(devices);
+    return outcome;
+  };
+  CHECK(run([] { std::exit(7); }).exit_code == 7);
+  CHECK(run([] { std::quick_exit(8); }).exit_code == 8);
+  CHECK(run([] { ::_exit(9); }).exit_code == 9);
+  CHECK(run([] {}).exit_code == 0);
+  CHECK(run([] { std::abort(); }).signal == SIGABRT);
+}
+
+TEST_CASE("exit() while a kernel runs ends at once", "[system]") {
+  Child child{[] {
+    const Session session{two_devices};
+    print_processes();
+    session.launch(0, 1, [](std::size_t) {
+      for (;;) ::poll(nullptr, 0, 1000);
+    });
+    std::exit(4);
+  }};
+  const std::vector<pid_t> devices = read_processes(child);
+  const Outcome outcome = child.wait(20'000);
+  INFO(outcome.describe());
+  CHECK(outcome.exit_code == 4);
+  check_ended(devices);
+}
+
+TEST_CASE("output that was buffered before cuInit comes out once", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    std::printf("once");  // no newline, no flush: it waits in the buffer that a fork copies
+    Session session{two_devices};
+    use(session);
+    WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+    session.renew_stream(0);
+    use(session);
+  });
+  require_passed(outcome);
+  CHECK(outcome.out == "once");
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("a device process carries its name", "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{two_devices};
+    for (int device = 0; device < 2; ++device) {
+      const auto name = process_status(device_process(device), "Name");
+      expect(name == "wherry-dev" + std::to_string(device),
+             "it is called " + name.value_or("(gone)"));
+    }
+  }));
+}
+
+TEST_CASE("a forked child may not touch managed memory, and the parent does not notice",
+          "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{two_devices};
+    const Managed<int> numbers{2048};
+    numbers[0] = 17;
+    session.run(0, [to = numbers.data() + 1024] { *to = 18; });
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::_exit(numbers[0] == 17 ? 1 : 2);
+    }
+    int status = 0;
+    expect(::waitpid(child, &status, 0) == child, "waitpid");
+    expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
+           "the child's touch did not end in SIGSEGV");
+    expect(numbers[0] == 17 && numbers[1024] == 18, "the parent's memory changed");
+    use(session);
+  }));
+}
+
+TEST_CASE("in a forked child the library is not initialized, and its exit harms nobody",
+          "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{two_devices};
+    const Managed<int> number{1};
+    number[0] = 5;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto refused = [](CUresult result) { return result == CUDA_ERROR_NOT_INITIALIZED; };
+      int count = 0;
+      CUdeviceptr pointer = 0;
+      CUcontext context = nullptr;
+      wherryStats stats{};
+      stats.size = sizeof stats;
+      const bool all = refused(cuInit(0)) && refused(cuDeviceGetCount(&count)) &&
+                       refused(cuMemAllocManaged(&pointer, 4096, CU_MEM_ATTACH_GLOBAL)) &&
+                       refused(cuMemFree(reinterpret_cast<CUdeviceptr>(number.data()))) &&
+                       refused(cuCtxGetCurrent(&context)) && refused(cuCtxSynchronize()) &&
+                       refused(wherryGetStats(&stats));
+      std::exit(all ? 0 : 1);  // with everything that runs at exit
+    }
+    int status = 0;
+    expect(::waitpid(child, &status, 0) == child, "waitpid");
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a call of the child was not refused");
+    expect(number[0] == 5, "the parent's memory changed");
+    use(session);
+  }));
+}
+
+}  // namespace
+}  // namespace wherry::test

@@ -1,0 +1,179 @@
+// What is freed is gone: its pages leave the pools, its addresses end whoever touches them, and nothing piles up.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "support/child.h"
+#include "support/session.h"
+#include "support/witness.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr const char* two_devices = "capacity=16M;capacity=16M";
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+// Ends by the signal of a bad address, and the library has said which address that was.
+void check_ends_at(const Outcome& outcome) {
+  INFO(outcome.describe());
+  CHECK((outcome.signal == SIGSEGV || outcome.signal == SIGBUS));
+  const std::string address = outcome.out.substr(0, outcome.out.find('\n'));
+  REQUIRE(address.size() > 4);
+  CHECK(outcome.err.find("wherry: ") != std::string::npos);
+  CHECK(outcome.err.find(address) != std::string::npos);
+}
+
+// So that the parent knows it even when this process dies of it.
+void print_address(const void* address) {
+  std::printf("%p\n", address);
+  std::fflush(stdout);
+}
+
+volatile std::byte sink;
+
+TEST_CASE("reading freed memory ends the host with a signal and a line that names the address",
+          "[system]") {
+  check_ends_at(in_fresh_process([] {
+    const Session session{two_devices};
+    Managed<std::byte> memory{mebibyte};
+    std::byte* const place = memory.data() + 5 * 4096;
+    *place = std::byte{1};
+    memory.free();
+    print_address(place);
+    sink = *place;
+    expect(false, "freed memory could be read");
+  }));
+}
+
+TEST_CASE("writing to freed memory that only a device had used ends the host with a signal",
+          "[system]") {
+  check_ends_at(in_fresh_process([] {
+    const Session session{two_devices};
+    Managed<std::byte> memory{mebibyte};
+    std::byte* const place = memory.data();
+    session.run(0, [place] { *place = std::byte{1}; });
+    memory.free();
+    print_address(place);
+    *const_cast<volatile std::byte*>(place) = std::byte{2};
+    expect(false, "freed memory could be written");
+  }));
+}
+
+TEST_CASE("touching an arena address that was never allocated ends the host with a signal",
+          "[system]") {
+  check_ends_at(in_fresh_process([] {
+    const Session session{two_devices};
+    const Managed<std::byte> memory{4096};
+    std::byte* const place = memory.data() + 64 * mebibyte;
+    print_address(place);
+    sink = *place;
+    expect(false, "memory that nobody allocated could be read");
+  }));
+}
+
+TEST_CASE("a kernel that touches freed memory fails with an illegal address", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    Managed<std::byte> memory{mebibyte};
+    std::byte* const place = memory.data();
+    *place = std::byte{1};
+    memory.free();
+    session.launch(0, 1, [place](std::size_t) { sink = *place; });
+    expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
+           "the kernel's touch of freed memory was not an error");
+    // The other device and the host go on.
+    const Managed<int> still{1};
+    session.run(1, [to = still.data()] { *to = 42; });
+    expect(still[0] == 42, "device 1 was harmed");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("an address that was touched after its end is not handed out again", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    Managed<std::byte> memory{mebibyte};
+    std::byte* const place = memory.data() + 3 * 65536;
+    *place = std::byte{1};
+    memory.free();
+    session.launch(0, 1, [place](std::size_t) { sink = *place; });
+    expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
+           "the kernel's touch of freed memory was not an error");
+    for (int i = 0; i < 200; ++i) {
+      const Managed<std::byte> fresh{mebibyte};
+      expect(place < fresh.data() || place >= fresh.data() + fresh.bytes(),
+             "the address came back");
+      fresh[static_cast<std::size_t>(i) * 4096] = std::byte{1};
+    }
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("an address that is used again is zero on every processor", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    bool reused = false;
+    const std::byte* last = nullptr;
+    for (int round = 0; round < 30; ++round) {
+      const Managed<std::byte> memory{mebibyte};
+      reused = reused || memory.data() == last;
+      last = memory.data();
+      const Managed<std::size_t> dirty{2};
+      for (int device = 0; device < 2; ++device) {
+        session.run(device, [start = memory.data(), device, found = dirty.data() + device] {
+          std::byte* const half = start + static_cast<std::size_t>(device) * mebibyte / 2;
+          for (std::size_t i = 0; i < mebibyte / 2; ++i) *found += half[i] != std::byte{0} ? 1 : 0;
+          std::memset(half, 0xee, mebibyte / 2);
+        });
+      }
+      expect(dirty[0] == 0 && dirty[1] == 0, "new memory holds old bytes");
+      if (round % 2 == 0) std::memset(memory.data(), 0xdd, mebibyte);
+    }
+    expect(reused, "no address was used again: this test saw nothing");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("mappings do not grow with allocations", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    std::vector<std::unique_ptr<Managed<std::byte>>> live;
+    // What 100 allocations need of the program's own heap and of the library is there before the count.
+    for (int i = 0; i < 100; ++i) live.push_back(std::make_unique<Managed<std::byte>>(4096));
+    live.reserve(10'200);
+    const std::size_t before = count_mappings();
+    for (int i = 0; i < 10'000; ++i) {
+      live.push_back(
+          std::make_unique<Managed<std::byte>>(static_cast<std::size_t>(1 + i % 9) * 4096));
+      (*live.back())[0] = std::byte{1};
+    }
+    for (std::size_t i = 0; i < live.size(); i += 2) live[i].reset();
+    const std::size_t after = count_mappings();
+    expect(after <= before + 20,
+           "mappings grew from " + std::to_string(before) + " to " + std::to_string(after));
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("memory is given back to the system when it is freed", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    const Witness witness;
+    for (int round = 0; round < 50; ++round) {
+      const Managed<std::byte> memory{8 * mebibyte};
+      for (std::size_t i = 0; i < memory.bytes(); i += 4096) memory[i] = std::byte{1};
+    }
+    for (int i = 0; i < witness.processors(); ++i)
+      expect(witness.pool_bytes(i) == 0, "pool " + std::to_string(i) + " still holds pages");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+}  // namespace
+}  // namespace wherry::test
