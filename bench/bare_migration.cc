@@ -46,14 +46,6 @@ int receive_descriptor(int socket) {
 
 }  // namespace
 
-double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride) {
-  const double start = now_ns();
-  for (std::size_t offset = 0; offset < bytes; offset += stride) {
-    *const_cast<volatile std::byte*>(memory + offset) = std::byte{1};
-  }
-  return now_ns() - start;
-}
-
 BareMigration::BareMigration(std::size_t bytes, std::size_t granularity)
     : bytes_(bytes),
       granularity_(granularity),

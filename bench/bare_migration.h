@@ -52,7 +52,4 @@ class BareMigration {
   std::optional<BareTrap> trap_;
 };
 
-// One write per `stride` of [memory, memory + bytes): nanoseconds.
-double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride);
-
 }  // namespace wherry::bench

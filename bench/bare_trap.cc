@@ -15,6 +15,14 @@
 
 namespace wherry::bench {
 
+double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride) {
+  const double start = now_ns();
+  for (std::size_t offset = 0; offset < bytes; offset += stride) {
+    *const_cast<volatile std::byte*>(memory + offset) = std::byte{1};
+  }
+  return now_ns() - start;
+}
+
 int open_raw_userfaultfd() {
   int uffd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
   if (uffd < 0) {

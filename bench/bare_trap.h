@@ -14,6 +14,9 @@
 
 namespace wherry::bench {
 
+// One write per `stride` of [memory, memory + bytes): nanoseconds.
+double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride);
+
 // A new userfaultfd of the calling process with missing, minor and write-protect events of shared
 // memory.
 int open_userfaultfd();

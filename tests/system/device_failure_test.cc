@@ -76,6 +76,7 @@ void survive(CUresult wanted, const std::function<CUresult(const Session&)>& fai
                 "a further launch");
 
   // Device 1 and the host go on, also with what the dead device held.
+  WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
   const Managed<int> answer{1};
   session.run(1, [to = answer.data()] { *to = 42; });
   expect(answer[0] == 42, "device 1 was harmed");

@@ -83,6 +83,7 @@ TEST_CASE("a kernel that touches freed memory fails with an illegal address", "[
     expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
            "the kernel's touch of freed memory was not an error");
     // The other device and the host go on.
+    WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
     const Managed<int> still{1};
     session.run(1, [to = still.data()] { *to = 42; });
     expect(still[0] == 42, "device 1 was harmed");
@@ -101,6 +102,7 @@ TEST_CASE("an address that was touched after its end is not handed out again", "
     session.launch(0, 1, [place](std::size_t) { sink = *place; });
     expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
            "the kernel's touch of freed memory was not an error");
+    WHERRY_TRY(cuCtxSetCurrent(session.context(1)));  // the other one is in error
     for (int i = 0; i < 200; ++i) {
       const Managed<std::byte> fresh{mebibyte};
       expect(place < fresh.data() || place >= fresh.data() + fresh.bytes(),
