@@ -46,7 +46,10 @@ def main():
             return run(["pkg-config", *arguments, "wherry"], env=environment).split()
 
         flags = pkg_config("--cflags")
-        cuda = ["-I" + str(root) + pkg_config("--variable=cudaincludedir")[0]]
+        cuda_folder = pkg_config("--variable=cudaincludedir")[0]
+        if not cuda_folder.startswith(str(root)):  # newer versions put the root in front themselves
+            cuda_folder = str(root) + cuda_folder
+        cuda = ["-I" + cuda_folder]
         shared = pkg_config("--libs")
         private = [word for word in pkg_config("--libs", "--static") if word != "-lwherry"]
         static = ["-Wl,-Bstatic", "-lwherry", "-Wl,-Bdynamic", *private]

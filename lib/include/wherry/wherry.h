@@ -46,19 +46,19 @@ CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, si
 
 /* Counters of one processor since cuInit. Pages are 4096 bytes. */
 typedef struct {
-  uint64_t faults_missing;       /* fault messages: the page was in nobody's view of this processor */
-  uint64_t faults_minor;         /* ... the page was in the processor's pool, but not in its page table */
+  uint64_t faults_missing; /* fault messages: the page was in nobody's view of this processor */
+  uint64_t faults_minor;   /* ... the page was in the processor's pool, but not in its page table */
   uint64_t faults_write_protect; /* ... a write to a write-protected page */
   uint64_t populated;            /* pages created (zero) in this processor's pool */
-  uint64_t migrated_in;          /* pages moved into this processor's pool from another, by faults and eviction */
-  uint64_t migrated_out;         /* pages moved from this processor's pool to another */
-  uint64_t duplicated;           /* read-only copies made in this processor's pool */
-  uint64_t collapsed;            /* pages whose other copies were dropped because this processor wrote */
-  uint64_t mapped_remotely;      /* pages mapped here that stay in another processor's pool */
-  uint64_t evicted;              /* pages that left this processor's pool to make room */
-  uint64_t prefetched;           /* pages brought into this processor's pool by prefetch */
-  uint64_t bytes_copied;         /* bytes copied into this processor's pool */
-  uint64_t service_ns;           /* nanoseconds spent resolving this processor's faults */
+  uint64_t migrated_in;     /* pages moved into this processor's pool, by faults and eviction */
+  uint64_t migrated_out;    /* pages moved from this processor's pool to another */
+  uint64_t duplicated;      /* read-only copies made in this processor's pool */
+  uint64_t collapsed;       /* pages whose other copies were dropped because this processor wrote */
+  uint64_t mapped_remotely; /* pages mapped here that stay in another processor's pool */
+  uint64_t evicted;         /* pages that left this processor's pool to make room */
+  uint64_t prefetched;      /* pages brought into this processor's pool by prefetch */
+  uint64_t bytes_copied;    /* bytes copied into this processor's pool */
+  uint64_t service_ns;      /* nanoseconds spent resolving this processor's faults */
 } wherryProcessorStats;
 
 /* The caller sets `size` to sizeof(wherryStats) before the call; fields past `size` are not written, and
@@ -78,8 +78,8 @@ typedef struct {
   uint64_t prefetched;
   uint64_t bytes_copied;
   uint64_t service_ns;
-  uint64_t processors;                                       /* how many of the following are in use */
-  wherryProcessorStats processor[WHERRY_MAX_PROCESSORS];     /* [0] the host, [1+d] device d */
+  uint64_t processors;                                   /* how many of the following are in use */
+  wherryProcessorStats processor[WHERRY_MAX_PROCESSORS]; /* [0] the host, [1+d] device d */
 } wherryStats;
 
 /* Reads the counters. Each is exact once the accesses that caused it have returned; a snapshot taken while
@@ -93,7 +93,7 @@ typedef struct {
   uint32_t resident;     /* processors whose pool holds a copy of the page */
   uint32_t mapped_read;  /* processors whose page table may hold an entry for it */
   uint32_t mapped_write; /* ... a writable entry */
-  int32_t node;          /* NUMA node of the (lowest-numbered resident) copy, as the kernel says; -1: not resident */
+  int32_t node;          /* NUMA node of the first resident copy, as Linux says; -1: not resident */
 } wherryPageInfo_t;
 
 /* Tells where the page that contains `address` is, under the lock that moves it.
