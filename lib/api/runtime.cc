@@ -66,8 +66,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   options.topology = std::get<Topology>(std::move(topology));
   options.handler_cpus = allowed_cpus();
   if (options.handler_cpus.size() > handlers_max) options.handler_cpus.resize(handlers_max);
-  options.arena_bytes = Arena::default_size(
-      memory_of(machine), 1 + static_cast<int>(options.topology.devices.size()));
+  options.arena_bytes = Arena::default_size(memory_of(machine),
+                                            1 + static_cast<int>(options.topology.devices.size()));
   if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
     const auto pages = parse_region_pages(region);
     if (!pages) {

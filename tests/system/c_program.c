@@ -42,7 +42,8 @@ int main(void) {
   wherryPageInfo_t info = {.size = sizeof info};
   TRY(wherryPageInfo(numbers, &info));
   if (info.resident != 2) {
-    fprintf(stderr, "the device wrote the page, but it is resident at %#x\n", (unsigned)info.resident);
+    fprintf(stderr, "the device wrote the page, but it is resident at %#x\n",
+            (unsigned)info.resident);
     return 1;
   }
   for (int i = 0; i < COUNT; ++i) {
