@@ -5,7 +5,7 @@
 namespace wherry::impl {
 
 MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes)
-    : file_(name, arena_bytes), alias_(Mapping::file_alias(file_.fd(), arena_bytes)) {}
+    : file_(name, arena_bytes), alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size)) {}
 
 void EvictionQueue::push(std::uint64_t block) {
   const auto place = static_cast<std::uint32_t>(block + 1);

@@ -10,8 +10,9 @@
 namespace wherry::impl {
 namespace {
 
-void* map_or_throw(std::size_t bytes, int protection, int flags, int fd, const char* what) {
-  void* start = ::mmap(nullptr, bytes, protection, flags | MAP_NORESERVE, fd, 0);
+void* map_anonymous(std::size_t bytes, int protection, const char* what) {
+  void* start =
+      ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) throw_errno(errno, what);
   return start;
 }
@@ -27,8 +28,7 @@ int keep_small_and_private_to_us(void* start, std::size_t bytes) {
 
 Mapping Mapping::reserve(std::size_t bytes, std::size_t alignment) {
   const std::size_t padded = bytes + alignment;
-  void* start = map_or_throw(padded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                             "cannot reserve address space");
+  void* start = map_anonymous(padded, PROT_NONE, "cannot reserve address space");
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t aligned = round_up(address, alignment);
   if (aligned != address) ::munmap(start, aligned - address);
@@ -38,16 +38,18 @@ Mapping Mapping::reserve(std::size_t bytes, std::size_t alignment) {
 }
 
 Mapping Mapping::zeroed(std::size_t bytes) {
-  Mapping mapping(map_or_throw(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                               "cannot map bookkeeping memory"),
+  Mapping mapping(map_anonymous(bytes, PROT_READ | PROT_WRITE, "cannot map bookkeeping memory"),
                   bytes);
   if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
     throw_errno(error, "madvise");
   return mapping;
 }
 
-Mapping Mapping::file_alias(int fd, std::size_t bytes) {
-  Mapping mapping(map_or_throw(bytes, PROT_READ, MAP_SHARED, fd, "cannot map a pool"), bytes);
+Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment) {
+  Mapping mapping = reserve(bytes, alignment);
+  if (::mmap(mapping.data(), bytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
+      MAP_FAILED)
+    throw_errno(errno, "cannot map a pool");
   if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
     throw_errno(error, "madvise");
   return mapping;

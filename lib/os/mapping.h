@@ -15,9 +15,10 @@ class Mapping {
   static Mapping reserve(std::size_t bytes, std::size_t alignment);
   // Zero pages for bookkeeping, committed as they are touched. Not inherited by fork(). Throws.
   static Mapping zeroed(std::size_t bytes);
-  // The whole of a file, shared, read-only, for the library's own reading. Not inherited by fork().
-  // Throws.
-  static Mapping file_alias(int fd, std::size_t bytes);
+  // The whole of a file, shared, read-only, for the library's own reading. Not inherited by fork(). Aligned like the
+  // arena, so that a touch maps the neighbours that are moved with it: the kernel maps aligned 64 KiB at a time, and a
+  // run that straddles two such windows costs a fault more in every copy (a third of the copy's time). Throws.
+  static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment);
 
   Mapping(Mapping&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
