@@ -83,9 +83,8 @@ int make_inaccessible(AddressRange range, int placement) {
   void* place = ::mmap(reinterpret_cast<void*>(range.start), range.size(), PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement, -1, 0);
   if (place != MAP_FAILED) return 0;
-  // Below the kernel's minimum, or above what this machine can address: nothing can be there.
-  const bool unusable = range.start < (1 << 20) || range.end == address_space_end;
-  return unusable && (errno == EPERM || errno == ENOMEM) ? 0 : errno;
+  // Above what this machine can address: nothing can be there.
+  return range.end == address_space_end && errno == ENOMEM ? 0 : errno;
 }
 
 int fill_gap(AddressRange gap, const AddressMaskOptions& options) {
@@ -95,9 +94,10 @@ int fill_gap(AddressRange gap, const AddressMaskOptions& options) {
 }
 
 int fill_gaps(std::string_view map, const AddressMaskOptions& options) {
-  // Nobody can map the first page; some systems allow the following ones.
-  if (make_inaccessible({page_size, large / 16}, MAP_FIXED_NOREPLACE) == EEXIST) return EEXIST;
-  std::uintptr_t end = large / 16;
+  // Below this most systems let nobody map anything, and the answer does not matter.
+  constexpr std::uintptr_t usual_minimum = 64 << 10;
+  static_cast<void>(make_inaccessible({page_size, usual_minimum}, MAP_FIXED_NOREPLACE));
+  std::uintptr_t end = usual_minimum;
   while (const auto mapping = next_mapping(map)) {
     if (mapping->range.start >= address_space_end) break;
     if (const int error = fill_gap({end, mapping->range.start}, options)) return error;
@@ -152,7 +152,7 @@ int open_window(AddressRange window, AddressRange stack, std::size_t guard) {
 int mask_address_space(const AddressMaskOptions& options) {
   // The text of the map lies in the window while it is worked through: no other place is known to
   // be free.
-  constexpr std::size_t text_bytes = 64 << 20;
+  constexpr std::size_t text_bytes = 16 << 20;  // 250 bytes for each of the 65530 that may be
   const AddressRange text_place{options.window.start, options.window.start + text_bytes};
   void* text = ::mmap(reinterpret_cast<void*>(text_place.start), text_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
