@@ -1,6 +1,7 @@
 #include "faults/fault_service.h"
 
 #include <chrono>
+#include <thread>
 
 #include "base/log.h"
 
@@ -12,6 +13,8 @@ namespace {
 // than a hang.
 constexpr int attempts_max = 1000;
 constexpr int room_limit_ms = 10'000;
+constexpr int memory_attempts_max = 20;
+constexpr std::chrono::milliseconds memory_pause{5};
 
 void count_event(Counters& counters, const FaultEvent& event) {
   if (event.write_protect) {
@@ -39,6 +42,7 @@ void FaultService::resolve(Processor toucher, const FaultEvent& event) {
 
   Room room;
   const char* why = "the fault could not be resolved";
+  int failures = 0;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(toucher, page, event, room);
     if (attempt.outcome == Outcome::resolved) {
@@ -55,7 +59,10 @@ void FaultService::resolve(Processor toucher, const FaultEvent& event) {
       break;
     } else if (attempt.outcome == Outcome::no_memory) {
       why = "no memory is left for the page";
-      if (toucher.is_host() || !evictor_.evict_oldest(toucher)) break;
+      if (++failures == memory_attempts_max) break;
+      // On a device's node its own pages may be in the way; the host's can only wait for what the kernel reclaims.
+      if (toucher.is_host() || evictor_.evict_oldest(toucher) != OpStatus::ok)
+        std::this_thread::sleep_for(memory_pause);
     } else if (attempt.room_needed != 0) {
       room = Room();
       auto made = evictor_.make_room(toucher, attempt.room_needed, room_limit_ms);

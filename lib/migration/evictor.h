@@ -11,17 +11,16 @@ class Evictor {
  public:
   Evictor(PageEngine& engine, BlockDirectory& blocks) : engine_(engine), blocks_(blocks) {}
 
-  // Room for `pages` in p's pool. Nothing: the pages there cannot move because the host has no
-  // memory, or `limit_ms` passed while others took what was freed.
+  // Room for `pages` in p's pool. Nothing: the host has no memory for what would have to leave, or `limit_ms` passed
+  // while others took what was freed.
   std::optional<Room> make_room(Processor p, std::uint64_t pages, int limit_ms);
 
-  // Moves p's oldest block to the host, capacity or not: for when the kernel has no page left on
-  // p's node. False: p holds nothing, or the host has no memory.
-  bool evict_oldest(Processor p);
+  // Moves p's oldest block to the host, capacity or not: for when the kernel has no page left on p's node.
+  // ok; incomplete: not all of it moved yet, and another call may go on; no_memory: the host has none;
+  // absent: p holds nothing.
+  OpStatus evict_oldest(Processor p);
 
  private:
-  bool evict(std::uint64_t number, Processor p);
-
   PageEngine& engine_;
   BlockDirectory& blocks_;
 };

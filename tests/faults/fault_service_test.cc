@@ -115,10 +115,29 @@ TEST_CASE("a touch of memory that is not allocated is forbidden, woken, and its 
 
 TEST_CASE("without memory for the page the thread is released with a trap, not left asleep") {
   Setup s;
-  s.machine.failures = {{"zero", OpStatus::no_memory, 0}};
+  s.machine.failures.assign(1000, {"zero", OpStatus::no_memory, 0});
   s.touch(host, 0);
   CHECK(s.machine.at(0).forbids(0));
   CHECK(s.woke(host, 0));
+}
+
+TEST_CASE("memory that is short for a moment only delays the thread") {
+  Setup s;
+  s.machine.failures = {{"zero", OpStatus::no_memory, 0}, {"zero", OpStatus::no_memory, 0}};
+  s.touch(host, 0);
+  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK_FALSE(s.machine.at(0).forbids(0));
+}
+
+TEST_CASE("an eviction that has to be tried again does not fail the fault that waits for it") {
+  Setup s;
+  for (std::uint64_t page = 0; page < pages_per_block; page += 16) s.touch(device, page);
+  const char* step = GENERATE("protect", "copy");
+  const OpStatus answer = GENERATE(OpStatus::incomplete, OpStatus::no_memory);
+  s.machine.failures = {{step, answer, 0}, {step, answer, 3}};
+  s.touch(device, pages_per_block);
+  CHECK(s.machine.at(1).maps_writable(pages_per_block));
+  CHECK_FALSE(s.machine.at(1).forbids(pages_per_block));
 }
 
 TEST_CASE("a device whose node is out of memory evicts before it gives up") {
