@@ -5,6 +5,7 @@
 #include <stdio_ext.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -19,16 +20,15 @@
 namespace wherry::impl {
 namespace {
 
-std::string name_of_current_exception() {
-  const std::type_info* type = abi::__cxa_current_exception_type();
-  if (type == nullptr) return "an exception of another language";
+std::string name_of_exception(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
-  return fmt::format("an exception of type {}", status == 0 ? name.get() : type->name());
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  return fmt::format("an exception of type {}", status == 0 ? name.get() : type.name());
 }
 
-void call_kernel(const LaunchPiece& piece) {
+// pthread_exit() unwinds without an exception object: the reference that catches it is null.
+__attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& piece) {
   using Kind = DeviceFailure::Kind;
   try {
     reinterpret_cast<KernelFunction>(piece.kernel)(piece.args, piece.begin, piece.end);
@@ -37,7 +37,9 @@ void call_kernel(const LaunchPiece& piece) {
   } catch (const std::exception& error) {
     end_with_failure(Kind::exception, 0, 0, error.what());
   } catch (...) {
-    end_with_failure(Kind::exception, 0, 0, name_of_current_exception().c_str());
+    const std::type_info* type = abi::__cxa_current_exception_type();
+    const std::string text = type == nullptr ? "an exception" : name_of_exception(*type);
+    end_with_failure(Kind::exception, 0, 0, text.c_str());
   }
 }
 
