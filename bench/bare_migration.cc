@@ -57,7 +57,6 @@ BareMigration::BareMigration(std::size_t bytes, std::size_t granularity)
   register_range(sides_[0].uffd, memory_, bytes);
   trap_.emplace(std::vector<int>{sides_[0].uffd, sides_[1].uffd},
                 [this](std::size_t to, std::uintptr_t address) { migrate(to, address); });
-  touch_at_device();
 }
 
 BareMigration::~BareMigration() {

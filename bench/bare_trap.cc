@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <numa.h>
+#include <numaif.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -108,6 +111,12 @@ void BarePool::map_over(std::byte* place) const {
   if (::mmap(place, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
     fail("mmap of a pool");
   }
+  // Where there are several nodes, pools are bound to theirs, which costs each page allocation a little.
+  if (::numa_available() < 0 || ::numa_num_configured_nodes() < 2) return;
+  bitmask* const nodes = ::numa_allocate_nodemask();
+  ::numa_bitmask_setbit(nodes, static_cast<unsigned>(::numa_node_of_cpu(::sched_getcpu())));
+  if (::mbind(place, bytes_, MPOL_BIND, nodes->maskp, nodes->size + 1, 0) != 0) fail("mbind");
+  ::numa_free_nodemask(nodes);
 }
 
 void BarePool::punch(std::size_t offset, std::size_t bytes) const {

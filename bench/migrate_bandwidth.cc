@@ -11,7 +11,7 @@
 namespace wherry::bench {
 namespace {
 
-constexpr int runs = 7;
+constexpr int runs = 10;
 constexpr std::size_t bytes = std::size_t{128} << 20;
 
 struct DeviceTouch {
@@ -47,16 +47,25 @@ Measurements measure(std::size_t region, const char* name) {
   timed_touch(memory, bytes, 4096);
 
   std::vector<double> to_device, to_host, bare_to_device, bare_to_host;
-  for (int run = -1; run < runs; ++run) {  // the first is for warming up
-    const double device_ns = touch_at_device();
-    const double host_ns = timed_touch(memory, bytes, region);
-    const double bare_host_ns = bare.touch_at_host();
-    const double bare_device_ns = bare.touch_at_device();
-    if (run < 0) continue;
-    to_device.push_back(bytes / device_ns);
-    to_host.push_back(bytes / host_ns);
-    bare_to_device.push_back(bytes / bare_device_ns);
-    bare_to_host.push_back(bytes / bare_host_ns);
+  const auto run_ours = [&] {
+    to_device.push_back(bytes / touch_at_device());
+    to_host.push_back(bytes / timed_touch(memory, bytes, region));
+  };
+  const auto run_bare = [&] {
+    bare_to_device.push_back(bytes / bare.touch_at_device());
+    bare_to_host.push_back(bytes / bare.touch_at_host());
+  };
+  for (int run = -1; run < runs; ++run) {
+    // Whoever comes second finds the other's pages in the caches: each does so every other time.
+    if (run % 2 == 0) {
+      run_ours();
+      run_bare();
+    } else {
+      run_bare();
+      run_ours();
+    }
+    if (run >= 0) continue;
+    for (auto* warm_up : {&to_device, &to_host, &bare_to_device, &bare_to_host}) warm_up->clear();
   }
   free_managed(memory);
 

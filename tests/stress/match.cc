@@ -11,6 +11,7 @@ namespace wherry::test {
 namespace {
 
 constexpr std::size_t players_max = 6;
+constexpr std::uint32_t visitor_pause_us = 150;
 constexpr std::chrono::seconds moving_limit{10};  // then fewer pages moved than asked for
 
 struct Layout {
@@ -105,6 +106,7 @@ std::string play(Rig& rig, const Match& match, const MatchHooks& hooks) {
     player.x_stage_bytes = layout.x_stage_bytes;
     player.y_stage_bytes = layout.y_stage_bytes;
     player.rounds_max = match.rounds_max;
+    player.pause_us = match.visitor == match.cast[i] ? visitor_pause_us : 0;
     player.x = reinterpret_cast<Cell*>(memory);
     player.y = reinterpret_cast<Cell*>(y_start);
     player.score = reinterpret_cast<Score*>(scores + i * impl::page_size);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Match {
   std::vector<int> cast;  // player i's processor: on_host, or a device; at most 6
   std::uint32_t stages = 1;
   std::uint64_t rounds_max = 100'000;
+  std::optional<int>
+      visitor;  // a processor that looks in now and then, and so seldom waits for a page
   std::uint64_t until_moved = 0;  // stops when so many pages have moved; 0: plays all rounds
 
   std::string describe() const;

@@ -1,6 +1,7 @@
 #include "stress/patterns.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include <chrono>
 
@@ -74,7 +75,12 @@ void repeat(const Player& player, Cell& x, Judge& judge, Round round) {
   for (std::uint64_t n = 1; n <= player.rounds_max && x.stop.load(relaxed) == 0; ++n) {
     round(n);
     judge.round();
-    pause();
+    if (player.pause_us != 0) {
+      const timespec time{0, player.pause_us * 1000L};
+      ::nanosleep(&time, nullptr);
+    } else {
+      pause();
+    }
   }
 }
 

@@ -53,6 +53,7 @@ struct Player {
   std::size_t x_stage_bytes;  // from one stage's x to the next one's
   std::size_t y_stage_bytes;
   std::uint64_t rounds_max;  // per stage; the host can stop a stage earlier
+  std::uint32_t pause_us;    // sleeps so long after each round; 0: goes on at once
   Cell* x;
   Cell* y;
   Score* score;

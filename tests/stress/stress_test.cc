@@ -17,10 +17,10 @@ constexpr int host_threads = 3;
 constexpr int devices = 3;
 constexpr int workers = 2;
 constexpr unsigned players = host_threads + devices * workers;
-constexpr unsigned pages = 96;
-constexpr unsigned pages_per_group =
-    8;  // neighbours of one region; groups lie in blocks of their own
-constexpr std::size_t group_bytes = 2u << 20;  // 24 MiB in all, and no device holds more than 2
+constexpr unsigned pages = 512;
+constexpr unsigned pages_per_group = 8;  // neighbours in one region
+constexpr std::size_t group_bytes =
+    512u << 10;  // four groups in a block; their regions are 4 MiB, a device holds 2
 constexpr std::uint64_t accesses_wanted = 10'000'000;
 
 // One page: a counter that everybody increments, a word for each player alone, a sequence lock and a mailbox, both
@@ -65,7 +65,7 @@ class Player {
   void play() {
     while (report_.accesses < game_.accesses) {
       const auto page = static_cast<unsigned>(random_() % pages);
-      const auto burst = static_cast<unsigned>(1 + random_() % 400);
+      const auto burst = static_cast<unsigned>(1 + random_() % 8);
       switch (random_() % 4) {
         case 0:
           count_together(page, burst);
