@@ -2,7 +2,8 @@
 """Sums up what Meson's test logs say: each failure, each skip with its reason, and in the last line how many of each.
 
 Usage: test_summary.py NAME=BUILD...
-A build without a log did not get as far as its tests and counts as one failure. Exits 0 when nothing failed.
+A build without a log did not get as far as its tests and counts as one failure; so does each error that a sanitizer has
+reported in the build's reports folder, also from a process whose end the test expected. Exits 0 when nothing failed.
 """
 
 import json
@@ -16,6 +17,15 @@ def reason_of(test):
     return lines[-1].removeprefix("SKIP: ") if lines else "no reason given"
 
 
+def sanitizer_errors(build):
+    """One line for each report of an error; warnings of the sanitizers are none."""
+    for report in sorted((pathlib.Path(build) / "reports").glob("*")):
+        for line in report.read_text(errors="replace").splitlines():
+            if "ERROR: " in line or "runtime error: " in line:
+                yield f"{line} ({report})"
+                break
+
+
 def main():
     passed, failed, skipped = 0, [], []
     for flavour in sys.argv[1:]:
@@ -24,6 +34,7 @@ def main():
         tests = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         if not tests:
             failed.append(f"{name}: did not get as far as its tests")
+        failed += [f"{name}: {line}" for line in sanitizer_errors(build)]
         for test in tests:
             label = f"{name}: {test['name']}"
             if test["result"] in ("OK", "EXPECTEDFAIL"):
