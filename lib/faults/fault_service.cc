@@ -1,5 +1,6 @@
 #include "faults/fault_service.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -52,6 +53,10 @@ void FaultService::resolve(Processor toucher, const FaultEvent& event) {
       return;
     }
     if (attempt.outcome == Outcome::unallocated) {
+      if (!came_back(toucher, page, event.thread)) {
+        (void)memory.mapper.wake({page, 1});
+        return;
+      }
       why = "no live allocation is there (freed, or never allocated)";
       if (address_space_.retire_if_dead(page)) break;
     } else if (attempt.outcome == Outcome::lost) {
@@ -138,6 +143,15 @@ FaultService::Attempt FaultService::restore_access(Block& block, std::uint64_t n
   if (!absent_in_table.test(page))
     (void)engine_.at(at).mapper.write_unprotect(span_of(number, {page, 1}));
   return {Outcome::resolved, 0, span_of(number, decision.region)};
+}
+
+bool FaultService::came_back(Processor toucher, std::uint64_t page, std::uint32_t thread) {
+  const Suspect suspect{toucher, page, thread};
+  const LockGuard guard(suspects_lock_);
+  if (std::find(suspects_.begin(), suspects_.end(), suspect) != suspects_.end()) return true;
+  suspects_[next_suspect_] = suspect;
+  next_suspect_ = (next_suspect_ + 1) % suspects_.size();
+  return false;
 }
 
 void FaultService::refuse(Processor toucher, std::uint64_t page, const FaultEvent& event,

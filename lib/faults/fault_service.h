@@ -2,9 +2,10 @@
 // whoever slept. Called by the daemon's handler threads, several at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 
+#include "base/lock.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
 #include "pages/address_space.h"
@@ -48,6 +49,11 @@ class FaultService {
   Attempt restore_access(Block& block, std::uint64_t number, unsigned page,
                          const Decision& decision) REQUIRES(block.lock);
   void refuse(Processor toucher, std::uint64_t page, const FaultEvent& event, const char* why);
+  // Whether the same touch was reported before. A message about freed memory may be stale: its thread was woken by the
+  // answer to a neighbour's fault, and the memory freed since. Then nobody sleeps, and a wake does no harm; a thread
+  // that does touch freed memory comes back.
+  bool came_back(Processor toucher, std::uint64_t page, std::uint32_t thread)
+      EXCLUDES(suspects_lock_);
 
   const std::uintptr_t base_;
   PageEngine& engine_;
@@ -55,6 +61,17 @@ class FaultService {
   BlockDirectory& blocks_;
   AddressSpace& address_space_;
   const Policy& policy_;
+
+  struct Suspect {
+    Processor toucher;
+    std::uint64_t page = 0;
+    std::uint32_t thread = 0;
+    bool operator==(const Suspect&) const = default;
+  };
+  Mutex suspects_lock_;  // a leaf
+  // The latest touches of memory that is not allocated; more at once only take another round.
+  std::array<Suspect, 64> suspects_ GUARDED_BY(suspects_lock_);
+  std::size_t next_suspect_ GUARDED_BY(suspects_lock_) = 0;
 };
 
 }  // namespace wherry::impl

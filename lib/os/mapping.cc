@@ -52,6 +52,9 @@ Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment) {
     throw_errno(errno, "cannot map a pool");
   if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
     throw_errno(error, "madvise");
+  // Each page is read once and then punched: without this hint the punch first marks it as recently used, which
+  // costs a move 3 to 10 % of its time. A kernel that refuses is only slower.
+  ::madvise(mapping.data(), bytes, MADV_SEQUENTIAL);
   return mapping;
 }
 

@@ -104,6 +104,10 @@ TEST_CASE("a touch of memory that is not allocated is forbidden, woken, and its 
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
   s.touch(host, 700);
+  CHECK_FALSE(s.machine.at(0).forbids(700));  // it may have been a stale message
+  CHECK(s.woke(host, 700));
+  s.machine.log.clear();
+  s.touch(host, 700);
   CHECK(s.machine.at(0).forbids(700));
   CHECK(s.machine.at(0).held() == 0);
   CHECK(s.woke(host, 700));
@@ -111,6 +115,15 @@ TEST_CASE("a touch of memory that is not allocated is forbidden, woken, and its 
   std::vector<std::uint64_t> offsets;
   while (const auto next = s.address_space.allocate(block_size, 0)) offsets.push_back(next->offset);
   CHECK(offsets == std::vector<std::uint64_t>{0, 2 * block_size, 3 * block_size});
+}
+
+TEST_CASE("stale messages about freed memory cost no addresses") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; page += 8) s.touch(device, page);
+  CHECK(s.address_space.allocate(4 * block_size, 0));
+  CHECK(s.machine.at(1).held() == 0);
 }
 
 TEST_CASE("without memory for the page the thread is released with a trap, not left asleep") {
