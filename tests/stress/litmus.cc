@@ -106,7 +106,7 @@ TEST_CASE("migrating pages between host and device loses and reorders nothing") 
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
     Match match;
-    match.until_moved = scaled(1600);
+    match.until_moved = scaled(500);
     course.run(match, {{on_host, 0},
                        {on_host, 0, on_host, 0},
                        {0, on_host, 0, on_host},
@@ -118,7 +118,7 @@ TEST_CASE("migrating pages between two devices loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
     Match match;
-    match.until_moved = scaled(1600);
+    match.until_moved = scaled(500);
     course.run(match, {{0, 1}, {0, 1, 0, 1}, {1, 0, 1, 0}, {0, 1, 1, 0}, {1, 0, 0, on_host}});
   });
 }
@@ -132,7 +132,7 @@ TEST_CASE("evicting pages that are in use loses and reorders nothing") {
     constexpr std::size_t region_bytes = impl::pages_per_region * impl::page_size;
     std::byte* const ballast = rig.allocate(regions * region_bytes);
     Match match;
-    match.until_moved = scaled(3000);
+    match.until_moved = scaled(1000);
     match.visitor = on_host;  // pages leave because they must, not because the host calls
     const MatchHooks hooks{{}, [&] {
                              rig.launch_beside(0, [ballast] {
@@ -178,7 +178,7 @@ TEST_CASE("freeing the neighbour of pages that are in use loses and reorders not
     Course course{roomy_devices, {Step::punch, Step::zero, Step::copy, Step::wake}};
     Rig& rig = course.rig();
     Match match;
-    match.until_moved = scaled(1600);
+    match.until_moved = scaled(500);
     const MatchHooks hooks{{}, [&] {
                              std::byte* const neighbour = rig.allocate(impl::page_size);
                              if (*neighbour != std::byte{0})
