@@ -19,6 +19,9 @@ namespace {
 constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,workers=3";
 // Long enough that the other players get to run, and look.
 constexpr int delay_us = 400;
+// Between the answer and the wake the page is up for grabs: with a longer delay whoever sleeps finds it gone again
+// each time, and starves, which is slow but no violation.
+constexpr int wake_delay_us = 60;
 constexpr const char* tiny_device = "capacity=2M,workers=4";
 
 // One transition's matches: every pattern with every trouble at every step.
@@ -42,7 +45,9 @@ class Course {
             match.placement = placement;
             match.cast = drawn(casts);
             if (!shape.visitor && random_() % 2 == 0) match.visitor = drawn(match.cast);
-            run_one(match, hooks, {step, trouble, drawn_processor(), delay_us});
+            run_one(
+                match, hooks,
+                {step, trouble, drawn_processor(), step == Step::wake ? wake_delay_us : delay_us});
           }
         }
       }
