@@ -100,10 +100,36 @@ class alignas(64) PageMask {
   std::array<std::uint64_t, pages_per_block / 64> words_{};
 };
 
-// Calls visit(PageRun) for every run of set pages, lowest first.
-template <typename Visit>
-constexpr void for_each_run(const PageMask& mask, Visit visit) {
-  for (PageRun run = mask.next_run(0); run.count != 0; run = mask.next_run(run.end())) visit(run);
+// The runs of set pages of a mask, lowest first, for a range-based for. A copy: the mask may change
+// meanwhile.
+class PageRuns {
+ public:
+  struct End {};
+  class Iterator {
+   public:
+    constexpr Iterator(const PageMask& mask, PageRun run) : mask_(&mask), run_(run) {}
+    constexpr PageRun operator*() const { return run_; }
+    constexpr Iterator& operator++() {
+      run_ = mask_->next_run(run_.end());
+      return *this;
+    }
+    constexpr bool operator!=(End) const { return run_.count != 0; }
+
+   private:
+    const PageMask* mask_;
+    PageRun run_;
+  };
+
+  constexpr explicit PageRuns(const PageMask& mask) : mask_(mask) {}
+  constexpr Iterator begin() const { return {mask_, mask_.next_run(0)}; }
+  constexpr End end() const { return {}; }
+
+ private:
+  PageMask mask_;
+};
+
+constexpr PageRuns runs_of(const PageMask& mask) {
+  return PageRuns(mask);
 }
 
 }  // namespace wherry::impl

@@ -1,9 +1,21 @@
 #include "faults/fault_daemon.h"
 
+#include "base/clock.h"
+#include "faults/postponed_faults.h"
 #include "os/poll.h"
 #include "os/thread.h"
 
 namespace wherry::impl {
+namespace {
+
+// `until`: as now_ns() counts; nothing: for as long as it takes.
+int wait_for_any(std::span<pollfd> descriptors, std::optional<std::uint64_t> until) {
+  if (!until) return poll_descriptors(descriptors, -1);
+  const std::uint64_t now = now_ns();
+  return poll_descriptors_ns(descriptors, *until > now ? *until - now : 0);
+}
+
+}  // namespace
 
 FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus) : service_(service) {
   handlers_.reserve(cpus.size());  // threads keep references to their kicks
@@ -37,12 +49,17 @@ FaultDaemon::Sources FaultDaemon::sources() const {
 void FaultDaemon::handle(int cpu, const Fd& kick) {
   name_this_thread("wherry-fault" + std::to_string(cpu));
   pin_this_thread(cpu);  // not ours to use any more: then unpinned, slower, as right
+  wait_precisely();
 
   std::uint64_t seen = 0;
   Sources current;
   std::array<pollfd, max_processors + 1> descriptors{};
   std::array<Processor, max_processors + 1> owners{};
   unsigned used = 0;
+  PostponedFaults postponed;
+  const auto answer = [&](Fault fault) {
+    if (const auto due = service_.resolve(fault)) postponed.put(*due, fault);
+  };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next
     // time round.
@@ -58,13 +75,15 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
       }
     }
     descriptors[used] = {kick.get(), POLLIN, 0};
-    if (poll_descriptors({descriptors.data(), used + 1}, -1) <= 0) continue;
-    if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
-    for (unsigned i = 0; i < used; ++i) {
-      if ((descriptors[i].revents & POLLIN) == 0) continue;
-      const auto& source = current[static_cast<unsigned>(owners[i].index)];
-      if (const auto event = source->read_event()) service_.resolve(owners[i], *event);
+    if (wait_for_any({descriptors.data(), used + 1}, postponed.next_due()) > 0) {
+      if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
+      for (unsigned i = 0; i < used; ++i) {
+        if ((descriptors[i].revents & POLLIN) == 0) continue;
+        const auto& source = current[static_cast<unsigned>(owners[i].index)];
+        if (const auto event = source->read_event()) answer(service_.take(owners[i], *event));
+      }
     }
+    while (const auto due = postponed.take_due(now_ns())) answer(*due);
   }
 }
 

@@ -1,9 +1,11 @@
 // Answers one fault: decides under the block's lock, has the engine carry it out, then wakes
-// whoever slept. Called by the daemon's handler threads, several at once.
+// whoever slept. Called by the daemon's handler threads, several at once. Never waits: a fault whose
+// time has not come is handed back.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "base/lock.h"
 #include "migration/evictor.h"
@@ -13,6 +15,15 @@
 #include "policy/policy.h"
 
 namespace wherry::impl {
+
+// A fault from when its message was read until somebody has been woken for it.
+struct Fault {
+  Processor toucher;
+  FaultEvent event;
+  std::uint64_t page = 0;
+  std::uint64_t taken_ns = 0;
+  int memory_failures = 0;  // how often the kernel had no page for it
+};
 
 class FaultService {
  public:
@@ -25,35 +36,56 @@ class FaultService {
         address_space_(address_space),
         policy_(policy) {}
 
-  // Whatever the event says, exactly one wake (or a trap that ends the thread) follows it.
-  void resolve(Processor toucher, const FaultEvent& event);
+  // The message becomes a fault, and is counted.
+  Fault take(Processor toucher, const FaultEvent& event);
+  // Whatever the event says, exactly one wake (or a trap that ends the thread) follows it. Nothing:
+  // that has happened. Otherwise when, as now_ns() counts, it must be asked again.
+  [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
 
  private:
   enum class Outcome {
     resolved,     // the page may be used, or nobody is left who wants it: wake
-    try_again,    // the state moved on, or room is needed: look again
+    try_again,    // the state moved on: look again
+    not_yet,      // look again at `due`
+    room_needed,  // `room_needed` pages at `destination`
     unallocated,  // no live allocation covers the page
     no_memory,    // the kernel has no page for the destination
     lost,         // the pool does not hold what it held: the machine or an outsider took it
   };
   struct Attempt {
     Outcome outcome;
-    std::uint64_t room_needed = 0;
     PageSpan wake{};
+    std::uint64_t due = 0;
+    Processor destination{};
+    std::uint64_t room_needed = 0;
   };
 
-  Attempt attempt(Processor toucher, std::uint64_t page, const FaultEvent& event, Room& room);
+  Attempt attempt(const Fault& fault, Room& room);
   Attempt carry_out(Block& block, std::uint64_t number, unsigned page, const Decision& decision,
                     Room& room) REQUIRES(block.lock);
   // The page at its place but not usable as the event needs: not mapped, or still write-protected.
   Attempt restore_access(Block& block, std::uint64_t number, unsigned page,
                          const Decision& decision) REQUIRES(block.lock);
-  void refuse(Processor toucher, std::uint64_t page, const FaultEvent& event, const char* why);
+  // Everything is in place: lets the threads go on.
+  void finish(const Fault& fault, PageSpan wake);
+  // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, or another time.
+  OpStatus relieve(const Attempt& attempt, Room& room);
+  // `due`, or nothing when the fault has waited for so long that its thread gets a signal instead.
+  std::optional<std::uint64_t> put_off(const Fault& fault, std::uint64_t due, const char* why);
+  // False: the memory is allocated after all.
+  bool answer_unallocated(const Fault& fault);
+  void refuse(const Fault& fault, const char* why);
+
+  struct Suspect {
+    Processor toucher;
+    std::uint64_t page = 0;
+    std::uint32_t thread = 0;
+    bool operator==(const Suspect&) const = default;
+  };
   // Whether the same touch was reported before. A message about freed memory may be stale: its thread was woken by the
   // answer to a neighbour's fault, and the memory freed since. Then nobody sleeps, and a wake does no harm; a thread
   // that does touch freed memory comes back.
-  bool came_back(Processor toucher, std::uint64_t page, std::uint32_t thread)
-      EXCLUDES(suspects_lock_);
+  bool came_back(const Suspect& suspect) EXCLUDES(suspects_lock_);
 
   const std::uintptr_t base_;
   PageEngine& engine_;
@@ -62,12 +94,6 @@ class FaultService {
   AddressSpace& address_space_;
   const Policy& policy_;
 
-  struct Suspect {
-    Processor toucher;
-    std::uint64_t page = 0;
-    std::uint32_t thread = 0;
-    bool operator==(const Suspect&) const = default;
-  };
   Mutex suspects_lock_;  // a leaf
   // The latest touches of memory that is not allocated; more at once only take another round.
   std::array<Suspect, 64> suspects_ GUARDED_BY(suspects_lock_);

@@ -1,37 +1,28 @@
 #include "migration/evictor.h"
 
-#include <chrono>
-#include <thread>
-
 namespace wherry::impl {
 namespace {
 
-constexpr int memory_attempts_max = 20;
-constexpr std::chrono::milliseconds memory_pause{5};
+// Others may take what is freed; who loses that often lets them go first.
+constexpr int evictions_max = 64;
 
 }  // namespace
 
-std::optional<Room> Evictor::make_room(Processor p, std::uint64_t pages, int limit_ms) {
-  ProcessorMemory& pool = engine_.at(p);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
-  int failures = 0;
-  Room room;
-  while (!room.try_grow(pool.capacity, pages)) {
-    if (std::chrono::steady_clock::now() > deadline) return std::nullopt;
+OpStatus Evictor::make_room(Processor p, std::uint64_t pages, Room& room) {
+  for (int evicted = 0; evicted < evictions_max; ++evicted) {
+    if (room.try_grow(engine_.at(p).capacity, pages)) return OpStatus::ok;
     switch (evict_oldest(p)) {
       case OpStatus::ok:
         break;
       case OpStatus::no_memory:
-        // The kernel may be reclaiming: a moment later there may be some.
-        if (++failures == memory_attempts_max) return std::nullopt;
-        std::this_thread::sleep_for(memory_pause);
-        break;
+        return OpStatus::no_memory;
       default:
-        // Everything is spoken for by faults in flight, which are about to queue it.
-        std::this_thread::yield();
+        // Everything is spoken for by faults in flight, which are about to queue it; or the kernel
+        // says to come again.
+        return OpStatus::incomplete;
     }
   }
-  return room;
+  return OpStatus::incomplete;
 }
 
 OpStatus Evictor::evict_oldest(Processor p) {
@@ -39,8 +30,7 @@ OpStatus Evictor::evict_oldest(Processor p) {
   if (!oldest) return OpStatus::absent;
   Block& block = blocks_.at(*oldest);
   const LockGuard guard(block.lock);
-  const PageMask held = block.at(p).resident;
-  for (PageRun run = held.next_run(0); run.count != 0; run = held.next_run(run.end())) {
+  for (const PageRun run : runs_of(block.at(p).resident)) {
     Room room;
     if (!room.try_grow(engine_.at(Processor::host()).capacity, run.count))
       return OpStatus::no_memory;

@@ -11,9 +11,9 @@ class Evictor {
  public:
   Evictor(PageEngine& engine, BlockDirectory& blocks) : engine_(engine), blocks_(blocks) {}
 
-  // Room for `pages` in p's pool. Nothing: the host has no memory for what would have to leave, or `limit_ms` passed
-  // while others took what was freed.
-  std::optional<Room> make_room(Processor p, std::uint64_t pages, int limit_ms);
+  // Makes `room` at least `pages` of p's pool. ok; no_memory: the host has none for what would have to leave;
+  // incomplete: not now, try again in a moment. Never waits.
+  OpStatus make_room(Processor p, std::uint64_t pages, Room& room);
 
   // Moves p's oldest block to the host, capacity or not: for when the kernel has no page left on p's node.
   // ok; incomplete: not all of it moved yet, and another call may go on; no_memory: the host has none;

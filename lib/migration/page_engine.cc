@@ -23,7 +23,8 @@ PageEngine::PageEngine(std::span<ProcessorMemory* const> processors)
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over what arrived. A
 // page that is there already contradicts the books: success would let the caller punch the only
-// true copy, so it is thrown out and filled again.
+// true copy, so it is thrown out and filled again. When the process has gone nothing has arrived:
+// nobody is left who could see it.
 template <typename Fill>
 OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from) const {
   std::uint64_t done = 0;
@@ -40,6 +41,9 @@ OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from
         count(target.counters.false_residency);
         punch(target, {span.first + done, 1});
         break;
+      case OpStatus::process_gone:
+        if (done != 0) punch(target, {span.first, done});
+        return {OpStatus::process_gone, 0};
       default:
         return {result.status, done * page_size};
     }
@@ -72,14 +76,9 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
                               Room& room) {
   ProcessorMemory& target = at(p);
   const PageSpan span = span_of(number, run);
-  OpResult result = fill(target, span, [&](PageSpan rest) { return target.mapper.zero(rest); });
-  PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
-  if (result.status == OpStatus::process_gone && done.count != 0) {
-    // Nobody is left who could see them.
-    punch(target, span_of(number, done));
-    done.count = 0;
-    result.bytes = 0;
-  }
+  const OpResult result =
+      fill(target, span, [&](PageSpan rest) { return target.mapper.zero(rest); });
+  const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
   const bool held = !block.at(p).resident.none();
   room.spend(done.count);
@@ -107,15 +106,10 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
   }
 
   // 2. The new copy arrives write-protected: while two copies exist, neither can change.
-  OpResult result = fill(target, span, [&](PageSpan rest) {
+  const OpResult result = fill(target, span, [&](PageSpan rest) {
     return target.mapper.copy_protected(rest, source.file.alias(rest.first));
   });
-  PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
-  if (result.status == OpStatus::process_gone && done.count != 0) {
-    punch(target, span_of(number, done));
-    done.count = 0;
-    result.bytes = 0;
-  }
+  const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   const PageSpan moved = span_of(number, done);
   if (!moved.empty()) {
     // 3. The old copy goes, and with it every mapping of it, in every process.
@@ -168,7 +162,7 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
   for (int i = 0; i < count_; ++i) {
     const PageMask held = block.at(Processor{i}).resident & mask;
     if (held.none()) continue;
-    for_each_run(held, [&](PageRun part) { punch(at(Processor{i}), span_of(number, part)); });
+    for (const PageRun part : runs_of(held)) punch(at(Processor{i}), span_of(number, part));
     at(Processor{i}).capacity.give_back(held.count());
   }
   std::array<bool, max_processors> held_before{};

@@ -13,6 +13,14 @@ int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms) {
   }
 }
 
+int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  const timespec timeout{static_cast<time_t>(timeout_ns / second),
+                         static_cast<long>(timeout_ns % second)};
+  const int ready = ::ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
+  return ready < 0 && errno == EINTR ? 0 : ready;
+}
+
 Fd make_eventfd() {
   Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd) throw_errno(errno, "eventfd");

@@ -12,6 +12,8 @@ namespace wherry::impl {
 
 // poll(2), again after EINTR: how many are ready. timeout_ms < 0: no limit.
 int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms);
+// The same for short limits; 0 after EINTR.
+int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns);
 
 // An eventfd: counts signals, non-blocking. Throws std::system_error.
 Fd make_eventfd();

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
 #include <csignal>
 #include <cstddef>
@@ -34,6 +35,10 @@ bool pin_this_thread(int cpu) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+void wait_precisely() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
 }
 
 bool drop_cached_stacks() {

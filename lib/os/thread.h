@@ -24,6 +24,9 @@ void name_this_thread(const std::string& name);
 // Pins the calling thread; false when the CPU is not ours to use.
 bool pin_this_thread(int cpu);
 
+// Has the calling thread's timed waits end when they are due; by default Linux adds up to 50 us.
+void wait_precisely();
+
 // Unmaps the stacks of ended threads that the C library keeps for new ones; in a forked process
 // also those of the threads that were not copied. False when no thread can be started.
 bool drop_cached_stacks();

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/page_mask.h"
 #include "base/processor.h"
+#include "pages/tenure.h"
 
 namespace wherry::impl {
 
@@ -36,6 +37,7 @@ class alignas(64) Block {
   explicit Block(int processors) : processors_(processors) {}
 
   Mutex lock;
+  Tenures tenures;  // any thread
 
   // Where the page is: a mask of processors whose pool holds it.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);

@@ -43,12 +43,12 @@ TEST_CASE("set operations and runs agree with a plain bitset") {
     REQUIRE(mask.count() == plain.count());
     std::bitset<pages_per_block> from_runs;
     unsigned last_end = 0;
-    for_each_run(mask, [&](PageRun run) {
+    for (const PageRun run : runs_of(mask)) {
       REQUIRE(run.count != 0);
       REQUIRE((run.first > last_end || last_end == 0));
       for (unsigned page = run.first; page < run.end(); ++page) from_runs.set(page);
       last_end = run.end();
-    });
+    }
     REQUIRE(from_runs == plain);
   }
 }

@@ -2,7 +2,9 @@
 #include "faults/fault_service.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
+#include "base/clock.h"
 #include "policy/region_policy.h"
 #include "support/fake_machine.h"
 
@@ -23,7 +25,13 @@ struct Setup {
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
   void touch(Processor p, std::uint64_t page, bool write = true) {
-    service.resolve(p, {base + page * page_size + 8, 1, write, false, false});
+    answer(p, {base + page * page_size + 8, 1, write, false, false});
+  }
+  // As a handler does: comes back until somebody has been woken.
+  void answer(Processor p, const FaultEvent& event) {
+    Fault fault = service.take(p, event);
+    while (const auto due = service.resolve(fault))
+      while (now_ns() < *due) std::this_thread::yield();
   }
   bool woke(Processor p, std::uint64_t page) const {
     for (const std::string& line : machine.log) {
@@ -61,6 +69,37 @@ TEST_CASE("a touch elsewhere moves the page and its neighbours from the same pla
   CHECK(s.woke(device, 3));
 }
 
+TEST_CASE("pages stay with a woken thread for a moment before another processor gets them") {
+  Setup s;
+  s.touch(host, 0);
+  Fault fault = s.service.take(device, {base, 2, true, false, false});
+  const std::uint64_t now = now_ns();
+  const auto due = s.service.resolve(fault);
+  REQUIRE(due);
+  CHECK(*due <= now + 2 * Tenures::residence_ns);
+  CHECK(s.machine.at(0).holds(0));
+  CHECK_FALSE(s.woke(device, 0));
+  while (now_ns() < *due) std::this_thread::yield();
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(s.machine.at(1).holds(0));
+  CHECK(s.woke(device, 0));
+}
+
+TEST_CASE("pages stay with a thread that was not woken yet") {
+  Setup s;
+  Fault other = s.service.take(device, {base, 2, true, false, false});
+  std::optional<std::uint64_t> due;
+  // The moment before the wake: everything is in place, and another processor asks.
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation != "wake" || due) return;
+    due = s.service.resolve(other);
+  };
+  s.touch(host, 0);
+  REQUIRE(due);
+  CHECK(*due > now_ns() + Tenures::residence_ns);
+  CHECK(s.machine.at(0).holds(0));
+}
+
 TEST_CASE("a stale event changes nothing and wakes once") {
   Setup s;
   s.touch(host, 0);
@@ -74,7 +113,7 @@ TEST_CASE("a page left write-protected is unprotected by the next write") {
   Setup s;
   s.touch(host, 0);
   REQUIRE(s.machine.at(0).write_protect({0, 1}));
-  s.service.resolve(host, {base, 1, true, true, false});
+  s.answer(host, {base, 1, true, true, false});
   CHECK(s.machine.at(0).maps_writable(0));
   CHECK(s.woke(host, 0));
   CHECK(s.machine.memory(0).counters.faults_write_protect == 1);

@@ -21,13 +21,6 @@ constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,worke
 constexpr int delay_us = 400;
 constexpr const char* tiny_device = "capacity=2M,workers=4";
 
-// Between the answer and the wake the page is up for grabs: with a delay there whoever sleeps finds it gone each time,
-// and may not arrive within the match's limit. That is slow, and will be until pages have a minimum residence, but
-// nothing is lost or reordered; the delay after the wake is played.
-bool starves(Step step, Trouble trouble) {
-  return step == Step::wake && trouble == Trouble::delay_before;
-}
-
 // One transition's matches: every pattern with every trouble at every step.
 class Course {
  public:
@@ -41,7 +34,7 @@ class Course {
            const MatchHooks& hooks = {}) {
     for (const Step step : all_steps) {
       for (const Trouble trouble : all_troubles) {
-        if (!can_happen(step, trouble) || starves(step, trouble)) continue;
+        if (!can_happen(step, trouble)) continue;
         for (const Pattern pattern : all_patterns) {
           for (const Placement placement : {Placement::one_still, drawn(all_placements)}) {
             Match match = shape;

@@ -9,7 +9,7 @@ namespace wherry::test {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr std::chrono::seconds arrival_limit{60};
+constexpr std::chrono::seconds arrival_limit{20};
 
 Cell& x_at(const Player& player, std::uint32_t stage) {
   return *reinterpret_cast<Cell*>(reinterpret_cast<std::byte*>(player.x) +

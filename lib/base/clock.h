@@ -1,0 +1,15 @@
+// The clock of everything that the library times: monotonic, in nanoseconds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace wherry::impl {
+
+inline std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,40 @@
+// Faults that one handler has put aside until it is time for them, the most urgent first. Not
+// thread-safe: each handler has its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "faults/fault_service.h"
+
+namespace wherry::impl {
+
+class PostponedFaults {
+ public:
+  // `due`: a moment as now_ns() counts.
+  void put(std::uint64_t due, const Fault& fault) { faults_.push({due, fault}); }
+  // When the next one is due; nothing when there is none.
+  std::optional<std::uint64_t> next_due() const {
+    if (faults_.empty()) return std::nullopt;
+    return faults_.top().due;
+  }
+  // Takes one that is due at `now`.
+  std::optional<Fault> take_due(std::uint64_t now) {
+    if (faults_.empty() || faults_.top().due > now) return std::nullopt;
+    const Fault fault = faults_.top().fault;
+    faults_.pop();
+    return fault;
+  }
+
+ private:
+  struct Postponed {
+    std::uint64_t due;
+    Fault fault;
+    bool operator<(const Postponed& other) const { return due > other.due; }
+  };
+  std::priority_queue<Postponed> faults_;
+};
+
+}  // namespace wherry::impl
