@@ -11,6 +11,7 @@
 //                                                      fault would need this lock), waiting, eviction.
 //   pool           one pool's eviction queue.          allowed: nothing else.
 //   address_space  what is allocated.                  allowed: nothing else.
+//   advice         what was said of pages.             allowed: nothing else.
 //   suspects       late touches of freed memory.       allowed: nothing else.
 #pragma once
 

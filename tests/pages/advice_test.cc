@@ -1,0 +1,179 @@
+#include "pages/advice.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+#include <vector>
+
+using namespace wherry::impl;
+
+namespace {
+
+using Kind = AdviceChange::Kind;
+
+constexpr AdviceChange read_mostly{Kind::set_read_mostly, {}};
+constexpr AdviceChange not_read_mostly{Kind::unset_read_mostly, {}};
+
+std::vector<AdviceMap::Segment> segments(const AdviceMap& map, PageSpan span) {
+  std::vector<AdviceMap::Segment> all;
+  map.for_each(span, [&](const AdviceMap::Segment& segment) {
+    all.push_back(segment);
+    return true;
+  });
+  return all;
+}
+
+Advice after(std::initializer_list<AdviceChange> changes) {
+  Advice advice;
+  for (const AdviceChange& change : changes) change.apply(advice);
+  return advice;
+}
+
+Location some_location(std::mt19937& random) {
+  switch (random() % 4) {
+    case 0:
+      return Location::device(0);
+    case 1:
+      return Location::device(1);
+    case 2:
+      return Location::host();
+    default:
+      return Location::host_node(static_cast<int>(random() % 2));
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "each change changes its own part of the advice, and setting and unsetting undo each other",
+    "[pages]") {
+  CHECK(after({}) == Advice{});
+  CHECK(after({read_mostly}).read_mostly);
+  CHECK(after({{Kind::set_preferred, Location::device(1)}}).preferred == Location::device(1));
+  CHECK(after({{Kind::set_preferred, Location::device(1)}, {Kind::unset_preferred, {}}}) ==
+        Advice{});
+  const AdviceChange by_host{Kind::set_accessed_by, Location::host()};
+  const AdviceChange by_device{Kind::set_accessed_by, Location::device(1)};
+  CHECK(after({by_host, by_device}).accessed_by ==
+        (Processor::host().bit() | Processor::device(1).bit()));
+  CHECK(after({by_host, by_device, {Kind::unset_accessed_by, Location::host()}}) ==
+        after({by_device}));
+  CHECK(after({{Kind::prefetched, Location::host_node(3)}}).last_prefetch ==
+        Location::host_node(3));
+}
+
+TEST_CASE("who takes read-mostly back forbids duplication, until it is set again", "[pages]") {
+  CHECK_FALSE(after({}).no_duplication);
+  CHECK(after({not_read_mostly}).no_duplication);
+  CHECK_FALSE(after({read_mostly, not_read_mostly}).read_mostly);
+  CHECK(after({read_mostly, not_read_mostly}).no_duplication);
+  CHECK_FALSE(after({not_read_mostly, read_mostly}).no_duplication);
+}
+
+TEST_CASE("without advice one stretch has all pages", "[pages]") {
+  AdviceMap map;
+  CHECK(map.empty());
+  CHECK(map.at(1000).span.first == 0);
+  CHECK(map.at(0).span.contains(std::uint64_t{1} << 50));
+  CHECK(map.at(1000).advice == Advice{});
+  map.change({100, 0}, read_mostly);
+  map.forget({0, 1000});
+  CHECK(map.empty());
+}
+
+TEST_CASE("advice on part of a stretch splits it, and equal neighbours merge", "[pages]") {
+  AdviceMap map;
+  map.change({100, 50}, read_mostly);
+  CHECK_FALSE(map.empty());
+  map.change({120, 50}, {Kind::set_preferred, Location::device(0)});
+
+  const auto split = segments(map, {90, 100});
+  REQUIRE(split.size() == 5);
+  CHECK(split[0].span == PageSpan{90, 10});
+  CHECK(split[0].advice == Advice{});
+  CHECK(split[1].span == PageSpan{100, 20});
+  CHECK(split[2].span == PageSpan{120, 30});
+  CHECK(split[2].advice.read_mostly);
+  CHECK(split[2].advice.preferred == Location::device(0));
+  CHECK(split[3].span == PageSpan{150, 20});
+  CHECK_FALSE(split[3].advice.read_mostly);
+  CHECK(split[4].span == PageSpan{170, 20});
+  CHECK(map.at(149).span == split[2].span);
+
+  map.change({120, 50}, {Kind::unset_preferred, {}});
+  CHECK(map.at(100).span == PageSpan{100, 50});
+  map.forget({110, 10});
+  CHECK(map.at(100).span == PageSpan{100, 10});
+  CHECK(map.at(110).span == PageSpan{110, 10});
+  map.change({110, 10}, read_mostly);
+  CHECK(map.at(115).span == PageSpan{100, 50});
+  map.forget({0, 1000});
+  CHECK(map.empty());
+}
+
+TEST_CASE("a visit ends when the visitor has seen enough, and may change what it visits",
+          "[pages]") {
+  AdviceMap map;
+  map.change({10, 1}, read_mostly);
+  map.change({20, 1}, read_mostly);
+  int visited = 0;
+  map.for_each({0, 30}, [&](const AdviceMap::Segment&) { return ++visited < 2; });
+  CHECK(visited == 2);
+
+  PageSpan seen{0, 0};
+  map.for_each({0, 30}, [&](const AdviceMap::Segment& segment) {
+    CHECK(segment.span.first == seen.end());
+    seen.count = segment.span.end();
+    map.change(segment.span, read_mostly);
+    return true;
+  });
+  CHECK(seen == PageSpan{0, 30});
+  CHECK(map.at(0).span == PageSpan{0, 30});
+}
+
+TEST_CASE("100,000 alternating single pages stay apart, and merge back into one stretch",
+          "[pages]") {
+  constexpr std::uint64_t pages = 200'000;
+  AdviceMap map;
+  for (std::uint64_t page = 0; page < pages; page += 2) map.change({page, 1}, read_mostly);
+  CHECK(segments(map, {0, pages}).size() == pages);
+  for (std::uint64_t page = 1; page < pages; page += 2) map.change({page, 1}, read_mostly);
+  CHECK(segments(map, {0, pages}).size() == 1);
+  CHECK(map.at(777).span == PageSpan{0, pages});
+  map.forget({0, pages});
+  CHECK(map.empty());
+}
+
+TEST_CASE("random advice on overlapping stretches gives what an array of pages gives", "[pages]") {
+  const unsigned seed = GENERATE(1u, 20u, 300u);
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  constexpr std::uint64_t pages = 300;
+  std::vector<Advice> model(pages);
+  AdviceMap map;
+  for (int step = 0; step < 3000; ++step) {
+    const std::uint64_t first = random() % pages;
+    const PageSpan span{first, 1 + random() % std::min<std::uint64_t>(pages - first, 40)};
+    if (random() % 8 == 0) {
+      map.forget(span);
+      for (std::uint64_t page = span.first; page < span.end(); ++page) model[page] = {};
+    } else {
+      const AdviceChange change{static_cast<Kind>(random() % 7), some_location(random)};
+      map.change(span, change);
+      for (std::uint64_t page = span.first; page < span.end(); ++page) change.apply(model[page]);
+    }
+    // Every stretch is as the model has it, and ends where the model changes.
+    std::uint64_t next = 0;
+    map.for_each({0, pages}, [&](const AdviceMap::Segment& segment) {
+      REQUIRE(segment.span.first == next);
+      for (std::uint64_t page = next; page < segment.span.end(); ++page)
+        REQUIRE(model[page] == segment.advice);
+      next = segment.span.end();
+      if (next < pages) REQUIRE_FALSE(model[next] == segment.advice);
+      return true;
+    });
+    REQUIRE(next == pages);
+  }
+  map.forget({0, pages});
+  CHECK(map.empty());
+}
