@@ -41,6 +41,38 @@ void address_range(benchmark::State& state) {
 }
 BENCHMARK(address_range)->Arg(1)->Arg(1000)->Arg(100'000);
 
+// Two kinds of advice in turn, so that each call changes something. No page is resident.
+void advise(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  CUdeviceptr pointer = 0;
+  require(cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL));
+  const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
+  CUmem_advise next = CU_MEM_ADVISE_SET_READ_MOSTLY;
+  for (auto _ : state) {
+    require(cuMemAdvise(pointer, bytes, next, host));
+    next = next == CU_MEM_ADVISE_SET_READ_MOSTLY ? CU_MEM_ADVISE_UNSET_READ_MOSTLY
+                                                 : CU_MEM_ADVISE_SET_READ_MOSTLY;
+  }
+  require(cuMemFree(pointer));
+}
+BENCHMARK(advise)->Arg(1 << 20)->Arg(std::int64_t{100} << 30);
+
+void range_attribute(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  CUdeviceptr pointer = 0;
+  require(cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL));
+  require(cuMemAdvise(pointer, bytes, CU_MEM_ADVISE_SET_READ_MOSTLY,
+                      CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0}));
+  for (auto _ : state) {
+    int value = 0;
+    require(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+                                   pointer, bytes));
+    benchmark::DoNotOptimize(value);
+  }
+  require(cuMemFree(pointer));
+}
+BENCHMARK(range_attribute)->Arg(1 << 20)->Arg(std::int64_t{100} << 30);
+
 void launch_and_wait(benchmark::State& state) {
   CUstream stream = nullptr;
   require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -18,6 +18,7 @@
 #undef cuDevicePrimaryCtxReset
 #undef cuDeviceTotalMem
 #undef cuLaunchHostFunc
+#undef cuMemAdvise
 #undef cuMemFree
 #undef cuMemGetAddressRange
 #undef cuMemGetInfo
@@ -38,6 +39,9 @@ CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice dev);
 CUresult cuMemGetInfo(unsigned int* free, unsigned int* total);
 CUresult cuMemFree(CUdeviceptr_v1 dptr);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr);
+
+/* Oldest signature: a device by its number. */
+CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 
 /* Oldest signatures that are the same as, or fewer parameters than, the newest. */
 CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);

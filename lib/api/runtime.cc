@@ -235,6 +235,7 @@ bool Runtime::free(std::uintptr_t address) {
   const auto allocation = address_space_.begin_free(address - arena_.base());
   if (!allocation) return false;
   const PageSpan pages = allocation->pages();
+  advice_.forget(pages);
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
                         [&](std::uint64_t number, Block& block) {
                           const LockGuard guard(block.lock);

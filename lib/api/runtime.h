@@ -17,6 +17,7 @@
 #include "memory/arena.h"
 #include "migration/evictor.h"
 #include "pages/address_space.h"
+#include "pages/advice.h"
 #include "policy/policy.h"
 #include "trap/userfaultfd_mapper.h"
 #include "wherry/wherry.h"
@@ -72,6 +73,12 @@ class Runtime {
     return arena_.base() + allocation.offset;
   }
 
+  // Records what the program says of these pages. Requires: they are part of a live allocation.
+  // Throws std::bad_alloc, and has then changed nothing.
+  void advise(PageSpan pages, const AdviceChange& change);
+  // What has been said of live pages; of others: nothing.
+  const AdviceMap& advice() const { return advice_; }
+
   // Where the page is that contains `address`; nothing when no live allocation does.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
   wherryStats stats() const;
@@ -117,6 +124,7 @@ class Runtime {
   Arena arena_;
   BlockDirectory blocks_;
   AddressSpace address_space_;
+  AdviceMap advice_;
   std::vector<std::unique_ptr<Part>> parts_;
   mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
   std::unique_ptr<Policy> policy_;

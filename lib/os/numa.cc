@@ -90,6 +90,17 @@ int Machine::distance(int from, int to) const {
   return index < source->distance.size() ? source->distance[index] : far_distance;
 }
 
+int current_node() {
+  unsigned node = 0;
+  return ::getcpu(nullptr, &node) == 0 ? static_cast<int>(node) : 0;
+}
+
+int node_distance(int from, int to) {
+  if (from == to) return local_distance;
+  const int distance = numa_available() < 0 ? 0 : numa_distance(from, to);
+  return distance > 0 ? distance : far_distance;
+}
+
 std::vector<int> allowed_cpus() {
   // The kernel refuses a set smaller than its own; no machine has more than 2^20 CPUs.
   for (std::size_t count = 1024; count <= (std::size_t{1} << 20); count *= 4) {

@@ -33,6 +33,12 @@ struct Machine {
 // Reads nodes, distances and CPUs from the kernel.
 Machine read_machine();
 
+// The node of the CPU that the calling thread runs on at this moment. No system call.
+int current_node();
+
+// Distance between two nodes, 10 = itself; as the firmware says. Unknown nodes are far away.
+int node_distance(int from, int to);
+
 // CPUs that the calling thread may run on, ascending; never empty.
 std::vector<int> allowed_cpus();
 

@@ -57,6 +57,7 @@
 #else
 #define cuCtxCreate cuCtxCreate_v4
 #define cuDeviceGetUuid cuDeviceGetUuid_v2
+#define cuMemAdvise cuMemAdvise_v2
 #endif
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuCtxPopCurrent cuCtxPopCurrent_v2
@@ -705,6 +706,75 @@ CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total);
  * pointer may be NULL. CUDA_ERROR_NOT_FOUND: dptr lies in no live allocation (what was asked for
  * becomes 0); CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr);
+
+/* ---- Advice: what the program says about the use of managed memory ----
+ *
+ * Advice is a hint: it changes where pages are and how often a processor has to wait for them, never
+ * what they contain. It is kept per page of 4 KiB, belongs to the process, and ends when the memory
+ * is freed. A range is `count` bytes from devPtr, count not 0, inside one live managed allocation. */
+
+/* Says something about all pages that the range touches.
+ *   SET_READ_MOSTLY           it is mostly read: a read by any processor makes a read-only copy in that
+ *                             processor's memory, and a write leaves only the writer's.
+ *   UNSET_READ_MOSTLY         takes that back: one copy remains, the one at the preferred location if
+ *                             there is one, and nothing makes others until it is set again.
+ *   SET_PREFERRED_LOCATION    it should be in the memory of `location`. Nothing moves at once; pages
+ *                             that are there stay there, mapped by whoever touches them.
+ *   UNSET_PREFERRED_LOCATION  takes that back.
+ *   SET_ACCESSED_BY           `location`, a device or the host, uses it: the pages are always mapped
+ *                             there, wherever they are. Nothing moves.
+ *   UNSET_ACCESSED_BY         takes that back for `location`.
+ * READ_MOSTLY goes before PREFERRED_LOCATION, and both before ACCESSED_BY of the same processor.
+ *
+ * location: CU_MEM_LOCATION_TYPE_DEVICE with an ordinal in id; _HOST; _HOST_NUMA with a node of the
+ * host in id; _HOST_NUMA_CURRENT, the host's node that is nearest to the CPU of the calling thread at
+ * this call. READ_MOSTLY and UNSET_PREFERRED_LOCATION ignore which one it is.
+ * With CUDA 12 names, `device` stands for location: an ordinal or CU_DEVICE_CPU.
+ *
+ * CUDA_ERROR_INVALID_VALUE: not a range, unknown advice, a location of no such type (with any
+ * advice), a device or node that does not exist, or ACCESSED_BY with a HOST_NUMA location;
+ * CUDA_ERROR_INVALID_DEVICE: SET_PREFERRED_LOCATION or SET_ACCESSED_BY with a device that has no
+ * CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, or, where `device` is a number, one that does not
+ * exist; CUDA_ERROR_INVALID_CONTEXT. On errors nothing changes. */
+#if WHERRY_CUDA_API == 12
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                             CUdevice device);
+CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                                CUmemLocation location);
+#else
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                             CUmemLocation location);
+#endif
+
+/* Gives in data[0, dataSize) one attribute of the pages from devPtr's on, as many as count rounded up to
+ * whole pages. All are 32-bit integers, dataSize 4 bytes; only ACCESSED_BY is an array of them, dataSize
+ * any multiple of 4 but 0.
+ *   READ_MOSTLY             1: all pages have it set; else 0.
+ *   PREFERRED_LOCATION      what all pages have in common: a device, or CU_DEVICE_CPU for the host and
+ *                           its nodes; CU_DEVICE_INVALID: there is no such, or a page has none.
+ *   PREFERRED_LOCATION_TYPE the same as a CUmemLocationType; all pages must agree on the node, too.
+ *                           CU_MEM_LOCATION_TYPE_INVALID: there is none.
+ *   PREFERRED_LOCATION_ID   its id: a device, a node, CU_DEVICE_CPU for the host as a whole, else
+ *                           CU_DEVICE_INVALID.
+ *   ACCESSED_BY             the processors that have it set for all pages, devices before CU_DEVICE_CPU,
+ *                           as many as fit; CU_DEVICE_INVALID in the rest.
+ *   LAST_PREFETCH_LOCATION, _TYPE, _ID
+ *                           as PREFERRED_LOCATION, of the location that the program last asked to
+ *                           prefetch to. It does not say whether the prefetch has happened yet.
+ * Where pages are at this moment is another question: see wherryPageInfo.
+ * CUDA_ERROR_INVALID_VALUE: not a range, data NULL, an unknown attribute or a wrong size, and nothing
+ * is written; CUDA_ERROR_INVALID_CONTEXT. As with a real driver a count that leads past the last
+ * address is no error: it asks of no pages, of which READ_MOSTLY and ACCESSED_BY are all true. */
+CUresult CUDAAPI cuMemRangeGetAttribute(void* data, size_t dataSize,
+                                        CUmem_range_attribute attribute, CUdeviceptr devPtr,
+                                        size_t count);
+
+/* Gives numAttributes attributes of one range: attributes[i] in data[i][0, dataSizes[i]). Errors as
+ * cuMemRangeGetAttribute for each of them, then nothing is written; CUDA_ERROR_INVALID_VALUE also: an
+ * array NULL, or numAttributes 0. */
+CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
+                                         CUmem_range_attribute* attributes, size_t numAttributes,
+                                         CUdeviceptr devPtr, size_t count);
 
 /* ---- Streams: work of one stream runs in order, that of several at the same time ---- */
 
