@@ -63,7 +63,6 @@ std::shared_ptr<Stream> DeviceEngine::default_stream(const WorkContext& context)
 }
 
 WorkStatus DeviceEngine::status(const WorkContext& context) const {
-  const LockGuard guard(lock_);
   return context.status_;
 }
 

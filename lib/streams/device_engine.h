@@ -45,7 +45,7 @@ class DeviceEngine {
   std::shared_ptr<Stream> create_stream(const std::shared_ptr<WorkContext>& context,
                                         StreamKind kind) EXCLUDES(lock_);
   std::shared_ptr<Stream> default_stream(const WorkContext& context) const EXCLUDES(lock_);
-  WorkStatus status(const WorkContext& context) const EXCLUDES(lock_);
+  WorkStatus status(const WorkContext& context) const;
 
   // Takes no more work for the stream; what it has still runs.
   void destroy_stream(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);

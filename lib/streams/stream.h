@@ -3,6 +3,7 @@
 // device's engine and is guarded by its lock.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -72,7 +73,9 @@ class WorkContext {
  private:
   friend class DeviceEngine;
 
-  WorkStatus status_ = WorkStatus::ok;  // what every call answers from now on
+  // What every call answers from now on. Written under the lock; each call asks, so it is read
+  // without.
+  std::atomic<WorkStatus> status_ = WorkStatus::ok;
   std::uint64_t last_ticket_ = 0;
   std::shared_ptr<Stream> default_stream_;
   // Live streams, the default one first, and destroyed ones with unfinished work.

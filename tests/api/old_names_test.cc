@@ -15,10 +15,15 @@
 
 static_assert(CUDA_VERSION / 1000 == 12);
 static_assert(std::is_same_v<decltype(&cuCtxCreate), CUresult (*)(CUcontext*, unsigned, CUdevice)>);
+static_assert(std::is_same_v<decltype(&cuMemAdvise),
+                             CUresult (*)(CUdeviceptr, std::size_t, CUmem_advise, CUdevice)>);
+static_assert(std::is_same_v<decltype(&cuMemAdvise_v2),
+                             CUresult (*)(CUdeviceptr, std::size_t, CUmem_advise, CUmemLocation)>);
 
 TEST_CASE("names of CUDA 12 stand for the symbols of CUDA 12", "[api]") {
   CHECK(std::string(SYMBOL_OF(cuCtxCreate)) == "cuCtxCreate_v2");
   CHECK(std::string(SYMBOL_OF(cuDeviceGetUuid)) == "cuDeviceGetUuid");
+  CHECK(std::string(SYMBOL_OF(cuMemAdvise)) == "cuMemAdvise");
   CHECK(std::string(SYMBOL_OF(cuMemFree)) == "cuMemFree_v2");
   CHECK(std::string(SYMBOL_OF(cuStreamSynchronize)) == "cuStreamSynchronize_ptsz");
   CHECK(std::string(SYMBOL_OF(wherryLaunch)) == "wherryLaunch_ptsz");

@@ -49,3 +49,36 @@ TEST_CASE("unsuffixed symbols have their oldest signatures", "[api]") {
   CHECK(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
   CHECK(cuDevicePrimaryCtxRelease(0) == CUDA_ERROR_INVALID_CONTEXT);
 }
+
+TEST_CASE("old cuMemAdvise names a device by its number, which must exist", "[api]") {
+  ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
+  REQUIRE(cuInit(0) == CUDA_SUCCESS);
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate(&context, 0, 0) == CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  REQUIRE(cuMemAllocManaged(&pointer, 4096, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  const auto advise = [&](CUmem_advise advice, CUdevice device) {
+    return cuMemAdvise(pointer, 4096, advice, device);
+  };
+  const auto attribute = [&](CUmem_range_attribute which) {
+    int value = 0;
+    CHECK(cuMemRangeGetAttribute(&value, sizeof value, which, pointer, 4096) == CUDA_SUCCESS);
+    return value;
+  };
+  for (const CUdevice nobody : {-2, 1, 99}) {
+    CHECK(advise(CU_MEM_ADVISE_SET_READ_MOSTLY, nobody) == CUDA_SUCCESS);
+    CHECK(advise(CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, nobody) == CUDA_SUCCESS);
+    CHECK(advise(CU_MEM_ADVISE_SET_PREFERRED_LOCATION, nobody) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(advise(CU_MEM_ADVISE_SET_ACCESSED_BY, nobody) == CUDA_ERROR_INVALID_DEVICE);
+  }
+  CHECK(cuMemAdvise(CUdeviceptr{0}, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, 99) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(advise(CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU) == CUDA_SUCCESS);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_CPU);
+  CHECK(advise(CU_MEM_ADVISE_SET_ACCESSED_BY, 0) == CUDA_SUCCESS);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) == 0);
+  CHECK(advise(CU_MEM_ADVISE_UNSET_ACCESSED_BY, 0) == CUDA_SUCCESS);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) == CU_DEVICE_INVALID);
+  CHECK(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+}

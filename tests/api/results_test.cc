@@ -70,6 +70,10 @@ std::string answers_other_than(CUresult wanted) {
   call("cuMemFree", cuMemFree(0));
   call("cuMemGetInfo", cuMemGetInfo(&size, &size));
   call("cuMemGetAddressRange", cuMemGetAddressRange(&pointer, &size, 0x10000));
+  call("cuMemAdvise", cuMemAdvise(0, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, CUmemLocation{}));
+  call("cuMemRangeGetAttribute",
+       cuMemRangeGetAttribute(nullptr, 0, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 0, 0));
+  call("cuMemRangeGetAttributes", cuMemRangeGetAttributes(nullptr, nullptr, nullptr, 0, 0, 0));
   call("cuStreamCreate", cuStreamCreate(&stream, 0));
   call("cuStreamCreateWithPriority", cuStreamCreateWithPriority(&stream, 0, 0));
   call("cuStreamDestroy", cuStreamDestroy(stream));

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "support/conditions.h"
+
 using namespace wherry::impl;
 
 namespace {
@@ -145,9 +147,7 @@ TEST_CASE("100,000 alternating single pages stay apart, and merge back into one 
 }
 
 TEST_CASE("random advice on overlapping stretches gives what an array of pages gives", "[pages]") {
-  const unsigned seed = GENERATE(1u, 20u, 300u);
-  INFO("seed " << seed);
-  std::mt19937 random(seed);
+  std::mt19937 random(static_cast<unsigned>(wherry::test::seed()));
   constexpr std::uint64_t pages = 300;
   std::vector<Advice> model(pages);
   AdviceMap map;
