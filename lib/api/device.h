@@ -40,6 +40,7 @@ class Device {
   Mutex lock;
   std::shared_ptr<Context> primary GUARDED_BY(lock);  // null: not active
   int primary_users GUARDED_BY(lock) = 0;
+  bool primary_held GUARDED_BY(lock) = false;  // one of the users is the runtime API
 };
 
 }  // namespace wherry::impl

@@ -115,14 +115,25 @@ bool Driver::destroy_context(CUcontext handle) {
   return true;
 }
 
-CUcontext Driver::retain_primary(Device& device) {
-  const LockGuard guard(device.lock);
+CUcontext Driver::retain_primary_locked(Device& device) {
   if (!device.primary) {
     device.primary = std::make_shared<Context>(
         Context{device, CU_CTX_SCHED_AUTO, /*primary=*/true, device.engine.create_context()});
     contexts_.assign(device.primary_handle, device.primary);
   }
   ++device.primary_users;
+  return device.primary_handle;
+}
+
+CUcontext Driver::retain_primary(Device& device) {
+  const LockGuard guard(device.lock);
+  return retain_primary_locked(device);
+}
+
+CUcontext Driver::hold_primary(Device& device) {
+  const LockGuard guard(device.lock);
+  if (!device.primary_held) retain_primary_locked(device);
+  device.primary_held = true;
   return device.primary_handle;
 }
 

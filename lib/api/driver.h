@@ -33,6 +33,8 @@ class Driver {
   std::shared_ptr<Context> find_context(CUcontext handle) const { return contexts_.find(handle); }
 
   CUcontext retain_primary(Device& device);
+  // The same, but counts one user however often it is called: one that never lets go.
+  CUcontext hold_primary(Device& device);
   // Waits for its work if this was the last user. False: it had none.
   bool release_primary(Device& device);
   // Throws std::system_error when no new process can be started.
@@ -50,6 +52,7 @@ class Driver {
  private:
   explicit Driver(const RuntimeOptions& options);
 
+  CUcontext retain_primary_locked(Device& device) REQUIRES(device.lock);
   void destroy_streams_of(const Context& context);
 
   Runtime runtime_;

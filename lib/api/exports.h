@@ -7,6 +7,7 @@
 #define WHERRY_API_EXPORTS_H
 
 #include <wherry/cuda.h>
+#include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
 
 #undef cuCtxCreate
@@ -42,6 +43,8 @@ CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdevi
 
 /* Oldest signature: a device by its number. */
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
+cudaError_t cudaMemAdvise_v1(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
+                             int device);
 
 /* Oldest signatures that are the same as, or fewer parameters than, the newest. */
 CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);

@@ -46,8 +46,8 @@ def jobs_for(lib, build_compiler):
                     yield [cc, *C11, *includes, *extra], include
                 yield [cxx, *MODERN, *includes, *old_names], include
     for command in ([["gcc", *C11]] + [[cxx, *MODERN] for cxx in compilers]):
-        if (lib / "include/wherry/cuda.h").exists():
-            yield [*command, "-I", str(lib / "include/wherry")], "<cuda.h>"
+        for name in ("cuda.h", "cuda_runtime_api.h"):
+            yield [*command, "-I", str(lib / "include/wherry")], f"<{name}>"
 
 
 def main():

@@ -54,7 +54,7 @@ def main():
         private = [word for word in pkg_config("--libs", "--static") if word != "-lwherry"]
         static = ["-Wl,-Bstatic", "-lwherry", "-Wl,-Bdynamic", *private]
         for compiler, suffix in (("cc", "c"), ("c++", "cc")):
-            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda)):
+            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda), ("cuda_runtime_api.h", cuda)):
                 for kind, link in (("shared", shared), ("static", static)):
                     source = pathlib.Path(folder) / f"program.{suffix}"
                     program = pathlib.Path(folder) / "program"

@@ -1,0 +1,34 @@
+#include "api/cudart_entry.h"
+
+#include "api/entry.h"
+#include "api/thread_contexts.h"
+
+namespace wherry::impl {
+
+RuntimeThread& RuntimeThread::mine() {
+  thread_local RuntimeThread thread;
+  return thread;
+}
+
+CUresult start_library() {
+  return Driver::current() != nullptr ? CUDA_SUCCESS : Driver::start();
+}
+
+CUresult bind_context() {
+  const CUresult started = start_library();
+  if (started != CUDA_SUCCESS) return started;
+  return enter([](Driver& driver) {
+    ThreadContexts& contexts = ThreadContexts::mine();
+    if (contexts.current() == nullptr) {
+      contexts.push(driver.hold_primary(*driver.device(RuntimeThread::mine().device)));
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+cudaError_t finish(CUresult result) {
+  if (result == CUDA_SUCCESS) return cudaSuccess;
+  return RuntimeThread::mine().last_error = to_runtime_error(result);
+}
+
+}  // namespace wherry::impl
