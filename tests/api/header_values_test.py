@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What our cuda.h says is what the CUDA toolkit's says: values, layouts, source names, signatures, exported symbols.
+"""What our cuda.h and cuda_runtime_api.h say is what the CUDA toolkit's say: values, layouts, source names, signatures,
+exported symbols.
 
 Skipped where no toolkit with a CUDA 13 cuda.h is installed ($CUDA_HOME, /usr/local/cuda).
 
@@ -24,8 +25,11 @@ LAYOUTS = {  # struct: its fields
     "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
 }
 SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUhostFn", "cuuint32_t", "cuuint64_t"]
-# Ours alone.
+RUNTIME_LAYOUTS = {"struct cudaMemLocation": ["type", "id"]}
+RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute"]
+# Ours alone: CUDA 13 has no such name any more.
 OWN_MACROS = {"WHERRY_CUDA_API"}
+OWN_FUNCTIONS = {"cudaMemAdvise_v2"}
 
 
 def find_toolkit():
@@ -42,19 +46,20 @@ def cc(*arguments, source=""):
 
 
 class Header:
-    """A cuda.h, as the compiler sees it."""
+    """A cuda.h or cuda_runtime_api.h, as the compiler sees it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, name="cuda.h"):
         self.include = ["-isystem", str(folder)]
+        self.line = f"#include <{name}>\n"
 
-    def preprocess(self, *flags, source="#include <cuda.h>\n"):
-        run = cc("-E", "-P", *flags, *self.include, source=source)
+    def preprocess(self, *flags, source=""):
+        run = cc("-E", "-P", *flags, *self.include, source=self.line + source)
         assert run.returncode == 0, run.stderr
         return run.stdout
 
     def macros(self, *flags):
         """Object-like macros that this header brings: name -> replacement."""
-        run = cc("-E", "-dM", *flags, *self.include, source="#include <cuda.h>\n")
+        run = cc("-E", "-dM", *flags, *self.include, source=self.line)
         base = cc("-E", "-dM", *flags, source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
         names = lambda text: dict(
             re.fullmatch(r"#define (\w+) ?(.*)", line).groups()
@@ -62,20 +67,20 @@ class Header:
         known = names(base.stdout)
         return {name: value for name, value in names(run.stdout).items() if name not in known}
 
-    def enumerators(self):
-        return re.findall(r"\b(C[UI][A-Z0-9_]*_\w+)\s*(?:=|,|\n|\})", "\n".join(
+    def enumerators(self, pattern=r"C[UI][A-Z0-9_]*_\w+"):
+        return re.findall(rf"\b({pattern})\s*(?:=|,|\n|\}})", "\n".join(
             re.findall(r"enum\s+\w+\s*\{(.*?)\}", self.preprocess(), re.DOTALL)) + "\n")
 
     def expand(self, names, *flags):
         """What each source name stands for."""
         marked = "".join(f"@{name}\n" for name in names).replace("@", "name: ")
-        text = self.preprocess(*flags, source="#include <cuda.h>\n" + marked)
+        text = self.preprocess(*flags, source=marked)
         return dict(zip(names, re.findall(r"^name: (.*)$", text, re.MULTILINE)))
 
     def evaluate(self, expressions):
         """Compiles and runs a program that prints each expression: expression -> value."""
         lines = "".join(f'  printf("%lld\\n", (long long)({e}));\n' for e in expressions)
-        program = f"#include <cuda.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}}}\n"
+        program = f"{self.line}#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}}}\n"
         with tempfile.TemporaryDirectory() as folder:
             run = cc(*self.include, "-o", f"{folder}/values", source=program)
             assert run.returncode == 0, run.stderr
@@ -93,7 +98,7 @@ def compare(what, ours, theirs, problems):
 def prototypes(text):
     """Function declarations of preprocessed C."""
     return [re.sub(r"\s+", " ", found) for found in
-            re.findall(r"^CUresult\s+(?:cu)\w+\s*\([^;{]*\)\s*;", text, re.MULTILINE)]
+            re.findall(r"^(?:CUresult|cudaError_t|const char\s*\*)\s+cu\w+\s*\([^;{]*\)\s*;", text, re.MULTILINE)]
 
 
 def check_signatures(what, ours, toolkit, problems, *flags):
@@ -103,13 +108,35 @@ def check_signatures(what, ours, toolkit, problems, *flags):
     uses = "".join(f"  (void)&{name};\n" for name in names)
     # The macros are spent: our declarations have the symbols' own names.
     undefine = "".join(f"#undef {name}\n" for name in names)
-    source = (f"#include <cuda.h>\n{undefine}"
+    source = (f"{toolkit.line}{undefine}"
               "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\ntypedef unsigned int CUdeviceptr_v1;\n#endif\n"
               f"void use(void);\nvoid use(void) {{\n{uses}}}\n" + "\n".join(ours) + "\n")
     run = cc("-fsyntax-only", "-Werror", *flags, *toolkit.include, source=source)
     if run.returncode != 0:
         problems.append(f"{what}:\n{run.stderr}")
     print(f"{len(ours)} {what} compared")
+
+
+def values(enumerators, layouts, scalars):
+    """What to compare of a header: kind -> expressions."""
+    sizes = [f"sizeof({name})" for name in [*layouts, *scalars]]
+    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in layouts.items() for field in fields]
+    offsets = [f"offsetof({name}, {field})" for name, fields in layouts.items() for field in fields]
+    return {"enumerator": enumerators, "size": sizes, "offset": offsets}
+
+
+def check_runtime(lib, home, problems):
+    name = "cuda_runtime_api.h"
+    ours, theirs = Header(lib / "include/wherry", name), Header(home / "include", name)
+    enumerators = ours.enumerators(r"cuda[A-Z]\w+")
+    assert len(enumerators) > 250, len(enumerators)
+    for what, names in values(enumerators, RUNTIME_LAYOUTS, RUNTIME_SCALARS).items():
+        compare(f"runtime {what}", ours.evaluate(names), theirs.evaluate(names), problems)
+    names = [name for name in ours.macros() if re.match("cuda[A-Z]|CUDART", name)]
+    compare("runtime source name", ours.expand(names), theirs.expand(names), problems)
+    declared = [line for line in prototypes(ours.preprocess())
+                if re.search(r"\bcuda[A-Z]", line) and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
+    check_signatures("runtime signatures", declared, theirs, problems)
 
 
 def exported(library):
@@ -129,10 +156,7 @@ def main():
 
     enumerators = ours.enumerators()
     assert len(enumerators) > 300, len(enumerators)
-    sizes = [f"sizeof({name})" for name in [*LAYOUTS, *SCALARS]]
-    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in LAYOUTS.items() for field in fields]
-    offsets = [f"offsetof({name}, {field})" for name, fields in LAYOUTS.items() for field in fields]
-    for what, names in (("enumerator", enumerators), ("size", sizes), ("offset", offsets)):
+    for what, names in values(enumerators, LAYOUTS, SCALARS).items():
         compare(what, ours.evaluate(names), theirs.evaluate(names), problems)
 
     for flags in ([], [PER_THREAD]):
@@ -140,11 +164,14 @@ def main():
         compare("source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
         check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems, *flags)
 
+    check_runtime(lib, home, problems)
+
     # Old symbols are declared for the library's own use, and by the toolkit for the driver's.
     internal = cc("-E", "-P", "-I", str(lib), "-I", str(lib / "include"),
                   source='#include "api/exports.h"\n')
     assert internal.returncode == 0, internal.stderr
-    check_signatures("old signatures", prototypes(internal.stdout), theirs, problems,
+    driver_functions = [line for line in prototypes(internal.stdout) if line.startswith("CUresult")]
+    check_signatures("old signatures", driver_functions, theirs, problems,
                      "-D__CUDA_API_VERSION_INTERNAL")
 
     driver = home / "lib64/stubs/libcuda.so"
