@@ -2,10 +2,13 @@
 #define WHERRY_CUDA_API 12
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <wherry/cuda.h>
+#include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
+#include <wherry/wherry.hpp>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -19,6 +22,10 @@ static_assert(std::is_same_v<decltype(&cuMemAdvise),
                              CUresult (*)(CUdeviceptr, std::size_t, CUmem_advise, CUdevice)>);
 static_assert(std::is_same_v<decltype(&cuMemAdvise_v2),
                              CUresult (*)(CUdeviceptr, std::size_t, CUmem_advise, CUmemLocation)>);
+
+static_assert(CUDART_VERSION / 1000 == 12);
+static_assert(std::is_same_v<decltype(&cudaMemAdvise),
+                             cudaError_t (*)(const void*, std::size_t, cudaMemoryAdvise, int)>);
 
 TEST_CASE("names of CUDA 12 stand for the symbols of CUDA 12", "[api]") {
   CHECK(std::string(SYMBOL_OF(cuCtxCreate)) == "cuCtxCreate_v2");
@@ -57,6 +64,21 @@ TEST_CASE("the NULL stream can be the calling thread's own", "[api]") {
   CUuuid new_name{};
   CHECK(cuDeviceGetUuid(&old_name, 0) == CUDA_SUCCESS);
   CHECK(cuDeviceGetUuid_v2(&new_name, 0) == CUDA_SUCCESS);
+  CHECK(cudaMallocManaged(reinterpret_cast<void**>(&pointer), 64) == cudaSuccess);
+  const auto advise = [&](cudaMemoryAdvise advice, int device) {
+    return cudaMemAdvise(reinterpret_cast<void*>(pointer), 64, advice, device);
+  };
+  CHECK(advise(cudaMemAdviseSetReadMostly, 99) == cudaSuccess);
+  CHECK(advise(cudaMemAdviseSetPreferredLocation, 99) == cudaErrorInvalidDevice);
+  CHECK(advise(cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId) == cudaSuccess);
+  int preferred = 0;
+  CHECK(cuMemRangeGetAttribute(&preferred, sizeof preferred,
+                               CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, pointer,
+                               64) == CUDA_SUCCESS);
+  CHECK(preferred == CU_DEVICE_CPU);
+  CHECK_NOTHROW(wherry::advise(std::span(reinterpret_cast<int*>(pointer), 16),
+                               wherry::advice::set_preferred_location, wherry::host_node_current));
+  CHECK(cudaFree(reinterpret_cast<void*>(pointer)) == cudaSuccess);
   CHECK(std::string(old_name.bytes, 16) == std::string(new_name.bytes, 16));
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -123,6 +124,57 @@ TEST_CASE("containers live in managed memory through the allocator and the resou
   CHECK_THROWS_AS(wherry::managed_allocator<double>().allocate(SIZE_MAX),
                   std::bad_array_new_length);
   CHECK_THROWS_AS((void)resource.allocate(std::size_t{1} << 60), std::bad_alloc);
+}
+
+TEST_CASE("advice takes spans and typed locations, with or without a current context", "[api]") {
+  const auto devices = library().devices();
+  wherry::managed_array<double> array(10'000);
+  const CUcontext context = devices[0].context();
+  const auto attribute = [&](CUmem_range_attribute which) {
+    int value = -77;
+    REQUIRE(cuCtxPushCurrent(context) == CUDA_SUCCESS);
+    CHECK(cuMemRangeGetAttribute(&value, sizeof value, which, array.address(),
+                                 array.size_bytes()) == CUDA_SUCCESS);
+    REQUIRE(cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
+    return value;
+  };
+  using wherry::advice;
+  wherry::advise(array.span(), advice::set_read_mostly);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
+  wherry::advise(std::as_const(array).span(), advice::unset_read_mostly);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+
+  wherry::advise(array.span(), advice::set_preferred_location, devices[1]);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == 1);
+  wherry::advise(array.span(), advice::set_preferred_location, wherry::host);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_HOST);
+  const int node = devices[0].attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
+  wherry::advise(array.span(), advice::set_preferred_location, wherry::host_node{node});
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) ==
+        CU_MEM_LOCATION_TYPE_HOST_NUMA);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID) == node);
+  wherry::advise(array.span(), advice::unset_preferred_location);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_INVALID);
+  wherry::advise(array.span(), advice::set_preferred_location, wherry::host_node_current);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_CPU);
+
+  wherry::advise(array.span(), advice::set_accessed_by, devices[1]);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) == 1);
+  wherry::advise(array.span(), advice::unset_accessed_by, devices[1]);
+  CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) == CU_DEVICE_INVALID);
+
+  wherry::advise(std::span<int>(), advice::set_read_mostly);
+  std::vector<int> not_managed(10);
+  try {
+    wherry::advise(std::span(not_managed), advice::set_read_mostly);
+    FAIL("the memory is not managed");
+  } catch (const wherry::error& error) {
+    CHECK(error.code() == CUDA_ERROR_INVALID_VALUE);
+    CHECK_THAT(error.what(), Catch::Contains("cuMemAdvise"));
+  }
+  CHECK_THROWS_AS(
+      wherry::advise(array.span(), advice::set_preferred_location, wherry::host_node{9999}),
+      wherry::error);
 }
 
 TEST_CASE("errors carry the code, the call and the words for it", "[api]") {

@@ -84,20 +84,24 @@ class scoped_context {
   scoped_context& operator=(const scoped_context&) = delete;
 };
 
-// Managed memory belongs to no context, but asking for it needs one: the current one, else device
-// 0's.
-inline void* allocate_managed(std::size_t bytes) {
+// Managed memory belongs to no context, but calls that work on it need one: the current one, else
+// device 0's.
+template <typename Call>
+void with_some_context(const Call& call) {
   check(cuInit(0), "cuInit");
-  CUdeviceptr address = 0;
   CUcontext current = nullptr;
   check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
-  if (current != nullptr) {
+  if (current != nullptr) return call();
+  const primary_context first(0);
+  const scoped_context scope(first.handle());
+  call();
+}
+
+inline void* allocate_managed(std::size_t bytes) {
+  CUdeviceptr address = 0;
+  with_some_context([&] {
     check(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged");
-  } else {
-    const primary_context first(0);
-    const scoped_context scope(first.handle());
-    check(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged");
-  }
+  });
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
@@ -377,6 +381,56 @@ class managed_array {
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// ---- advice: what the program says about the use of its memory, see cuMemAdvise
+
+// The host's memory as a whole.
+struct host_t {};
+inline constexpr host_t host{};
+// One NUMA node of the host, by its number.
+struct host_node {
+  int id;
+};
+// The host's node that is nearest to the calling thread's CPU when the call is made.
+struct host_node_current_t {};
+inline constexpr host_node_current_t host_node_current{};
+
+// A place that memory can be in: a device or one of the above.
+class location {
+ public:
+  location(const device& there) : value_{CU_MEM_LOCATION_TYPE_DEVICE, there.ordinal()} {}
+  location(host_t) : value_{CU_MEM_LOCATION_TYPE_HOST, 0} {}
+  location(host_node there) : value_{CU_MEM_LOCATION_TYPE_HOST_NUMA, there.id} {}
+  location(host_node_current_t) : value_{CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0} {}
+
+  CUmemLocation value() const { return value_; }
+
+ private:
+  CUmemLocation value_;
+};
+
+enum class advice {
+  set_read_mostly = CU_MEM_ADVISE_SET_READ_MOSTLY,
+  unset_read_mostly = CU_MEM_ADVISE_UNSET_READ_MOSTLY,
+  set_preferred_location = CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+  unset_preferred_location = CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
+  set_accessed_by = CU_MEM_ADVISE_SET_ACCESSED_BY,
+  unset_accessed_by = CU_MEM_ADVISE_UNSET_ACCESSED_BY,
+};
+
+// Says something about all pages that the elements lie in, which are managed memory of one
+// allocation. Read-mostly, and taking a preference back, have no location. No elements: nothing is
+// said. Any thread.
+template <typename T>
+void advise(std::span<T> elements, advice what, const location& where = host) {
+  if (elements.empty()) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(elements.data());
+  detail::with_some_context([&] {
+    detail::check(cuMemAdvise_v2(static_cast<CUdeviceptr>(address), elements.size_bytes(),
+                                 static_cast<CUmem_advise>(what), where.value()),
+                  "cuMemAdvise");
+  });
+}
 
 // Managed memory for std::pmr containers; any thread. Each request is an allocation of its own,
 // which suits large ones; put a std::pmr pool resource in front of it for small ones.
