@@ -84,6 +84,17 @@ TEST_CASE("allowed CPUs follow the affinity of the thread") {
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
+TEST_CASE("the node that a thread runs on, and how far it is to others, are the machine's") {
+  const Machine machine = read_machine();
+  CHECK(machine.find(current_node()) != nullptr);
+  for (const NumaNode& from : machine.nodes) {
+    CHECK(node_distance(from.id, from.id) == 10);
+    for (const NumaNode& to : machine.nodes)
+      CHECK(node_distance(from.id, to.id) == machine.distance(from.id, to.id));
+    CHECK(node_distance(from.id, 9999) > 1000);
+  }
+}
+
 TEST_CASE("a bound file carries the policy to every mapping of it and places pages on the node") {
   SharedMapping mapping;
   const std::vector<int> nodes{node_with_memory()};
