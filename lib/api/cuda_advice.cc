@@ -127,8 +127,7 @@ bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
 template <typename Place>
 CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Place place) {
   return enter([&](Driver& driver) {
-    std::shared_ptr<Context> context;
-    const CUresult working = find_working(driver, context);
+    const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     Runtime& runtime = driver.runtime();
     const auto kind = find_kind(advice);
@@ -270,8 +269,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes,
                                  size_t numAttributes, CUdeviceptr devPtr, size_t count) {
   return enter([&](Driver& driver) {
-    std::shared_ptr<Context> context;
-    const CUresult working = find_working(driver, context);
+    const CUresult working = check_working(driver);
     if (working != CUDA_SUCCESS) return working;
     if (data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0 ||
         count == 0) {

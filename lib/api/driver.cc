@@ -115,6 +115,14 @@ bool Driver::destroy_context(CUcontext handle) {
   return true;
 }
 
+WorkStatus Driver::context_status(CUcontext handle) const {
+  WorkStatus status = WorkStatus::context_destroyed;
+  contexts_.look_at(handle, [&](const Context& context) {
+    status = context.device.engine.status(*context.work);
+  });
+  return status;
+}
+
 CUcontext Driver::retain_primary_locked(Device& device) {
   if (!device.primary) {
     device.primary = std::make_shared<Context>(

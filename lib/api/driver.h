@@ -31,6 +31,8 @@ class Driver {
   // Waits for its work. Returns false when `handle` is no context that can be destroyed.
   bool destroy_context(CUcontext handle);
   std::shared_ptr<Context> find_context(CUcontext handle) const { return contexts_.find(handle); }
+  // What every call that works on the context answers.
+  WorkStatus context_status(CUcontext handle) const;
 
   CUcontext retain_primary(Device& device);
   // The same, but counts one user however often it is called: one that never lets go.

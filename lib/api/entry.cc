@@ -33,6 +33,11 @@ CUresult find_working(Driver& driver, std::shared_ptr<Context>& context) {
   return to_result(context->device.engine.status(*context->work));
 }
 
+CUresult check_working(const Driver& driver) {
+  const CUcontext handle = ThreadContexts::mine().current();
+  return handle == nullptr ? CUDA_ERROR_INVALID_CONTEXT : to_result(driver.context_status(handle));
+}
+
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
   const bool is_default = argument == nullptr || argument == CU_STREAM_LEGACY;
   if (!is_default && argument != CU_STREAM_PER_THREAD) {

@@ -36,6 +36,8 @@ CUresult to_result(WorkStatus status);
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
 // ... that has not failed: also its error.
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
+// The same for functions that need a context and work on none: they only ask whether it works.
+CUresult check_working(const Driver& driver);
 // What a stream argument means; default streams need a current context.
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 

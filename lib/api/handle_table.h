@@ -41,6 +41,16 @@ class HandleTable {
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
+  // Calls look(const Object&) while nobody can take the object out; false when there is none. For short
+  // looks: nobody else gets in or out meanwhile.
+  template <typename Look>
+  bool look_at(Handle handle, const Look& look) const EXCLUDES(lock_) {
+    const ReadGuard guard(lock_);
+    const auto found = objects_.find(handle);
+    if (found == objects_.end() || found->second == nullptr) return false;
+    look(std::as_const(*found->second));
+    return true;
+  }
   // Takes the object out, and gives it to exactly one caller.
   std::shared_ptr<Object> take(Handle handle) EXCLUDES(lock_) {
     const WriteGuard guard(lock_);

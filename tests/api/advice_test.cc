@@ -382,7 +382,7 @@ TEST_CASE("memory at an address that was freed has no advice", "[api]") {
   CHECK(everything(pages) == nothing);
 }
 
-TEST_CASE("advice needs a current context", "[api]") {
+TEST_CASE("advice needs a current context that is alive", "[api]") {
   const Pages pages(page);
   std::thread([&] {
     int value = untouched;
@@ -390,6 +390,11 @@ TEST_CASE("advice needs a current context", "[api]") {
     CHECK(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                  pages.address(), page) == CUDA_ERROR_INVALID_CONTEXT);
     CHECK(value == untouched);
+    CUcontext context = nullptr;
+    WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, 0));
+    WHERRY_TRY(cuCtxPushCurrent(context));
+    WHERRY_TRY(cuCtxDestroy(context));  // which takes it off the stack once
+    CHECK(pages.advise(CU_MEM_ADVISE_SET_READ_MOSTLY) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }).join();
   CHECK(everything(pages) == nothing);
 }
