@@ -2,9 +2,11 @@
 // freshly forked process may do it too.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,26 @@ struct AddressRange {
   }
   constexpr bool operator==(const AddressRange&) const = default;
 };
+
+// Calls f(part) for the parts of `range` that no range of `kept` covers; stops at its first error.
+template <typename F>
+int for_each_uncovered(AddressRange range, std::span<const AddressRange> kept, F f) {
+  while (!range.empty()) {
+    // The covering range, or else the nearest one above.
+    std::uintptr_t covered_to = range.start;
+    std::uintptr_t next = range.end;
+    for (const AddressRange& keep : kept) {
+      if (keep.contains(range.start)) covered_to = std::max(covered_to, keep.end);
+      if (keep.start > range.start && !keep.empty()) next = std::min(next, keep.start);
+    }
+    if (covered_to == range.start) {
+      if (const int error = f(AddressRange{range.start, next})) return error;
+      covered_to = next;
+    }
+    range.start = covered_to;
+  }
+  return 0;
+}
 
 struct MappedRange {
   AddressRange range;

@@ -41,27 +41,7 @@ AddressRange heap_at(std::uintptr_t start) {
   return plausible ? AddressRange{start, start + header.accessible} : AddressRange{};
 }
 
-// Calls f(part) for the parts of `range` that no range of `kept` covers; stops at its first error.
-template <typename F>
-int for_each_uncovered(AddressRange range, std::span<const AddressRange> kept, F f) {
-  while (!range.empty()) {
-    // The covering range, or else the nearest one above.
-    std::uintptr_t covered_to = range.start;
-    std::uintptr_t next = range.end;
-    for (const AddressRange& keep : kept) {
-      if (keep.contains(range.start)) covered_to = std::max(covered_to, keep.end);
-      if (keep.start > range.start && !keep.empty()) next = std::min(next, keep.start);
-    }
-    if (covered_to == range.start) {
-      if (const int error = f(AddressRange{range.start, next})) return error;
-      covered_to = next;
-    }
-    range.start = covered_to;
-  }
-  return 0;
-}
-
-// The same, with malloc's heaps covered too. Requires: the range is readable, or holds no heap.
+// As for_each_uncovered, with malloc's heaps covered too. Requires: the range is readable, or holds no heap.
 template <typename F>
 int for_each_hidden_part(const MappedRange& mapping, std::span<const AddressRange> kept, F hide) {
   return for_each_uncovered(mapping.range, kept, [&](AddressRange part) {

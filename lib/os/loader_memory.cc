@@ -15,28 +15,47 @@ extern "C" void* __libc_stack_end;  // of the dynamic loader: where the first fr
 namespace wherry::impl {
 namespace {
 
+AddressRange pages_around(const void* start, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  return {round_down(address, page_size), round_up(address + bytes, page_size)};
+}
+
+void add_segments(const dl_phdr_info& module, std::vector<AddressRange>& ranges) {
+  for (int i = 0; i < module.dlpi_phnum; ++i) {
+    const auto& segment = module.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const auto* start = reinterpret_cast<const void*>(module.dlpi_addr + segment.p_vaddr);
+    ranges.push_back(pages_around(start, segment.p_memsz));
+  }
+}
+
+int visit_segments(dl_phdr_info* module, std::size_t, void* ranges) {
+  add_segments(*module, *static_cast<std::vector<AddressRange>*>(ranges));
+  return 0;
+}
+
 // Anonymous memory of the dynamic loader cannot be told from the application's once the kernel has
-// merged neighbouring mappings; when this library is loaded it is still small and on its own.
+// merged neighbouring mappings; when this library is loaded it is still small and on its own, but
+// for a module's zeroed variables, which may be large and lie next to it.
 std::vector<AddressRange> small_anonymous_mappings() {
   constexpr std::size_t small = 1 << 20;
+  std::vector<AddressRange> segments;
+  ::dl_iterate_phdr(visit_segments, &segments);
   std::vector<AddressRange> found;
   const std::string text = read_address_map();
   std::string_view rest = text;
   while (const auto mapping = next_mapping(rest)) {
-    if (mapping->inode == 0 && mapping->name.empty() && mapping->accessible() &&
-        mapping->range.size() < small)
-      found.push_back(mapping->range);
+    if (mapping->inode != 0 || !mapping->name.empty() || !mapping->accessible()) continue;
+    for_each_uncovered(mapping->range, segments, [&](AddressRange part) {
+      if (part.size() < small) found.push_back(part);
+      return 0;
+    });
   }
   return found;
 }
 
 // Recorded once, before main() or in the dlopen() that brings this library; never changed.
 const std::vector<AddressRange> at_load_time = small_anonymous_mappings();
-
-AddressRange pages_around(const void* start, std::size_t bytes) {
-  const auto address = reinterpret_cast<std::uintptr_t>(start);
-  return {round_down(address, page_size), round_up(address + bytes, page_size)};
-}
 
 struct ModuleWalk {
   std::vector<AddressRange>& ranges;
@@ -48,12 +67,7 @@ struct ModuleWalk {
 // Under the loader's lock, so that its list of modules holds still.
 int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
   ModuleWalk& walk = *static_cast<ModuleWalk*>(pointer);
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD) continue;
-    const auto* start = reinterpret_cast<const void*>(info->dlpi_addr + segment.p_vaddr);
-    walk.ranges.push_back(pages_around(start, segment.p_memsz));
-  }
+  add_segments(*info, walk.ranges);
   // Thread-local blocks further away than this are on the heap.
   constexpr std::uintptr_t static_block_limit = 1 << 20;
   const auto tls = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);

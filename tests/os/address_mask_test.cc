@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "os/address_map.h"
 
@@ -66,6 +67,27 @@ TEST_CASE("Large anonymous, large shared writable memory and the main stack are 
   CHECK_FALSE(hidden("550000000000-550010000000 rw-p 00000000 00:00 0   [heap]"));
   CHECK_FALSE(hidden("7f0000000000-7f0000100000 rw-p 00000000 08:01 5   /lib/data"));
   CHECK_FALSE(hidden("7f0000000000-7f0000100000 r--s 00000000 08:01 5   /lib/cache"));
+}
+
+TEST_CASE("What no other range covers of a range is found, in order") {
+  const auto uncovered = [](AddressRange range, const std::vector<AddressRange>& kept) {
+    std::vector<AddressRange> parts;
+    const int error = for_each_uncovered(range, kept, [&](AddressRange part) {
+      parts.push_back(part);
+      return 0;
+    });
+    CHECK(error == 0);
+    return parts;
+  };
+  using Parts = std::vector<AddressRange>;
+  CHECK(uncovered({10, 20}, {}) == Parts{{10, 20}});
+  CHECK(uncovered({10, 20}, {{0, 10}, {20, 30}}) == Parts{{10, 20}});
+  CHECK(uncovered({10, 20}, {{16, 18}, {5, 12}, {11, 13}}) == Parts{{13, 16}, {18, 20}});
+  CHECK(uncovered({10, 20}, {{5, 25}}).empty());
+  int calls = 0;
+  const auto stop = [&](AddressRange) { return ++calls; };
+  CHECK(for_each_uncovered({10, 20}, Parts{{12, 13}}, stop) == 1);
+  CHECK(calls == 1);
 }
 
 }  // namespace
