@@ -139,8 +139,9 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
     const CUresult found = find_location(runtime, *kind, place, change.location);
     if (found != CUDA_SUCCESS) return found;
     if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
-    runtime.advise(pages_touched(runtime, devPtr, devPtr + count), change);
-    return CUDA_SUCCESS;
+    return runtime.advise(pages_touched(runtime, devPtr, devPtr + count), change)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;  // freed at this moment
   });
 }
 

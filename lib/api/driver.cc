@@ -100,7 +100,20 @@ Device* Driver::device(CUdevice ordinal) {
 
 // ---- contexts
 
+void Driver::context_begins(const Device& device) {
+  if (runtime_.device_config(device.ordinal).concurrent) return;
+  const LockGuard guard(exclusive_lock_);
+  if (exclusive_contexts_++ == 0) runtime_.forbid_copies();
+}
+
+void Driver::context_ends(const Device& device) {
+  if (runtime_.device_config(device.ordinal).concurrent) return;
+  const LockGuard guard(exclusive_lock_);
+  if (--exclusive_contexts_ == 0) runtime_.permit_copies();
+}
+
 CUcontext Driver::create_context(Device& device, unsigned flags) {
+  context_begins(device);
   return contexts_.insert(std::make_shared<Context>(
       Context{device, flags, /*primary=*/false, device.engine.create_context()}));
 }
@@ -112,6 +125,7 @@ bool Driver::destroy_context(CUcontext handle) {
   if (!context) return false;  // another thread was faster
   destroy_streams_of(*context);
   context->device.engine.destroy_context(context->work);
+  context_ends(context->device);
   return true;
 }
 
@@ -128,6 +142,7 @@ CUcontext Driver::retain_primary_locked(Device& device) {
     device.primary = std::make_shared<Context>(
         Context{device, CU_CTX_SCHED_AUTO, /*primary=*/true, device.engine.create_context()});
     contexts_.assign(device.primary_handle, device.primary);
+    context_begins(device);
   }
   ++device.primary_users;
   return device.primary_handle;
@@ -157,6 +172,7 @@ bool Driver::release_primary(Device& device) {
   }
   destroy_streams_of(*last);
   device.engine.destroy_context(last->work);
+  context_ends(device);
   return true;
 }
 

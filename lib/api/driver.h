@@ -56,11 +56,17 @@ class Driver {
 
   CUcontext retain_primary_locked(Device& device) REQUIRES(device.lock);
   void destroy_streams_of(const Context& context);
+  // While a device that cannot share managed memory with the host at the same time has a context,
+  // nothing is read-duplicated.
+  void context_begins(const Device& device) EXCLUDES(exclusive_lock_);
+  void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 
   Runtime runtime_;
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   std::vector<std::unique_ptr<Device>> devices_;
+  Mutex exclusive_lock_;
+  int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;
 };
 
 }  // namespace wherry::impl

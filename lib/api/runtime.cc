@@ -8,9 +8,10 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "os/features.h"
 #include "os/mapping.h"
 #include "os/numa.h"
-#include "policy/region_policy.h"
+#include "policy/advised_policy.h"
 
 namespace wherry::impl {
 namespace {
@@ -83,7 +84,13 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
         "sysctl vm.unprivileged_userfaultfd=1 (see `wherry info`)";
     return std::nullopt;
   }
+  options.mappings_budget = read_limits().mappings_budget();
   return options;
+}
+
+std::unique_ptr<ViewChanger> Runtime::make_changer(Processor p) const {
+  if (p.is_host()) return std::make_unique<HostViewChanger>(arena_.base(), pool_fds());
+  return std::make_unique<DeviceViewChanger>(arena_.base());
 }
 
 Runtime::Part::Part(Runtime& runtime, Processor processor)
@@ -100,6 +107,10 @@ Runtime::Part::Part(Runtime& runtime, Processor processor)
                        ? runtime.options_.wrap_pool(
                              processor, *runtime.pools_[static_cast<std::size_t>(processor.index)])
                        : nullptr),
+      changer(runtime.make_changer(processor)),
+      wrapped_changer(runtime.options_.wrap_changer
+                          ? runtime.options_.wrap_changer(processor, *changer)
+                          : nullptr),
       memory(
           processor, wrapped_mapper ? *wrapped_mapper : mapper,
           wrapped_pool ? *wrapped_pool : *runtime.pools_[static_cast<std::size_t>(processor.index)],
@@ -111,16 +122,21 @@ Runtime::Runtime(const RuntimeOptions& options)
       arena_(options.arena_bytes, pools_.front()->file().fd()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
-      policy_(std::make_unique<RegionPolicy>(options.region_pages)) {
+      policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
   place_pools();
   std::vector<ProcessorMemory*> memories;
+  std::vector<ViewChanger*> changers;
   for (int i = 0; i < processor_count(); ++i) {
     parts_.push_back(std::make_unique<Part>(*this, Processor{i}));
     memories.push_back(&parts_.back()->memory);
+    changers.push_back(parts_.back()->wrapped_changer ? parts_.back()->wrapped_changer.get()
+                                                      : parts_.back()->changer.get());
   }
   engine_ = std::make_unique<PageEngine>(memories);
-  evictor_ = std::make_unique<Evictor>(*engine_, blocks_);
-  service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, blocks_,
+  switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
+  effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
+  evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
+  service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 
   // Devices are forked before this process has threads of ours: what a fork copies is then simple
@@ -133,6 +149,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   daemon_ = std::make_unique<FaultDaemon>(*service_, options_.handler_cpus);
   for (int i = 0; i < processor_count(); ++i)
     daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
+  switcher_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
 }
 
@@ -141,6 +158,12 @@ Runtime::~Runtime() = default;
 std::uint64_t Runtime::capacity_pages(Processor p) const {
   if (p.is_host()) return options_.arena_bytes / page_size;  // bounded by the machine alone
   return device_config(p.ordinal()).capacity / page_size;
+}
+
+std::vector<int> Runtime::pool_fds() const {
+  std::vector<int> fds;
+  for (const auto& pool : pools_) fds.push_back(pool->file().fd());
+  return fds;
 }
 
 void Runtime::place_pools() {
@@ -167,7 +190,9 @@ std::shared_ptr<const Userfaultfd> Runtime::trap_arena(Processor p, Fd fresh_use
 }
 
 std::shared_ptr<const Userfaultfd> Runtime::start_host() {
-  return trap_arena(Processor::host(), Userfaultfd::create(options_.uffd_access));
+  auto uffd = trap_arena(Processor::host(), Userfaultfd::create(options_.uffd_access));
+  static_cast<HostViewChanger&>(*part(Processor::host()).changer).attach(uffd);
+  return uffd;
 }
 
 std::shared_ptr<const Userfaultfd> Runtime::start_device(int device) {
@@ -178,11 +203,13 @@ std::shared_ptr<const Userfaultfd> Runtime::start_device(int device) {
   options.arena_base = arena_.base();
   options.arena_size = arena_.size();
   options.arena_open = arena_.open_bytes();
-  options.pool_fd = pools_[static_cast<std::size_t>(p.index)]->file().fd();
+  options.pool_fds = pool_fds();
+  options.own_pool = static_cast<std::size_t>(p.index);
   options.workers = config.workers;
   options.cpus = config.cpus;
   options.uffd_access = options_.uffd_access;
   part(p).process = DeviceProcess::start(options);
+  static_cast<DeviceViewChanger&>(*part(p).changer).attach(part(p).process);
   return trap_arena(p, part(p).process->take_userfaultfd());
 }
 
@@ -193,9 +220,11 @@ std::shared_ptr<DeviceProcess> Runtime::process(int device) const {
 
 void Runtime::restart_device(int device) {
   const Processor p = Processor::device(device);
-  const LockGuard guard(arena_lock_);
   // While it runs its mappings are real. Only when it is gone may nobody ask it any more.
-  part(p).process->stop();
+  process(device)->stop();
+  // What is under way there fails now, and nothing else begins before the books are right again.
+  const ViewSwitcher::Pause no_changes(*switcher_);
+  const LockGuard guard(arena_lock_);
   daemon_->listen(p, nullptr);
   part(p).mapper.detach();
   blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {
@@ -232,14 +261,20 @@ std::optional<Allocation> Runtime::allocate(std::size_t bytes, unsigned flags) {
 
 bool Runtime::free(std::uintptr_t address) {
   if (!arena_.contains(address)) return false;
-  const auto allocation = address_space_.begin_free(address - arena_.base());
-  if (!allocation) return false;
+  std::optional<Allocation> allocation;
+  {
+    // Nothing may be said of the pages any more once their advice is forgotten.
+    const WriteGuard guard(advice_lock_);
+    allocation = address_space_.begin_free(address - arena_.base());
+    if (!allocation) return false;
+    forget_advice(allocation->pages());
+  }
   const PageSpan pages = allocation->pages();
-  advice_.forget(pages);
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
                         [&](std::uint64_t number, Block& block) {
                           const LockGuard guard(block.lock);
                           engine_->release(block, number, run_in_block(number, pages));
+                          effects_->released(block, number, run_in_block(number, pages));
                         });
   address_space_.end_free(*allocation);
   return true;
@@ -260,6 +295,7 @@ std::optional<PageWhereabouts> Runtime::page_whereabouts(std::uintptr_t address)
   const LockGuard guard(block->lock);
   answer.resident = block->residents(in_block);
   answer.mapped = block->mappers(in_block);
+  answer.writable = block->writers(in_block);
   if (answer.resident != 0) {
     const Processor owner{std::countr_zero(answer.resident)};
     const std::byte* alias = part(owner).memory.file.alias(page);
@@ -294,6 +330,9 @@ wherryStats Runtime::stats() const {
     add(to.populated, stats.populated, from.populated);
     add(to.migrated_in, stats.migrated_in, from.migrated_in);
     add(to.migrated_out, stats.migrated_out, from.migrated_out);
+    add(to.duplicated, stats.duplicated, from.duplicated);
+    add(to.collapsed, stats.collapsed, from.collapsed);
+    add(to.mapped_remotely, stats.mapped_remotely, from.mapped_remotely);
     add(to.evicted, stats.evicted, from.evicted);
     add(to.bytes_copied, stats.bytes_copied, from.bytes_copied);
     add(to.service_ns, stats.service_ns, from.service_ns);

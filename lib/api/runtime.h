@@ -13,9 +13,12 @@
 
 #include "api/topology.h"
 #include "devices/device_process.h"
+#include "devices/view_changers.h"
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
+#include "migration/advice_effects.h"
 #include "migration/evictor.h"
+#include "migration/view_switcher.h"
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "policy/policy.h"
@@ -31,15 +34,19 @@ struct RuntimeOptions {
   std::size_t arena_bytes = 0;
   unsigned region_pages =
       pages_per_region;  // how much a fault brings along: a power of two, 1 to 512
+  std::uint64_t mappings_budget =
+      0;  // of one process, beyond which remote ones are declined; 0: no limit
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
   std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
+  std::function<std::unique_ptr<ViewChanger>(Processor, ViewChanger&)> wrap_changer;
 };
 
 struct PageWhereabouts {
   ProcessorMask resident = 0;
   ProcessorMask mapped = 0;
-  int node = -1;  // of the copy; -1 when the page is nowhere
+  ProcessorMask writable = 0;  // of those
+  int node = -1;               // of the copy; -1 when the page is nowhere
 };
 
 class Runtime {
@@ -66,16 +73,19 @@ class Runtime {
   std::optional<Allocation> allocate(std::size_t bytes, unsigned flags) EXCLUDES(arena_lock_);
   // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
   // at once. Requires: no kernel that may touch it is running or queued.
-  bool free(std::uintptr_t address);
+  bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
   // The live allocation that contains `address`.
   std::optional<Allocation> find(std::uintptr_t address) const;
   std::uintptr_t address_of(const Allocation& allocation) const {
     return arena_.base() + allocation.offset;
   }
 
-  // Records what the program says of these pages. Requires: they are part of a live allocation.
-  // Throws std::bad_alloc, and has then changed nothing.
-  void advise(PageSpan pages, const AdviceChange& change);
+  // Records what the program says of these pages, and does what follows from it for those that exist. False: they are
+  // not (any more) part of one live allocation. Throws std::bad_alloc, and has then changed nothing.
+  bool advise(PageSpan pages, const AdviceChange& change) EXCLUDES(advice_lock_);
+  // While copies are forbidden read-mostly means nothing; existing ones end at once.
+  void forbid_copies() { effects_->forbid_copies(); }
+  void permit_copies() { effects_->permit_copies(); }
   // What has been said of live pages; of others: nothing.
   const AdviceMap& advice() const { return advice_; }
 
@@ -105,6 +115,8 @@ class Runtime {
     UserfaultfdMapper mapper;
     std::unique_ptr<Mapper> wrapped_mapper;  // null unless a test wraps it
     std::unique_ptr<PoolFile> wrapped_pool;  // likewise
+    std::unique_ptr<ViewChanger> changer;    // a HostViewChanger or a DeviceViewChanger
+    std::unique_ptr<ViewChanger> wrapped_changer;
     ProcessorMemory memory;
     std::shared_ptr<DeviceProcess> process;  // devices only; guarded by arena_lock_
   };
@@ -112,7 +124,12 @@ class Runtime {
   Part& part(Processor p) const { return *parts_[static_cast<std::size_t>(p.index)]; }
   int processor_count() const { return 1 + device_count(); }
   std::uint64_t capacity_pages(Processor p) const;
+  std::vector<int> pool_fds() const;
+  std::unique_ptr<ViewChanger> make_changer(Processor p) const;
   void place_pools();
+  // Pages of the host's pool are created on the node from now on; nothing: on any of the host's.
+  void place_on_host(PageSpan pages, std::optional<int> node);
+  void forget_advice(PageSpan pages);
   // Each makes the processor's arena trap and returns the descriptor to listen to.
   std::shared_ptr<const Userfaultfd> start_host();
   std::shared_ptr<const Userfaultfd> start_device(int device) REQUIRES(arena_lock_);
@@ -125,10 +142,13 @@ class Runtime {
   BlockDirectory blocks_;
   AddressSpace address_space_;
   AdviceMap advice_;
+  SharedMutex advice_lock_;  // exclusive: allocations end
   std::vector<std::unique_ptr<Part>> parts_;
   mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<PageEngine> engine_;
+  std::unique_ptr<ViewSwitcher> switcher_;
+  std::unique_ptr<AdviceEffects> effects_;
   std::unique_ptr<Evictor> evictor_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<FaultDaemon> daemon_;

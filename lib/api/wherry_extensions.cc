@@ -39,7 +39,7 @@ CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
     wherryPageInfo_t value{};
     value.resident = page->resident;
     value.mapped_read = page->mapped;
-    value.mapped_write = page->mapped;
+    value.mapped_write = page->writable;
     value.node = page->node;
     answer(info, value);
     return CUDA_SUCCESS;

@@ -3,8 +3,12 @@
 //
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
+//   advising       which allocations may be advised.   allowed: address_space, advice.
+//   exclusive      which contexts forbid copies.       allowed: blocks.
 //   engine         a device's streams and launches.    allowed: agent commands.
 //                                                      not allowed: waiting for a launch.
+//   changes        one change of a view at a time.     allowed: blocks, agent, and waiting until its
+//                                                      fault message was read.
 //   agent          one command to a device process.    allowed: waiting for its answer, with a limit.
 //   block          the page states of one 2 MiB block. allowed: kernel calls on that block's pages.
 //                                                      not allowed: touching managed memory (the
@@ -12,6 +16,7 @@
 //   pool           one pool's eviction queue.          allowed: nothing else.
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.
+//   view requests  which views are to be changed.      allowed: nothing else.
 //   suspects       late touches of freed memory.       allowed: nothing else.
 #pragma once
 

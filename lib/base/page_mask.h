@@ -66,6 +66,11 @@ class alignas(64) PageMask {
   friend constexpr PageMask operator|(PageMask a, const PageMask& b) { return a |= b; }
   friend constexpr PageMask operator&(PageMask a, const PageMask& b) { return a &= b; }
   friend constexpr PageMask operator-(PageMask a, const PageMask& b) { return a -= b; }
+  constexpr PageMask operator~() const {
+    PageMask mask;
+    for (unsigned i = 0; i < words_.size(); ++i) mask.words_[i] = ~words_[i];
+    return mask;
+  }
   constexpr bool operator==(const PageMask&) const = default;
 
   // The first run of set pages at or after `from`; count 0 when there is none.

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "devices/crash_report.h"
 #include "devices/kernel_module.h"
@@ -36,12 +37,25 @@ std::span<const std::byte> bytes_of(const T& message) {
   ::_exit(1);
 }
 
-Reply obey(const AgentStart& start, ModuleLoader& loader, const Command& command) {
+// The process ends with the host also while the agent cannot look: what it asks of the kernel, or of a
+// module, may wait for an answer that a host which has ended does not give.
+void start_host_watch(const Fd& host_pidfd) {
+  std::thread([&host_pidfd] {
+    name_this_thread("wherry-watch");
+    pollfd polled{host_pidfd.get(), POLLIN, 0};
+    while (poll_descriptors({&polled, 1}, -1) <= 0) continue;
+    ::_exit(0);
+  }).detach();
+}
+
+Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
+           const Command& command) {
   Reply reply;
   reply.number = command.number;
   switch (command.kind) {
     case CommandKind::run:
       try {
+        start_host_watch(start.host_pidfd);
         start_workers(*start.board, *start.completion,
                       {start.options->ordinal, start.options->workers, start.options->cpus});
       } catch (const std::system_error& error) {
@@ -53,6 +67,11 @@ Reply obey(const AgentStart& start, ModuleLoader& loader, const Command& command
       break;
     case CommandKind::forbid:
       reply.error = forbid_access(command.address, command.bytes);
+      break;
+    case CommandKind::change_view:
+      reply.error = replace_pool_view(command.address, command.bytes,
+                                      command.address - start.options->arena_base,
+                                      start.options->pool_fds[command.owner], userfaultfd.get());
       break;
     case CommandKind::load_module:
       if (const auto base = loader.load(command.path, {command.file_device, command.file_inode}))
@@ -66,7 +85,7 @@ Reply obey(const AgentStart& start, ModuleLoader& loader, const Command& command
   return reply;
 }
 
-[[noreturn]] void obey_commands(const AgentStart& start) {
+[[noreturn]] void obey_commands(const AgentStart& start, const Fd& userfaultfd) {
   ModuleLoader loader;
   for (;;) {
     pollfd polled[] = {{start.socket.get(), POLLIN, 0}, {start.host_pidfd.get(), POLLIN, 0}};
@@ -77,7 +96,7 @@ Reply obey(const AgentStart& start, ModuleLoader& loader, const Command& command
         receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
-    const Reply reply = obey(start, loader, command);
+    const Reply reply = obey(start, userfaultfd, loader, command);
     if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
   }
 }
@@ -87,9 +106,8 @@ void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
   if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
-                                      options.pool_fd))
+                                      options.pool_fds[options.own_pool]))
     fail_start(start, error, "mapping the pool");
-  ::close(options.pool_fd);
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
     if (const int error = mask_address_space(mask))
@@ -98,13 +116,15 @@ void prepare_and_obey(void* pointer) {
   install_crash_reports(*start.board);
   const AlternateStack stack;
   unblock_all_signals();
+  // Kept: what shows another pool must be registered before it takes its place.
+  Fd userfaultfd;
   try {
-    const Fd userfaultfd = Userfaultfd::create(options.uffd_access);
+    userfaultfd = Userfaultfd::create(options.uffd_access);
     if (send_message(start.socket, bytes_of(StartReport{}), userfaultfd.get()) != 0) ::_exit(1);
   } catch (const std::system_error& error) {
     fail_start(start, error.code().value(), "userfaultfd");
   }
-  obey_commands(start);
+  obey_commands(start, userfaultfd);
 }
 
 }  // namespace
@@ -113,9 +133,7 @@ void run_agent(void* pointer) {
   AgentStart& start = *static_cast<AgentStart*>(pointer);
   detach_from_application(start.name.c_str());
   drop_inherited_output();
-  const int kept[] = {start.socket.get(), start.host_pidfd.get(), start.completion->get(),
-                      start.options->pool_fd};
-  keep_descriptors(kept);
+  keep_descriptors(start.descriptors);
   environ = start.environment.data();
   if (start.window.empty()) prepare_and_obey(pointer);
 

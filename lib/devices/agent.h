@@ -23,6 +23,7 @@ enum class CommandKind : std::uint32_t {
   run,          // starts the workers
   open_arena,   // `bytes` from the arena's base become accessible
   forbid,       // [address, address + bytes) becomes inaccessible
+  change_view,  // [address, address + bytes) shows the pool of processor `owner` from now on
   load_module,  // loads `path`; the reply's value is where
   quit,
 };
@@ -33,6 +34,7 @@ struct Command {
   std::uint32_t number = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t owner = 0;
   std::uint64_t file_device = 0;  // of the module that the host has, see ModuleLocation
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};
@@ -58,6 +60,7 @@ struct AgentStart {
   Fd socket;      // the device's end
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;
+  std::vector<int> descriptors;  // all that the device keeps
   // A copy of the environment: the application may have set variables to text on a stack.
   std::vector<std::string> variables;
   std::vector<char*> environment;  // to those; ends with a null pointer

@@ -112,6 +112,9 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
 int DeviceProcess::State::try_start() {
   const auto start = make_agent_start();
   std::tie(socket, start->socket) = make_socket_pair();
+  start->descriptors = options.pool_fds;
+  start->descriptors.insert(start->descriptors.end(),
+                            {start->socket.get(), start->host_pidfd.get(), completion.get()});
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
 
@@ -237,6 +240,15 @@ int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
   command.kind = CommandKind::forbid;
   command.address = address;
   command.bytes = bytes;
+  return state_->send_command(command);
+}
+
+int DeviceProcess::change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner) {
+  Command command;
+  command.kind = CommandKind::change_view;
+  command.address = address;
+  command.bytes = bytes;
+  command.owner = owner;
   return state_->send_command(command);
 }
 

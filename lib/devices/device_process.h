@@ -25,7 +25,8 @@ struct DeviceProcessOptions {
   std::uintptr_t arena_base = 0;
   std::size_t arena_size = 0;
   std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
-  int pool_fd = -1;            // borrowed; mapped shared at arena_base
+  std::vector<int> pool_fds;   // borrowed: every processor's pool, which the device may come to see
+  std::size_t own_pool = 0;    // which of them is mapped shared at arena_base
   int workers = 1;
   std::vector<int>
       cpus;  // where workers run; worker i is pinned to cpus[i % size]; empty: not pinned
@@ -90,6 +91,8 @@ class DeviceProcess {
   [[nodiscard]] int open_arena(std::size_t bytes);  // makes [base, base + bytes) accessible
   [[nodiscard]] int forbid(std::uintptr_t address,
                            std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
+  // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd has been read.
+  [[nodiscard]] int change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner);
   // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
   // Nothing: the address lies in no loaded module, or the device cannot load it.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);

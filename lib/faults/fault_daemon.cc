@@ -83,7 +83,9 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
         if (const auto event = source->read_event()) answer(service_.take(owners[i], *event));
       }
     }
-    while (const auto due = postponed.take_due(now_ns())) answer(*due);
+    // Each of them once: what they wait for may be a message that nobody has read yet.
+    const std::uint64_t now = now_ns();
+    while (const auto due = postponed.take_due(now)) answer(*due);
   }
 }
 

@@ -9,13 +9,17 @@ namespace wherry::impl {
 namespace {
 
 // A fault that another thread's changes make look again so often looks again a little later.
-constexpr int attempts_max = 100;
+constexpr int attempts_max = 8;
 constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
+// How long a fault waits for its processor to see another pool.
+constexpr std::uint64_t view_limit_ns = 3'000'000'000;
+// How long a fault waits for others to have what it brought mapped as they are advised to.
+constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 
 void count_event(Counters& counters, const FaultEvent& event) {
   if (event.write_protect) {
@@ -72,73 +76,141 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
   return put_off(fault, now_ns() + moment_ns, "others changed the page all the time");
 }
 
-FaultService::Attempt FaultService::attempt(const Fault& fault, Room& room) {
+FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation,
+                                  Block& block) const {
   const std::uint64_t number = block_of(fault.page);
-  const auto page = static_cast<unsigned>(fault.page % pages_per_block);
+  const AdviceMap::Segment segment = effects_.advice_at(fault.page);
+  FaultFacts facts;
+  facts.toucher = fault.toucher;
+  facts.page = static_cast<unsigned>(fault.page % pages_per_block);
+  facts.write = fault.event.write;
+  facts.residents = block.residents(facts.page);
+  facts.read_mostly = segment.advice.read_mostly;
+  if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
+  facts.accessed_by = segment.advice.accessed_by;
+  facts.stretch = run_in_block(number, intersect(allocation.pages(), segment.span));
+  return facts;
+}
+
+FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
+  const std::uint64_t number = block_of(fault.page);
   Block& block = blocks_.at(number);
   const LockGuard guard(block.lock);
   const auto allocation = address_space_.find(fault.page * page_size);
   if (!allocation) return {Outcome::unallocated};
 
-  FaultFacts facts;
-  facts.toucher = fault.toucher;
-  facts.page = page;
-  facts.write = fault.event.write;
-  facts.residents = block.residents(page);
-  facts.allocation = run_in_block(number, allocation->pages());
-  return carry_out(block, number, page, policy_.on_fault(facts), room);
+  const FaultFacts facts = facts_of(fault, *allocation, block);
+  if (block.switching(facts.toucher).test(facts.page))
+    return {Outcome::not_yet, {}, now_ns() + moment_ns};
+  Decision decision = policy_.on_fault(facts);
+  if (fault.keeps_view) decision.destination = block.view(facts.toucher, facts.page);
+
+  const Processor at = decision.destination;
+  const bool there = block.at(at).resident.test(facts.page);
+  const bool has_copies = std::popcount(facts.residents) > 1;
+  // Bringing a page and ending its copies both take something from somebody.
+  if (!there || (facts.write && has_copies)) {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now);
+    // Who has not been woken yet will be soon, and the tenure is shorter then.
+    if (facts.residents != 0 && end > now)
+      return {Outcome::not_yet, {}, std::min(end, now + moment_ns)};
+    if (!there)
+      if (const auto hindered = bring(fault, block, number, facts, decision, room))
+        return *hindered;
+    block.tenures.begin(decision.region, facts.toucher, now);
+  }
+  // What has just come is writable, unless it has copies.
+  if (facts.write && (there || has_copies)) engine_.collapse(block, number, decision.region, at);
+  if (facts.write && facts.read_mostly && at.is_host())
+    effects_.settle_on_host(block, number, decision.region);
+  if (there || !block.at(facts.toucher).mapped.test(facts.page)) {
+    if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
+  }
+  if (!effects_.follow(block, number, decision.region) &&
+      now_ns() < fault.taken_ns + follow_limit_ns)
+    return {Outcome::not_yet, {}, now_ns() + moment_ns};
+  return {Outcome::resolved, span_of(number, decision.region)};
 }
 
-FaultService::Attempt FaultService::carry_out(Block& block, std::uint64_t number, unsigned page,
-                                              const Decision& decision, Room& room) {
+std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& block,
+                                                         std::uint64_t number,
+                                                         const FaultFacts& facts,
+                                                         const Decision& decision, Room& room) {
   const Processor to = decision.destination;
-  if (block.at(to).resident.test(page)) return restore_access(block, number, page, decision);
-
+  const bool exists = facts.residents != 0;
+  const Processor from{exists ? std::countr_zero(facts.residents) : 0};
+  // A page that has copies gets one more; they end when it is written.
+  const bool copy = decision.duplicate || std::popcount(facts.residents) > 1;
   // The faulting page and those neighbours that are where it is.
-  const ProcessorMask residents = block.residents(page);
-  const bool exists = residents != 0;
-  const Processor from{exists ? std::countr_zero(residents) : 0};
-  const std::uint64_t now = now_ns();
-  if (const std::uint64_t end = block.tenures.end_of(decision.region, now); exists && end > now)
-    return {Outcome::not_yet, {}, end};
-  const PageMask same_place = exists ? block.at(from).resident : block.absent();
-  const PageMask wanted = same_place & PageMask::of(decision.region);
+  PageMask wanted = PageMask::of(decision.region);
+  if (!exists)
+    wanted &= block.absent();
+  else if (copy)
+    wanted &= block.at(from).resident - block.at(to).resident;
+  else
+    wanted &= block.at(from).resident - block.held_beside(from);
   if (!room.try_grow(engine_.at(to).capacity, wanted.count()))
-    return {Outcome::room_needed, {}, 0, to, wanted.count()};
+    return Attempt{Outcome::room_needed, {}, 0, to, wanted.count()};
 
   bool page_done = false;
   for (const PageRun run : runs_of(wanted)) {
     const OpResult result =
-        exists ? engine_.migrate(block, number, run, from, to, room, MoveCause::fault)
-               : engine_.populate(block, number, run, to, room);
-    const bool reached = page >= run.first && page < run.first + result.bytes / page_size;
+        !exists ? engine_.populate(block, number, run, to, room, fault.entry)
+        : copy  ? engine_.duplicate(block, number, run, from, to, room, fault.entry)
+               : engine_.migrate(block, number, run, from, to, room, MoveCause::fault, fault.entry);
+    const bool reached =
+        facts.page >= run.first && facts.page < run.first + result.bytes / page_size;
     page_done = page_done || reached;
-    if (result.status == OpStatus::process_gone) return {Outcome::resolved};
-    if (result.status == OpStatus::no_memory && !page_done) return {Outcome::no_memory, {}, 0, to};
+    if (result.status == OpStatus::process_gone) {
+      // Its own process: nobody is left who wants the page.
+      if (to == facts.toucher) return Attempt{Outcome::resolved};
+      fault.entry = Entry::none;
+      return Attempt{Outcome::try_again};
+    }
+    if (result.status == OpStatus::no_memory && !page_done)
+      return Attempt{Outcome::no_memory, {}, 0, to};
   }
-  if (!page_done) return {Outcome::try_again};
-  block.tenures.begin(decision.region, now);
-  return {Outcome::resolved, span_of(number, decision.region)};
+  // The kernel says to come again: its reason may be a message that this very thread has to read.
+  if (!page_done) return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
+  return std::nullopt;
 }
 
-FaultService::Attempt FaultService::restore_access(Block& block, std::uint64_t number,
-                                                   unsigned page, const Decision& decision) {
+std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& block,
+                                                        std::uint64_t number, unsigned page,
+                                                        const Decision& decision) {
+  const Processor p = fault.toucher;
   const Processor at = decision.destination;
-  const ProcessorPages& state = block.at(at);
-  // Both answers are right whatever the event said, and harmless if it was stale: entering what is
-  // entered already changes nothing, and a page that only one processor holds may be written there.
-  const PageMask here = state.resident & PageMask::of(decision.region);
-  const PageMask absent_in_table = here - state.mapped;
-  const PageMask enter = absent_in_table.test(page) ? absent_in_table : PageMask::of({page, 1});
-  for (const PageRun run : runs_of(enter)) {
-    const OpResult result = engine_.map(block, number, run, at);
-    if (result.status == OpStatus::process_gone) return {Outcome::resolved};
-    if (result.status == OpStatus::absent) return {Outcome::lost};
-    if (!result) return {Outcome::try_again};
+  const PageMask region = PageMask::of(decision.region);
+  if (block.view(p, page) != at) {
+    switch (effects_.show(block, number, region & block.at(at).resident, p)) {
+      case AdviceEffects::Progress::done:
+        break;  // it sees another copy
+      case AdviceEffects::Progress::pending:
+        if (const std::uint64_t now = now_ns(); now < fault.taken_ns + view_limit_ns)
+          return Attempt{Outcome::not_yet, {}, now + moment_ns};
+        [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the thread
+      case AdviceEffects::Progress::declined:
+        fault.keeps_view = true;
+        return Attempt{Outcome::try_again};
+    }
   }
-  if (!absent_in_table.test(page))
-    (void)engine_.at(at).mapper.write_unprotect(span_of(number, {page, 1}));
-  return {Outcome::resolved, span_of(number, decision.region)};
+  // The page is entered whatever the books say: Linux may have taken the entry away. Entering what is
+  // entered already changes nothing.
+  const Processor seen = block.view(p, page);
+  const PageMask missing = (region & block.viewed(p, seen) & block.at(seen).resident) -
+                           block.at(p).mapped - block.switching(p);
+  const PageMask enter = missing.test(page) ? missing : PageMask::of({page, 1});
+  for (const PageRun run : runs_of(enter)) {
+    const OpResult result = engine_.map(block, number, run, p);
+    if (result.status == OpStatus::process_gone) return Attempt{Outcome::resolved};
+    if (result.status == OpStatus::absent) return Attempt{Outcome::lost};
+    if (!result) return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
+  }
+  // Nobody has another copy, and the kernel says that this entry is protected.
+  if (fault.event.write_protect && std::popcount(block.residents(page)) == 1)
+    (void)engine_.at(p).mapper.write_unprotect(span_of(number, {page, 1}));
+  return std::nullopt;
 }
 
 void FaultService::finish(const Fault& fault, PageSpan wake) {
@@ -148,7 +220,7 @@ void FaultService::finish(const Fault& fault, PageSpan wake) {
   if (wake.empty()) return;
   (void)memory.mapper.wake(wake);
   const std::uint64_t number = block_of(wake.first);
-  blocks_.at(number).tenures.woken(run_in_block(number, wake), now_ns());
+  blocks_.at(number).tenures.woken(run_in_block(number, wake), fault.toucher, now_ns());
 }
 
 OpStatus FaultService::relieve(const Attempt& attempt, Room& room) {
@@ -168,8 +240,7 @@ std::optional<std::uint64_t> FaultService::put_off(const Fault& fault, std::uint
 }
 
 bool FaultService::answer_unallocated(const Fault& fault) {
-  const Suspect suspect{fault.toucher, fault.page, fault.event.thread};
-  if (!came_back(suspect)) {
+  if (!came_back(fault)) {
     (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
     return true;
   }
@@ -178,10 +249,14 @@ bool FaultService::answer_unallocated(const Fault& fault) {
   return true;
 }
 
-bool FaultService::came_back(const Suspect& suspect) {
+bool FaultService::came_back(const Fault& fault) {
   const LockGuard guard(suspects_lock_);
-  if (std::find(suspects_.begin(), suspects_.end(), suspect) != suspects_.end()) return true;
-  suspects_[next_suspect_] = suspect;
+  for (const Suspect& suspect : suspects_) {
+    if (suspect.toucher == fault.toucher && suspect.page == fault.page &&
+        suspect.thread == fault.event.thread)
+      return fault.taken_ns >= suspect.answered_ns;
+  }
+  suspects_[next_suspect_] = {fault.toucher, fault.page, fault.event.thread, now_ns()};
   next_suspect_ = (next_suspect_ + 1) % suspects_.size();
   return false;
 }

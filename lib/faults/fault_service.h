@@ -23,15 +23,21 @@ struct Fault {
   std::uint64_t page = 0;
   std::uint64_t taken_ns = 0;
   int memory_failures = 0;  // how often the kernel had no page for it
+  // Its process may have no more mappings: the page must come to the pool that it sees now.
+  bool keeps_view = false;
+  // The page goes to a pool whose processor has no process at the moment, and is mapped only by others.
+  Entry entry = Entry::at_home;
 };
 
 class FaultService {
  public:
   FaultService(std::uintptr_t arena_base, PageEngine& engine, Evictor& evictor,
-               BlockDirectory& blocks, AddressSpace& address_space, const Policy& policy)
+               AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
+               const Policy& policy)
       : base_(arena_base),
         engine_(engine),
         evictor_(evictor),
+        effects_(effects),
         blocks_(blocks),
         address_space_(address_space),
         policy_(policy) {}
@@ -60,12 +66,17 @@ class FaultService {
     std::uint64_t room_needed = 0;
   };
 
-  Attempt attempt(const Fault& fault, Room& room);
-  Attempt carry_out(Block& block, std::uint64_t number, unsigned page, const Decision& decision,
-                    Room& room) REQUIRES(block.lock);
-  // The page at its place but not usable as the event needs: not mapped, or still write-protected.
-  Attempt restore_access(Block& block, std::uint64_t number, unsigned page,
-                         const Decision& decision) REQUIRES(block.lock);
+  Attempt attempt(Fault& fault, Room& room);
+  FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
+      REQUIRES(block.lock);
+  // Both answer nothing when it is done, otherwise why not, or why it need not be.
+  // Has the page at the decision's destination, as far as pools go.
+  std::optional<Attempt> bring(Fault& fault, Block& block, std::uint64_t number,
+                               const FaultFacts& facts, const Decision& decision, Room& room)
+      REQUIRES(block.lock);
+  // Has it in the toucher's view and page table.
+  std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
+                              const Decision& decision) REQUIRES(block.lock);
   // Everything is in place: lets the threads go on.
   void finish(const Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, or another time.
@@ -80,16 +91,17 @@ class FaultService {
     Processor toucher;
     std::uint64_t page = 0;
     std::uint32_t thread = 0;
-    bool operator==(const Suspect&) const = default;
+    std::uint64_t answered_ns = 0;
   };
   // Whether the same touch was reported before. A message about freed memory may be stale: its thread was woken by the
   // answer to a neighbour's fault, and the memory freed since. Then nobody sleeps, and a wake does no harm; a thread
-  // that does touch freed memory comes back.
-  bool came_back(const Suspect& suspect) EXCLUDES(suspects_lock_);
+  // that does touch freed memory comes back, with a message that was read after the answer to its first.
+  bool came_back(const Fault& fault) EXCLUDES(suspects_lock_);
 
   const std::uintptr_t base_;
   PageEngine& engine_;
   Evictor& evictor_;
+  AdviceEffects& effects_;
   BlockDirectory& blocks_;
   AddressSpace& address_space_;
   const Policy& policy_;

@@ -15,6 +15,7 @@
 #include "base/processor.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
+#include "os/userfaultfd.h"
 #include "pages/block_directory.h"
 
 namespace wherry::impl {
@@ -26,6 +27,13 @@ class PoolFile {
   // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in
   // the file.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
+  // Puts copies of the pages at `source` into the file, mapped at no processor. Requires: they are not
+  // there.
+  [[nodiscard]] virtual OpResult fill(PageSpan span, const std::byte* source) = 0;
+  // The same with zero pages.
+  [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;
+  // Moves the pages to a NUMA node, as far as the kernel can. Requires: they are resident.
+  virtual void move_to_node(PageSpan span, int node) = 0;
   // Where the library itself reads a page. Requires: the page is resident (a touch would create
   // it).
   virtual const std::byte* alias(std::uint64_t page) const = 0;
@@ -36,6 +44,9 @@ class MemoryPoolFile final : public PoolFile {
   MemoryPoolFile(const std::string& name, std::size_t arena_bytes);
 
   int punch(PageSpan span) override { return file_.punch(span.offset(), span.bytes()); }
+  OpResult fill(PageSpan span, const std::byte* source) override;
+  OpResult fill_zero(PageSpan span) override;
+  void move_to_node(PageSpan span, int node) override;
   const std::byte* alias(std::uint64_t page) const override {
     return alias_.data() + page * page_size;
   }
@@ -43,8 +54,14 @@ class MemoryPoolFile final : public PoolFile {
   const Mapping& alias_mapping() const { return alias_; }
 
  private:
+  std::uintptr_t address(PageSpan span) const { return alias_.address() + span.offset(); }
+
   MemoryFile file_;
   Mapping alias_;
+  // Fills holes of the file through the alias: page by page and only holes, where write(2) could make
+  // huge pages, overwrite, and meet a limit on the size of files. And a touch of a hole of the alias,
+  // which must never be, ends in SIGBUS instead of a page that nobody accounts for.
+  const Userfaultfd filler_;
 };
 
 // How many pages a pool may hold, and how many are spoken for. Any thread.

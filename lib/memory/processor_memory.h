@@ -20,6 +20,9 @@ struct Counters {
   std::atomic<std::uint64_t> populated{0};
   std::atomic<std::uint64_t> migrated_in{0};
   std::atomic<std::uint64_t> migrated_out{0};
+  std::atomic<std::uint64_t> duplicated{0};
+  std::atomic<std::uint64_t> collapsed{0};
+  std::atomic<std::uint64_t> mapped_remotely{0};
   std::atomic<std::uint64_t> evicted{0};
   std::atomic<std::uint64_t> bytes_copied{0};
   std::atomic<std::uint64_t> service_ns{0};
@@ -66,12 +69,11 @@ class Room {
   }
 
   std::uint64_t pages() const { return pages_; }
-  // Makes the room at least `pages` large, from `capacity`; false (and unchanged) when the pool is
-  // too full.
+  // Makes the room at least `pages` large, from `capacity`; false when the pool is too full.
   [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages) {
+    if (capacity_ != &capacity) *this = Room(capacity, 0);  // room elsewhere is of no use
     if (pages <= pages_) return true;
     if (!capacity.try_reserve(pages - pages_)) return false;
-    capacity_ = &capacity;
     pages_ = pages;
     return true;
   }

@@ -30,12 +30,20 @@ OpStatus Evictor::evict_oldest(Processor p) {
   if (!oldest) return OpStatus::absent;
   Block& block = blocks_.at(*oldest);
   const LockGuard guard(block.lock);
-  for (const PageRun run : runs_of(block.at(p).resident)) {
+  const PageMask held = block.at(p).resident;
+  const PageMask copies = held & block.held_beside(p);
+  for (const PageRun run : runs_of(copies)) {
+    engine_.drop(block, *oldest, run, p);
+    count(engine_.at(p).counters.evicted, run.count);
+  }
+  for (const PageRun run : runs_of(held - copies)) {
     Room room;
     if (!room.try_grow(engine_.at(Processor::host()).capacity, run.count))
       return OpStatus::no_memory;
     const OpResult result =
         engine_.migrate(block, *oldest, run, p, Processor::host(), room, MoveCause::eviction);
+    // Not waited for: who accesses the pages meanwhile faults.
+    (void)effects_.follow(block, *oldest, run);
     if (!result) return result.status;
   }
   return OpStatus::ok;

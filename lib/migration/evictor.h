@@ -2,6 +2,7 @@
 // a better evictor takes its place. Called by whoever needs the room, never under a block lock.
 #pragma once
 
+#include "migration/advice_effects.h"
 #include "migration/page_engine.h"
 #include "pages/block_directory.h"
 
@@ -9,13 +10,14 @@ namespace wherry::impl {
 
 class Evictor {
  public:
-  Evictor(PageEngine& engine, BlockDirectory& blocks) : engine_(engine), blocks_(blocks) {}
+  Evictor(PageEngine& engine, BlockDirectory& blocks, AdviceEffects& effects)
+      : engine_(engine), blocks_(blocks), effects_(effects) {}
 
   // Makes `room` at least `pages` of p's pool. ok; no_memory: the host has none for what would have to leave;
   // incomplete: not now, try again in a moment. Never waits.
   OpStatus make_room(Processor p, std::uint64_t pages, Room& room);
 
-  // Moves p's oldest block to the host, capacity or not: for when the kernel has no page left on p's node.
+  // Drops p's copies in its oldest block and moves the rest to the host, capacity or not: for when the kernel has no page left on p's node.
   // ok; incomplete: not all of it moved yet, and another call may go on; no_memory: the host has none;
   // absent: p holds nothing.
   OpStatus evict_oldest(Processor p);
@@ -23,6 +25,7 @@ class Evictor {
  private:
   PageEngine& engine_;
   BlockDirectory& blocks_;
+  AdviceEffects& effects_;
 };
 
 }  // namespace wherry::impl

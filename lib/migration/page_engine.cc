@@ -8,7 +8,7 @@ namespace {
 // How often a kernel answer "try again" without any progress is believed. Each comes from a
 // concurrent change of the process's mappings, which ends; the limit keeps a broken kernel from
 // holding a block for ever.
-constexpr int attempts_max = 10'000;
+constexpr int attempts_max = 8;
 
 PageSpan rest_of(PageSpan span, std::uint64_t done) {
   return {span.first + done, span.count - done};
@@ -51,18 +51,56 @@ OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from
   return {OpStatus::incomplete, done * page_size};
 }
 
-void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
-  // The kernel frees pages of a private in-memory file without needing memory; any error is a wrong
-  // call of ours.
-  const int error = owner.file.punch(span);
-  WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count, span.first,
-               owner.id.index, error);
+OpResult PageEngine::copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
+                          bool entered) const {
+  return fill(target, span, [&](PageSpan rest) {
+    const std::byte* data = source.file.alias(rest.first);
+    return entered ? target.mapper.copy_protected(rest, data) : target.file.fill(rest, data);
+  });
+}
+
+OpStatus PageEngine::protect(Block& block, std::uint64_t number, PageRun run, Processor owner) {
+  const PageMask wanted = PageMask::of(run);
+  for (int i = 0; i < count_; ++i) {
+    const Processor p{i};
+    const PageMask open = (wanted & block.mapped_from(p, owner)) - block.at(p).write_protected;
+    for (const PageRun part : runs_of(open)) {
+      const OpStatus status = at(p).mapper.write_protect(span_of(number, part)).status;
+      // A process that is gone cannot write.
+      if (status != OpStatus::ok && status != OpStatus::process_gone) {
+        lift_protection(at(p), span_of(number, part));
+        return status;
+      }
+      block.write_protected(p, part);
+    }
+  }
+  return OpStatus::ok;
+}
+
+void PageEngine::allow_writes(Block& block, std::uint64_t number, PageRun run, Processor owner) {
+  const PageMask wanted = PageMask::of(run);
+  for (int i = 0; i < count_; ++i) {
+    const Processor p{i};
+    const PageMask closed = wanted & block.mapped_from(p, owner) & block.at(p).write_protected;
+    for (const PageRun part : runs_of(closed)) {
+      block.writable(p, part);
+      lift_protection(at(p), span_of(number, part));
+    }
+  }
 }
 
 void PageEngine::lift_protection(ProcessorMemory& owner, PageSpan span) const {
   // Not more than an optimization: a page left protected faults once more, and is unprotected then.
   for (int attempt = 0; attempt < attempts_max; ++attempt)
     if (owner.mapper.write_unprotect(span).status != OpStatus::incomplete) return;
+}
+
+void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
+  // The kernel frees pages of a private in-memory file without needing memory; any error is a wrong
+  // call of ours.
+  const int error = owner.file.punch(span);
+  WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count, span.first,
+               owner.id.index, error);
 }
 
 void PageEngine::requeue(Block& block, std::uint64_t number, Processor p, bool held_before) {
@@ -73,45 +111,40 @@ void PageEngine::requeue(Block& block, std::uint64_t number, Processor p, bool h
 }
 
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
-                              Room& room) {
+                              Room& room, Entry entry) {
   ProcessorMemory& target = at(p);
-  const PageSpan span = span_of(number, run);
-  const OpResult result =
-      fill(target, span, [&](PageSpan rest) { return target.mapper.zero(rest); });
+  const bool entered = entry == Entry::at_home && block.is_home(p, run);
+  const OpResult result = fill(target, span_of(number, run), [&](PageSpan rest) {
+    return entered ? target.mapper.zero(rest) : target.file.fill_zero(rest);
+  });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
   const bool held = !block.at(p).resident.none();
   room.spend(done.count);
   block.populated(p, done);
+  if (entered) block.mapped(p, done, true);
   requeue(block, number, p, held);
   count(target.counters.populated, done.count);
   return result;
 }
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
-                             Processor to, Room& room, MoveCause cause) {
+                             Processor to, Room& room, MoveCause cause, Entry entry) {
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
   const PageSpan span = span_of(number, run);
 
-  // 1. Nobody may write the old copy any more. A process that is gone cannot; a page that is not
-  // mapped is not written.
-  const bool writable = !(PageMask::of(run) & block.at(from).mapped).none();
-  if (writable) {
-    const OpResult protect = source.mapper.write_protect(span);
-    if (!protect && protect.status != OpStatus::process_gone) {
-      lift_protection(source, span);
-      return {protect.status, 0};
-    }
+  // 1. Nobody may write the old copy any more.
+  if (const OpStatus status = protect(block, number, run, from); status != OpStatus::ok) {
+    allow_writes(block, number, run, from);
+    return {status, 0};
   }
-
   // 2. The new copy arrives write-protected: while two copies exist, neither can change.
-  const OpResult result = fill(target, span, [&](PageSpan rest) {
-    return target.mapper.copy_protected(rest, source.file.alias(rest.first));
-  });
+  const bool entered = entry == Entry::at_home && block.is_home(to, run);
+  const OpResult result = copy(source, target, span, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
-  const PageSpan moved = span_of(number, done);
-  if (!moved.empty()) {
+  if (done.count != 0) {
+    const PageSpan moved = span_of(number, done);
     // 3. The old copy goes, and with it every mapping of it, in every process.
     punch(source, moved);
     // 4. State, before anybody can act on the new place.
@@ -120,6 +153,7 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     room.spend(moved.count);
     source.capacity.give_back(moved.count);
     block.moved(from, to, done);
+    if (entered) block.mapped(to, done, false);
     requeue(block, number, from, held_source);
     requeue(block, number, to, held_target);
     count(source.counters.migrated_out, moved.count);
@@ -127,48 +161,117 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     count(target.counters.bytes_copied, moved.bytes());
     if (cause == MoveCause::eviction) count(source.counters.evicted, moved.count);
     // 5. One copy, one place: it may be written again.
-    lift_protection(target, moved);
+    allow_writes(block, number, done, to);
   }
-  if (writable && moved.count != span.count) lift_protection(source, rest_of(span, moved.count));
+  if (done.count != run.count)
+    allow_writes(block, number, {done.end(), run.count - done.count}, from);
   return result;
 }
 
-OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Processor p) {
-  ProcessorMemory& owner = at(p);
-  PageSpan rest = span_of(number, run);
-  for (int attempt = 0; attempt < attempts_max && !rest.empty(); ++attempt) {
-    const OpResult result = owner.mapper.map_resident(rest);
-    if (result.bytes != 0) attempt = 0;
-    rest = rest_of(rest, result.bytes / page_size);
-    switch (result.status) {
-      case OpStatus::ok:
-      case OpStatus::incomplete:
-        break;
-      case OpStatus::occupied:  // mapped already: as good
-        rest = rest_of(rest, 1);
-        attempt = 0;
-        break;
-      default:
-        return {result.status, 0};
-    }
+OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, Processor from,
+                               Processor to, Room& room, Entry entry) {
+  ProcessorMemory& target = at(to);
+  // A protection that was put up in vain, or for pages that do not arrive, is lifted by the next write.
+  if (const OpStatus status = protect(block, number, run, from); status != OpStatus::ok)
+    return {status, 0};
+  const bool entered = entry == Entry::at_home && block.is_home(to, run);
+  const OpResult result = copy(at(from), target, span_of(number, run), entered);
+  const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
+  if (done.count == 0) return result;
+  const bool held = !block.at(to).resident.none();
+  room.spend(done.count);
+  block.duplicated(to, done);
+  if (entered) block.mapped(to, done, false);
+  requeue(block, number, to, held);
+  count(target.counters.duplicated, done.count);
+  count(target.counters.bytes_copied, result.bytes);
+  return result;
+}
+
+PageMask PageEngine::take_out(Block& block, std::uint64_t number, const PageMask& pages,
+                              Processor p) {
+  const PageMask held = pages & block.at(p).resident;
+  for (const PageRun run : runs_of(held)) punch(at(p), span_of(number, run));
+  at(p).capacity.give_back(held.count());
+  return held;
+}
+
+void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor p) {
+  for (const PageRun part : runs_of(take_out(block, number, PageMask::of(run), p)))
+    block.dropped(p, part);
+  if (!p.is_host() && block.at(p).resident.none()) at(p).queue.remove(number);
+}
+
+void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper) {
+  const PageMask kept = PageMask::of(run) & block.at(keeper).resident;
+  const PageMask several = kept & block.held_beside(keeper);
+  // The other copies go first; nobody may write the last one while there is another.
+  for (int i = 0; i < count_; ++i) {
+    if (i == keeper.index) continue;
+    for (const PageRun part : runs_of(several & block.at(Processor{i}).resident))
+      drop(block, number, part, Processor{i});
   }
-  if (!rest.empty()) return {OpStatus::incomplete, 0};
-  block.mapped(p, run);
-  return {OpStatus::ok, span_of(number, run).bytes()};
+  count(at(keeper).counters.collapsed, several.count());
+  for (const PageRun part : runs_of(kept)) allow_writes(block, number, part, keeper);
 }
 
 void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
-  const PageMask mask = PageMask::of(run);
-  for (int i = 0; i < count_; ++i) {
-    const PageMask held = block.at(Processor{i}).resident & mask;
-    if (held.none()) continue;
-    for (const PageRun part : runs_of(held)) punch(at(Processor{i}), span_of(number, part));
-    at(Processor{i}).capacity.give_back(held.count());
-  }
   std::array<bool, max_processors> held_before{};
-  for (int i = 0; i < count_; ++i) held_before[i] = !block.at(Processor{i}).resident.none();
+  for (int i = 0; i < count_; ++i) {
+    held_before[i] = !block.at(Processor{i}).resident.none();
+    take_out(block, number, PageMask::of(run), Processor{i});
+  }
   block.released(run);
   for (int i = 0; i < count_; ++i) requeue(block, number, Processor{i}, held_before[i]);
+}
+
+OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,
+                           bool writable) {
+  const PageSpan span = span_of(number, run);
+  std::uint64_t done = 0;
+  OpStatus status = OpStatus::incomplete;
+  for (int attempt = 0; attempt < attempts_max && done < span.count; ++attempt) {
+    const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable);
+    done += result.bytes / page_size;
+    status = result.status;
+    if (result.bytes != 0) attempt = 0;
+    if (status == OpStatus::occupied) {
+      // Mapped already: as good, if it is as it should be.
+      if (!writable) status = at(p).mapper.write_protect({span.first + done, 1}).status;
+      if (!writable && status != OpStatus::ok) break;
+      ++done;
+      attempt = 0;
+    } else if (status != OpStatus::ok && status != OpStatus::incomplete) {
+      break;
+    }
+  }
+  if (done != 0) block.mapped(p, {run.first, static_cast<unsigned>(done)}, writable);
+  return done == span.count ? OpStatus::ok : status;
+}
+
+OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Processor p) {
+  const Processor owner = block.view(p, run.first);
+  const PageMask wanted = PageMask::of(run);
+  if (!(wanted & block.switching(p)).none()) return {OpStatus::incomplete, 0};
+  const PageMask several = wanted & block.held_beside(owner);
+  for (const bool writable : {true, false}) {
+    for (const PageRun part : runs_of(writable ? wanted - several : several)) {
+      const PageMask fresh = PageMask::of(part) - block.at(p).mapped;
+      const OpStatus status = enter(block, number, part, p, writable);
+      if (status == OpStatus::unsupported) {
+        // Before Linux 6.4: gives the copy up, and the page comes back as a protected one. What is seen
+        // at another's pool gets to have no copies instead.
+        if (owner == p)
+          drop(block, number, part, p);
+        else
+          collapse(block, number, part, owner);
+        return {OpStatus::incomplete, 0};
+      }
+      if (status != OpStatus::ok) return {status, 0};
+      if (owner != p) count(at(p).counters.mapped_remotely, fresh.count());
+    }
+  }
+  return {OpStatus::ok, span_of(number, run).bytes()};
 }
 
 }  // namespace wherry::impl

@@ -19,25 +19,45 @@ enum class MoveCause {
   eviction,
 };
 
+// Whether pages that come to a pool are mapped at its processor as well.
+enum class Entry {
+  at_home,  // where the processor sees its own pool, and goes on to while the block is locked
+  none,
+};
+
 class PageEngine {
  public:
   // `processors[i]` is processor i; they outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors);
 
-  // Creates zero pages at p. Requires: the pages are absent; `room` holds as many pages of p's
-  // pool.
-  OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room)
-      REQUIRES(block.lock);
+  // The pages of a run come to a pool; `room` holds as many pages of it. If they are to be mapped there
+  // and the process is gone, nothing is done (process_gone).
 
-  // Moves pages that `from` owns to `to`. Requires: `room` holds as many pages of the pool of `to`.
+  // Creates zero pages at p. Requires: the pages are absent.
+  OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
+                    Entry entry = Entry::at_home) REQUIRES(block.lock);
+  // Moves pages that `from` alone holds to `to`.
   OpResult migrate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                   Room& room, MoveCause cause) REQUIRES(block.lock);
+                   Room& room, MoveCause cause, Entry entry = Entry::at_home) REQUIRES(block.lock);
+  // Copies pages that `from` holds to `to`, which does not; nobody may write them any more.
+  OpResult duplicate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
+                     Room& room, Entry entry = Entry::at_home) REQUIRES(block.lock);
 
-  // Enters pages that p owns in p's page table, writable.
-  OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
-
+  // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps it.
+  void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper)
+      REQUIRES(block.lock);
+  // Takes p's copies away. Requires: others have copies.
+  void drop(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
   // Takes the pages out of every pool.
   void release(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+
+  // Enters pages in p's page table as its view shows them, writable unless they have copies. Requires:
+  // one pool is in p's view of them all, and holds them. absent: it does not. incomplete: not all of
+  // them, or not any more: look again.
+  OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+  // Lets whoever maps the owner's pages write them again. Requires: they have no copies.
+  void allow_writes(Block& block, std::uint64_t number, PageRun run, Processor owner)
+      REQUIRES(block.lock);
 
   ProcessorMemory& at(Processor p) const { return *processors_[static_cast<unsigned>(p.index)]; }
   int processors() const { return count_; }
@@ -45,8 +65,20 @@ class PageEngine {
  private:
   template <typename Fill>
   OpResult fill(ProcessorMemory& target, PageSpan span, Fill fill_from) const;
-  void punch(ProcessorMemory& owner, PageSpan span) const;
+  // Copies into the pool of `to`, mapped write-protected if `entered`.
+  OpResult copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
+                bool entered) const;
+  // Nobody may write the owner's pages any more.
+  OpStatus protect(Block& block, std::uint64_t number, PageRun run, Processor owner)
+      REQUIRES(block.lock);
   void lift_protection(ProcessorMemory& owner, PageSpan span) const;
+  // Enters pages that p's view shows, all writable or none, and says in the books which it did.
+  OpStatus enter(Block& block, std::uint64_t number, PageRun run, Processor p, bool writable)
+      REQUIRES(block.lock);
+  void punch(ProcessorMemory& owner, PageSpan span) const;
+  // Punches what p holds of the pages and gives its room back; the books come after.
+  PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
+      REQUIRES(block.lock);
   // Keeps the eviction queue of p in step with the block, given whether p held pages of it before.
   void requeue(Block& block, std::uint64_t number, Processor p, bool held_before)
       REQUIRES(block.lock);

@@ -107,16 +107,6 @@ std::uint64_t soft_limit(__rlimit_resource resource) {
   return limit.rlim_cur;
 }
 
-std::uint64_t count_mappings() {
-  const Fd maps(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
-  if (!maps) return 0;
-  std::uint64_t lines = 0;
-  char buffer[16384];
-  for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
-    lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
-  return lines;
-}
-
 std::uint64_t count_open_files() {
   DIR* directory = ::opendir("/proc/self/fd");
   if (directory == nullptr) return 0;
@@ -198,13 +188,23 @@ Limits read_limits() {
   Limits limits;
   limits.mappings_max =
       std::strtoull(read_small_file("/proc/sys/vm/max_map_count").c_str(), nullptr, 10);
-  limits.mappings = count_mappings();
+  limits.mappings = count_mappings(::getpid());
   limits.open_files_max = soft_limit(RLIMIT_NOFILE);
   limits.open_files = count_open_files();
   limits.address_space_max = soft_limit(RLIMIT_AS);
   limits.file_size_max = soft_limit(RLIMIT_FSIZE);
   limits.processes_max = soft_limit(RLIMIT_NPROC);
   return limits;
+}
+
+std::uint64_t count_mappings(pid_t process) {
+  const Fd maps(::open(fmt::format("/proc/{}/maps", process).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!maps) return 0;
+  std::uint64_t lines = 0;
+  char buffer[16384];
+  for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
+    lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
+  return lines;
 }
 
 }  // namespace wherry::impl

@@ -6,6 +6,7 @@
 
 #include "base/page.h"
 #include "os/fd.h"
+#include "os/userfaultfd.h"
 
 namespace wherry::impl {
 namespace {
@@ -68,6 +69,25 @@ int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_byte
     return errno;
   if (const int error = keep_small_and_private_to_us(place, bytes)) return error;
   return open_bytes == 0 ? 0 : allow_access(start, open_bytes);
+}
+
+int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset, int fd,
+                      int userfaultfd) {
+  // Aside first: the place itself must never be without its registration, or a touch would fill a hole
+  // of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would.
+  void* aside =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (aside == MAP_FAILED) return errno;
+  int error = keep_small_and_private_to_us(aside, bytes);
+  if (error == 0)
+    error =
+        Userfaultfd::register_range(userfaultfd, reinterpret_cast<std::uintptr_t>(aside), bytes);
+  if (error == 0) error = allow_access(reinterpret_cast<std::uintptr_t>(aside), bytes);
+  if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             reinterpret_cast<void*>(start)) == MAP_FAILED)
+    error = errno;
+  if (error != 0) ::munmap(aside, bytes);
+  return error;
 }
 
 int allow_access(std::uintptr_t start, std::size_t bytes) {

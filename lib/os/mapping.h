@@ -46,6 +46,13 @@ class Mapping {
 [[nodiscard]] int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes,
                                 int fd);
 
+// Makes [start, start + bytes), which is part of such a view, show the same place of another file, at once for
+// threads that use it meanwhile, and with no page mapped yet. The range must be registered with `userfaultfd`, and
+// stays so; the call returns only after the event of this has been read there. Returns 0 or an errno, with nothing
+// changed: ENOMEM, the process has as many mappings as it may have.
+[[nodiscard]] int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset,
+                                    int fd, int userfaultfd);
+
 // Changes access. Returns 0 or an errno.
 [[nodiscard]] int allow_access(std::uintptr_t start, std::size_t bytes);
 [[nodiscard]] int forbid_access(std::uintptr_t start, std::size_t bytes);

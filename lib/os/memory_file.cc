@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "os/numa.h"
+
 namespace wherry::impl {
 
 MemoryFile::MemoryFile(const std::string& name, std::size_t bytes)
@@ -21,6 +23,16 @@ int MemoryFile::punch(std::uint64_t offset, std::uint64_t bytes) const {
     if (errno != EINTR) return errno;
   }
   return 0;
+}
+
+int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
+                             std::span<const int> nodes) const {
+  void* view = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd_.get(),
+                      static_cast<off_t>(offset));
+  if (view == MAP_FAILED) return errno;
+  const int error = prefer_shared(view, bytes, nodes);
+  ::munmap(view, bytes);
+  return error;
 }
 
 std::uint64_t MemoryFile::allocated_bytes() const {

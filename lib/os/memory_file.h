@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "os/fd.h"
@@ -18,6 +19,11 @@ class MemoryFile {
   int fd() const { return fd_.get(); }
   // Frees the pages and removes them from every page table of every process. Returns 0 or an errno.
   [[nodiscard]] int punch(std::uint64_t offset, std::uint64_t bytes) const;
+  // Pages that are created in this part of the file from now on lie on one of `nodes` if there is room. Through a
+  // mapping that lives as long as the call: a lasting one would be split at the borders of every policy. Returns 0 or
+  // an errno.
+  [[nodiscard]] int prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
+                                 std::span<const int> nodes) const;
   // Bytes that the file really holds, as the kernel counts them.
   std::uint64_t allocated_bytes() const;
   void close() { fd_.reset(); }

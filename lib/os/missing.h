@@ -18,6 +18,10 @@ struct uffdio_poison {
 #define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
 #endif
 
+#ifndef UFFDIO_CONTINUE_MODE_WP
+#define UFFDIO_CONTINUE_MODE_WP ((__u64)1 << 1)
+#endif
+
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif

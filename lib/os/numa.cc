@@ -167,6 +167,17 @@ int prefer_shared(void* address, std::size_t bytes, std::span<const int> nodes) 
   return set_policy(address, bytes, MPOL_PREFERRED, nodes.first(1));
 }
 
+void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_bytes, int node) {
+  std::vector<void*> addresses(pages);
+  for (std::size_t i = 0; i < pages; ++i)
+    addresses[i] = const_cast<std::byte*>(start + i * page_bytes);
+  const std::vector<int> nodes(pages, node);
+  std::vector<int> status(pages);
+  // Who may not move everybody's pages may move its own.
+  if (::move_pages(0, pages, addresses.data(), nodes.data(), status.data(), MPOL_MF_MOVE_ALL) != 0)
+    ::move_pages(0, pages, addresses.data(), nodes.data(), status.data(), MPOL_MF_MOVE);
+}
+
 int node_of(const void* address) {
   void* page = const_cast<void*>(address);
   int status = -1;

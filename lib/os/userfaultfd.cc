@@ -12,9 +12,9 @@
 namespace wherry::impl {
 namespace {
 
-constexpr std::uint64_t required_features = UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM |
-                                            UFFD_FEATURE_PAGEFAULT_FLAG_WP |
-                                            UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
+constexpr std::uint64_t required_features =
+    UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+    UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMAP;
 constexpr std::uint64_t wanted_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_POISON;
 
 int open_device() {
@@ -83,6 +83,13 @@ OpResult run(int fd, unsigned long code, Request& request, const __s64& done, st
   return {status_of(error, operation), done > 0 ? static_cast<std::size_t>(done) : 0};
 }
 
+int register_modes(int fd, std::uintptr_t start, std::size_t bytes, std::uint64_t modes) {
+  uffdio_register request{};
+  request.range = {start, bytes};
+  request.mode = modes;
+  return ::ioctl(fd, UFFDIO_REGISTER, &request) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 const char* to_string(OpStatus status) {
@@ -119,22 +126,25 @@ UffdAccess Userfaultfd::probe_access() {
   return UffdAccess::none;
 }
 
-Userfaultfd::Userfaultfd(Fd fd) : fd_(std::move(fd)) {
+Userfaultfd::Userfaultfd(Fd fd, bool raises_sigbus) : fd_(std::move(fd)) {
   static const std::uint64_t offered = kernel_features();
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = required_features | (wanted_features & offered);
+  if (raises_sigbus) api.features |= UFFD_FEATURE_SIGBUS;
   if (::ioctl(fd_.get(), UFFDIO_API, &api) != 0)
     throw_errno(errno, "userfaultfd lacks minor and write-protect faults on shared memory");
   has_poison_ = (api.features & UFFD_FEATURE_POISON) != 0;
 }
 
-int Userfaultfd::register_range(std::uintptr_t start, std::size_t bytes) const {
-  uffdio_register request{};
-  request.range = {start, bytes};
-  request.mode =
-      UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP;
-  return ::ioctl(fd_.get(), UFFDIO_REGISTER, &request) == 0 ? 0 : errno;
+int Userfaultfd::register_range(int fd, std::uintptr_t start, std::size_t bytes) {
+  return register_modes(
+      fd, start, bytes,
+      UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP);
+}
+
+int Userfaultfd::register_missing(std::uintptr_t start, std::size_t bytes) const {
+  return register_modes(fd(), start, bytes, UFFDIO_REGISTER_MODE_MISSING);
 }
 
 std::optional<FaultEvent> Userfaultfd::read_event() const {
@@ -173,10 +183,11 @@ OpResult Userfaultfd::zero(std::uintptr_t target, std::size_t bytes) const {
   return run(fd_.get(), UFFDIO_ZEROPAGE, request, request.zeropage, bytes, "UFFDIO_ZEROPAGE");
 }
 
-OpResult Userfaultfd::map_resident(std::uintptr_t target, std::size_t bytes) const {
+OpResult Userfaultfd::map_resident(std::uintptr_t target, std::size_t bytes,
+                                   bool write_protected) const {
   uffdio_continue request{};
   request.range = {target, bytes};
-  request.mode = UFFDIO_CONTINUE_MODE_DONTWAKE;
+  request.mode = UFFDIO_CONTINUE_MODE_DONTWAKE | (write_protected ? UFFDIO_CONTINUE_MODE_WP : 0);
   return run(fd_.get(), UFFDIO_CONTINUE, request, request.mapped, bytes, "UFFDIO_CONTINUE");
 }
 

@@ -59,15 +59,24 @@ class Userfaultfd {
   // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing,
   // minor and write-protect faults on shared memory. Throws std::system_error when the kernel lacks
   // one of them.
-  explicit Userfaultfd(Fd fd);
+  // With `raises_sigbus` nobody has to handle faults: a touch of what is absent raises SIGBUS.
+  explicit Userfaultfd(Fd fd, bool raises_sigbus = false);
 
   int fd() const { return fd_.get(); }
   bool has_poison() const { return has_poison_; }
 
   // Registers missing, minor and write-protect tracking. Returns 0 or an errno.
-  [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const;
+  [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const {
+    return register_range(fd(), start, bytes);
+  }
+  // The same with the descriptor alone, after somebody else's handshake.
+  [[nodiscard]] static int register_range(int fd, std::uintptr_t start, std::size_t bytes);
 
-  // Reads one event; nothing when none is pending.
+  // Only missing pages are tracked. Returns 0 or an errno.
+  [[nodiscard]] int register_missing(std::uintptr_t start, std::size_t bytes) const;
+
+  // Reads one event; nothing when none is pending, or it was that a mapping has moved: reading it is
+  // what the moving thread waits for.
   [[nodiscard]] std::optional<FaultEvent> read_event() const;
 
   // Copies into the pool that the target maps, and maps it: write-protected or writable. Never
@@ -76,8 +85,10 @@ class Userfaultfd {
                               bool write_protected) const;
   // Zero pages into the pool, mapped writable. Never wakes.
   [[nodiscard]] OpResult zero(std::uintptr_t target, std::size_t bytes) const;
-  // Maps pages that the file holds. Never wakes.
-  [[nodiscard]] OpResult map_resident(std::uintptr_t target, std::size_t bytes) const;
+  // Maps pages that the file holds, writable or write-protected (unsupported: before Linux 6.4). Never
+  // wakes.
+  [[nodiscard]] OpResult map_resident(std::uintptr_t target, std::size_t bytes,
+                                      bool write_protected) const;
   [[nodiscard]] OpResult write_protect(std::uintptr_t target, std::size_t bytes) const;
   // Lifts write protection. Never wakes.
   [[nodiscard]] OpResult write_unprotect(std::uintptr_t target, std::size_t bytes) const;

@@ -18,59 +18,184 @@ ProcessorMask Block::mappers(unsigned page) const {
   return mask;
 }
 
+ProcessorMask Block::writers(unsigned page) const {
+  ProcessorMask mask = mappers(page);
+  for (int p = 0; p < processors_; ++p)
+    if (pages()[p].write_protected.test(page)) mask &= ~Processor{p}.bit();
+  return mask;
+}
+
 PageMask Block::absent() const {
-  PageMask mask = PageMask::of({0, pages_per_block});
+  PageMask mask = all_pages;
   for (int p = 0; p < processors_; ++p) mask -= pages()[p].resident;
   return mask;
+}
+
+PageMask Block::held_beside(Processor p) const {
+  PageMask mask;
+  for (int other = 0; other < processors_; ++other)
+    if (other != p.index) mask |= pages()[other].resident;
+  return mask;
+}
+
+Processor Block::view(Processor p, unsigned page) const {
+  if (!foreign(p).test(page)) return p;
+  for (int owner = 0; owner < processors_; ++owner)
+    if (views_[p.index]->shown[owner].test(page)) return Processor{owner};
+  check_failed(__FILE__, __LINE__, "a foreign view of nobody's pool");
+}
+
+PageMask Block::viewed(Processor p, Processor owner) const {
+  if (owner == p) return all_pages - foreign(p);
+  return views_[p.index] ? views_[p.index]->shown[owner.index] : PageMask{};
+}
+
+PageMask Block::foreign(Processor p) const {
+  return views_[p.index] ? views_[p.index]->foreign : PageMask{};
+}
+
+PageMask Block::switching(Processor p) const {
+  return views_[p.index] ? views_[p.index]->switching : PageMask{};
+}
+
+ProcessorViews& Block::views_of(Processor p) {
+  auto& views = views_[p.index];
+  if (!views) views = std::make_unique<ProcessorViews>();
+  return *views;
+}
+
+void Block::tidy_views(Processor p) {
+  if (foreign(p).none() && switching(p).none()) views_[p.index].reset();
+}
+
+PageMask Block::duplicates() const {
+  PageMask seen, twice;
+  for (int p = 0; p < processors_; ++p) {
+    twice |= seen & pages()[p].resident;
+    seen |= pages()[p].resident;
+  }
+  return twice;
+}
+
+void Block::left_pool(Processor p, const PageMask& mask) {
+  pages()[p.index].resident -= mask;
+  for (int viewer = 0; viewer < processors_; ++viewer) {
+    const PageMask lost = mask & viewed(Processor{viewer}, p);
+    pages()[viewer].mapped -= lost;
+    pages()[viewer].write_protected -= lost;
+  }
 }
 
 void Block::populated(Processor p, PageRun run) {
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask - absent()).none(), "pages {}+{} are resident already", run.first, run.count);
   pages()[p.index].resident |= mask;
-  pages()[p.index].mapped |= mask;
 }
 
 void Block::moved(Processor from, Processor to, PageRun run) {
   const PageMask mask = PageMask::of(run);
-  ProcessorPages& source = pages()[from.index];
-  ProcessorPages& target = pages()[to.index];
-  WHERRY_CHECK((mask - source.resident).none() && (mask & target.resident).none(),
+  WHERRY_CHECK((mask - pages()[from.index].resident).none() && (mask & held_beside(from)).none(),
                "pages {}+{} do not move from processor {} to {}", run.first, run.count, from.index,
                to.index);
-  source.resident -= mask;
-  source.mapped -= mask;
-  target.resident |= mask;
-  target.mapped |= mask;
+  left_pool(from, mask);
+  pages()[to.index].resident |= mask;
 }
 
-void Block::mapped(Processor p, PageRun run) {
+void Block::duplicated(Processor to, PageRun run) {
+  const PageMask mask = PageMask::of(run);
+  WHERRY_CHECK((mask & (pages()[to.index].resident | absent())).none(),
+               "pages {}+{} are not copied to processor {}", run.first, run.count, to.index);
+  for (int p = 0; p < processors_; ++p)
+    WHERRY_CHECK((mask & (pages()[p].mapped - pages()[p].write_protected)).none(),
+                 "pages {}+{} have copies and are writable at processor {}", run.first, run.count,
+                 p);
+  pages()[to.index].resident |= mask;
+}
+
+void Block::dropped(Processor p, PageRun run) {
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask - pages()[p.index].resident).none(), "pages {}+{} are not at processor {}",
                run.first, run.count, p.index);
-  pages()[p.index].mapped |= mask;
+  left_pool(p, mask);
 }
 
-void Block::unmapped(Processor p) {
-  pages()[p.index].mapped = PageMask{};
+void Block::mapped(Processor p, PageRun run, bool writable) {
+  const PageMask mask = PageMask::of(run);
+  ProcessorPages& state = pages()[p.index];
+  WHERRY_CHECK((mask - foreign(p) - state.resident).none(),
+               "pages {}+{} are not in the view of processor {}", run.first, run.count, p.index);
+  WHERRY_CHECK(!writable || (mask & duplicates()).none(),
+               "pages {}+{} have copies and become writable at processor {}", run.first, run.count,
+               p.index);
+  state.mapped |= mask;
+  if (writable)
+    state.write_protected -= mask;
+  else
+    state.write_protected |= mask;
+}
+
+void Block::write_protected(Processor p, PageRun run) {
+  pages()[p.index].write_protected |= PageMask::of(run) & pages()[p.index].mapped;
+}
+
+void Block::writable(Processor p, PageRun run) {
+  WHERRY_CHECK((PageMask::of(run) & duplicates()).none(),
+               "pages {}+{} have copies and become writable at processor {}", run.first, run.count,
+               p.index);
+  pages()[p.index].write_protected -= PageMask::of(run);
 }
 
 void Block::released(PageRun run) {
+  for (int p = 0; p < processors_; ++p) left_pool(Processor{p}, PageMask::of(run));
+}
+
+void Block::switch_begun(Processor p, PageRun run) {
+  ProcessorViews& views = views_of(p);
+  WHERRY_CHECK((views.switching & PageMask::of(run)).none(),
+               "processor {}'s view of pages {}+{} is being changed already", p.index, run.first,
+               run.count);
+  views.switching |= PageMask::of(run);
+}
+
+void Block::switched(Processor p, PageRun run, Processor owner) {
   const PageMask mask = PageMask::of(run);
-  for (int p = 0; p < processors_; ++p) {
-    pages()[p].resident -= mask;
-    pages()[p].mapped -= mask;
+  pages()[p.index].mapped -= mask;
+  pages()[p.index].write_protected -= mask;
+  ProcessorViews& views = views_of(p);
+  views.switching -= mask;
+  views.foreign -= mask;
+  for (PageMask& shown : views.shown) shown -= mask;
+  if (owner != p) {
+    views.foreign |= mask;
+    views.shown[owner.index] |= mask;
   }
+  tidy_views(p);
+}
+
+void Block::switch_failed(Processor p, PageRun run) {
+  views_of(p).switching -= PageMask::of(run);
+  tidy_views(p);
+}
+
+void Block::unmapped(Processor p) {
+  pages()[p.index].mapped = pages()[p.index].write_protected = PageMask{};
+  ProcessorViews& views = views_of(p);
+  views.foreign = PageMask{};
+  views.shown.fill({});
+  tidy_views(p);
 }
 
 void Block::check_invariants() const {
-  PageMask seen;
+  const PageMask several = duplicates();
   for (int p = 0; p < processors_; ++p) {
     const ProcessorPages& state = pages()[p];
-    WHERRY_CHECK((state.mapped - state.resident).none(), "processor {} maps what it does not hold",
-                 p);
-    WHERRY_CHECK((state.resident & seen).none(), "a page has two owners, one of them {}", p);
-    seen |= state.resident;
+    for (int owner = 0; owner < processors_; ++owner)
+      WHERRY_CHECK((mapped_from(Processor{p}, Processor{owner}) - pages()[owner].resident).none(),
+                   "processor {} maps what processor {} does not hold", p, owner);
+    WHERRY_CHECK((several & (state.mapped - state.write_protected)).none(),
+                 "processor {} may write a page that has copies", p);
+    WHERRY_CHECK((state.write_protected - state.mapped).none(),
+                 "processor {} protects what it does not map", p);
   }
 }
 

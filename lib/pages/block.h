@@ -1,16 +1,22 @@
-// The state of one 2 MiB block: which of its pages each processor holds and maps. Everything here
-// is guarded by the block's lock and changes only by the named transitions below, which assert what
-// they need and what they leave.
+// The state of one 2 MiB block: which of its pages each processor holds, maps and sees. Everything
+// here is guarded by the block's lock and changes only by the named transitions below, which assert
+// what they need and what they leave.
 //
-// A page is in one of these states (every processor sees its own pool at the arena's address):
-//   absent      no pool holds it; no page table has an entry
-//   owned by p  p's pool holds it; mapped (writable) or not mapped at p, nowhere else
+// A page is in one of these states:
+//   absent      no pool holds it
+//   owned by p  p's pool alone holds it
+//   duplicated  several pools hold it, every copy the same, and nobody may write it
 //
 //   absent --populated(p)--> owned by p --moved(p, q)--> owned by q --released()--> absent
-//   owned by p --mapped(p)--> owned by p, mapped --unmapped(p)--> owned by p, not mapped
+//   owned by p --duplicated(q)--> duplicated --dropped() of all but one--> owned by that one
+//
+// Beside that, for each processor: its view of a page is the pool that its page table would show
+// there, its own unless a remote mapping is wanted; and its page table may have an entry.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 
 #include "base/lock.h"
 #include "base/page_mask.h"
@@ -21,9 +27,16 @@ namespace wherry::impl {
 
 // One processor's share of a block. Bit i is page i of the block.
 struct ProcessorPages {
-  PageMask resident;  // set: this processor's pool file holds the page
-  PageMask mapped;    // set: this processor's page table may have an entry; cleared: it has none.
-                      // Writable if set.
+  PageMask resident;         // this processor's pool file holds the page
+  PageMask mapped;           // its page table may have an entry; cleared: it has none
+  PageMask write_protected;  // ... and no entry of its is writable; cleared: one may be
+};
+
+// Which pools one processor sees in a block, where that is not its own everywhere.
+struct ProcessorViews {
+  PageMask foreign;    // its view of the page is another one's pool
+  PageMask switching;  // its view is being changed: it is the old one or the new one
+  std::array<PageMask, max_processors> shown;  // of each pool, where foreign
 };
 
 // A place in a pool's eviction queue, as block number + 1; 0 is "none".
@@ -42,23 +55,60 @@ class alignas(64) Block {
   // Where the page is: a mask of processors whose pool holds it.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);
   ProcessorMask mappers(unsigned page) const REQUIRES(lock);
+  ProcessorMask writers(unsigned page) const REQUIRES(lock);
   const ProcessorPages& at(Processor p) const REQUIRES(lock) { return pages()[p.index]; }
   // Pages that no pool holds.
   PageMask absent() const REQUIRES(lock);
+  // Pages that another pool than p's holds, too or instead.
+  PageMask held_beside(Processor p) const REQUIRES(lock);
+  // Whose pool p's view of the page is; the old one while it is being changed.
+  Processor view(Processor p, unsigned page) const REQUIRES(lock);
+  // Pages of which p's view is the pool of `owner`.
+  PageMask viewed(Processor p, Processor owner) const REQUIRES(lock);
+  // Pages that p's page table may show to be in the pool of `owner`.
+  PageMask mapped_from(Processor p, Processor owner) const REQUIRES(lock) {
+    return viewed(p, owner) & at(p).mapped;
+  }
+  // Pages of which p's view is another pool than its own.
+  PageMask foreign(Processor p) const REQUIRES(lock);
+  // Pages of which p's view is being changed.
+  PageMask switching(Processor p) const REQUIRES(lock);
 
-  // The pages exist now in p's pool and are mapped there, writable. Requires: they were absent.
+  // Whether p sees its own pool in the whole run, and goes on to while the lock is held.
+  bool is_home(Processor p, PageRun run) const REQUIRES(lock) {
+    return (PageMask::of(run) & (foreign(p) | switching(p))).none();
+  }
+
+  // The pages exist now in p's pool. Requires: they were absent.
   void populated(Processor p, PageRun run) REQUIRES(lock);
-  // The pages left `from` for `to`, and are mapped there alone, writable. Requires: `from` held
-  // them, `to` did not.
+  // The pages left the pool of `from`, and every page table, for the pool of `to`. Requires: `from`
+  // alone held them.
   void moved(Processor from, Processor to, PageRun run) REQUIRES(lock);
-  // p's page table has entries for the pages. Requires: p holds them.
-  void mapped(Processor p, PageRun run) REQUIRES(lock);
-  // p's page table is gone, with every entry it had.
-  void unmapped(Processor p) REQUIRES(lock);
+  // The pool of `to` has copies. Requires: no mapping of the pages is writable, `to` did not hold
+  // them, somebody does.
+  void duplicated(Processor to, PageRun run) REQUIRES(lock);
+  // p's copies are gone, with every mapping of them. Requires: p held them.
+  void dropped(Processor p, PageRun run) REQUIRES(lock);
+  // p's page table has entries for the pages. Requires: the pool in p's view holds them.
+  void mapped(Processor p, PageRun run, bool writable) REQUIRES(lock);
+  // No entry that p has for the pages is writable.
+  void write_protected(Processor p, PageRun run) REQUIRES(lock);
+  // ... one may be again. Said before the protection is lifted. Requires: nobody has a second copy.
+  void writable(Processor p, PageRun run) REQUIRES(lock);
   // No pool holds the pages any more.
   void released(PageRun run) REQUIRES(lock);
 
-  // Asserts: a page has at most one resident copy, and is mapped only where it is resident.
+  // p's view of the pages is about to be changed. Requires: it is not being changed.
+  void switch_begun(Processor p, PageRun run) REQUIRES(lock);
+  // It is the pool of `owner` now, with no entries yet.
+  void switched(Processor p, PageRun run, Processor owner) REQUIRES(lock);
+  // It is what it was.
+  void switch_failed(Processor p, PageRun run) REQUIRES(lock);
+  // p's process is gone, with every entry and every foreign view that it had.
+  void unmapped(Processor p) REQUIRES(lock);
+
+  // Asserts: who maps a page sees a pool that holds it; a page with several copies is writable
+  // nowhere.
   void check_invariants() const REQUIRES(lock);
 
   // Guarded by the lock of processor p's eviction queue, not by this block's.
@@ -69,11 +119,21 @@ class alignas(64) Block {
   }
 
  private:
+  static constexpr PageMask all_pages = PageMask::of({0, pages_per_block});
+
   // The per-processor state follows the block in memory, as many entries as there are processors.
   ProcessorPages* pages() { return reinterpret_cast<ProcessorPages*>(this + 1); }
   const ProcessorPages* pages() const { return reinterpret_cast<const ProcessorPages*>(this + 1); }
+  // p's pool has lost the pages: whoever saw them there has no entry any more.
+  void left_pool(Processor p, const PageMask& mask) REQUIRES(lock);
+  PageMask duplicates() const REQUIRES(lock);
+  ProcessorViews& views_of(Processor p) REQUIRES(lock);
+  // Frees what says nothing any more.
+  void tidy_views(Processor p) REQUIRES(lock);
 
   int processors_;
+  // Null: p sees its own pool everywhere, and stays so while the lock is held.
+  std::array<std::unique_ptr<ProcessorViews>, max_processors> views_;
   QueueLinks links_[max_processors];
 };
 

@@ -13,13 +13,18 @@ BlockDirectory::BlockDirectory(std::uint64_t blocks, int processors)
       processors_(processors),
       stride_(Block::bytes_for(processors)),
       storage_(Mapping::zeroed(blocks * stride_)),
-      used_(Mapping::zeroed(round_up(blocks, 64) / 8)) {}
+      used_(Mapping::zeroed(round_up(blocks, 64) / 8)),
+      used_words_(Mapping::zeroed(round_up(round_up(blocks, 64) / 64, 64) / 8)) {}
+
+BlockDirectory::~BlockDirectory() {
+  for_each_used(0, blocks_, [](std::uint64_t, Block& block) { block.~Block(); });
+}
 
 Block* BlockDirectory::find(std::uint64_t block) const {
   WHERRY_CHECK(block < blocks_, "block {} of {}", block, blocks_);
   const std::uint64_t bit = std::uint64_t{1} << (block % 64);
   // Acquire pairs with the release in at(): who sees the bit sees a constructed block.
-  return (word(block).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
+  return (word(used_, block).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
 }
 
 Block& BlockDirectory::at(std::uint64_t block) {
@@ -29,16 +34,30 @@ Block& BlockDirectory::at(std::uint64_t block) {
   Block* created = new (place(block)) Block(processors_);
   auto* pages = reinterpret_cast<ProcessorPages*>(created + 1);
   for (int p = 0; p < processors_; ++p) new (pages + p) ProcessorPages();
-  word(block).fetch_or(std::uint64_t{1} << (block % 64), std::memory_order_release);
+  // In this order: whoever finds the block through its own bit has its word in sight of a walk.
+  word(used_words_, block / 64)
+      .fetch_or(std::uint64_t{1} << (block / 64 % 64), std::memory_order_release);
+  word(used_, block).fetch_or(std::uint64_t{1} << (block % 64), std::memory_order_release);
   return *created;
+}
+
+std::uint64_t BlockDirectory::next_set(const Mapping& bitmap, std::uint64_t bit,
+                                       std::uint64_t end) {
+  while (bit < end) {
+    const std::uint64_t rest = word(bitmap, bit).load(std::memory_order_acquire) >> (bit % 64);
+    if (rest != 0)
+      return std::min<std::uint64_t>(end, bit + static_cast<unsigned>(std::countr_zero(rest)));
+    bit = (bit / 64 + 1) * 64;
+  }
+  return end;
 }
 
 std::uint64_t BlockDirectory::next_used(std::uint64_t block, std::uint64_t end) const {
   while (block < end) {
-    const std::uint64_t rest = word(block).load(std::memory_order_acquire) >> (block % 64);
-    if (rest != 0)
-      return std::min<std::uint64_t>(end, block + static_cast<unsigned>(std::countr_zero(rest)));
-    block = (block / 64 + 1) * 64;
+    const std::uint64_t word_end = std::min((block / 64 + 1) * 64, end);
+    if (const std::uint64_t found = next_set(used_, block, word_end); found != word_end)
+      return found;
+    block = next_set(used_words_, block / 64 + 1, (end + 63) / 64) * 64;
   }
   return end;
 }

@@ -14,6 +14,7 @@ namespace wherry::impl {
 class BlockDirectory {
  public:
   BlockDirectory(std::uint64_t blocks, int processors);
+  ~BlockDirectory();
 
   // The block, created if this is its first use.
   Block& at(std::uint64_t block) EXCLUDES(create_lock_);
@@ -34,9 +35,12 @@ class BlockDirectory {
   Block* place(std::uint64_t block) const {
     return reinterpret_cast<Block*>(storage_.data() + block * stride_);
   }
-  std::atomic<std::uint64_t>& word(std::uint64_t block) const {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(used_.data())[block / 64];
+  // The word of `bitmap` that holds this bit.
+  static std::atomic<std::uint64_t>& word(const Mapping& bitmap, std::uint64_t bit) {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(bitmap.data())[bit / 64];
   }
+  // The first set bit at or after `bit`; `end` when there is none before it.
+  static std::uint64_t next_set(const Mapping& bitmap, std::uint64_t bit, std::uint64_t end);
   // The first block in use at or after `block`; `end` when there is none before it.
   std::uint64_t next_used(std::uint64_t block, std::uint64_t end) const;
 
@@ -46,6 +50,8 @@ class BlockDirectory {
   Mapping storage_;  // blocks, `stride_` bytes apart
   Mapping
       used_;  // one bit a block; set (release) after the block was constructed, pairs with find()
+  Mapping
+      used_words_;  // one bit a word of used_, set before the first bit there: a walk skips 4096 blocks at once
   Mutex create_lock_;
 };
 

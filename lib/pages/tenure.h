@@ -1,5 +1,5 @@
-// How long pages stay with the processor that a fault brought them to, whoever else wants them: until
-// the thread that waited for them has been woken, and a moment more, so that it gets to use them.
+// How long pages stay with the processor that a fault brought them to, or for, whoever else wants them:
+// until the thread that waited for them has been woken, and a moment more, so that it gets to use them.
 // Without it a page that several processors want is taken away again before the first of them runs.
 //
 // One tenure for each natural 64 KiB region of a block. A bound for those who would take pages away,
@@ -10,8 +10,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "base/page_mask.h"
+#include "base/processor.h"
 
 namespace wherry::impl {
 
@@ -22,37 +24,61 @@ class Tenures {
   // A wake follows every answer; this bounds what a lost one could cost the others.
   static constexpr std::uint64_t unwoken_limit_ns = 10'000'000;
 
-  // The pages have come, and who waits for them has not been woken yet.
-  void begin(PageRun run, std::uint64_t now) { set(run, now + unwoken_limit_ns); }
-  // ... now it has.
-  void woken(PageRun run, std::uint64_t now) { set(run, now + residence_ns); }
-  // When the pages may be taken away; at most `now`: at once.
-  std::uint64_t end_of(PageRun run, std::uint64_t now) const {
+  // The pages have come, and the holder's thread that waits for them has not been woken yet.
+  void begin(PageRun run, Processor holder, std::uint64_t now) {
+    for (auto& tenure : of(run)) tenure.store(pack(now + unwoken_limit_ns, holder), relaxed);
+  }
+  // ... now it has. Nothing if others have them by now.
+  void woken(PageRun run, Processor holder, std::uint64_t now) {
+    for (auto& tenure : of(run)) {
+      std::uint32_t value = tenure.load(relaxed);
+      if (holder_of(value) == holder)
+        tenure.compare_exchange_strong(value, pack(now + residence_ns, holder), relaxed);
+    }
+  }
+  // When `toucher` may take the pages away; at most `now`: at once.
+  std::uint64_t end_of(PageRun run, Processor toucher, std::uint64_t now) const {
     std::uint64_t end = 0;
-    for (unsigned region = first_of(run); region < end_region(run); ++region) {
-      const std::uint32_t left = ends_[region].load(std::memory_order_relaxed) - tick(now);
-      // Ticks come round again every 70 minutes: an old one must not be taken for one to come.
-      if (left <= tick(unwoken_limit_ns) + 1) end = std::max(end, now + left * tick_ns);
+    for (const auto& tenure : of(run)) {
+      const std::uint32_t value = tenure.load(relaxed);
+      const std::uint32_t left = ((value >> holder_bits) - tick(now)) & tick_mask;
+      // Ticks come round again every 4 minutes: an old one must not be taken for one to come.
+      if (holder_of(value) != toucher && left <= tick(unwoken_limit_ns) + 1)
+        end = std::max(end, now + left * tick_ns);
     }
     return end;
   }
 
  private:
+  using Tenure = std::atomic<std::uint32_t>;  // when it ends, in ticks, and whose it is
+
+  static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::uint64_t tick_ns = 1024;
+  static constexpr unsigned holder_bits = 4;
+  static constexpr std::uint32_t tick_mask = ~std::uint32_t{0} >> holder_bits;
+  static_assert(max_processors <= 1 << holder_bits);
 
   static constexpr std::uint32_t tick(std::uint64_t ns) {
-    return static_cast<std::uint32_t>(ns / tick_ns);
+    return static_cast<std::uint32_t>(ns / tick_ns) & tick_mask;
   }
-  static constexpr unsigned first_of(PageRun run) { return run.first / pages_per_region; }
-  static constexpr unsigned end_region(PageRun run) {
-    return (run.end() + pages_per_region - 1) / pages_per_region;
+  static constexpr std::uint32_t pack(std::uint64_t end, Processor holder) {
+    return tick(end) << holder_bits | static_cast<std::uint32_t>(holder.index);
   }
-  void set(PageRun run, std::uint64_t end) {
-    for (unsigned region = first_of(run); region < end_region(run); ++region)
-      ends_[region].store(tick(end), std::memory_order_relaxed);
+  static constexpr Processor holder_of(std::uint32_t tenure) {
+    return {static_cast<int>(tenure & ((1u << holder_bits) - 1))};
+  }
+  std::span<Tenure> of(PageRun run) {
+    return std::span(tenures_).subspan(run.first / pages_per_region, regions(run));
+  }
+  std::span<const Tenure> of(PageRun run) const {
+    return std::span(tenures_).subspan(run.first / pages_per_region, regions(run));
+  }
+  // How many regions the run touches.
+  static constexpr std::size_t regions(PageRun run) {
+    return (run.end() + pages_per_region - 1) / pages_per_region - run.first / pages_per_region;
   }
 
-  std::array<std::atomic<std::uint32_t>, pages_per_block / pages_per_region> ends_{};
+  std::array<Tenure, pages_per_block / pages_per_region> tenures_{};
 };
 
 }  // namespace wherry::impl

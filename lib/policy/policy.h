@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/page_mask.h"
 #include "base/processor.h"
@@ -15,15 +16,20 @@ struct FaultFacts {
   Processor toucher;
   unsigned page = 0;
   bool write = false;
-  ProcessorMask residents = 0;  // where the page is; 0: nowhere yet
-  PageRun allocation;           // the part of the block that belongs to the page's allocation
+  ProcessorMask residents = 0;         // where the page is; 0: nowhere yet
+  bool read_mostly = false;            // advised, and copies are allowed at the moment
+  std::optional<Processor> preferred;  // whose memory the program prefers for it
+  ProcessorMask accessed_by = 0;       // who wants it mapped wherever it is
+  PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
 };
 
-// Where the page should be, and how many of its neighbours go with it. The engine takes those pages
-// of `region` that are in the same place as the faulting page now.
+// Where the page should be for this access, and how many of its neighbours are treated alike. The
+// engine takes those pages of `region` that are in the same place as the faulting page now. Where the
+// destination is not the toucher, the toucher maps the page there.
 struct Decision {
   Processor destination;
-  PageRun region;  // contains the faulting page; inside the allocation
+  PageRun region;          // contains the faulting page; inside the stretch
+  bool duplicate = false;  // other copies stay
 };
 
 class Policy {

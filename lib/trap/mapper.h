@@ -20,8 +20,9 @@ class Mapper {
   [[nodiscard]] virtual OpResult copy_protected(PageSpan span, const std::byte* source) = 0;
   // Zero pages into the processor's pool, mapped writable. Requires: absent there.
   [[nodiscard]] virtual OpResult zero(PageSpan span) = 0;
-  // Maps, writable, what the processor's pool holds. Requires: no other processor holds a copy.
-  [[nodiscard]] virtual OpResult map_resident(PageSpan span) = 0;
+  // Maps what the pool in the processor's view holds, writable or write-protected. unsupported: this
+  // kernel cannot map write-protected.
+  [[nodiscard]] virtual OpResult map_resident(PageSpan span, bool write_protected) = 0;
   [[nodiscard]] virtual OpResult write_protect(PageSpan span) = 0;
   [[nodiscard]] virtual OpResult write_unprotect(PageSpan span) = 0;
   // Every later touch ends in SIGBUS or SIGSEGV. For addresses that are never handed out again.

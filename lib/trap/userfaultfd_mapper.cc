@@ -27,9 +27,10 @@ OpResult UserfaultfdMapper::zero(PageSpan span) {
   return with_uffd([&](const Userfaultfd& uffd) { return uffd.zero(address(span), span.bytes()); });
 }
 
-OpResult UserfaultfdMapper::map_resident(PageSpan span) {
-  return with_uffd(
-      [&](const Userfaultfd& uffd) { return uffd.map_resident(address(span), span.bytes()); });
+OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
+  return with_uffd([&](const Userfaultfd& uffd) {
+    return uffd.map_resident(address(span), span.bytes(), write_protected);
+  });
 }
 
 OpResult UserfaultfdMapper::write_protect(PageSpan span) {
@@ -43,9 +44,14 @@ OpResult UserfaultfdMapper::write_unprotect(PageSpan span) {
 }
 
 OpResult UserfaultfdMapper::forbid(PageSpan span) {
-  const OpResult poisoned =
-      with_uffd([&](const Userfaultfd& uffd) { return uffd.poison(address(span), span.bytes()); });
-  if (poisoned.status != OpStatus::unsupported) return poisoned;
+  const OpResult poisoned = with_uffd([&](const Userfaultfd& uffd) {
+    const OpResult first = uffd.poison(address(span), span.bytes());
+    if (first.status != OpStatus::occupied) return first;
+    // What protection leaves behind where a page has gone counts as something that is there.
+    (void)uffd.write_unprotect(address(span), span.bytes());
+    return uffd.poison(address(span), span.bytes());
+  });
+  if (poisoned || poisoned.status == OpStatus::process_gone) return poisoned;
   return {forbid_(address(span), span.bytes()) == 0 ? OpStatus::ok : OpStatus::process_gone, 0};
 }
 

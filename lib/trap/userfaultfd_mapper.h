@@ -24,7 +24,7 @@ class UserfaultfdMapper final : public Mapper {
 
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;
-  OpResult map_resident(PageSpan span) override;
+  OpResult map_resident(PageSpan span, bool write_protected) override;
   OpResult write_protect(PageSpan span) override;
   OpResult write_unprotect(PageSpan span) override;
   OpResult forbid(PageSpan span) override;

@@ -188,7 +188,8 @@ TEST_CASE("A device holds stdout, stderr and what it needs itself, and nothing e
     else
       ++kinds[target.substr(0, target.find('['))];
   }
-  const std::map<std::string, int> expected = {{"anon_inode:", 2}, {"socket:", 1}};
+  const std::map<std::string, int> expected = {
+      {"anon_inode:", 3}, {"socket:", 1}, {"/memfd:wherry-test-pool (deleted)", 1}};
   CHECK(kinds == expected);
   ::close(file);
 }

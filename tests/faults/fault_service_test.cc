@@ -2,10 +2,11 @@
 #include "faults/fault_service.h"
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <thread>
 
 #include "base/clock.h"
-#include "policy/region_policy.h"
+#include "policy/advised_policy.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -18,12 +19,22 @@ constexpr Processor device = Processor::device(0);
 struct Setup {
   FakeMachine machine{3, 4, 512};
   PageEngine engine{machine.memories()};
-  Evictor evictor{engine, machine.blocks()};
+  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
+  AdviceMap advice;
+  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
+  Evictor evictor{engine, machine.blocks(), effects};
   AddressSpace address_space{4 * block_size};
-  RegionPolicy policy{16};
-  FaultService service{base, engine, evictor, machine.blocks(), address_space, policy};
+  AdvisedPolicy policy{16};
+  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
+  void prefer(PageSpan pages, Location location) {
+    advice.change(pages, {AdviceChange::Kind::set_preferred, location});
+  }
+  void accessed_by(PageSpan pages, Processor p) {
+    const Location location = p.is_host() ? Location::host() : Location::device(p.ordinal());
+    advice.change(pages, {AdviceChange::Kind::set_accessed_by, location});
+  }
   void touch(Processor p, std::uint64_t page, bool write = true) {
     answer(p, {base + page * page_size + 8, 1, write, false, false});
   }
@@ -70,34 +81,50 @@ TEST_CASE("a touch elsewhere moves the page and its neighbours from the same pla
 }
 
 TEST_CASE("pages stay with a woken thread for a moment before another processor gets them") {
-  Setup s;
-  s.touch(host, 0);
-  Fault fault = s.service.take(device, {base, 2, true, false, false});
-  const std::uint64_t now = now_ns();
-  const auto due = s.service.resolve(fault);
-  REQUIRE(due);
-  CHECK(*due <= now + 2 * Tenures::residence_ns);
-  CHECK(s.machine.at(0).holds(0));
-  CHECK_FALSE(s.woke(device, 0));
-  while (now_ns() < *due) std::this_thread::yield();
-  CHECK_FALSE(s.service.resolve(fault));
-  CHECK(s.machine.at(1).holds(0));
-  CHECK(s.woke(device, 0));
+  bool refused = false;
+  // Once more where this thread was kept from running for longer than the moment lasts.
+  for (int round = 0; round < 1000 && !refused; ++round) {
+    Setup s;
+    s.touch(host, 0);
+    Fault fault = s.service.take(device, {base, 2, true, false, false});
+    const auto due = s.service.resolve(fault);
+    if (!due) continue;
+    refused = true;
+    CHECK(*due <= now_ns() + Tenures::residence_ns);
+    CHECK(s.machine.at(0).holds(0));
+    CHECK_FALSE(s.woke(device, 0));
+    while (now_ns() < *due) std::this_thread::yield();
+    while (s.service.resolve(fault)) std::this_thread::yield();
+    CHECK(s.machine.at(1).holds(0));
+    CHECK(s.woke(device, 0));
+  }
+  CHECK(refused);
 }
 
 TEST_CASE("pages stay with a thread that was not woken yet") {
-  Setup s;
-  Fault other = s.service.take(device, {base, 2, true, false, false});
-  std::optional<std::uint64_t> due;
-  // The moment before the wake: everything is in place, and another processor asks.
-  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
-    if (operation != "wake" || due) return;
-    due = s.service.resolve(other);
-  };
-  s.touch(host, 0);
-  REQUIRE(due);
-  CHECK(*due > now_ns() + Tenures::residence_ns);
-  CHECK(s.machine.at(0).holds(0));
+  int refusals = 0;
+  // Once more where this thread was kept from running for longer than a tenure lasts.
+  for (int round = 0; round < 20 && refusals == 0; ++round) {
+    Setup s;
+    Fault other = s.service.take(device, {base, 2, true, false, false});
+    bool asked = false;
+    // The moment before the wake: everything is in place, and another processor asks, again and again.
+    s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+      if (operation != "wake" || asked) return;
+      asked = true;
+      const std::uint64_t enough = now_ns() + Tenures::unwoken_limit_ns / 4;
+      while (const auto due = s.service.resolve(other)) {
+        // It may ask soon: the wake may come at any moment.
+        CHECK(*due <= now_ns() + Tenures::residence_ns);
+        CHECK(s.machine.at(0).holds(0));
+        ++refusals;
+        while (now_ns() < *due) std::this_thread::yield();
+        if (now_ns() > enough) break;
+      }
+    };
+    s.touch(host, 0);
+  }
+  CHECK(refusals > 0);
 }
 
 TEST_CASE("a stale event changes nothing and wakes once") {
@@ -165,6 +192,24 @@ TEST_CASE("stale messages about freed memory cost no addresses") {
   CHECK(s.machine.at(1).held() == 0);
 }
 
+TEST_CASE("several stale messages of one thread are not its coming back to freed memory") {
+  Setup s;
+  std::vector<Fault> late;
+  for (int i = 0; i < 3; ++i)
+    late.push_back(s.service.take(device, {base, 7, false, false, false}));
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  for (Fault& fault : late) {
+    s.machine.log.clear();
+    CHECK_FALSE(s.service.resolve(fault));
+    CHECK(s.woke(device, 0));
+  }
+  CHECK_FALSE(s.machine.at(1).forbids(0));
+  Fault back = s.service.take(device, {base, 7, false, false, false});
+  CHECK_FALSE(s.service.resolve(back));
+  CHECK(s.machine.at(1).forbids(0));
+}
+
 TEST_CASE("without memory for the page the thread is released with a trap, not left asleep") {
   Setup s;
   s.machine.failures.assign(1000, {"zero", OpStatus::no_memory, 0});
@@ -227,6 +272,125 @@ TEST_CASE("a page that vanished from its pool ends the thread instead of faultin
   s.touch(host, 0);
   CHECK(s.machine.at(0).forbids(0));
   CHECK(s.woke(host, 0));
+}
+
+TEST_CASE("a first touch goes to the preferred device, and is mapped remotely at the toucher") {
+  Setup s;
+  s.switcher.start();
+  s.prefer({0, 512}, Location::device(0));
+  s.touch(host, 21);
+  CHECK(s.machine.at(1).held() == 16);
+  CHECK(s.machine.at(0).held() == 0);
+  CHECK(s.machine.at(0).view(21) == 1);
+  CHECK(s.machine.at(0).maps_writable(21));
+  CHECK(s.woke(host, 21));
+  CHECK(s.machine.memory(0).counters.mapped_remotely == 16);
+}
+
+TEST_CASE("a page whose preferred device is dead goes to its pool, and the toucher maps it there") {
+  Setup s;
+  s.switcher.start();
+  s.prefer({0, 512}, Location::device(0));
+  s.machine.at(1).die();
+  s.touch(host, 0);
+  CHECK(s.machine.at(1).holds(0));
+  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK(s.machine.at(0).view(0) == 1);
+  CHECK(s.machine.at(0).held() == 0);
+  CHECK(s.machine.memory(1).capacity.reserved() == s.machine.at(1).held());
+  CHECK(s.woke(host, 0));
+}
+
+TEST_CASE("where the process may have no more mappings the page comes to what it sees") {
+  Setup s;
+  s.switcher.start();
+  s.prefer({0, 512}, Location::device(0));
+  s.touch(device, 0);
+  s.machine.at(1).set_value(3, 33);
+  s.machine.view_error = ENOMEM;
+  s.touch(host, 3);
+  CHECK(s.machine.at(0).holds(3));
+  CHECK(s.machine.at(0).value(3) == 33);
+  CHECK(s.machine.at(0).view(3) == 0);
+  CHECK(s.machine.at(0).maps_writable(3));
+  CHECK_FALSE(s.machine.at(1).holds(3));
+  CHECK(s.woke(host, 3));
+}
+
+TEST_CASE("who is advised to access pages has them mapped before the toucher is woken") {
+  Setup s;
+  s.switcher.start();
+  s.accessed_by({0, 512}, host);
+  bool followed = false;
+  s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
+    if (operation == "wake" && p == device) followed = s.machine.at(0).maps_writable(5);
+  };
+  s.touch(device, 5);
+  CHECK(s.machine.at(1).holds(5));
+  CHECK(s.machine.at(0).view(5) == 1);
+  CHECK(followed);
+}
+
+TEST_CASE("who cannot follow is waited for only so long") {
+  Setup s;  // nobody changes views
+  s.accessed_by({0, 512}, host);
+  s.touch(device, 5);
+  CHECK(s.machine.at(1).maps_writable(5));
+  CHECK_FALSE(s.machine.at(0).maps(5));
+  CHECK(s.woke(device, 5));
+}
+
+TEST_CASE("a follower that may have no more mappings is not waited for") {
+  Setup s;
+  s.switcher.start();
+  s.accessed_by({0, 512}, host);
+  s.machine.view_error = ENOMEM;
+  s.touch(device, 5);
+  CHECK(s.machine.at(1).maps_writable(5));
+  CHECK_FALSE(s.machine.at(0).maps(5));
+  CHECK_FALSE(s.machine.at(0).forbids(5));
+}
+
+TEST_CASE("a read makes a copy of read-mostly pages, a write ends the copies of its region") {
+  Setup s;
+  s.advice.change({0, 512}, {AdviceChange::Kind::set_read_mostly, {}});
+  s.touch(host, 0);
+  s.machine.at(0).set_value(2, 22);
+  s.touch(device, 2, false);
+  CHECK(s.machine.at(0).held() == 16);
+  CHECK(s.machine.at(1).held() == 16);
+  CHECK(s.machine.at(1).value(2) == 22);
+  CHECK_FALSE(s.machine.at(0).maps_writable(2));
+  s.answer(device, {base + 2 * page_size, 1, true, true, false});
+  CHECK(s.machine.at(0).held() == 0);
+  CHECK(s.machine.at(1).maps_writable(2));
+  CHECK(s.machine.memory(1).counters.collapsed == 16);
+}
+
+TEST_CASE("a copy stays with its reader for a moment before a write elsewhere ends it") {
+  bool refused = false;
+  // Once more where this thread was kept from running for longer than a tenure lasts.
+  for (int round = 0; round < 20 && !refused; ++round) {
+    Setup s;
+    s.advice.change({0, 512}, {AdviceChange::Kind::set_read_mostly, {}});
+    s.touch(host, 0);
+    Fault write = s.service.take(host, {base, 2, true, true, false});
+    bool asked = false;
+    // Everything is in place for the reader, who has not been woken yet.
+    s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
+      if (operation != "wake" || p != device || asked) return;
+      asked = true;
+      refused = s.service.resolve(write).has_value();
+      CHECK(s.machine.at(1).holds(0) == refused);
+    };
+    s.touch(device, 0, false);
+    if (!refused) continue;
+    while (const auto later = s.service.resolve(write))
+      while (now_ns() < *later) std::this_thread::yield();
+    CHECK_FALSE(s.machine.at(1).holds(0));
+    CHECK(s.machine.at(0).maps_writable(0));
+  }
+  CHECK(refused);
 }
 
 }  // namespace wherry::test

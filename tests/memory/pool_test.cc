@@ -71,3 +71,34 @@ TEST_CASE(
   queue.remove(3);
   CHECK_FALSE(queue.oldest());
 }
+TEST_CASE("room in one pool is none in another") {
+  Capacity first(100);
+  Capacity second(100);
+  {
+    Room room;
+    REQUIRE(room.try_grow(first, 16));
+    REQUIRE(room.try_grow(second, 10));
+    CHECK(first.reserved() == 0);
+    CHECK(second.reserved() == 10);
+    CHECK(room.pages() == 10);
+    CHECK_FALSE(room.try_grow(first, 101));
+    CHECK(second.reserved() == 0);
+  }
+  CHECK(first.reserved() == 0);
+  CHECK(second.reserved() == 0);
+}
+
+TEST_CASE("a pool's file is filled where nothing is, and only there") {
+  MemoryPoolFile pool("pool-test", 4 * block_size);
+  std::vector<std::byte> data(2 * page_size, std::byte{7});
+  REQUIRE(pool.fill({5, 2}, data.data()));
+  CHECK(*pool.alias(5) == std::byte{7});
+  CHECK(pool.file().allocated_bytes() == 2 * page_size);
+  CHECK(pool.fill({6, 1}, data.data()).status == OpStatus::occupied);
+  REQUIRE(pool.fill_zero({7, 1}));
+  CHECK(*pool.alias(7) == std::byte{0});
+  REQUIRE(pool.punch({5, 1}) == 0);
+  REQUIRE(pool.fill_zero({5, 1}));
+  CHECK(*pool.alias(5) == std::byte{0});
+  CHECK(pool.file().allocated_bytes() == 3 * page_size);
+}

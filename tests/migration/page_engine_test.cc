@@ -28,6 +28,24 @@ struct Setup {
     REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
     return engine.migrate(block, 0, run, from, to, room, MoveCause::fault);
   }
+  OpResult duplicate(PageRun run, Processor from, Processor to) {
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
+    return engine.duplicate(block, 0, run, from, to, room);
+  }
+  void collapse(PageRun run, Processor keeper) {
+    const LockGuard guard(block.lock);
+    engine.collapse(block, 0, run, keeper);
+  }
+  // The processor sees the owner's pool, and maps what is there.
+  OpResult see(PageRun run, Processor p, Processor owner) {
+    const LockGuard guard(block.lock);
+    block.switch_begun(p, run);
+    REQUIRE(machine.at(p.index).change_view(span_of(0, run), owner) == 0);
+    block.switched(p, run, owner);
+    return engine.map(block, 0, run, p);
+  }
   // The books say what the machine has.
   void check() {
     const LockGuard guard(block.lock);
@@ -36,7 +54,9 @@ struct Setup {
       const ProcessorPages& books = block.at(Processor{p});
       for (unsigned page = 0; page < pages_per_block; ++page) {
         REQUIRE(books.resident.test(page) == machine.at(p).holds(page));
+        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view(page));
         if (machine.at(p).maps(page)) REQUIRE(books.mapped.test(page));
+        if (machine.at(p).maps_writable(page)) REQUIRE_FALSE(books.write_protected.test(page));
       }
       REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
       REQUIRE(
@@ -198,6 +218,154 @@ TEST_CASE("a release empties every pool and gives the room back") {
   CHECK(s.machine.at(1).held() == 0);
   CHECK(s.machine.at(2).held() == 8);
   s.check();
+}
+
+TEST_CASE("a copy is made of protected pages, and nobody may write either") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  s.machine.at(0).set_value(5, 42);
+  s.machine.log.clear();
+  REQUIRE(s.duplicate({0, 16}, host, device));
+  CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "copy 1: 0+16"});
+  CHECK(s.machine.at(0).value(5) == 42);
+  CHECK(s.machine.at(1).value(5) == 42);
+  CHECK(s.machine.at(0).maps(5));
+  CHECK_FALSE(s.machine.at(0).maps_writable(5));
+  CHECK_FALSE(s.machine.at(1).maps_writable(5));
+  CHECK(s.machine.memory(1).counters.duplicated == 16);
+  s.check();
+  // A second copy finds the pages protected.
+  s.machine.log.clear();
+  REQUIRE(s.duplicate({0, 16}, host, Processor::device(1)));
+  CHECK(s.machine.log == std::vector<std::string>{"copy 2: 0+16"});
+  s.check();
+}
+
+TEST_CASE("a collapse drops the other copies first, then allows writes") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  REQUIRE(s.duplicate({4, 4}, host, device));
+  REQUIRE(s.duplicate({4, 4}, host, Processor::device(1)));
+  s.machine.log.clear();
+  s.collapse({4, 4}, device);
+  CHECK(s.machine.log ==
+        std::vector<std::string>{"punch 0: 4+4", "punch 2: 4+4", "unprotect 1: 4+4"});
+  CHECK(s.machine.at(1).maps_writable(4));
+  CHECK_FALSE(s.machine.at(0).holds(4));
+  CHECK(s.machine.at(0).maps(3));
+  CHECK(s.machine.memory(1).counters.collapsed == 4);
+  s.check();
+}
+
+TEST_CASE("a copy that cannot be made leaves one page, protected until it is written") {
+  Setup s;
+  REQUIRE(s.populate({0, 4}, host));
+  s.machine.failures = {{"copy", OpStatus::no_memory, 1}};
+  CHECK(s.duplicate({0, 4}, host, device).status == OpStatus::no_memory);
+  CHECK(s.machine.at(1).held() == 1);
+  CHECK_FALSE(s.machine.at(0).maps_writable(3));
+  s.check();
+  s.collapse({0, 4}, host);
+  CHECK(s.machine.at(0).maps_writable(0));
+  CHECK(s.machine.at(0).maps_writable(3));
+  s.check();
+}
+
+TEST_CASE("a remote mapping shows the same frames, writable, and ends when the pages move") {
+  Setup s;
+  REQUIRE(s.populate({0, 16}, host));
+  REQUIRE(s.see({0, 8}, device, host));
+  CHECK(s.machine.at(1).maps_writable(7));
+  CHECK(s.machine.at(1).held() == 0);
+  CHECK(s.machine.memory(1).counters.mapped_remotely == 8);
+  s.machine.log.clear();
+  REQUIRE(s.migrate({0, 16}, host, Processor::device(1)));
+  // Whoever may write the old copy is kept from it first.
+  CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "protect 1: 0+8",
+                                                  "copy 2: 0+16", "punch 0: 0+16",
+                                                  "unprotect 2: 0+16"});
+  CHECK_FALSE(s.machine.at(1).maps(3));
+  s.check();
+}
+
+TEST_CASE("pages come to a pool whose processor sees another one: filled, not mapped") {
+  Setup s;
+  REQUIRE(s.populate({0, 8}, host));
+  s.machine.at(0).set_value(2, 5);
+  REQUIRE(s.see({0, 8}, device, host));
+  s.machine.log.clear();
+  REQUIRE(s.migrate({0, 8}, host, device));
+  CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+8", "protect 1: 0+8", "fill 1: 0+8",
+                                                  "punch 0: 0+8"});
+  CHECK(s.machine.at(1).value(2) == 5);
+  CHECK_FALSE(s.machine.at(1).maps(2));
+  s.check();
+  REQUIRE(s.see({0, 8}, device, device));
+  CHECK(s.machine.at(1).maps_writable(2));
+  s.check();
+  // The same for first touches.
+  REQUIRE(s.see({16, 4}, device, host).status == OpStatus::absent);
+  s.machine.at(1).set_value(17, 99);
+  REQUIRE(s.populate({16, 4}, device));
+  CHECK(s.machine.at(1).value(17) == 0);
+  s.check();
+}
+
+TEST_CASE("entering that stops early leaves the books right about what was entered") {
+  Setup s;
+  REQUIRE(s.populate({0, 8}, device));
+  const LockGuard guard(s.block.lock);
+  s.machine.at(1).die();
+  s.block.unmapped(device);
+  s.machine.at(1).revive();
+  s.machine.failures = {{"map", OpStatus::no_memory, 3}};
+  CHECK(s.engine.map(s.block, 0, {0, 8}, device).status == OpStatus::no_memory);
+  CHECK(s.machine.at(1).maps_writable(2));
+  CHECK(s.block.at(device).mapped == PageMask::of({0, 3}));
+  CHECK(s.block.writers(2) == device.bit());
+}
+
+TEST_CASE("a copy that is mapped already is protected if it is not") {
+  Setup s;
+  REQUIRE(s.populate({0, 1}, host));
+  REQUIRE(s.duplicate({0, 1}, host, device));
+  const LockGuard guard(s.block.lock);
+  CHECK(s.engine.map(s.block, 0, {0, 1}, host).status == OpStatus::ok);
+  CHECK(s.machine.log.back() == "protect 0: 0+1");
+  CHECK_FALSE(s.machine.at(0).maps_writable(0));
+}
+
+TEST_CASE("pages come to the pool of a processor that has no process, mapped nowhere") {
+  Setup s;
+  REQUIRE(s.populate({0, 4}, host));
+  s.machine.at(0).set_value(1, 9);
+  s.machine.at(1).die();
+  CHECK(s.migrate({0, 4}, host, device).status == OpStatus::process_gone);
+  {
+    const LockGuard guard(s.block.lock);
+    Room room;
+    REQUIRE(room.try_grow(s.machine.memory(1).capacity, 4));
+    REQUIRE(
+        s.engine.migrate(s.block, 0, {0, 4}, host, device, room, MoveCause::fault, Entry::none));
+  }
+  CHECK(s.machine.at(1).value(1) == 9);
+  CHECK_FALSE(s.machine.at(0).holds(1));
+  s.check();
+}
+
+TEST_CASE("a copy is mapped write-protected, and given up where the kernel cannot do that") {
+  Setup s;
+  REQUIRE(s.populate({0, 4}, host));
+  REQUIRE(s.duplicate({0, 4}, host, device));
+  s.machine.at(1).die();
+  const LockGuard guard(s.block.lock);
+  s.block.unmapped(device);
+  s.machine.at(1).revive();
+  s.machine.failures = {{"map", OpStatus::unsupported, 0}};
+  CHECK(s.engine.map(s.block, 0, {0, 4}, device).status == OpStatus::incomplete);
+  CHECK(s.machine.at(1).held() == 0);
+  CHECK(s.machine.at(0).held() == 4);
+  s.block.check_invariants();
 }
 
 }  // namespace wherry::test

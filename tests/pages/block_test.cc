@@ -21,18 +21,94 @@ TEST_CASE("pages go from absent to populated to moved to released, and the books
   block.populated(host, {10, 20});
   CHECK(block.residents(10) == host.bit());
   CHECK(block.residents(30) == 0);
+  CHECK(block.mappers(29) == 0);
+  block.mapped(host, {10, 20}, true);
   CHECK(block.mappers(29) == host.bit());
+  CHECK(block.writers(29) == host.bit());
   block.moved(host, device, {10, 5});
   CHECK(block.residents(14) == device.bit());
   CHECK(block.residents(15) == host.bit());
+  CHECK(block.mappers(14) == 0);
+  block.mapped(device, {10, 5}, false);
+  CHECK(block.mappers(14) == device.bit());
+  CHECK(block.writers(14) == 0);
+  block.writable(device, {10, 5});
+  CHECK(block.writers(14) == device.bit());
   block.unmapped(device);
   CHECK(block.mappers(14) == 0);
   CHECK(block.residents(14) == device.bit());
-  block.mapped(device, {10, 5});
-  CHECK(block.mappers(14) == device.bit());
   block.check_invariants();
   block.released({0, 512});
   CHECK(block.absent().count() == pages_per_block);
+  CHECK(block.mappers(15) == 0);
+}
+
+TEST_CASE(
+    "copies: several pools hold the page, nobody may write it, the last copy is owned again") {
+  BlockDirectory blocks(1, 3);
+  Block& block = blocks.at(0);
+  const LockGuard guard(block.lock);
+  block.populated(host, {0, 8});
+  block.mapped(host, {0, 8}, true);
+  block.write_protected(host, {0, 8});
+  block.duplicated(device, {2, 4});
+  block.mapped(device, {2, 4}, false);
+  CHECK(block.residents(3) == (host.bit() | device.bit()));
+  CHECK(block.writers(3) == 0);
+  CHECK(block.held_beside(host) == PageMask::of({2, 4}));
+  block.check_invariants();
+  block.dropped(host, {2, 4});
+  CHECK(block.residents(3) == device.bit());
+  CHECK(block.mappers(3) == device.bit());
+  block.writable(device, {2, 4});
+  CHECK(block.writers(3) == device.bit());
+  block.check_invariants();
+}
+
+TEST_CASE("a foreign view: the page is mapped from the other pool, until it leaves that pool") {
+  BlockDirectory blocks(1, 3);
+  Block& block = blocks.at(0);
+  const LockGuard guard(block.lock);
+  const Processor other = Processor::device(1);
+  block.populated(host, {0, 16});
+  CHECK(block.is_home(device, {0, 512}));
+  block.switch_begun(device, {4, 4});
+  CHECK_FALSE(block.is_home(device, {0, 16}));
+  CHECK(block.view(device, 5) == device);
+  block.switched(device, {4, 4}, host);
+  CHECK(block.view(device, 5) == host);
+  CHECK(block.view(device, 8) == device);
+  CHECK(block.viewed(device, host) == PageMask::of({4, 4}));
+  block.mapped(device, {4, 4}, true);
+  CHECK(block.mapped_from(device, host) == PageMask::of({4, 4}));
+  CHECK(block.mappers(5) == device.bit());
+  block.check_invariants();
+  block.moved(host, other, {5, 1});
+  CHECK(block.mappers(5) == 0);
+  CHECK(block.mappers(6) == device.bit());
+  CHECK(block.view(device, 5) == host);  // the view stays; there is nothing in it
+  block.switch_begun(device, {0, 16});
+  block.switch_failed(device, {0, 16});
+  CHECK(block.view(device, 6) == host);
+  block.switch_begun(device, {4, 4});
+  block.switched(device, {4, 4}, device);
+  CHECK(block.is_home(device, {0, 512}));
+  CHECK(block.mappers(6) == 0);
+  block.check_invariants();
+}
+
+TEST_CASE("a process that is gone takes its entries and its foreign views with it") {
+  BlockDirectory blocks(1, 3);
+  Block& block = blocks.at(0);
+  const LockGuard guard(block.lock);
+  block.populated(host, {0, 4});
+  block.switch_begun(device, {0, 4});
+  block.switched(device, {0, 4}, host);
+  block.mapped(device, {0, 4}, true);
+  block.unmapped(device);
+  CHECK(block.is_home(device, {0, 4}));
+  CHECK(block.mappers(0) == 0);
+  block.check_invariants();
 }
 
 TEST_CASE("a block exists from its first use on, and only then") {
@@ -48,6 +124,30 @@ TEST_CASE("a block exists from its first use on, and only then") {
   used.clear();
   blocks.for_each_used(131, 999, [&](std::uint64_t number, Block&) { used.push_back(number); });
   CHECK(used.empty());
+}
+
+TEST_CASE("a walk over many blocks finds exactly those in use") {
+  constexpr std::uint64_t count = 100'000;
+  BlockDirectory blocks(count, 2);
+  std::vector<std::uint64_t> expected;
+  for (std::uint64_t number = 0; number < count; number = number * 2 + 61) {
+    blocks.at(number);
+    expected.push_back(number);
+  }
+  blocks.at(count - 1);
+  expected.push_back(count - 1);
+  std::vector<std::uint64_t> used;
+  const auto collect = [&](std::uint64_t number, Block&) { used.push_back(number); };
+  blocks.for_each_used(0, count, collect);
+  CHECK(used == expected);
+  for (const std::uint64_t number : expected) {
+    used.clear();
+    blocks.for_each_used(number, number + 1, collect);
+    CHECK(used == std::vector<std::uint64_t>{number});
+    used.clear();
+    blocks.for_each_used(number + 1, std::min(number + 60, count - 1), collect);
+    CHECK(used.empty());
+  }
 }
 
 TEST_CASE("metadata is at most a thousandth of what it describes") {

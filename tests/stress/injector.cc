@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <cerrno>
+
 namespace wherry::test {
 namespace {
 
@@ -11,6 +13,7 @@ using impl::OpStatus;
 using impl::PageSpan;
 using impl::PoolFile;
 using impl::Processor;
+using impl::ViewChanger;
 
 class TroubledMapper final : public Mapper {
  public:
@@ -24,8 +27,9 @@ class TroubledMapper final : public Mapper {
   OpResult zero(PageSpan span) override {
     return step(Step::zero, span, [&](PageSpan part) { return real_.zero(part); });
   }
-  OpResult map_resident(PageSpan span) override {
-    return step(Step::map, span, [&](PageSpan part) { return real_.map_resident(part); });
+  OpResult map_resident(PageSpan span, bool write_protected) override {
+    return step(Step::map, span,
+                [&](PageSpan part) { return real_.map_resident(part, write_protected); });
   }
   OpResult write_protect(PageSpan span) override {
     return step(Step::protect, span, [&](PageSpan part) { return real_.write_protect(part); });
@@ -70,6 +74,36 @@ class TroubledMapper final : public Mapper {
   Mapper& real_;
 };
 
+// A number that says nothing about those of the calls before and after.
+std::uint64_t scattered(std::uint64_t call) {
+  std::uint64_t value = (call + 1) * 0x9e3779b97f4a7c15;
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+  value = (value ^ value >> 27) * 0x94d049bb133111eb;
+  return value ^ value >> 31;
+}
+
+// A change of a view that is delayed, or fails as if the process had no mappings left.
+class TroubledChanger final : public ViewChanger {
+ public:
+  TroubledChanger(Injector& injector, Processor processor, ViewChanger& real)
+      : injector_(injector), processor_(processor.index), real_(real) {}
+
+  int change_view(PageSpan span, Processor owner) override {
+    const Trouble trouble = injector_.trouble_for(Step::change_view, processor_);
+    if (trouble == Trouble::again) return ENOMEM;
+    if (trouble == Trouble::delay_before) injector_.delay();
+    const int error = real_.change_view(span, owner);
+    if (trouble == Trouble::delay_after) injector_.delay();
+    return error;
+  }
+  std::uint64_t count_mappings() override { return real_.count_mappings(); }
+
+ private:
+  Injector& injector_;
+  const int processor_;
+  ViewChanger& real_;
+};
+
 class TroubledPool final : public PoolFile {
  public:
   TroubledPool(Injector& injector, Processor processor, PoolFile& real)
@@ -82,9 +116,25 @@ class TroubledPool final : public PoolFile {
     if (trouble == Trouble::delay_after) injector_.delay();
     return error;
   }
+  OpResult fill(PageSpan span, const std::byte* source) override {
+    return step([&] { return real_.fill(span, source); });
+  }
+  OpResult fill_zero(PageSpan span) override {
+    return step([&] { return real_.fill_zero(span); });
+  }
+  void move_to_node(PageSpan span, int node) override { real_.move_to_node(span, node); }
   const std::byte* alias(std::uint64_t page) const override { return real_.alias(page); }
 
  private:
+  template <typename Call>
+  OpResult step(Call call) {
+    const Trouble trouble = injector_.trouble_for(Step::fill, processor_);
+    if (trouble == Trouble::delay_before) injector_.delay();
+    const OpResult result = call();
+    if (trouble == Trouble::delay_after) injector_.delay();
+    return result;
+  }
+
   Injector& injector_;
   const int processor_;
   PoolFile& real_;
@@ -108,6 +158,10 @@ const char* to_string(Step step) {
       return "wake";
     case Step::punch:
       return "punch";
+    case Step::fill:
+      return "write into the pool";
+    case Step::change_view:
+      return "change a view";
   }
   return "?";
 }
@@ -137,7 +191,8 @@ bool can_happen(Step step, Trouble trouble) {
     case Trouble::delay_after:
       return true;
     case Trouble::again:
-      return step != Step::wake && step != Step::punch;
+      return step == Step::copy || step == Step::zero || step == Step::map ||
+             step == Step::protect || step == Step::unprotect || step == Step::change_view;
     case Trouble::partial:
       return step == Step::copy || step == Step::zero || step == Step::map;
     case Trouble::occupied:
@@ -168,8 +223,9 @@ Trouble Injector::trouble_for(Step step, int processor) {
   if (trouble == Trouble::none || step_.load() != step) return Trouble::none;
   const int wanted = processor_.load();
   if (wanted >= 0 && wanted != processor) return Trouble::none;
-  const bool every_second = trouble == Trouble::again || trouble == Trouble::occupied;
-  if (every_second && calls_.fetch_add(1) % 2 != 0) return Trouble::none;
+  // In no fixed order: a transition that calls a step twice would else fail each time, and never end.
+  const bool half = trouble == Trouble::again || trouble == Trouble::occupied;
+  if (half && scattered(calls_.fetch_add(1)) % 2 != 0) return Trouble::none;
   hits_.fetch_add(1);
   return trouble;
 }
@@ -181,6 +237,10 @@ void Injector::delay() const {
 
 std::unique_ptr<Mapper> Injector::wrap(Processor processor, Mapper& mapper) {
   return std::make_unique<TroubledMapper>(*this, processor, mapper);
+}
+
+std::unique_ptr<ViewChanger> Injector::wrap(Processor processor, ViewChanger& changer) {
+  return std::make_unique<TroubledChanger>(*this, processor, changer);
 }
 
 std::unique_ptr<PoolFile> Injector::wrap(Processor processor, PoolFile& pool) {

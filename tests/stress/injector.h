@@ -10,6 +10,7 @@
 
 #include "memory/pool.h"
 #include "trap/mapper.h"
+#include "trap/view_changer.h"
 
 namespace wherry::test {
 
@@ -21,18 +22,21 @@ enum class Step {
   unprotect,
   wake,
   punch,
+  fill,
+  change_view,
 };
-inline constexpr std::array all_steps{Step::copy,      Step::zero, Step::map,  Step::protect,
-                                      Step::unprotect, Step::wake, Step::punch};
+inline constexpr std::array all_steps{Step::copy,    Step::zero,      Step::map,
+                                      Step::protect, Step::unprotect, Step::wake,
+                                      Step::punch,   Step::fill,      Step::change_view};
 const char* to_string(Step step);
 
 enum class Trouble {
   none,
   delay_before,
   delay_after,
-  again,     // "try again", nothing done: every second call of the step
+  again,     // "try again" (a view: no more mappings), nothing done: half of the calls
   partial,   // half of the pages done, then "try again": every call for more than one page
-  occupied,  // "a page is there already", nothing done: every second call (copy and zero)
+  occupied,  // "a page is there already", nothing done: half of the calls (copy and zero)
 };
 inline constexpr std::array all_troubles{Trouble::delay_before, Trouble::delay_after,
                                          Trouble::again, Trouble::partial, Trouble::occupied};
@@ -60,6 +64,9 @@ class Injector {
                                              wherry::impl::Mapper& mapper);
   std::unique_ptr<wherry::impl::PoolFile> wrap(wherry::impl::Processor processor,
                                                wherry::impl::PoolFile& pool);
+
+  std::unique_ptr<wherry::impl::ViewChanger> wrap(wherry::impl::Processor processor,
+                                                  wherry::impl::ViewChanger& changer);
 
   // For the wrappers: what to do with this call.
   Trouble trouble_for(Step step, int processor);

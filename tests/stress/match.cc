@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t players_max = 6;
 constexpr std::uint32_t visitor_pause_us = 150;
-constexpr std::chrono::seconds moving_limit{10};  // then fewer pages moved than asked for
+constexpr std::chrono::seconds moving_limit{3};  // then fewer pages moved than asked for
 
 struct Layout {
   std::size_t bytes;  // of managed memory, in all

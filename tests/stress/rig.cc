@@ -35,6 +35,9 @@ impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pa
   options->wrap_pool = [&injector](impl::Processor processor, impl::PoolFile& pool) {
     return injector.wrap(processor, pool);
   };
+  options->wrap_changer = [&injector](impl::Processor processor, impl::ViewChanger& changer) {
+    return injector.wrap(processor, changer);
+  };
   return *options;
 }
 
@@ -59,6 +62,13 @@ std::byte* Rig::allocate(std::size_t bytes) {
 void Rig::free(std::byte* memory) {
   if (!runtime_->free(reinterpret_cast<std::uintptr_t>(memory)))
     throw std::runtime_error("free refused");
+}
+
+void Rig::advise(const std::byte* memory, std::size_t bytes, const impl::AdviceChange& change) {
+  const std::uint64_t first =
+      (reinterpret_cast<std::uintptr_t>(memory) - runtime_->arena().base()) / impl::page_size;
+  if (!runtime_->advise({first, impl::round_up(bytes, impl::page_size) / impl::page_size}, change))
+    throw std::runtime_error("advice refused");
 }
 
 std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
@@ -96,7 +106,7 @@ void Rig::wait_for(int device, std::uint64_t id) {
 
 std::uint64_t Rig::pages_moved() const {
   const wherryStats stats = runtime_->stats();
-  return stats.populated + stats.migrated_in;
+  return stats.populated + stats.migrated_in + stats.duplicated + stats.mapped_remotely;
 }
 
 }  // namespace wherry::test

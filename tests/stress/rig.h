@@ -26,6 +26,9 @@ class Rig {
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* memory);
 
+  // Says it of all pages of this memory.
+  void advise(const std::byte* memory, std::size_t bytes, const impl::AdviceChange& change);
+
   // Memory that all processes share and that nobody manages: the same every time, zeroed anew. Requires: it fits.
   std::byte* zeroed_still_memory(std::size_t bytes);
 
@@ -46,7 +49,8 @@ class Rig {
     beside_[device] = post(device, call_once<Function>, &function, sizeof function, 1);
   }
 
-  // Pages that came to any pool so far: by populating, by migration and by eviction.
+  // Pages that came to any pool so far, by populating, migration, eviction and as copies, or that somebody
+  // came to see in another's pool.
   std::uint64_t pages_moved() const;
 
  private:

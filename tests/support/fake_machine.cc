@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 #include "base/check.h"
 
 namespace wherry::test {
 
 OpResult FakeProcessor::each(const char* operation, PageSpan span,
-                             const std::function<OpStatus(std::uint64_t page)>& step) {
-  machine_.log.push_back(fmt::format("{} {}: {}+{}", operation, id_.index, span.first, span.count));
-  if (machine_.before) machine_.before(operation, id_, span);
-  if (dead_) return {OpStatus::process_gone, 0};
+                             const std::function<OpStatus(std::uint64_t page)>& step,
+                             bool by_process) {
+  machine_.begin(operation, id_, span);
+  const std::lock_guard guard(machine_.lock);
+  if (by_process && dead_) return {OpStatus::process_gone, 0};
   std::uint64_t limit = span.count;
   OpStatus planned = OpStatus::ok;
   for (auto failure = machine_.failures.begin(); failure != machine_.failures.end(); ++failure) {
@@ -36,10 +39,9 @@ OpResult FakeProcessor::each(const char* operation, PageSpan span,
 
 OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source) {
   return each("copy", span, [&](std::uint64_t page) {
-    if (holds(page)) return OpStatus::occupied;
-    std::memcpy(file_.data() + page * page_size, source + (page - span.first) * page_size,
-                page_size);
-    held_.insert(page);
+    FakeProcessor& owner = machine_.at(view(page));
+    if (owner.holds(page)) return OpStatus::occupied;
+    owner.put(page, source + (page - span.first) * page_size);
     table_[page] = false;
     return OpStatus::ok;
   });
@@ -47,19 +49,38 @@ OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source) {
 
 OpResult FakeProcessor::zero(PageSpan span) {
   return each("zero", span, [&](std::uint64_t page) {
-    if (holds(page)) return OpStatus::occupied;
-    std::memset(file_.data() + page * page_size, 0, page_size);
-    held_.insert(page);
+    FakeProcessor& owner = machine_.at(view(page));
+    if (owner.holds(page)) return OpStatus::occupied;
+    owner.put(page, nullptr);
     table_[page] = true;
     return OpStatus::ok;
   });
 }
 
-OpResult FakeProcessor::map_resident(PageSpan span) {
+OpResult FakeProcessor::fill(PageSpan span, const std::byte* source) {
+  return each(
+      "fill", span,
+      [&](std::uint64_t page) {
+        if (holds(page)) return OpStatus::occupied;
+        put(page, source == nullptr ? nullptr : source + (page - span.first) * page_size);
+        return OpStatus::ok;
+      },
+      /*by_process=*/false);
+}
+
+OpResult FakeProcessor::fill_zero(PageSpan span) {
+  return fill(span, nullptr);
+}
+
+void FakeProcessor::move_to_node(PageSpan span, int node) {
+  machine_.begin(fmt::format("node {} of", node), id_, span);
+}
+
+OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected) {
   return each("map", span, [&](std::uint64_t page) {
     if (maps(page)) return OpStatus::occupied;
-    if (!holds(page)) return OpStatus::absent;
-    table_[page] = true;
+    if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
+    table_[page] = !write_protected;
     return OpStatus::ok;
   });
 }
@@ -90,14 +111,39 @@ OpResult FakeProcessor::wake(PageSpan span) {
 }
 
 int FakeProcessor::punch(PageSpan span) {
-  machine_.log.push_back(fmt::format("punch {}: {}+{}", id_.index, span.first, span.count));
-  if (machine_.before) machine_.before("punch", id_, span);
+  machine_.begin("punch", id_, span);
+  const std::lock_guard guard(machine_.lock);
   for (std::uint64_t page = span.first; page < span.end(); ++page) {
     held_.erase(page);
-    table_.erase(page);
+    machine_.unmap_from(id_.index, page);
   }
   machine_.check_coherent(span);
   return 0;
+}
+
+int FakeProcessor::change_view(PageSpan span, Processor owner) {
+  machine_.begin(fmt::format("view {} of", owner.index), id_, span);
+  const std::lock_guard guard(machine_.lock);
+  if (dead_) return ESRCH;
+  if (machine_.view_error != 0) return machine_.view_error;
+  for (std::uint64_t page = span.first; page < span.end(); ++page) {
+    table_.erase(page);
+    views_[page] = owner.index;
+  }
+  return 0;
+}
+
+std::uint64_t FakeProcessor::count_mappings() {
+  return machine_.mappings;
+}
+
+void FakeProcessor::put(std::uint64_t page, const std::byte* data) {
+  std::byte* const place = file_.data() + page * page_size;
+  if (data == nullptr)
+    std::memset(place, 0, page_size);
+  else
+    std::memcpy(place, data, page_size);
+  held_.insert(page);
 }
 
 FakeMachine::FakeMachine(int processors, std::uint64_t blocks, std::uint64_t device_capacity_pages)
@@ -111,15 +157,35 @@ FakeMachine::FakeMachine(int processors, std::uint64_t blocks, std::uint64_t dev
   }
 }
 
+void FakeMachine::begin(const std::string& operation, Processor p, PageSpan span) {
+  {
+    const std::lock_guard guard(lock);
+    log.push_back(fmt::format("{} {}: {}+{}", operation, p.index, span.first, span.count));
+  }
+  if (before) before(operation.substr(0, operation.find(' ')), p, span);
+}
+
+std::vector<ViewChanger*> FakeMachine::changers() {
+  std::vector<ViewChanger*> changers;
+  for (const auto& processor : processors_) changers.push_back(processor.get());
+  return changers;
+}
+
+void FakeMachine::unmap_from(int owner, std::uint64_t page) {
+  for (const auto& processor : processors_)
+    if (processor->view(page) == owner) processor->unmap(page);
+}
+
 void FakeMachine::check_coherent(PageSpan span) const {
   for (std::uint64_t page = span.first; page < span.end(); ++page) {
-    int mapped = 0;
+    std::set<int> shown;  // whose copies are mapped
     bool writable = false;
     for (const auto& processor : processors_) {
-      mapped += processor->maps(page) ? 1 : 0;
+      if (processor->maps(page)) shown.insert(processor->view(page));
       writable = writable || processor->maps_writable(page);
     }
-    WHERRY_CHECK(mapped <= 1 || !writable, "page {} is writable in one of {} places", page, mapped);
+    WHERRY_CHECK(shown.size() <= 1 || !writable, "page {} has {} mapped copies, and is writable",
+                 page, shown.size());
   }
 }
 

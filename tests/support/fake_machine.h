@@ -10,12 +10,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "memory/processor_memory.h"
 #include "trap/mapper.h"
+#include "trap/view_changer.h"
 
 namespace wherry::test {
 
@@ -30,19 +32,24 @@ struct Failure {
   std::uint64_t pages = 0;
 };
 
-class FakeProcessor final : public Mapper, public PoolFile {
+class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
  public:
   FakeProcessor(FakeMachine& machine, Processor id, std::size_t pages)
       : machine_(machine), id_(id), file_(pages * page_size) {}
 
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;
-  OpResult map_resident(PageSpan span) override;
+  OpResult map_resident(PageSpan span, bool write_protected) override;
   OpResult write_protect(PageSpan span) override;
   OpResult write_unprotect(PageSpan span) override;
   OpResult forbid(PageSpan span) override;
   OpResult wake(PageSpan span) override;
   int punch(PageSpan span) override;
+  OpResult fill(PageSpan span, const std::byte* source) override;
+  OpResult fill_zero(PageSpan span) override;
+  void move_to_node(PageSpan span, int node) override;
+  int change_view(PageSpan span, Processor owner) override;
+  std::uint64_t count_mappings() override;
   const std::byte* alias(std::uint64_t page) const override {
     return file_.data() + page * page_size;
   }
@@ -51,13 +58,22 @@ class FakeProcessor final : public Mapper, public PoolFile {
   void die() {
     dead_ = true;
     table_.clear();
+    views_.clear();
   }
+
+  // A new process has taken its place.
+  void revive() { dead_ = false; }
 
   bool holds(std::uint64_t page) const { return held_.contains(page); }
   bool maps(std::uint64_t page) const { return table_.contains(page); }
   bool maps_writable(std::uint64_t page) const {
     const auto entry = table_.find(page);
     return entry != table_.end() && entry->second;
+  }
+  // Whose pool a mapping of the page shows.
+  int view(std::uint64_t page) const {
+    const auto foreign = views_.find(page);
+    return foreign == views_.end() ? id_.index : foreign->second;
   }
   bool forbids(std::uint64_t page) const { return forbidden_.contains(page); }
   std::size_t held() const { return held_.size(); }
@@ -73,16 +89,21 @@ class FakeProcessor final : public Mapper, public PoolFile {
     std::memcpy(file_.data() + page * page_size, &value, sizeof value);
   }
 
+  void unmap(std::uint64_t page) { table_.erase(page); }
+
  private:
+  // data: nothing for zeros.
+  void put(std::uint64_t page, const std::byte* data);
   // Does `step` for each page, until it says something else than ok or a planned failure says stop.
   OpResult each(const char* operation, PageSpan span,
-                const std::function<OpStatus(std::uint64_t page)>& step);
+                const std::function<OpStatus(std::uint64_t page)>& step, bool by_process = true);
 
   FakeMachine& machine_;
   const Processor id_;
   std::vector<std::byte> file_;
   std::set<std::uint64_t> held_;
   std::map<std::uint64_t, bool> table_;  // page -> writable
+  std::map<std::uint64_t, int> views_;   // page -> whose pool, where that is not its own
   std::set<std::uint64_t> forbidden_;
   bool dead_ = false;
 };
@@ -94,14 +115,24 @@ class FakeMachine {
   FakeProcessor& at(int p) { return *processors_[static_cast<std::size_t>(p)]; }
   ProcessorMemory& memory(int p) { return *memories_[static_cast<std::size_t>(p)]; }
   const std::vector<ProcessorMemory*>& memories() const { return pointers_; }
+  std::vector<ViewChanger*> changers();
   BlockDirectory& blocks() { return blocks_; }
 
   // Called before every operation; may sleep, count, or change the world.
   std::function<void(const std::string& operation, Processor p, PageSpan span)> before;
   std::deque<Failure> failures;  // each applies to the next call of its operation, in order
   std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
+  std::uint64_t mappings = 100;  // of every process
+  int view_error = 0;            // what changes of views answer
 
-  // Aborts the test when a page has two mappings of which one is writable.
+  // Every operation begins with this: the log, then `before`, which may call operations itself.
+  void begin(const std::string& operation, Processor p, PageSpan span);
+  // Held by each operation after that: several threads may call them.
+  std::mutex lock;
+
+  // Removes the page from every table that shows this pool.
+  void unmap_from(int owner, std::uint64_t page);
+  // Aborts the test when a page has two mappings of different copies of which one is writable.
   void check_coherent(PageSpan span) const;
 
  private:

@@ -21,7 +21,7 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
   options.arena_base = arena.base();
   options.arena_size = TestArena::bytes;
   options.arena_open = open_bytes;
-  options.pool_fd = arena.pool_fd();
+  options.pool_fds = {arena.pool_fd()};
   options.workers = workers;
   options.uffd_access = impl::Userfaultfd::probe_access();
   process_ = impl::DeviceProcess::start(options);

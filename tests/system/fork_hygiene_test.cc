@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 #include "support/child.h"
@@ -216,6 +217,36 @@ TEST_CASE("kill -9 of the program leaves no process behind", "[system]") {
   CHECK(outcome.signal == SIGKILL);
   CHECK(outcome.closed);
   check_ended(devices);
+}
+
+TEST_CASE("kill -9 of the program while what devices see is being changed leaves no process behind",
+          "[system]") {
+  for (int round = 0; round < 10; ++round) {
+    Child child{[] {
+      const Session session{two_devices};
+      // One page of each region, so that each advice changes many views.
+      constexpr std::size_t pages = 2048;
+      const Managed<std::byte> memory{pages * 4096};
+      std::memset(memory.data(), 1, memory.bytes());
+      print_processes();
+      for (;;) {
+        for (std::size_t page = 0; page < pages; page += 2) {
+          const auto address = reinterpret_cast<CUdeviceptr>(memory.data() + page * 4096);
+          const CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, static_cast<int>(page / 2 % 2)};
+          WHERRY_TRY(cuMemAdvise(address, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
+          WHERRY_TRY(cuMemAdvise(address, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, device));
+          WHERRY_TRY(cuMemAdvise(address, 4096, CU_MEM_ADVISE_UNSET_READ_MOSTLY, device));
+        }
+      }
+    }};
+    const std::vector<pid_t> devices = read_processes(child);
+    ::poll(nullptr, 0, 10 + round);
+    ::kill(child.pid(), SIGKILL);
+    const Outcome outcome = child.wait();
+    CHECK(outcome.signal == SIGKILL);
+    CHECK(outcome.closed);
+    check_ended(devices);
+  }
 }
 
 TEST_CASE("the exit code is the program's own, and devices end with it", "[system]") {

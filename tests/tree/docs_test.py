@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The documentation holds together: links lead somewhere, and README.md's program is the example that is compiled and run.
+"""The documentation holds together: links lead somewhere, tests that docs/semantics.md names exist, and README.md's
+program is the example that is compiled and run.
 
 Usage: docs_test.py ROOT
 """
@@ -9,7 +10,15 @@ import re
 import sys
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+TEST = re.compile(r"`(\w+/\w+): ([^`]+)`")
+CASE = re.compile(r'TEST_CASE\(\s*((?:"[^"]*"\s*)+)')
 PROGRAM = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def cases_of(source):
+    """The names of a test program's cases; none where there is no such program."""
+    text = source.read_text() if source.exists() else ""
+    return {"".join(re.findall(r'"([^"]*)"', names)) for names in CASE.findall(text)}
 
 
 def main():
@@ -20,6 +29,9 @@ def main():
         for target in LINK.findall(page.read_text()):
             if "://" not in target and not (page.parent / target).exists():
                 found.append(f"{page.relative_to(root)}: no {target}")
+    for program, case in TEST.findall((root / "docs/semantics.md").read_text()):
+        if case not in cases_of(root / "tests" / (program + ".cc")):
+            found.append(f"docs/semantics.md: no case of {program} is named: {case}")
     programs = PROGRAM.findall((root / "README.md").read_text())
     if programs != [(root / "docs/examples/first.cc").read_text()]:
         found.append("README.md: its program differs from docs/examples/first.cc")

@@ -1,0 +1,47 @@
+#include "devices/view_changers.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/log.h"
+#include "os/features.h"
+#include "os/mapping.h"
+
+namespace wherry::impl {
+
+int HostViewChanger::change_view(PageSpan span, Processor owner) {
+  return replace_pool_view(base_ + span.offset(), span.bytes(), span.offset(),
+                           pool_fds_[static_cast<std::size_t>(owner.index)], uffd_->fd());
+}
+
+std::uint64_t HostViewChanger::count_mappings() {
+  return impl::count_mappings(::getpid());
+}
+
+void DeviceViewChanger::attach(std::shared_ptr<DeviceProcess> process) {
+  const LockGuard guard(lock_);
+  process_ = std::move(process);
+}
+
+std::shared_ptr<DeviceProcess> DeviceViewChanger::process() const {
+  const LockGuard guard(lock_);
+  return process_;
+}
+
+int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
+  const auto device = process();
+  const int error = device->change_view(base_ + span.offset(), span.bytes(),
+                                        static_cast<std::size_t>(owner.index));
+  if (error == 0 || error == ESRCH || error == ENOMEM) return error;
+  // Whether it has happened, or will, nobody knows; what the device sees decides where its writes go.
+  log_line("device process {} does not answer: it is ended", device->pid());
+  device->stop();
+  return ESRCH;
+}
+
+std::uint64_t DeviceViewChanger::count_mappings() {
+  return impl::count_mappings(process()->pid());
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,50 @@
+// ViewChanger for the host, which maps for itself, and for a device, whose agent does it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/lock.h"
+#include "devices/device_process.h"
+#include "os/userfaultfd.h"
+#include "trap/view_changer.h"
+
+namespace wherry::impl {
+
+class HostViewChanger final : public ViewChanger {
+ public:
+  // pool_fds: every processor's, borrowed.
+  HostViewChanger(std::uintptr_t arena_base, std::vector<int> pool_fds)
+      : base_(arena_base), pool_fds_(std::move(pool_fds)) {}
+
+  // Where the arena is registered. Before the first change.
+  void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
+
+  int change_view(PageSpan span, Processor owner) override;
+  std::uint64_t count_mappings() override;
+
+ private:
+  const std::uintptr_t base_;
+  const std::vector<int> pool_fds_;
+  std::shared_ptr<const Userfaultfd> uffd_;
+};
+
+class DeviceViewChanger final : public ViewChanger {
+ public:
+  explicit DeviceViewChanger(std::uintptr_t arena_base) : base_(arena_base) {}
+
+  // The device's process, or the one that takes its place.
+  void attach(std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
+
+  int change_view(PageSpan span, Processor owner) override EXCLUDES(lock_);
+  std::uint64_t count_mappings() override EXCLUDES(lock_);
+
+ private:
+  std::shared_ptr<DeviceProcess> process() const EXCLUDES(lock_);
+
+  const std::uintptr_t base_;
+  mutable Mutex lock_;  // a leaf
+  std::shared_ptr<DeviceProcess> process_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,151 @@
+#include "migration/advice_effects.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr int apply_limit_ms = 1000;
+
+}  // namespace
+
+AdviceMap::Segment AdviceEffects::advice_at(std::uint64_t page) const {
+  AdviceMap::Segment segment = advice_.at(page);
+  if (copies_forbidden_.load()) segment.advice.read_mostly = false;
+  return segment;
+}
+
+AdviceMap::Segment AdviceEffects::take_segment(PageSpan& left) const {
+  AdviceMap::Segment segment = advice_at(left.first);
+  segment.span = intersect(segment.span, left);
+  left = {segment.span.end(), left.end() - segment.span.end()};
+  return segment;
+}
+
+AdviceEffects::Progress AdviceEffects::show(Block& block, std::uint64_t number,
+                                            const PageMask& pages, Processor p) {
+  PageMask missing = pages - block.at(p).mapped;
+  if (missing.none()) return Progress::done;
+  const PageMask still = missing - block.switching(p);
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const PageMask shown = still & block.viewed(p, Processor{i}) & block.at(Processor{i}).resident;
+    // What cannot be entered now faults, and is looked at then.
+    for (const PageRun run : runs_of(shown)) (void)engine_.map(block, number, run, p);
+    missing -= shown;
+  }
+  if (missing.none()) return Progress::done;
+  // To see one's own pool needs no more mappings.
+  const PageMask own = missing & block.at(p).resident;
+  const auto ask = [&](const PageMask& wanted, ViewSwitcher::Wish wish) {
+    return wanted.none() || switcher_.request(p, number, wanted, wish);
+  };
+  return ask(own, ViewSwitcher::Wish::home) && ask(missing - own, ViewSwitcher::Wish::see)
+             ? Progress::pending
+             : Progress::declined;
+}
+
+bool AdviceEffects::follow(Block& block, std::uint64_t number, PageRun run) {
+  if (advice_.empty()) return true;
+  bool done = true;
+  for (PageSpan left = span_of(number, run); !left.empty();) {
+    const auto [part, advice] = take_segment(left);
+    if (advice.read_mostly) continue;  // each reader has its own copy
+    const PageMask pages = PageMask::of(run_in_block(number, part)) - block.absent();
+    for (int i = 0; i < engine_.processors(); ++i) {
+      const Processor p{i};
+      // Whose memory is preferred has the pages come there when it touches them.
+      const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
+      if ((advice.accessed_by & p.bit()) == 0 || fetches) continue;
+      if (show(block, number, pages, p) == Progress::pending) done = false;
+    }
+  }
+  return done;
+}
+
+void AdviceEffects::settle_on_host(Block& block, std::uint64_t number, PageRun run) {
+  const Location preferred = advice_.at(span_of(number, run).first).advice.preferred;
+  if (preferred.kind != Location::Kind::host_node) return;
+  const PageMask pages = PageMask::of(run) & block.at(Processor::host()).resident;
+  for (const PageRun part : runs_of(pages))
+    engine_.at(Processor::host()).file.move_to_node(span_of(number, part), preferred.id);
+}
+
+void AdviceEffects::collapse(Block& block, std::uint64_t number, PageRun run) {
+  for (PageSpan left = span_of(number, run); !left.empty();) {
+    const auto [span, advice] = take_segment(left);
+    const PageRun part = run_in_block(number, span);
+    if (!advice.preferred.is_none())
+      engine_.collapse(block, number, part, advice.preferred.processor());
+    for (int i = 0; i < engine_.processors(); ++i)
+      engine_.collapse(block, number, part, Processor{i});
+  }
+}
+
+bool AdviceEffects::send_home(Block& block, std::uint64_t number, PageRun run, Processor p) {
+  const PageMask pages = PageMask::of(run);
+  switcher_.withdraw(p, number, pages);
+  const PageMask away = pages & (block.foreign(p) | block.switching(p));
+  return !away.none() && switcher_.request(p, number, away, ViewSwitcher::Wish::home);
+}
+
+bool AdviceEffects::send_all_home(Block& block, std::uint64_t number, PageRun run) {
+  bool pending = false;
+  for (int i = 0; i < engine_.processors(); ++i)
+    pending |= send_home(block, number, run, Processor{i});
+  return pending;
+}
+
+void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
+  using Kind = AdviceChange::Kind;
+  bool pending = false;
+  const auto visit = [&](std::uint64_t number, Block& block) {
+    const LockGuard guard(block.lock);
+    const PageRun run = run_in_block(number, pages);
+    switch (change.kind) {
+      case Kind::set_read_mostly:
+        // Who reads elsewhere must fault to get its copy.
+        pending |= send_all_home(block, number, run);
+        break;
+      case Kind::set_preferred:
+        // It must fault for the pages to come.
+        pending |= send_home(block, number, run, change.location.processor());
+        break;
+      case Kind::unset_read_mostly:
+        collapse(block, number, run);
+        [[fallthrough]];
+      case Kind::unset_preferred:
+      case Kind::set_accessed_by:
+        pending |= !follow(block, number, run);
+        break;
+      case Kind::
+          unset_accessed_by:  // mappings may go, and are left until something else moves them
+      case Kind::prefetched:
+        break;
+    }
+  };
+  blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1, visit);
+  if (pending) switcher_.wait_until_done(apply_limit_ms);
+}
+
+void AdviceEffects::forbid_copies() {
+  copies_forbidden_.store(true);
+  blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
+    const LockGuard guard(block.lock);
+    collapse(block, number, {0, pages_per_block});
+    (void)follow(block, number, {0, pages_per_block});
+  });
+}
+
+void AdviceEffects::permit_copies() {
+  copies_forbidden_.store(false);
+  bool pending = false;
+  // Who sees read-mostly memory elsewhere must fault to get its copy.
+  blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
+    const LockGuard guard(block.lock);
+    for (PageSpan left = block_span(number); !left.empty();) {
+      const auto [part, advice] = take_segment(left);
+      if (advice.read_mostly) pending |= send_all_home(block, number, run_in_block(number, part));
+    }
+  });
+  if (pending) switcher_.wait_until_done(apply_limit_ms);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,68 @@
+// What advice asks for beyond the fault at hand: pages stay mapped where the program said that they
+// are accessed, copies end when they are not wanted any more, and remote mappings give way to the
+// faults that a new advice needs to see.
+#pragma once
+
+#include <atomic>
+
+#include "migration/page_engine.h"
+#include "migration/view_switcher.h"
+#include "pages/advice.h"
+#include "pages/block_directory.h"
+
+namespace wherry::impl {
+
+class AdviceEffects {
+ public:
+  AdviceEffects(PageEngine& engine, ViewSwitcher& switcher, BlockDirectory& blocks,
+                const AdviceMap& advice)
+      : engine_(engine), switcher_(switcher), blocks_(blocks), advice_(advice) {}
+
+  // What the program has said of the page, and how far that reaches. Read-mostly is left out while
+  // copies are forbidden.
+  AdviceMap::Segment advice_at(std::uint64_t page) const;
+
+  enum class Progress {
+    done,
+    pending,   // a view is being changed: look again
+    declined,  // the process may have no more mappings: the pages have to come to its view
+  };
+  // Has p map pages that pools hold, wherever they are.
+  Progress show(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
+      REQUIRES(block.lock);
+  // The pages have come to where they are: has them mapped again by whoever is advised to access them.
+  // True: they are, as far as they can be.
+  bool follow(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+
+  // The host has written pages, which had copies elsewhere: they go to the node of the host that is preferred for them,
+  // if there is one.
+  void settle_on_host(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+
+  // `change` was said of the pages: does what cannot wait for the next fault. Returns when the views
+  // that this concerns have changed, at most a second later.
+  void apply(PageSpan pages, const AdviceChange& change);
+  // Read-mostly means nothing from now on, and existing copies end; or it means something again.
+  void forbid_copies();
+  void permit_copies();
+  // The pages are of nobody any more: nor are views of them.
+  void released(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock) {
+    (void)send_all_home(block, number, run);
+  }
+
+ private:
+  // Takes the first stretch of equal advice off `left`.
+  AdviceMap::Segment take_segment(PageSpan& left) const;
+  // Leaves one copy of each page, the preferred location's if it has one.
+  void collapse(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  // Each true: that takes a change, which has been requested.
+  bool send_all_home(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  bool send_home(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+
+  PageEngine& engine_;
+  ViewSwitcher& switcher_;
+  BlockDirectory& blocks_;
+  const AdviceMap& advice_;
+  std::atomic<bool> copies_forbidden_{false};
+};
+
+}  // namespace wherry::impl

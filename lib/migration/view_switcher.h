@@ -1,0 +1,108 @@
+// Has processors see the pools that hold the pages they want, where those are not their own: remote
+// mappings, and the way back. A thread of its own, because changing a view takes as long as answering
+// a fault does, and whoever waited for that under a block's lock would keep the fault from being
+// answered.
+//
+// Requests may be refused (a process can have only so many mappings) and may come to nothing (the
+// page has moved on, the process is gone): whoever wants something looks again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "migration/page_engine.h"
+#include "pages/block_directory.h"
+#include "trap/view_changer.h"
+
+namespace wherry::impl {
+
+class ViewSwitcher {
+ public:
+  // changers[i] is processor i's; they outlive this. `mappings_budget`: how many mappings one process
+  // may have before remote ones are declined; 0: no limit.
+  ViewSwitcher(PageEngine& engine, BlockDirectory& blocks, std::span<ViewChanger* const> changers,
+               std::uint64_t mappings_budget);
+  // Ends after the change under way.
+  ~ViewSwitcher();
+  // Nothing is carried out before. Once.
+  void start();
+
+  enum class Wish {
+    see,   // each page that a pool holds is mapped at p, whose view of it is changed where needed
+    home,  // p's view of the pages is its own pool
+  };
+  // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be changed.
+  [[nodiscard]] bool request(Processor p, std::uint64_t number, const PageMask& pages, Wish wish);
+  // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the block's lock.
+  void withdraw(Processor p, std::uint64_t number, const PageMask& pages);
+  // Waits until what was requested before has been done; false after `limit_ms`. Never under a block's
+  // lock, nor in a thread that answers faults.
+  bool wait_until_done(int limit_ms);
+
+  // No view is changed while one of these lives. Waits for the change under way.
+  class Pause {
+   public:
+    explicit Pause(ViewSwitcher& switcher) : guard_(switcher.change_lock_) {}
+
+   private:
+    std::lock_guard<std::mutex> guard_;
+  };
+
+ private:
+  struct Request {
+    std::uint64_t number;
+    int processor;
+    Wish wish;
+    auto operator<=>(const Request&) const = default;
+  };
+  // What is known of one process's mappings. The thread's own, but for `declines_until`.
+  struct Account {
+    std::uint64_t counted = 0;  // by the kernel
+    std::uint64_t since = 0;    // at most so many more since then
+    // As now_ns() counts: no remote mappings, no changes at all.
+    std::atomic<std::uint64_t> declines_until{0};
+    std::atomic<std::uint64_t> fails_until{0};
+  };
+
+  void work();
+  void carry_out(const Request& request, const PageMask& pages);
+  PageMask withdrawn();
+  // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes; empty:
+  // nothing is left to do.
+  PageRun next_change(Block& block, const Request& request, PageMask& left, Processor& owner)
+      REQUIRES(block.lock);
+  // Changes the view of one run to the pool of `owner`.
+  void change(Block& block, Processor p, std::uint64_t number, PageRun run, Processor owner);
+  // Enters what p's view holds of the pages.
+  void enter(Block& block, Processor p, std::uint64_t number, const PageMask& pages)
+      REQUIRES(block.lock);
+  // Whether p may have mappings of other pools. Asks the kernel now and then, which takes a while.
+  bool may_see_others(Processor p);
+
+  PageEngine& engine_;
+  BlockDirectory& blocks_;
+  std::array<ViewChanger*, max_processors> changers_{};
+  const std::uint64_t budget_;
+  std::array<Account, max_processors> accounts_;
+
+  std::mutex change_lock_;  // outside the blocks' locks
+  std::mutex queue_lock_;   // a leaf
+  std::condition_variable queue_changed_;
+  std::deque<Request> order_;
+  std::map<Request, PageMask> requested_;  // which pages of the block
+  // Of the request under way.
+  Request current_{};
+  PageMask withdrawn_;
+  std::uint64_t issued_ = 0;     // requests queued so far
+  std::uint64_t completed_ = 0;  // ... and carried out, in the same order
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace wherry::impl

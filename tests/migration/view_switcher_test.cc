@@ -1,0 +1,309 @@
+// Changes of views against a machine in memory: which runs change, what happens to pages that move
+// meanwhile, and when changes are declined.
+#include "migration/view_switcher.h"
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <future>
+#include <thread>
+
+#include "base/clock.h"
+#include "support/fake_machine.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr Processor other_device = Processor::device(1);
+constexpr int limit_ms = 60'000;
+using Wish = ViewSwitcher::Wish;
+
+struct Setup {
+  explicit Setup(std::uint64_t budget = 0)
+      : switcher(engine, machine.blocks(), machine.changers(), budget) {
+    switcher.start();
+  }
+
+  FakeMachine machine{3, 2, 512};
+  PageEngine engine{machine.memories()};
+  Block& block = machine.blocks().at(0);
+  ViewSwitcher switcher;
+
+  void populate(PageRun run, Processor p) {
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(machine.memory(p.index).capacity, run.count));
+    REQUIRE(engine.populate(block, 0, run, p, room));
+  }
+  void migrate(PageRun run, Processor from, Processor to) {
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
+    REQUIRE(engine.migrate(block, 0, run, from, to, room, MoveCause::fault));
+  }
+  // Has it done. False: declined.
+  bool request(Processor p, PageRun run, Wish wish) {
+    if (!switcher.request(p, 0, PageMask::of(run), wish)) return false;
+    REQUIRE(switcher.wait_until_done(limit_ms));
+    return true;
+  }
+  // The changes of views, as the machine has logged them.
+  std::vector<std::string> changes() const {
+    std::vector<std::string> found;
+    for (const std::string& line : machine.log)
+      if (line.starts_with("view")) found.push_back(line);
+    return found;
+  }
+  void check() {
+    const LockGuard guard(block.lock);
+    block.check_invariants();
+    for (int p = 0; p < 3; ++p) {
+      CHECK(block.switching(Processor{p}).none());
+      for (unsigned page = 0; page < pages_per_block; ++page) {
+        REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view(page));
+        if (machine.at(p).maps(page)) REQUIRE(block.at(Processor{p}).mapped.test(page));
+      }
+    }
+  }
+};
+
+using Changes = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a processor comes to see pages where they are, each run with one change") {
+  Setup s;
+  s.populate({0, 8}, host);
+  s.populate({8, 8}, other_device);
+  s.populate({24, 8}, host);
+  CHECK(s.request(device, {0, 32}, Wish::see));
+  CHECK(s.changes() == Changes{"view 0 of 1: 0+8", "view 2 of 1: 8+8", "view 0 of 1: 24+8"});
+  for (const std::uint64_t page : {0, 7, 8, 15, 24, 31}) CHECK(s.machine.at(1).maps_writable(page));
+  // Pages that nobody holds stay to be faulted on.
+  CHECK_FALSE(s.machine.at(1).maps(16));
+  CHECK(s.machine.at(1).held() == 0);
+  s.check();
+}
+
+TEST_CASE("what the view shows already is entered without a change") {
+  Setup s;
+  s.populate({0, 4}, host);
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  {
+    const LockGuard guard(s.block.lock);
+    s.engine.release(s.block, 0, {0, 4});
+  }
+  s.populate({0, 4}, host);
+  CHECK_FALSE(s.machine.at(1).maps(0));
+  s.machine.log.clear();
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  CHECK(s.changes().empty());
+  CHECK(s.machine.at(1).maps_writable(3));
+  s.check();
+}
+
+TEST_CASE("a processor that holds a copy sees its own") {
+  Setup s;
+  s.populate({0, 4}, host);
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  s.migrate({0, 2}, host, device);
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  CHECK(s.changes() == Changes{"view 0 of 1: 0+4", "view 1 of 1: 0+2"});
+  CHECK(s.machine.at(1).maps_writable(0));
+  CHECK(s.machine.at(1).maps_writable(2));
+  s.check();
+}
+
+TEST_CASE("going home changes what is foreign, and nothing else") {
+  Setup s;
+  s.populate({0, 16}, host);
+  CHECK(s.request(device, {4, 4}, Wish::see));
+  s.machine.log.clear();
+  CHECK(s.request(device, {0, 16}, Wish::home));
+  CHECK(s.changes() == Changes{"view 1 of 1: 4+4"});
+  CHECK_FALSE(s.machine.at(1).maps(4));
+  s.machine.log.clear();
+  CHECK(s.request(device, {0, 16}, Wish::home));
+  CHECK(s.changes().empty());
+  s.check();
+}
+
+TEST_CASE("pages that move while the view is changed are not entered where they were") {
+  Setup s;
+  s.populate({0, 8}, host);
+  bool moved = false;
+  s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
+    if (operation != "view" || p != device || moved) return;
+    moved = true;
+    {
+      const LockGuard guard(s.block.lock);
+      CHECK(s.block.switching(device) == PageMask::of({0, 8}));
+    }
+    s.migrate({0, 4}, host, other_device);
+  };
+  CHECK(s.request(device, {0, 8}, Wish::see));
+  CHECK(moved);
+  CHECK_FALSE(s.machine.at(1).maps(0));
+  CHECK(s.machine.at(1).maps_writable(4));
+  s.check();
+  // Whoever asks again gets to see them where they went.
+  CHECK(s.request(device, {0, 8}, Wish::see));
+  CHECK(s.machine.at(1).maps_writable(0));
+  CHECK(s.machine.at(1).view(0) == 2);
+  s.check();
+}
+
+TEST_CASE("pages that come home while the view is changed are filled in, and shown later") {
+  Setup s;
+  s.populate({0, 4}, host);
+  s.machine.at(0).set_value(1, 42);
+  bool moved = false;
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation != "view" || moved) return;
+    moved = true;
+    s.migrate({0, 4}, host, device);
+  };
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  CHECK_FALSE(s.machine.at(1).maps(1));
+  CHECK(s.machine.at(1).value(1) == 42);
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  CHECK(s.machine.at(1).maps_writable(1));
+  CHECK(s.machine.at(1).view(1) == 1);
+  s.check();
+}
+
+TEST_CASE("after a failure changes are declined for a while, and nothing has changed") {
+  Setup s;
+  s.populate({0, 4}, host);
+  s.machine.view_error = GENERATE(ENOMEM, ESRCH, EAGAIN);
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  CHECK(s.machine.at(1).view(0) == 1);
+  s.check();
+  s.machine.view_error = 0;
+  const std::uint64_t failed_ns = now_ns();
+  const bool declined = !s.request(device, {0, 4}, Wish::see);
+  // Unless this machine took that long for the two lines above.
+  CHECK((declined || now_ns() - failed_ns > 10'000'000));
+  // Others are not concerned.
+  CHECK(s.request(other_device, {0, 4}, Wish::see));
+  CHECK(s.machine.at(2).view(0) == 0);
+  while (!s.request(device, {0, 4}, Wish::see)) {
+    REQUIRE(now_ns() - failed_ns < 60'000'000'000);
+    std::this_thread::yield();
+  }
+  CHECK(s.machine.at(1).view(0) == 0);
+  s.check();
+}
+
+TEST_CASE("a process that is gone has no view changed") {
+  Setup s;
+  s.populate({0, 4}, host);
+  s.machine.at(1).die();
+  CHECK(s.request(device, {0, 4}, Wish::see));
+  CHECK(s.machine.at(1).view(0) == 1);
+  s.check();
+}
+
+TEST_CASE("near the budget of mappings changes are declined, with room again they are made") {
+  Setup s(120);
+  s.machine.mappings = 119;
+  s.populate({0, 8}, host);
+  CHECK(s.request(device, {0, 8}, Wish::see));
+  CHECK(s.changes().empty());
+  CHECK(s.machine.at(1).view(0) == 1);
+  s.machine.mappings = 100;
+  const std::uint64_t start_ns = now_ns();
+  while (s.machine.at(1).view(0) != 0) {
+    REQUIRE(now_ns() - start_ns < 60'000'000'000);
+    (void)s.request(device, {0, 8}, Wish::see);
+  }
+  CHECK(s.machine.at(1).maps_writable(7));
+  s.check();
+}
+
+TEST_CASE("the way home is open also without room for mappings") {
+  Setup s(104);
+  s.populate({0, 8}, host);
+  CHECK(s.request(device, {0, 8}, Wish::see));
+  REQUIRE(s.machine.at(1).view(0) == 0);
+  s.machine.mappings = 1000;
+  s.populate({16, 8}, host);
+  for (unsigned page = 16; page < 24; page += 2) (void)s.request(device, {page, 1}, Wish::see);
+  REQUIRE(s.machine.at(1).view(22) == 1);
+  CHECK(s.request(device, {0, 8}, Wish::home));
+  CHECK(s.machine.at(1).view(0) == 1);
+  s.check();
+}
+
+TEST_CASE("what was withdrawn before its turn does not happen") {
+  Setup s;
+  s.populate({0, 32}, host);
+  {
+    const ViewSwitcher::Pause pause(s.switcher);
+    // The first one may be under way already; what comes after it waits.
+    REQUIRE(s.switcher.request(other_device, 0, PageMask::of({0, 1}), Wish::see));
+    REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 32}), Wish::see));
+    s.switcher.withdraw(device, 0, PageMask::of({8, 8}));
+  }
+  REQUIRE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.machine.at(1).view(7) == 0);
+  CHECK(s.machine.at(1).view(8) == 1);
+  CHECK(s.machine.at(1).view(16) == 0);
+  s.check();
+}
+
+TEST_CASE("the mappings are counted again before changes are declined") {
+  Setup s(110);
+  s.machine.mappings = 100;
+  // Many more changes than the budget has room for, were each to cost what it can cost at most.
+  s.populate({0, 512}, host);
+  for (unsigned page = 0; page < 200; page += 2) CHECK(s.request(device, {page, 1}, Wish::see));
+  CHECK(s.changes().size() == 100);
+  s.check();
+}
+
+TEST_CASE("several requests for one block that wait are one") {
+  Setup s;
+  s.populate({0, 64}, host);
+  {
+    const ViewSwitcher::Pause pause(s.switcher);
+    // The first one is taken up, and waits for the pause to end.
+    for (unsigned page = 0; page < 64; ++page)
+      REQUIRE(s.switcher.request(device, 0, PageMask::of({page, 1}), Wish::see));
+    CHECK(s.changes().empty());
+  }
+  REQUIRE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.changes().size() <= 2);
+  for (std::uint64_t page = 0; page < 64; ++page) CHECK(s.machine.at(1).maps_writable(page));
+  s.check();
+}
+
+TEST_CASE("no view changes during a pause, and a pause waits for the change under way") {
+  Setup s;
+  s.populate({0, 4}, host);
+  std::promise<void> changing;
+  std::atomic<bool> changed{false};
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation != "view") return;
+    changing.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    changed = true;
+  };
+  REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::see));
+  changing.get_future().wait();
+  {
+    const ViewSwitcher::Pause pause(s.switcher);
+    CHECK(changed);
+    s.machine.before = nullptr;
+    REQUIRE(s.switcher.request(other_device, 0, PageMask::of({0, 4}), Wish::see));
+    CHECK_FALSE(s.switcher.wait_until_done(20));
+    CHECK(s.machine.at(2).view(0) == 2);
+  }
+  REQUIRE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.machine.at(2).view(0) == 0);
+  s.check();
+}
+}  // namespace wherry::test

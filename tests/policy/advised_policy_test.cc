@@ -1,0 +1,82 @@
+#include "policy/advised_policy.h"
+
+#include <catch2/catch.hpp>
+
+using namespace wherry::impl;
+
+namespace {
+
+FaultFacts touch(unsigned page, PageRun stretch) {
+  FaultFacts facts;
+  facts.toucher = Processor::device(1);
+  facts.page = page;
+  facts.stretch = stretch;
+  return facts;
+}
+
+}  // namespace
+
+TEST_CASE("the page goes to the toucher with its natural region") {
+  const AdvisedPolicy policy(16);
+  const Decision decision = policy.on_fault(touch(37, {0, 512}));
+  CHECK(decision.destination == Processor::device(1));
+  CHECK(decision.region == PageRun{32, 16});
+}
+
+TEST_CASE("the region ends where the stretch of equal advice ends") {
+  const AdvisedPolicy policy(16);
+  CHECK(policy.on_fault(touch(37, {35, 4})).region == PageRun{35, 4});
+  CHECK(policy.on_fault(touch(33, {0, 34})).region == PageRun{32, 2});
+}
+
+TEST_CASE("a region of one page brings nothing along, one of a block everything") {
+  CHECK(AdvisedPolicy(1).on_fault(touch(511, {0, 512})).region == PageRun{511, 1});
+  CHECK(AdvisedPolicy(512).on_fault(touch(5, {0, 512})).region == PageRun{0, 512});
+}
+
+TEST_CASE("without advice the page goes to the toucher from wherever it is") {
+  FaultFacts facts = touch(3, {0, 512});
+  facts.residents = Processor::host().bit();
+  facts.write = GENERATE(false, true);
+  const Decision decision = AdvisedPolicy(16).on_fault(facts);
+  CHECK(decision.destination == facts.toucher);
+  CHECK_FALSE(decision.duplicate);
+}
+
+TEST_CASE(
+    "read-mostly: a read makes a copy, a write has the page alone, whatever else is advised") {
+  FaultFacts facts = touch(3, {0, 512});
+  facts.residents = Processor::host().bit();
+  facts.read_mostly = true;
+  facts.preferred = Processor::host();
+  facts.accessed_by = facts.toucher.bit();
+  facts.write = GENERATE(false, true);
+  const Decision decision = AdvisedPolicy(16).on_fault(facts);
+  CHECK(decision.destination == facts.toucher);
+  CHECK(decision.duplicate == !facts.write);
+}
+
+TEST_CASE(
+    "preferred location: the first touch goes there, data there stays, data elsewhere goes to the "
+    "toucher") {
+  FaultFacts facts = touch(3, {0, 512});
+  facts.preferred = Processor::host();
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::host());
+  facts.residents = Processor::host().bit();
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::host());
+  facts.residents = Processor::device(0).bit();
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == facts.toucher);
+  facts.preferred = facts.toucher;
+  facts.accessed_by = facts.toucher.bit();
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == facts.toucher);
+}
+
+TEST_CASE("accessed-by: the page stays where it is; nowhere yet, it goes to the toucher") {
+  FaultFacts facts = touch(3, {0, 512});
+  facts.accessed_by = facts.toucher.bit();
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == facts.toucher);
+  facts.residents = Processor::device(0).bit();
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::device(0));
+  facts.preferred = Processor::host();  // elsewhere: accessed-by keeps the page from moving
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::device(0));
+}
