@@ -33,9 +33,11 @@ mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /dev/shm
 {environment}
 # The second serial line carries the program's words alone; the first one the kernel's.
+# Opened once: a serial line that is being closed cannot be opened (EAGAIN), and closing it takes a while.
+exec 3>/dev/ttyS1
 stty -F /dev/ttyS1 raw
-{command} </dev/null >/dev/ttyS1 2>&1
-echo "{mark} $?" >/dev/ttyS1
+{command} </dev/null >&3 2>&3
+echo "{mark} $?" >&3
 poweroff -f
 """
 
