@@ -66,7 +66,8 @@ class Case(unittest.TestCase):
 class Solve(Case):
     def test_json_is_one_object_with_the_documented_keys(self):
         report = self.good_json("cg", "--poisson", 64, "--devices", 2, environment=TWO_DEVICES)
-        for key in ("iterations", "relative_residual", "faults", "migrations", "migrated_bytes", "phases"):
+        for key in ("iterations", "relative_residual", "faults", "migrations", "migrated_bytes", "phases", "advised",
+                    "duplicated_bytes", "after_first_iteration"):
             self.assertIn(key, report)
         self.assertEqual(report["rows"], 64 * 64)
         self.assertGreater(report["iterations"], 0)
@@ -106,7 +107,7 @@ class Solve(Case):
 
     def test_phases_add_up_to_the_totals(self):
         report = self.good_json("cg", "--poisson", 48, environment=TWO_DEVICES)
-        for key in ("faults", "migrations", "migrated_bytes"):
+        for key in ("faults", "migrations", "migrated_bytes", "duplicated_bytes"):
             self.assertEqual(report[key], sum(phase[key] for phase in report["phases"]))
             self.assertEqual(report[key], sum(processor[key] for phase in report["phases"]
                                               for processor in phase["processors"]))
@@ -140,10 +141,57 @@ class Solve(Case):
         self.assertGreater(loose["relative_residual"], tight["relative_residual"])
         self.assertLessEqual(tight["relative_residual"], 1e-11 * 1.001)
 
+    def test_advice_changes_what_moves_and_not_the_result(self):
+        with tempfile.TemporaryDirectory() as folder:
+            problems = [("--matrix", spd_file(folder, 3000, True, seed=11)), ("--poisson", 64)]
+            for problem in problems:
+                for devices in (1, 2):
+                    with self.subTest(problem=problem[0], devices=devices):
+                        plain, advised = (self.good_json("cg", *problem, "--devices", devices, *flag,
+                                                         environment=TWO_DEVICES) for flag in ([], ["--advise"]))
+                        self.assertEqual((plain["advised"], advised["advised"]), (False, True))
+                        for key in ("iterations", "relative_residual", "equals_ordinary_memory"):
+                            self.assertEqual(plain[key], advised[key])
+                        self.assertGreater(plain["after_first_iteration"]["migrated_bytes"], 0)
+                        self.assertEqual(plain["duplicated_bytes"], 0)
+                        self.assertLess(advised["faults"], plain["faults"])
+                        self.assertLess(advised["migrated_bytes"] + advised["duplicated_bytes"],
+                                        plain["migrated_bytes"])
+
+    def test_the_advised_matrix_is_copied_once_and_nothing_moves_after_the_first_iteration(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = self.good_json("cg", "--matrix", spd_file(folder, 3000, False, seed=12), "--advise",
+                                    environment=TWO_DEVICES)
+        self.assertGreater(report["iterations"], 1)
+        later = report["after_first_iteration"]
+        for key in ("populated", "migrations", "migrated_bytes", "duplicated", "duplicated_bytes", "bytes_copied",
+                    "evicted", "collapsed"):
+            self.assertEqual(later[key], 0, key)
+        rows = {row["arrays"]: row for row in report["placements"]}
+        matrix_pages = 0
+        for device in (0, 1):
+            matrix = rows[f"A of device {device}"]
+            matrix_pages += matrix["pages"]
+            self.assertEqual((matrix["resident"][0], matrix["resident"][1 + device]), (matrix["pages"], matrix["pages"]))
+            self.assertEqual(matrix["resident"][2 - device], 0)
+            for vector in ("p", "q"):  # they began on the device and never left it
+                row = rows[f"{vector} of device {device}"]
+                self.assertEqual((row["resident"][1 + device], sum(row["resident"])), (row["pages"], row["pages"]))
+        self.assertEqual(report["duplicated_bytes"], 4096 * matrix_pages)
+        self.assertEqual(report["migrated_bytes"], 0)
+
+    def test_advice_with_a_pool_smaller_than_the_matrix_gives_the_same_result(self):
+        plain, advised = (self.good_json("cg", "--poisson", 160, *flag, environment={"WHERRY_DEVICES": "capacity=2M"})
+                          for flag in ([], ["--advise"]))
+        self.assertEqual((plain["iterations"], plain["relative_residual"]),
+                         (advised["iterations"], advised["relative_residual"]))
+        self.assertGreater(advised["duplicated_bytes"], 0)
+
     def test_the_table_says_what_moved_why_and_how_long_it_took(self):
         done = wherry("cg", "--poisson", 32, environment=TWO_DEVICES)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for word in ("iterations", "|b - Ax| / |b|", "phase", "pages moved", "because it", "handling", "device 1"):
+        for word in ("iterations", "|b - Ax| / |b|", "phase", "pages moved", "pages copied", "After the first iteration",
+                     "because it", "handling", "device 1"):
             self.assertIn(word, done.stdout)
 
 

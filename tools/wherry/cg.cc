@@ -75,8 +75,9 @@ int run_cg(const CgOptions& options) {
   const std::size_t iterations_max = iterations_per_row * matrix.rows;
 
   PhaseRecorder recorder(library);
-  const ManagedSolution managed = solve_managed(
-      csr.view(), inverse_diagonal, devices, options.tolerance, iterations_max, library, recorder);
+  const SolveOptions solve{devices, options.advise, options.tolerance, iterations_max};
+  const ManagedSolution managed =
+      solve_managed(csr.view(), inverse_diagonal, solve, library, recorder);
 
   recorder.enter(Phase::check);
   Vectors<OrdinaryArray> ordinary(inverse_diagonal);
@@ -102,10 +103,12 @@ int run_cg(const CgOptions& options) {
   report.rows = matrix.rows;
   report.entries = matrix.entries.size();
   report.devices = devices;
+  report.advised = options.advise;
   report.tolerance = options.tolerance;
   report.result = managed.result;
   report.relative_residual = residual;
   report.placements = managed.placements;
+  report.after_first_iteration = managed.after_first_iteration;
   report.phases = &recorder;
   return print_out(options.json ? as_json(report) : as_text(report));
 }

@@ -13,6 +13,7 @@ struct CgOptions {
   std::uint32_t poisson = 128;  // grid points on a side
   int devices = 0;              // 0: all there are
   double tolerance = 1e-8;
+  bool advise = false;  // say how matrix and vectors are used
   bool json = false;
 };
 

@@ -10,14 +10,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double page_bytes = 4096;
+constexpr std::uint64_t page_bytes = 4096;
 
 double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+std::uint64_t bytes(std::uint64_t pages) {
+  return pages * page_bytes;
+}
+
 double mebibytes(std::uint64_t pages) {
-  return static_cast<double>(pages) * page_bytes / (1 << 20);
+  return static_cast<double>(bytes(pages)) / (1 << 20);
 }
 
 std::string processor_name(std::size_t index) {
@@ -25,13 +29,14 @@ std::string processor_name(std::size_t index) {
 }
 
 std::string phase_table(const PhaseRecorder& phases) {
-  std::string text = fmt::format("{:<10}{:>12}{:>10}{:>10}{:>14}{:>10}\n", "phase", "time",
-                                 "faults", "new pages", "pages moved", "MiB moved");
+  std::string text =
+      fmt::format("{:<10}{:>12}{:>10}{:>10}{:>14}{:>10}{:>14}{:>11}\n", "phase", "time", "faults",
+                  "new pages", "pages moved", "MiB moved", "pages copied", "MiB copied");
   const auto row = [&](const char* name, const PhaseTotals& totals) {
     const wherryProcessorStats sum = totals.sum();
-    text += fmt::format("{:<10}{:>9.1f} ms{:>10}{:>10}{:>14}{:>10.1f}\n", name,
+    text += fmt::format("{:<10}{:>9.1f} ms{:>10}{:>10}{:>14}{:>10.1f}{:>14}{:>11.1f}\n", name,
                         milliseconds(totals.time), faults(sum), sum.populated, sum.migrated_in,
-                        mebibytes(sum.migrated_in));
+                        mebibytes(sum.migrated_in), sum.duplicated, mebibytes(sum.duplicated));
   };
   for (const Phase phase : all_phases) row(to_string(phase), phases.totals(phase));
   row("total", phases.all());
@@ -40,12 +45,14 @@ std::string phase_table(const PhaseRecorder& phases) {
 
 // Why pages come to a processor in a phase. A fault may be answered after the access that it was for
 // has been served already: then pages come to a processor that has nothing to do.
-const char* why(Phase phase, bool host) {
+const char* why(Phase phase, bool host, bool advised) {
   switch (phase) {
     case Phase::assemble:
       return host ? "writes A and the vectors" : "late fault";
     case Phase::exchange:
-      return host ? "writes p for devices, reads their q" : "late fault";
+      return host      ? "writes p for devices, reads their q"
+             : advised ? "is preferred for p"
+                       : "late fault";
     case Phase::multiply:
       return host ? "takes what full pools evict" : "reads A and p, writes q";
     case Phase::vectors:
@@ -57,10 +64,10 @@ const char* why(Phase phase, bool host) {
 }
 
 // One row for each processor and phase in which pages came to the processor.
-std::string movement_table(const PhaseRecorder& phases) {
-  std::string text = fmt::format("{:<15}{:<37}{:>8}{:>8}{:>8}{:>10}{:>9}{:>12}{:>10}\n",
-                                 "pages came to", "because it", "new", "moved", "copied", "evicted",
-                                 "faults", "handling", "a fault");
+std::string movement_table(const PhaseRecorder& phases, bool advised) {
+  std::string text = fmt::format("{:<15}{:<37}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>12}{:>10}\n",
+                                 "pages came to", "because it", "new", "moved", "copied", "mapped",
+                                 "evicted", "faults", "handling", "a fault");
   for (const Phase phase : all_phases) {
     const PhaseTotals& totals = phases.totals(phase);
     for (std::size_t i = 0; i < totals.work.size(); ++i) {
@@ -69,11 +76,11 @@ std::string movement_table(const PhaseRecorder& phases) {
       if (fault_count + work.populated + work.migrated_in + work.duplicated + work.evicted == 0)
         continue;
       const double handling_ns = static_cast<double>(work.service_ns);
-      text +=
-          fmt::format("{:<15}{:<37}{:>8}{:>8}{:>8}{:>10}{:>9}{:>9.1f} ms{:>7.1f} us\n",
-                      processor_name(i), why(phase, i == 0), work.populated, work.migrated_in,
-                      work.duplicated, work.evicted, fault_count, handling_ns / 1e6,
-                      fault_count == 0 ? 0 : handling_ns / 1e3 / static_cast<double>(fault_count));
+      text += fmt::format(
+          "{:<15}{:<37}{:>8}{:>8}{:>8}{:>8}{:>9}{:>9}{:>9.1f} ms{:>7.1f} us\n", processor_name(i),
+          why(phase, i == 0, advised), work.populated, work.migrated_in, work.duplicated,
+          work.mapped_remotely, work.evicted, fault_count, handling_ns / 1e6,
+          fault_count == 0 ? 0 : handling_ns / 1e3 / static_cast<double>(fault_count));
     }
   }
   return text;
@@ -100,9 +107,10 @@ Json counters(const wherryProcessorStats& work) {
           {"faults_write_protect", work.faults_write_protect},
           {"populated", work.populated},
           {"migrations", work.migrated_in},
-          {"migrated_bytes", work.migrated_in * static_cast<std::uint64_t>(page_bytes)},
+          {"migrated_bytes", bytes(work.migrated_in)},
           {"migrated_out", work.migrated_out},
           {"duplicated", work.duplicated},
+          {"duplicated_bytes", bytes(work.duplicated)},
           {"collapsed", work.collapsed},
           {"mapped_remotely", work.mapped_remotely},
           {"evicted", work.evicted},
@@ -126,16 +134,22 @@ Json phase_json(const char* name, const PhaseTotals& totals) {
 }  // namespace
 
 std::string as_text(const CgReport& report) {
+  const wherryProcessorStats& later = report.after_first_iteration;
   return fmt::format(
              "matrix     {}: {} rows, {} entries\n"
-             "devices    {}\n"
+             "devices    {}{}\n"
              "solution   {} iterations, |b - Ax| / |b| = {:.3e} (asked for {:.1e})\n"
              "check      the same solver on ordinary memory gives the same solution, bit for "
              "bit\n\n",
-             report.matrix, report.rows, report.entries, report.devices, report.result.iterations,
+             report.matrix, report.rows, report.entries, report.devices,
+             report.advised ? ", with advice" : "", report.result.iterations,
              report.relative_residual, report.tolerance) +
-         phase_table(*report.phases) + '\n' + movement_table(*report.phases) +
-         "\nWhere the pages are now:\n" + placement_table(report.placements);
+         phase_table(*report.phases) +
+         fmt::format(
+             "After the first iteration: {} faults, {:.1f} MiB moved, {:.1f} MiB copied\n\n",
+             faults(later), mebibytes(later.migrated_in), mebibytes(later.duplicated)) +
+         movement_table(*report.phases, report.advised) + "\nWhere the pages are now:\n" +
+         placement_table(report.placements);
 }
 
 std::string as_json(const CgReport& report) {
@@ -152,7 +166,10 @@ std::string as_json(const CgReport& report) {
             {"seconds", milliseconds(total.time) / 1e3},
             {"faults", faults(sum)},
             {"migrations", sum.migrated_in},
-            {"migrated_bytes", sum.migrated_in * static_cast<std::uint64_t>(page_bytes)}};
+            {"migrated_bytes", bytes(sum.migrated_in)},
+            {"advised", report.advised},
+            {"duplicated_bytes", bytes(sum.duplicated)},
+            {"after_first_iteration", counters(report.after_first_iteration)}};
   json["phases"] = Json::array();
   for (const Phase phase : all_phases)
     json["phases"].push_back(phase_json(to_string(phase), report.phases->totals(phase)));

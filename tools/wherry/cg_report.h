@@ -17,10 +17,12 @@ struct CgReport {
   std::size_t rows = 0;
   std::size_t entries = 0;
   int devices = 0;
+  bool advised = false;
   double tolerance = 0;
   CgResult result;
   double relative_residual = 0;  // |b - A x| / |b|, computed on ordinary memory
   std::vector<Placement> placements;
+  wherryProcessorStats after_first_iteration{};
   const PhaseRecorder* phases = nullptr;  // borrowed
 };
 

@@ -38,11 +38,21 @@ Share::Share(const CsrView& matrix, std::size_t begin, std::size_t end)
   std::copy_n(matrix.values + first_entry, values.size(), values.begin());
 }
 
-DeviceProduct::DeviceProduct(const CsrView& matrix, int devices, const runtime& library) {
+void Share::advise(const device& user) {
+  wherry::advise(offsets.span(), advice::set_read_mostly);
+  wherry::advise(columns.span(), advice::set_read_mostly);
+  wherry::advise(values.span(), advice::set_read_mostly);
+  wherry::advise(p.span(), advice::set_preferred_location, user);
+  wherry::advise(q.span(), advice::set_preferred_location, user);
+}
+
+DeviceProduct::DeviceProduct(const CsrView& matrix, int devices, bool advise,
+                             const runtime& library) {
   std::size_t begin = 0;
   for (const std::size_t end : split_rows(matrix, static_cast<std::size_t>(devices))) {
     streams_.emplace_back(library.device(static_cast<int>(shares_.size())));
     shares_.emplace_back(matrix, begin, end);
+    if (advise) shares_.back().advise(streams_.back().device());
     begin = end;
   }
 }

@@ -28,13 +28,18 @@ struct Share {
   // Copies the rows [begin, end) of `matrix`.
   Share(const CsrView& matrix, std::size_t begin, std::size_t end);
 
+  // Says how the arrays are used: the matrix is read, p and q belong on the device. Before p and q are
+  // touched, so that they begin there.
+  void advise(const device& user);
+
   CsrView view() const { return {q.size(), offsets.data(), columns.data(), values.data()}; }
 };
 
 class DeviceProduct {
  public:
-  // Shares the rows out to the first `devices` devices; the calling thread writes the shares.
-  DeviceProduct(const CsrView& matrix, int devices, const runtime& library);
+  // Shares the rows out to the first `devices` devices; the calling thread writes the shares. With
+  // `advise`, pages of p and q stay on the device, and the host writes and reads them there.
+  DeviceProduct(const CsrView& matrix, int devices, bool advise, const runtime& library);
 
   // Computes q = A p for vectors of the host and returns when q is complete. Enters the phases
   // exchange and multiply, and leaves the recorder in the former. Throws wherry::error.

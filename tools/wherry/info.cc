@@ -105,11 +105,13 @@ std::string limits_text(const impl::Limits& limits) {
   };
   return fmt::format(
       "Limits (of this process)\n"
-      "  {:<30}{} of {} in use\n  {:<30}{} of {} in use\n  {:<30}{}\n  {:<30}{}\n  {:<30}{}\n",
+      "  {:<30}{} of {} in use; no more remote mappings from {} on\n  {:<30}{} of {} in use\n  "
+      "{:<30}{}\n  {:<30}{}\n  {:<30}{}\n",
       "mappings (vm.max_map_count)", limits.mappings, limit_text(limits.mappings_max),
-      "open files (ulimit -n)", limits.open_files, limit_text(limits.open_files_max),
-      "address space (ulimit -v)", bytes(limits.address_space_max), "file size (ulimit -f)",
-      bytes(limits.file_size_max), "processes (ulimit -u)", limit_text(limits.processes_max));
+      limit_text(limits.mappings_budget()), "open files (ulimit -n)", limits.open_files,
+      limit_text(limits.open_files_max), "address space (ulimit -v)",
+      bytes(limits.address_space_max), "file size (ulimit -f)", bytes(limits.file_size_max),
+      "processes (ulimit -u)", limit_text(limits.processes_max));
 }
 
 std::string as_text(const Survey& survey) {
@@ -190,6 +192,7 @@ std::string as_json(const Survey& survey) {
                   {"limits",
                    {{"max_map_count", limit_json(limits.mappings_max)},
                     {"mappings", limits.mappings},
+                    {"mappings_budget", limit_json(limits.mappings_budget())},
                     {"open_files_max", limit_json(limits.open_files_max)},
                     {"open_files", limits.open_files},
                     {"address_space_max", limit_json(limits.address_space_max)},

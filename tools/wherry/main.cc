@@ -36,6 +36,10 @@ CLI::App* add_cg(CLI::App& app, CgOptions& options) {
           },
           ""))
       ->capture_default_str();
+  cg->add_flag(
+      "--advise", options.advise,
+      "Advise that the matrix is read-mostly, and that the vectors of a product are preferred "
+      "on the device that computes it");
   cg->add_flag("--json", options.json, "Print one JSON object");
   return cg;
 }

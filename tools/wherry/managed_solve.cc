@@ -47,21 +47,28 @@ std::vector<Placement> place_all(const runtime& library, const DeviceProduct& pr
 }  // namespace
 
 ManagedSolution solve_managed(const CsrView& matrix, std::span<const double> inverse_diagonal,
-                              int devices, double tolerance, std::size_t iterations_max,
-                              const runtime& library, PhaseRecorder& recorder) {
+                              const SolveOptions& options, const runtime& library,
+                              PhaseRecorder& recorder) {
   recorder.enter(Phase::assemble);
   Vectors<managed_array> vectors(inverse_diagonal);
-  DeviceProduct product(matrix, devices, library);
+  DeviceProduct product(matrix, options.devices, options.advise, library);
 
   recorder.enter(Phase::vectors);
+  int products = 0;
+  wherryProcessorStats first_iteration{};
   const auto multiply = [&] {
+    if (++products == 2) {
+      recorder.enter(Phase::vectors);  // has the vector work so far counted
+      first_iteration = recorder.all().sum();
+    }
     product.multiply(vectors.p.span(), vectors.q.span(), recorder);
     recorder.enter(Phase::vectors);
   };
   ManagedSolution solution;
-  solution.result = solve_cg(vectors.spans(), multiply, tolerance, iterations_max);
+  solution.result = solve_cg(vectors.spans(), multiply, options.tolerance, options.iterations_max);
   solution.x.assign(vectors.x.begin(), vectors.x.end());
   recorder.leave();
+  if (products >= 2) solution.after_first_iteration = recorder.all().sum() - first_iteration;
   solution.placements = place_all(library, product, vectors);
   return solution;
 }

@@ -22,16 +22,24 @@ struct Placement {
       resident;  // pages [0] at the host, [1 + d] at device d; copies count at each
 };
 
+struct SolveOptions {
+  int devices = 0;      // the first so many multiply
+  bool advise = false;  // see DeviceProduct
+  double tolerance = 0;
+  std::size_t iterations_max = 0;
+};
+
 struct ManagedSolution {
   CgResult result;
   std::vector<double> x;              // a copy on ordinary memory
   std::vector<Placement> placements;  // after the last iteration
+  wherryProcessorStats
+      after_first_iteration{};  // what all processors did from the second product on
 };
 
-// Solves A x = b with b all ones on the first `devices` devices. Throws wherry::error. Leaves the
-// recorder outside any phase.
+// Solves A x = b with b all ones. Throws wherry::error. Leaves the recorder outside any phase.
 ManagedSolution solve_managed(const CsrView& matrix, std::span<const double> inverse_diagonal,
-                              int devices, double tolerance, std::size_t iterations_max,
-                              const runtime& library, PhaseRecorder& recorder);
+                              const SolveOptions& options, const runtime& library,
+                              PhaseRecorder& recorder);
 
 }  // namespace wherry::tool
