@@ -6,13 +6,11 @@
 // keeps track.
 #pragma once
 
-#include <sys/types.h>
-
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
+#include "bare_device.h"
 #include "bare_trap.h"
 
 namespace wherry::bench {
@@ -22,33 +20,27 @@ class BareMigration {
   // bytes, granularity: multiples of 4096, of each other, at most 2 MiB for the latter. Starts
   // filled, at the host.
   BareMigration(std::size_t bytes, std::size_t granularity);
-  ~BareMigration();
-  BareMigration(const BareMigration&) = delete;
-  BareMigration& operator=(const BareMigration&) = delete;
 
   // Touches everything, one write per granule, at the host or in the device process: nanoseconds.
   double touch_at_host() const;
-  double touch_at_device() const;
+  double touch_at_device() const { return device_.touch(); }
 
  private:
   struct Side {
-    explicit Side(std::size_t bytes) : pool(bytes), alias(pool.map()) {}
-
-    BarePool pool;
-    std::byte* alias;  // the host's second mapping: where copies read from
-    int uffd = -1;
+    const BarePool& pool;
+    std::byte* alias;
+    int uffd;
   };
 
-  void start_device();
-  [[noreturn]] void serve_device(int socket);
-  void migrate(std::size_t to, std::uintptr_t address);
+  void migrate(const Side& source, const Side& target, std::uintptr_t address) const;
 
   std::size_t bytes_;
   std::size_t granularity_;
-  std::array<Side, 2> sides_;  // [0] the host, [1] the device
+  BarePool pool_;
+  std::byte* alias_;  // the host's second mapping: where copies read from
   std::byte* memory_;
-  int device_socket_ = -1;
-  pid_t device_ = -1;
+  BareDevice device_;
+  int uffd_;
   std::optional<BareTrap> trap_;
 };
 

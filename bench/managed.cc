@@ -17,8 +17,12 @@ void require(CUresult result, const char* what) {
 
 void init_cuda() {
   require(cuInit(0), "cuInit");
+  use_device(0);
+}
+
+void use_device(int ordinal) {
   CUcontext context = nullptr;
-  require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+  require(cuDevicePrimaryCtxRetain(&context, ordinal), "cuDevicePrimaryCtxRetain");
   require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }
 
@@ -30,6 +34,21 @@ std::byte* alloc_managed(std::size_t bytes) {
 
 void free_managed(std::byte* memory) {
   require(cuMemFree(reinterpret_cast<CUdeviceptr>(memory)), "cuMemFree");
+}
+
+void advise(std::byte* memory, std::size_t bytes, CUmem_advise advice, CUmemLocation where) {
+  require(cuMemAdvise(reinterpret_cast<CUdeviceptr>(memory), bytes, advice, where), "cuMemAdvise");
+}
+
+wherryStats stats() {
+  wherryStats result{};
+  result.size = sizeof result;
+  require(wherryGetStats(&result), "wherryGetStats");
+  return result;
+}
+
+std::uint64_t fault_count(const wherryProcessorStats& processor) {
+  return processor.faults_missing + processor.faults_minor + processor.faults_write_protect;
 }
 
 }  // namespace wherry::bench

@@ -5,6 +5,7 @@
 #include <wherry/wherry.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace wherry::bench {
 
@@ -12,8 +13,19 @@ void require(CUresult result, const char* what);
 
 // cuInit, and device 0's primary context made current.
 void init_cuda();
+// Makes a device's primary context current.
+void use_device(int ordinal);
 std::byte* alloc_managed(std::size_t bytes);
 void free_managed(std::byte* memory);
+
+inline constexpr CUmemLocation host_location{CU_MEM_LOCATION_TYPE_HOST, 0};
+constexpr CUmemLocation device_location(int ordinal) {
+  return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+}
+void advise(std::byte* memory, std::size_t bytes, CUmem_advise advice, CUmemLocation where);
+
+wherryStats stats();
+std::uint64_t fault_count(const wherryProcessorStats& processor);
 
 // Runs `kernel` once (one item) on the current context's device and waits for it.
 template <typename Args>

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 namespace wherry::bench {
@@ -149,6 +150,12 @@ double percentile(std::vector<double> values, double fraction) {
 
 double median(std::vector<double> values) {
   return percentile(std::move(values), 0.5);
+}
+
+double median_ratio(const std::vector<double>& values, const std::vector<double>& baselines) {
+  std::vector<double> ratios(values.size());
+  std::transform(values.begin(), values.end(), baselines.begin(), ratios.begin(), std::divides<>());
+  return median(ratios);
 }
 
 double now_ns() {

@@ -41,6 +41,8 @@ bool parse_json_flag(int argc, char** argv);
 // Requires: values not empty. The value below which `fraction` of the values lie.
 double percentile(std::vector<double> values, double fraction);
 double median(std::vector<double> values);
+// Of values that were measured in pairs, one right after the other: what both suffered cancels out.
+double median_ratio(const std::vector<double>& values, const std::vector<double>& baselines);
 
 // Nanoseconds of CLOCK_MONOTONIC.
 double now_ns();

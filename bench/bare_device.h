@@ -1,0 +1,40 @@
+// A bare device: a forked process that sees a pool of its own at the host's address, registered with a
+// userfaultfd that the host answers. It touches the memory when it is asked to, and does nothing else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+#include "bare_trap.h"
+
+namespace wherry::bench {
+
+class BareDevice {
+ public:
+  // `memory` is where the host maps its own pool; one touch goes over it in steps of `stride`.
+  BareDevice(std::byte* memory, std::size_t bytes, std::size_t stride);
+  ~BareDevice();
+  BareDevice(const BareDevice&) = delete;
+  BareDevice& operator=(const BareDevice&) = delete;
+
+  // Of the device process, registered.
+  int uffd() const { return uffd_; }
+  const BarePool& pool() const { return pool_; }
+  // The host's mapping of the pool: where copies are read from.
+  std::byte* alias() const { return alias_; }
+
+  // One write per stride in the device process: nanoseconds.
+  double touch() const;
+
+ private:
+  [[noreturn]] void serve(int socket, std::byte* memory, std::size_t stride) const;
+
+  BarePool pool_;
+  std::byte* alias_;
+  int socket_ = -1;
+  pid_t process_ = -1;
+  int uffd_ = -1;
+};
+
+}  // namespace wherry::bench
