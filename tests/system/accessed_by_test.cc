@@ -1,5 +1,7 @@
 // What accessed-by promises, sentence by sentence, with the kernel's pools, page tables and faults as
 // witness.
+#include <sys/mman.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -207,6 +209,31 @@ TEST_CASE("taken back, accesses may fault and are answered", "[system]") {
   s.write(device1, words.data(), 2);
   s.write(device0, words.data(), 3);
   CHECK(s.read(host, words.data()) == 3);
+  CHECK(s.residents(words.data()) == bit_of(host));
+}
+
+TEST_CASE("a program that locks all its memory maps remotely as others do", "[system]") {
+  Stage& s = stage();
+  const Words words{16 * region_words};
+  s.write_pages(device0, words.data(), words.bytes(), 4);
+  REQUIRE(::mlockall(MCL_FUTURE) == 0);
+  advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, host);
+  advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, device1);
+  const bool unlocked = ::munlockall() == 0;
+  CHECK(unlocked);
+  // Locking fills mappings as they are made: a hole of a pool would have got a page of its own.
+  for (std::size_t i = 0; i < words.size(); i += page_words)
+    REQUIRE(s.residents(&words[i]) == bit_of(device0));
+  check_no_faults(host, words, 4, 5);
+  check_no_faults(device1, words, 5, 6);
+  CHECK(s.same_frame(host, device0, words.data()));
+  // Also on the way home, where its own pool has nothing yet.
+  REQUIRE(::mlockall(MCL_FUTURE) == 0);
+  advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
+  CHECK(::munlockall() == 0);
+  for (std::size_t i = 0; i < words.size(); i += page_words)
+    REQUIRE(s.residents(&words[i]) == bit_of(device0));
+  CHECK(s.read_pages(host, words.data(), words.bytes()) == 6 * words.size() / page_words);
   CHECK(s.residents(words.data()) == bit_of(host));
 }
 

@@ -194,6 +194,39 @@ TEST_CASE("a device that dies while idle is noticed at the next use", "[system]"
             {"device 0"});
 }
 
+TEST_CASE("a device that hangs while its view is to be changed is ended, and nothing is lost",
+          "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    Session session{two_devices};
+    constexpr std::size_t count = 65'536;
+    const Managed<int> numbers{count};
+    for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<int>(i);
+    const pid_t hanging = device_process(0);
+    ::kill(hanging, SIGSTOP);
+    // Its page table cannot follow; whoever advises, and the memory, are not kept waiting for it.
+    WHERRY_TRY(cuMemAdvise(reinterpret_cast<CUdeviceptr>(numbers.data()), numbers.bytes(),
+                           CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, 0}));
+    session.run(1, [to = numbers.data()] {
+      for (std::size_t i = 0; i < count; ++i) to[i] += 1;
+    });
+    expect(ends_within(hanging, 60'000), "the device hangs on");
+    for (std::size_t i = 0; i < count; ++i)
+      expect(numbers[i]++ == static_cast<int>(i) + 1, "a number was lost");
+    const CUresult posted = wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
+    expect_result(posted != CUDA_SUCCESS ? posted : session.wait(0), CUDA_ERROR_LAUNCH_FAILED,
+                  "its next launch");
+    WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+    session.renew_stream(0);
+    session.run(0, [to = numbers.data()] {
+      for (std::size_t i = 0; i < count; ++i) to[i] += 1;
+    });
+    for (std::size_t i = 0; i < count; ++i)
+      expect(numbers[i] == static_cast<int>(i) + 3, "a number was lost after the reset");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
 TEST_CASE("a reset ends a kernel that never would", "[system]") {
   check_log(in_fresh_process([] {
               Session session{two_devices};
