@@ -93,6 +93,15 @@ bool AdviceEffects::send_all_home(Block& block, std::uint64_t number, PageRun ru
   return pending;
 }
 
+void AdviceEffects::released(Block& block, std::uint64_t number, PageRun run) {
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const Processor p{i};
+    const PageMask away = PageMask::of(run) & block.foreign(p);
+    // By then the addresses may be somebody else's, who wants to see their pages where they are.
+    if (!away.none()) (void)switcher_.request(p, number, away, ViewSwitcher::Wish::tidy);
+  }
+}
+
 void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   bool pending = false;

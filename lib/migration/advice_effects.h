@@ -45,9 +45,7 @@ class AdviceEffects {
   void forbid_copies();
   void permit_copies();
   // The pages are of nobody any more: nor are views of them.
-  void released(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock) {
-    (void)send_all_home(block, number, run);
-  }
+  void released(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 
  private:
   // Takes the first stretch of equal advice off `left`.

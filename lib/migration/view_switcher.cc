@@ -106,7 +106,7 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
   for (PageMask left = pages;;) {
     PageRun run;
     Processor owner;
-    const bool may_see = request.wish == Wish::home || may_see_others(p);
+    const bool may_see = request.wish != Wish::see || may_see_others(p);
     {
       const LockGuard guard(block.lock);
       left -= withdrawn();
@@ -131,7 +131,8 @@ PageRun ViewSwitcher::next_change(Block& block, const Request& request, PageMask
     left -= shown;
   }
   // Nothing is wrong with an own view of what no pool holds, or of what need not be seen.
-  left -= request.wish == Wish::home ? ~block.foreign(p) : block.absent() - block.foreign(p);
+  left -= request.wish == Wish::see ? block.absent() - block.foreign(p) : ~block.foreign(p);
+  if (request.wish == Wish::tidy) left &= block.absent();
   const PageRun first = left.next_run(0);
   if (first.count == 0) return first;
   PageMask alike = left;

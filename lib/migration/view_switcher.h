@@ -36,6 +36,7 @@ class ViewSwitcher {
   enum class Wish {
     see,   // each page that a pool holds is mapped at p, whose view of it is changed where needed
     home,  // p's view of the pages is its own pool
+    tidy,  // ... of those that no pool holds when it is carried out
   };
   // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be changed.
   [[nodiscard]] bool request(Processor p, std::uint64_t number, const PageMask& pages, Wish wish);

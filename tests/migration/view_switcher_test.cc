@@ -238,6 +238,22 @@ TEST_CASE("the way home is open also without room for mappings") {
   s.check();
 }
 
+TEST_CASE("tidying sends home what no pool holds, and leaves alone what is in use again") {
+  Setup s;
+  s.populate({0, 8}, host);
+  CHECK(s.request(device, {0, 8}, Wish::see));
+  REQUIRE(s.machine.at(1).maps_writable(0));
+  {
+    const LockGuard guard(s.block.lock);
+    s.engine.release(s.block, 0, {4, 4});
+  }
+  CHECK(s.request(device, {0, 8}, Wish::tidy));
+  CHECK(s.machine.at(1).view(4) == 1);
+  CHECK(s.machine.at(1).view(3) == 0);
+  CHECK(s.machine.at(1).maps_writable(3));
+  s.check();
+}
+
 TEST_CASE("what was withdrawn before its turn does not happen") {
   Setup s;
   s.populate({0, 32}, host);
