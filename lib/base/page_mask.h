@@ -79,6 +79,12 @@ class alignas(64) PageMask {
     if (first >= pages_per_block) return {static_cast<unsigned>(pages_per_block), 0};
     return {first, next(first, false) - first};
   }
+  // The run of set pages that contains `page`. Requires: it is set.
+  constexpr PageRun run_around(unsigned page) const {
+    unsigned first = page;
+    while (first > 0 && test(first - 1)) --first;
+    return {first, next(page, false) - first};
+  }
 
  private:
   // The bits of `run` in word number `word`.

@@ -59,7 +59,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
         return std::nullopt;
       case Outcome::room_needed:
       case Outcome::no_memory:
-        switch (relieve(attempt, room)) {
+        switch (relieve(fault, attempt, room)) {
           case OpStatus::ok:
             continue;
           case OpStatus::no_memory:
@@ -100,9 +100,10 @@ FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
   if (!allocation) return {Outcome::unallocated};
 
   const FaultFacts facts = facts_of(fault, *allocation, block);
-  if (block.switching(facts.toucher).test(facts.page))
+  if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   Decision decision = policy_.on_fault(facts);
+  decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.keeps_view) decision.destination = block.view(facts.toucher, facts.page);
 
   const Processor at = decision.destination;
@@ -223,10 +224,10 @@ void FaultService::finish(const Fault& fault, PageSpan wake) {
   blocks_.at(number).tenures.woken(run_in_block(number, wake), fault.toucher, now_ns());
 }
 
-OpStatus FaultService::relieve(const Attempt& attempt, Room& room) {
+OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room& room) {
   const Processor p = attempt.destination;
   if (attempt.outcome == Outcome::room_needed)
-    return evictor_.make_room(p, attempt.room_needed, room);
+    return evictor_.make_room({p, attempt.room_needed, fault.page}, room);
   // On a device's node its own pages may be in the way; the host's can only wait for what the kernel reclaims.
   if (!p.is_host() && evictor_.evict_oldest(p) == OpStatus::ok) return OpStatus::ok;
   return OpStatus::no_memory;

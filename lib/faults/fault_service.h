@@ -80,7 +80,7 @@ class FaultService {
   // Everything is in place: lets the threads go on.
   void finish(const Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, or another time.
-  OpStatus relieve(const Attempt& attempt, Room& room);
+  OpStatus relieve(const Fault& fault, const Attempt& attempt, Room& room);
   // `due`, or nothing when the fault has waited for so long that its thread gets a signal instead.
   std::optional<std::uint64_t> put_off(const Fault& fault, std::uint64_t due, const char* why);
   // False: the memory is allocated after all.

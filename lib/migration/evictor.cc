@@ -8,10 +8,10 @@ constexpr int evictions_max = 64;
 
 }  // namespace
 
-OpStatus Evictor::make_room(Processor p, std::uint64_t pages, Room& room) {
+OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
   for (int evicted = 0; evicted < evictions_max; ++evicted) {
-    if (room.try_grow(engine_.at(p).capacity, pages)) return OpStatus::ok;
-    switch (evict_oldest(p)) {
+    if (room.try_grow(engine_.at(request.at).capacity, request.pages)) return OpStatus::ok;
+    switch (evict_oldest(request.at)) {
       case OpStatus::ok:
         break;
       case OpStatus::no_memory:

@@ -87,12 +87,14 @@ void Block::left_pool(Processor p, const PageMask& mask) {
 }
 
 void Block::populated(Processor p, PageRun run) {
+  check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask - absent()).none(), "pages {}+{} are resident already", run.first, run.count);
   pages()[p.index].resident |= mask;
 }
 
 void Block::moved(Processor from, Processor to, PageRun run) {
+  check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask - pages()[from.index].resident).none() && (mask & held_beside(from)).none(),
                "pages {}+{} do not move from processor {} to {}", run.first, run.count, from.index,
@@ -102,6 +104,7 @@ void Block::moved(Processor from, Processor to, PageRun run) {
 }
 
 void Block::duplicated(Processor to, PageRun run) {
+  check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask & (pages()[to.index].resident | absent())).none(),
                "pages {}+{} are not copied to processor {}", run.first, run.count, to.index);
@@ -113,6 +116,7 @@ void Block::duplicated(Processor to, PageRun run) {
 }
 
 void Block::dropped(Processor p, PageRun run) {
+  check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask - pages()[p.index].resident).none(), "pages {}+{} are not at processor {}",
                run.first, run.count, p.index);
@@ -120,6 +124,7 @@ void Block::dropped(Processor p, PageRun run) {
 }
 
 void Block::mapped(Processor p, PageRun run, bool writable) {
+  check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   ProcessorPages& state = pages()[p.index];
   WHERRY_CHECK((mask - foreign(p) - state.resident).none(),
@@ -139,6 +144,7 @@ void Block::write_protected(Processor p, PageRun run) {
 }
 
 void Block::writable(Processor p, PageRun run) {
+  check_at_rest(run);
   WHERRY_CHECK((PageMask::of(run) & duplicates()).none(),
                "pages {}+{} have copies and become writable at processor {}", run.first, run.count,
                p.index);
@@ -146,7 +152,22 @@ void Block::writable(Processor p, PageRun run) {
 }
 
 void Block::released(PageRun run) {
+  check_at_rest(run);
   for (int p = 0; p < processors_; ++p) left_pool(Processor{p}, PageMask::of(run));
+}
+
+void Block::flight_begun(PageRun run) {
+  check_at_rest(run);
+  in_flight_ |= PageMask::of(run);
+}
+
+void Block::flight_ended(PageRun run) {
+  in_flight_ -= PageMask::of(run);
+}
+
+void Block::check_at_rest(PageRun run) const {
+  WHERRY_CHECK((PageMask::of(run) & in_flight_).none(), "pages {}+{} are in flight", run.first,
+               run.count);
 }
 
 void Block::switch_begun(Processor p, PageRun run) {

@@ -10,6 +10,9 @@
 //   absent --populated(p)--> owned by p --moved(p, q)--> owned by q --released()--> absent
 //   owned by p --duplicated(q)--> duplicated --dropped() of all but one--> owned by that one
 //
+// While a page is in flight (a copy of it is under way that holds no lock) it stays in the state that
+// it was in, and only rights may be lost: no transition but flight_ended() concerns it.
+//
 // Beside that, for each processor: its view of a page is the pool that its page table would show
 // there, its own unless a remote mapping is wanted; and its page table may have an entry.
 #pragma once
@@ -74,6 +77,9 @@ class alignas(64) Block {
   // Pages of which p's view is being changed.
   PageMask switching(Processor p) const REQUIRES(lock);
 
+  // Pages that are in flight.
+  const PageMask& in_flight() const REQUIRES(lock) { return in_flight_; }
+
   // Whether p sees its own pool in the whole run, and goes on to while the lock is held.
   bool is_home(Processor p, PageRun run) const REQUIRES(lock) {
     return (PageMask::of(run) & (foreign(p) | switching(p))).none();
@@ -97,6 +103,11 @@ class alignas(64) Block {
   void writable(Processor p, PageRun run) REQUIRES(lock);
   // No pool holds the pages any more.
   void released(PageRun run) REQUIRES(lock);
+
+  // A copy of the pages begins that holds no lock. Requires: they are not in flight.
+  void flight_begun(PageRun run) REQUIRES(lock);
+  // ... has come to its end, good or bad.
+  void flight_ended(PageRun run) REQUIRES(lock);
 
   // p's view of the pages is about to be changed. Requires: it is not being changed.
   void switch_begun(Processor p, PageRun run) REQUIRES(lock);
@@ -127,11 +138,13 @@ class alignas(64) Block {
   // p's pool has lost the pages: whoever saw them there has no entry any more.
   void left_pool(Processor p, const PageMask& mask) REQUIRES(lock);
   PageMask duplicates() const REQUIRES(lock);
+  void check_at_rest(PageRun run) const REQUIRES(lock);
   ProcessorViews& views_of(Processor p) REQUIRES(lock);
   // Frees what says nothing any more.
   void tidy_views(Processor p) REQUIRES(lock);
 
   int processors_;
+  PageMask in_flight_;
   // Null: p sees its own pool everywhere, and stays so while the lock is held.
   std::array<std::unique_ptr<ProcessorViews>, max_processors> views_;
   QueueLinks links_[max_processors];
