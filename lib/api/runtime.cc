@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "migration/at_rest.h"
 #include "os/features.h"
 #include "os/mapping.h"
 #include "os/numa.h"
@@ -18,6 +19,9 @@ namespace {
 
 // Beyond this many CPUs more handlers only wake each other up for nothing.
 constexpr std::size_t handlers_max = 32;
+
+// More do not move more on machines that were tried.
+constexpr std::size_t copiers_max = 4;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -46,10 +50,11 @@ std::string pool_name(Processor p) {
   return p.is_host() ? "wherry-pool-host" : fmt::format("wherry-pool-dev{}", p.ordinal());
 }
 
-std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors, std::size_t arena_bytes) {
+std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors, std::size_t arena_bytes,
+                                                        HugePages wanted) {
   std::vector<std::unique_ptr<MemoryPoolFile>> pools;
   for (int i = 0; i < processors; ++i)
-    pools.push_back(std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), arena_bytes));
+    pools.push_back(std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), arena_bytes, wanted));
   return pools;
 }
 
@@ -77,6 +82,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
     }
     options.region_pages = *pages;
   }
+  options.copiers = static_cast<unsigned>(
+      std::min<std::size_t>(copiers_max, std::max<std::size_t>(options.handler_cpus.size(), 1)));
   options.uffd_access = Userfaultfd::probe_access();
   if (options.uffd_access == UffdAccess::none) {
     error =
@@ -118,7 +125,7 @@ Runtime::Part::Part(Runtime& runtime, Processor processor)
 
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
-      pools_(make_pools(processor_count(), options.arena_bytes)),
+      pools_(make_pools(processor_count(), options.arena_bytes, options.huge_pages)),
       arena_(options.arena_bytes, pools_.front()->file().fd()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
@@ -136,6 +143,9 @@ Runtime::Runtime(const RuntimeOptions& options)
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
+  prefetcher_ = std::make_unique<Prefetcher>(
+      Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
+      [this](unsigned copier) { return make_carrier(copier); }, options.copiers);
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 
@@ -150,6 +160,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   for (int i = 0; i < processor_count(); ++i)
     daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
   switcher_->start();
+  prefetcher_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
 }
 
@@ -158,6 +169,11 @@ Runtime::~Runtime() = default;
 std::uint64_t Runtime::capacity_pages(Processor p) const {
   if (p.is_host()) return options_.arena_bytes / page_size;  // bounded by the machine alone
   return device_config(p.ordinal()).capacity / page_size;
+}
+
+std::unique_ptr<Carrier> Runtime::make_carrier(unsigned copier) const {
+  auto carrier = impl::make_carrier(pools_, copier == 0 ? CopyMethod::write : CopyMethod::read);
+  return options_.wrap_carrier ? options_.wrap_carrier(std::move(carrier)) : std::move(carrier);
 }
 
 std::vector<int> Runtime::pool_fds() const {
@@ -272,9 +288,10 @@ bool Runtime::free(std::uintptr_t address) {
   const PageSpan pages = allocation->pages();
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
                         [&](std::uint64_t number, Block& block) {
-                          const LockGuard guard(block.lock);
-                          engine_->release(block, number, run_in_block(number, pages));
-                          effects_->released(block, number, run_in_block(number, pages));
+                          const PageRun run = run_in_block(number, pages);
+                          const RestGuard guard(block, run);
+                          engine_->release(block, number, run);
+                          effects_->released(block, number, run);
                         });
   address_space_.end_free(*allocation);
   return true;
@@ -334,6 +351,7 @@ wherryStats Runtime::stats() const {
     add(to.collapsed, stats.collapsed, from.collapsed);
     add(to.mapped_remotely, stats.mapped_remotely, from.mapped_remotely);
     add(to.evicted, stats.evicted, from.evicted);
+    add(to.prefetched, stats.prefetched, from.prefetched);
     add(to.bytes_copied, stats.bytes_copied, from.bytes_copied);
     add(to.service_ns, stats.service_ns, from.service_ns);
   }

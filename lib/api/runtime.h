@@ -18,6 +18,7 @@
 #include "memory/arena.h"
 #include "migration/advice_effects.h"
 #include "migration/evictor.h"
+#include "migration/prefetcher.h"
 #include "migration/view_switcher.h"
 #include "pages/address_space.h"
 #include "pages/advice.h"
@@ -36,10 +37,13 @@ struct RuntimeOptions {
       pages_per_region;  // how much a fault brings along: a power of two, 1 to 512
   std::uint64_t mappings_budget =
       0;  // of one process, beyond which remote ones are declined; 0: no limit
+  HugePages huge_pages = HugePages::if_possible;  // of the pools
+  unsigned copiers = 1;                           // threads that prefetch
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
   std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
   std::function<std::unique_ptr<ViewChanger>(Processor, ViewChanger&)> wrap_changer;
+  std::function<std::unique_ptr<Carrier>(std::unique_ptr<Carrier>)> wrap_carrier;
 };
 
 struct PageWhereabouts {
@@ -126,6 +130,7 @@ class Runtime {
   std::uint64_t capacity_pages(Processor p) const;
   std::vector<int> pool_fds() const;
   std::unique_ptr<ViewChanger> make_changer(Processor p) const;
+  std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
   void place_pools();
   // Pages of the host's pool are created on the node from now on; nothing: on any of the host's.
   void place_on_host(PageSpan pages, std::optional<int> node);
@@ -150,6 +155,7 @@ class Runtime {
   std::unique_ptr<ViewSwitcher> switcher_;
   std::unique_ptr<AdviceEffects> effects_;
   std::unique_ptr<Evictor> evictor_;
+  std::unique_ptr<Prefetcher> prefetcher_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<FaultDaemon> daemon_;
 };

@@ -6,8 +6,8 @@
 
 namespace wherry::impl {
 
-MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes)
-    : file_(name, arena_bytes),
+MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted)
+    : file_(name, arena_bytes, wanted),
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size)),
       filler_(Userfaultfd::create(Userfaultfd::probe_access()), /*raises_sigbus=*/true) {
   if (const int error = filler_.register_missing(alias_.address(), alias_.size()))

@@ -41,7 +41,7 @@ class PoolFile {
 
 class MemoryPoolFile final : public PoolFile {
  public:
-  MemoryPoolFile(const std::string& name, std::size_t arena_bytes);
+  MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted);
 
   int punch(PageSpan span) override { return file_.punch(span.offset(), span.bytes()); }
   OpResult fill(PageSpan span, const std::byte* source) override;
@@ -51,6 +51,7 @@ class MemoryPoolFile final : public PoolFile {
     return alias_.data() + page * page_size;
   }
   MemoryFile& file() { return file_; }
+  const MemoryFile& file() const { return file_; }
   const Mapping& alias_mapping() const { return alias_; }
 
  private:

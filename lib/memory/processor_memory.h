@@ -24,6 +24,7 @@ struct Counters {
   std::atomic<std::uint64_t> collapsed{0};
   std::atomic<std::uint64_t> mapped_remotely{0};
   std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> prefetched{0};
   std::atomic<std::uint64_t> bytes_copied{0};
   std::atomic<std::uint64_t> service_ns{0};
   std::atomic<std::uint64_t> false_residency{

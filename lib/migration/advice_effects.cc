@@ -1,5 +1,7 @@
 #include "migration/advice_effects.h"
 
+#include "migration/at_rest.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -22,7 +24,8 @@ AdviceMap::Segment AdviceEffects::take_segment(PageSpan& left) const {
 
 AdviceEffects::Progress AdviceEffects::show(Block& block, std::uint64_t number,
                                             const PageMask& pages, Processor p) {
-  PageMask missing = pages - block.at(p).mapped;
+  // What is in flight is shown when it has landed.
+  PageMask missing = pages - block.at(p).mapped - block.in_flight();
   if (missing.none()) return Progress::done;
   const PageMask still = missing - block.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
@@ -106,8 +109,9 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   bool pending = false;
   const auto visit = [&](std::uint64_t number, Block& block) {
-    const LockGuard guard(block.lock);
     const PageRun run = run_in_block(number, pages);
+    // A copy that is under way must not outlast this; anything else minds what was said when it lands.
+    const RestGuard guard(block, change.kind == Kind::unset_read_mostly ? run : PageRun{});
     switch (change.kind) {
       case Kind::set_read_mostly:
         // Who reads elsewhere must fault to get its copy.
@@ -124,8 +128,8 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
       case Kind::set_accessed_by:
         pending |= !follow(block, number, run);
         break;
-      case Kind::
-          unset_accessed_by:  // mappings may go, and are left until something else moves them
+      // Mappings may go, and are left until something else moves them.
+      case Kind::unset_accessed_by:
       case Kind::prefetched:
         break;
     }
@@ -136,10 +140,11 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
 
 void AdviceEffects::forbid_copies() {
   copies_forbidden_.store(true);
+  constexpr PageRun all{0, pages_per_block};
   blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
-    const LockGuard guard(block.lock);
-    collapse(block, number, {0, pages_per_block});
-    (void)follow(block, number, {0, pages_per_block});
+    const RestGuard guard(block, all);
+    collapse(block, number, all);
+    (void)follow(block, number, all);
   });
 }
 

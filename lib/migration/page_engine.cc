@@ -119,13 +119,42 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
-  const bool held = !block.at(p).resident.none();
-  room.spend(done.count);
-  block.populated(p, done);
+  account_arrival(block, number, done, p, room, Cargo::Kind::create);
   if (entered) block.mapped(p, done, true);
-  requeue(block, number, p, held);
-  count(target.counters.populated, done.count);
   return result;
+}
+
+void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p,
+                                 Room& room, Cargo::Kind kind) {
+  Counters& counters = at(p).counters;
+  const bool held = !block.at(p).resident.none();
+  room.spend(run.count);
+  if (kind == Cargo::Kind::create) {
+    block.populated(p, run);
+    count(counters.populated, run.count);
+  } else {
+    block.duplicated(p, run);
+    count(counters.duplicated, run.count);
+    count(counters.bytes_copied, run.count * page_size);
+  }
+  requeue(block, number, p, held);
+}
+
+void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, Processor from,
+                              Processor to, Room& room, MoveCause cause) {
+  Counters& source = at(from).counters;
+  Counters& target = at(to).counters;
+  const bool held_source = !block.at(from).resident.none();
+  const bool held_target = !block.at(to).resident.none();
+  room.spend(run.count);
+  at(from).capacity.give_back(run.count);
+  block.moved(from, to, run);
+  requeue(block, number, from, held_source);
+  requeue(block, number, to, held_target);
+  count(source.migrated_out, run.count);
+  count(target.migrated_in, run.count);
+  count(target.bytes_copied, run.count * page_size);
+  if (cause == MoveCause::eviction) count(source.evicted, run.count);
 }
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
@@ -144,22 +173,11 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
   const OpResult result = copy(source, target, span, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
-    const PageSpan moved = span_of(number, done);
     // 3. The old copy goes, and with it every mapping of it, in every process.
-    punch(source, moved);
+    punch(source, span_of(number, done));
     // 4. State, before anybody can act on the new place.
-    const bool held_source = !block.at(from).resident.none();
-    const bool held_target = !block.at(to).resident.none();
-    room.spend(moved.count);
-    source.capacity.give_back(moved.count);
-    block.moved(from, to, done);
+    account_move(block, number, done, from, to, room, cause);
     if (entered) block.mapped(to, done, false);
-    requeue(block, number, from, held_source);
-    requeue(block, number, to, held_target);
-    count(source.counters.migrated_out, moved.count);
-    count(target.counters.migrated_in, moved.count);
-    count(target.counters.bytes_copied, moved.bytes());
-    if (cause == MoveCause::eviction) count(source.counters.evicted, moved.count);
     // 5. One copy, one place: it may be written again.
     allow_writes(block, number, done, to);
   }
@@ -178,14 +196,49 @@ OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, 
   const OpResult result = copy(at(from), target, span_of(number, run), entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
-  const bool held = !block.at(to).resident.none();
-  room.spend(done.count);
-  block.duplicated(to, done);
+  account_arrival(block, number, done, to, room, Cargo::Kind::copy);
   if (entered) block.mapped(to, done, false);
-  requeue(block, number, to, held);
-  count(target.counters.duplicated, done.count);
-  count(target.counters.bytes_copied, result.bytes);
   return result;
+}
+
+OpStatus PageEngine::begin_flight(Block& block, const Flight& flight) {
+  if (flight.kind != Cargo::Kind::create) {
+    const OpStatus status = protect(block, flight.number, flight.run, flight.from);
+    if (status != OpStatus::ok) {
+      allow_writes_if_alone(block, flight.number, flight.run, flight.from);
+      return status;
+    }
+  }
+  block.flight_begun(flight.run);
+  return OpStatus::ok;
+}
+
+void PageEngine::land(Block& block, const Flight& flight, const Delivery& delivery, Room& room) {
+  const auto& [number, run, kind, from, to, cause] = flight;
+  // Nobody has mapped the new copy so far, nor may the old one be written: it can go at any time.
+  if (kind == Cargo::Kind::move && !delivery.released) punch(at(from), span_of(number, run));
+  block.flight_ended(run);
+  if (kind == Cargo::Kind::move)
+    account_move(block, number, run, from, to, room, cause);
+  else
+    account_arrival(block, number, run, to, room, kind);
+  if (cause == MoveCause::prefetch) count(at(to).counters.prefetched, run.count);
+  // What cannot be entered now faults, and is looked at then.
+  if (block.is_home(to, run)) (void)map(block, number, run, to);
+}
+
+void PageEngine::turn_back(Block& block, const Flight& flight) {
+  const PageSpan span = span_of(flight.number, flight.run);
+  punch(at(flight.to), span);
+  block.flight_ended(flight.run);
+  if (flight.kind != Cargo::Kind::create)
+    allow_writes_if_alone(block, flight.number, flight.run, flight.from);
+}
+
+void PageEngine::allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run,
+                                       Processor owner) {
+  for (const PageRun alone : runs_of(PageMask::of(run) - block.held_beside(owner)))
+    allow_writes(block, number, alone, owner);
 }
 
 PageMask PageEngine::take_out(Block& block, std::uint64_t number, const PageMask& pages,
@@ -203,7 +256,7 @@ void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor
 }
 
 void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper) {
-  const PageMask kept = PageMask::of(run) & block.at(keeper).resident;
+  const PageMask kept = (PageMask::of(run) & block.at(keeper).resident) - block.in_flight();
   const PageMask several = kept & block.held_beside(keeper);
   // The other copies go first; nobody may write the last one while there is another.
   for (int i = 0; i < count_; ++i) {
@@ -252,7 +305,7 @@ OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Proc
 OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Processor p) {
   const Processor owner = block.view(p, run.first);
   const PageMask wanted = PageMask::of(run);
-  if (!(wanted & block.switching(p)).none()) return {OpStatus::incomplete, 0};
+  if (!(wanted & (block.switching(p) | block.in_flight())).none()) return {OpStatus::incomplete, 0};
   const PageMask several = wanted & block.held_beside(owner);
   for (const bool writable : {true, false}) {
     for (const PageRun part : runs_of(writable ? wanted - several : several)) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <span>
 
+#include "memory/carrier.h"
 #include "memory/processor_memory.h"
 #include "pages/block.h"
 
@@ -16,6 +17,7 @@ namespace wherry::impl {
 
 enum class MoveCause {
   fault,
+  prefetch,
   eviction,
 };
 
@@ -23,6 +25,18 @@ enum class MoveCause {
 enum class Entry {
   at_home,  // where the processor sees its own pool, and goes on to while the block is locked
   none,
+};
+
+// Pages of a block that a carrier (memory/carrier.h) brings to a pool while the block is not locked.
+struct Flight {
+  std::uint64_t number = 0;  // of the block
+  PageRun run;
+  Cargo::Kind kind = Cargo::Kind::move;
+  Processor from;  // where the pages are; nobody's business if they are created
+  Processor to;
+  MoveCause cause = MoveCause::prefetch;
+
+  Cargo cargo() const { return {kind, span_of(number, run), from, to}; }
 };
 
 class PageEngine {
@@ -42,6 +56,19 @@ class PageEngine {
   // Copies pages that `from` holds to `to`, which does not; nobody may write them any more.
   OpResult duplicate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
                      Room& room, Entry entry = Entry::at_home) REQUIRES(block.lock);
+
+  // The same, carried by somebody else between the two calls. While they are in flight the pages lose rights only, and no
+  // other call may concern them.
+
+  // From now on nobody may write the pages. Requires of them what populate, migrate and duplicate do. ok: the carrier
+  // may begin; otherwise nothing has begun.
+  OpStatus begin_flight(Block& block, const Flight& flight) REQUIRES(block.lock);
+  // The carrier has delivered: the pages are in their new place, and mapped there where the processor sees its own
+  // pool.
+  void land(Block& block, const Flight& flight, const Delivery& delivery, Room& room)
+      REQUIRES(block.lock);
+  // It has failed: all is as it was.
+  void turn_back(Block& block, const Flight& flight) REQUIRES(block.lock);
 
   // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps it.
   void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper)
@@ -71,11 +98,20 @@ class PageEngine {
   // Nobody may write the owner's pages any more.
   OpStatus protect(Block& block, std::uint64_t number, PageRun run, Processor owner)
       REQUIRES(block.lock);
+  // ... those of them that have no copies.
+  void allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run, Processor owner)
+      REQUIRES(block.lock);
   void lift_protection(ProcessorMemory& owner, PageSpan span) const;
   // Enters pages that p's view shows, all writable or none, and says in the books which it did.
   OpStatus enter(Block& block, std::uint64_t number, PageRun run, Processor p, bool writable)
       REQUIRES(block.lock);
   void punch(ProcessorMemory& owner, PageSpan span) const;
+  // The books of pages that have left `from` for `to`.
+  void account_move(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
+                    Room& room, MoveCause cause) REQUIRES(block.lock);
+  // ... of pages that have come to a pool, in addition to where they were.
+  void account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
+                       Cargo::Kind kind) REQUIRES(block.lock);
   // Punches what p holds of the pages and gives its room back; the books come after.
   PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
       REQUIRES(block.lock);

@@ -165,7 +165,7 @@ void ViewSwitcher::change(Block& block, Processor p, std::uint64_t number, PageR
 }
 
 void ViewSwitcher::enter(Block& block, Processor p, std::uint64_t number, const PageMask& pages) {
-  const PageMask wanted = pages - block.at(p).mapped - block.switching(p);
+  const PageMask wanted = pages - block.at(p).mapped - block.switching(p) - block.in_flight();
   for (int i = 0; i < engine_.processors(); ++i)
     for (const PageRun run : runs_of(wanted & block.viewed(p, Processor{i})))
       (void)engine_.map(block, number, run, p);  // what cannot be entered faults

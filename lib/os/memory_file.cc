@@ -2,16 +2,92 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
+#include "base/page.h"
+#include "os/mapping.h"
 #include "os/numa.h"
+#include "os/userfaultfd.h"
 
 namespace wherry::impl {
 
-MemoryFile::MemoryFile(const std::string& name, std::size_t bytes)
-    : fd_(::memfd_create(name.c_str(), MFD_CLOEXEC)) {
+namespace {
+
+constexpr int madv_collapse = 25;  // Linux 6.1; glibc 2.36 does not name it
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+// A file on a tmpfs of its own that makes huge pages; nothing where that is not permitted.
+Fd create_on_huge_tmpfs(const std::string& name) {
+  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  if (!context) return {};
+  const auto set = [&](const char* key, const char* value) {
+    return ::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) == 0;
+  };
+  // By default it would hold half of the machine's memory.
+  if (!set("huge", "always") || !set("size", "0") ||
+      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return {};
+  const Fd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  if (!mount) return {};
+  Fd file(::openat(mount.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file) ::unlinkat(mount.get(), name.c_str(), 0);
+  return file;
+}
+
+std::uint64_t allocated_bytes_of(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+bool show(int fd, const Mapping& place) {
+  return ::mmap(place.data(), place.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                0) != MAP_FAILED;
+}
+
+// Whether a touch of a memfd creates more than the page that it needs, as the machine is set up.
+bool memfds_have_huge_pages() {
+  static const bool have = [] {
+    const Fd file(::memfd_create("wherry-probe", MFD_CLOEXEC));
+    const Mapping place = Mapping::reserve(huge_page, huge_page);
+    return file && ::ftruncate(file.get(), huge_page) == 0 && show(file.get(), place) &&
+           ::madvise(place.data(), page_size, MADV_POPULATE_WRITE) == 0 &&
+           allocated_bytes_of(file.get()) > page_size;
+  }();
+  return have;
+}
+
+// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be reported.
+bool keeps_holes(int fd) {
+  const Userfaultfd trap(Userfaultfd::create(Userfaultfd::probe_access()), /*raises_sigbus=*/true);
+  const Mapping trapped = Mapping::reserve(huge_page, huge_page);
+  const Mapping merged = Mapping::reserve(huge_page, huge_page);
+  if (!show(fd, trapped) || !show(fd, merged) ||
+      trap.register_missing(trapped.address(), trapped.size()) != 0)
+    return false;
+  if (!trap.zero(trapped.address(), page_size)) return false;
+  (void)*const_cast<const volatile std::byte*>(merged.data());
+  (void)::madvise(merged.data(), huge_page, madv_collapse);
+  return allocated_bytes_of(fd) == page_size;
+}
+
+}  // namespace
+
+bool MemoryFile::kernel_keeps_holes() {
+  static const bool keeps = [] {
+    const Fd file = create_on_huge_tmpfs("wherry-probe");
+    return file && ::ftruncate(file.get(), huge_page) == 0 && keeps_holes(file.get());
+  }();
+  return keeps;
+}
+
+MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
+  if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name);
+  huge_ = fd_ || memfds_have_huge_pages();
+  if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd_) throw_errno(errno, "memfd_create " + name);
   if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0)
     throw_errno(errno, "cannot size pool file " + name);
@@ -36,9 +112,7 @@ int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
 }
 
 std::uint64_t MemoryFile::allocated_bytes() const {
-  struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) return 0;
-  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  return allocated_bytes_of(fd_.get());
 }
 
 }  // namespace wherry::impl

@@ -1,5 +1,6 @@
-// A named in-memory file (memfd), as pools use it: sparse, as large as the arena, holes punched
-// page by page.
+// A named in-memory file, as pools use it: sparse, as large as the arena, holes punched page by page. With
+// 2 MiB pages where the kernel can make some: on a tmpfs of its own, which is attached nowhere, so that the program's
+// mounts stay as they are, or as a memfd where the machine is set up so; else a plain memfd.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,20 @@
 
 namespace wherry::impl {
 
+enum class HugePages {
+  never,
+  if_possible,
+};
+
 class MemoryFile {
  public:
-  // Shows as /memfd:NAME in /proc/PID/maps and behind the descriptor. Throws std::system_error.
-  MemoryFile(const std::string& name, std::size_t bytes);
+  // Shows as /memfd:NAME or /NAME in /proc/PID/maps and behind the descriptor. Throws std::system_error.
+  MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted);
 
   int fd() const { return fd_.get(); }
+  // Whether pages may come as huge ones. Then a write, or a touch through a mapping that permits it, can create
+  // the whole 2 MiB around it: both only where all of that shall exist.
+  bool has_huge_pages() const { return huge_; }
   // Frees the pages and removes them from every page table of every process. Returns 0 or an errno.
   [[nodiscard]] int punch(std::uint64_t offset, std::uint64_t bytes) const;
   // Pages that are created in this part of the file from now on lie on one of `nodes` if there is room. Through a
@@ -28,8 +37,13 @@ class MemoryFile {
   std::uint64_t allocated_bytes() const;
   void close() { fd_.reset(); }
 
+  // Whether this kernel leaves the holes of a file with huge pages alone (before Linux 6.4 or so it fills them, as it likes,
+  // when it merges pages). Found out by trying, once.
+  static bool kernel_keeps_holes();
+
  private:
   Fd fd_;
+  bool huge_ = false;
 };
 
 }  // namespace wherry::impl

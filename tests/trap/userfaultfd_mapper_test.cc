@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 
 struct Setup {
-  MemoryPoolFile pool{"mapper-test", arena_bytes};
-  MemoryPoolFile other{"mapper-test-other", arena_bytes};
+  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible};
+  MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible};
   Arena arena{arena_bytes, pool.file().fd()};
   std::shared_ptr<const Userfaultfd> uffd =
       std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));

@@ -1,0 +1,67 @@
+// Carries many pages from pool to pool at a time, without holding a lock: what a flight (pages/block.h) does
+// between its beginning and its end. Knows nothing of page states; who uses it sees to it that nobody may write what
+// is under way, and that the target holds none of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/page.h"
+#include "base/processor.h"
+#include "memory/pool.h"
+
+namespace wherry::impl {
+
+struct Cargo {
+  enum class Kind {
+    move,    // copied, then punched out of the source's pool
+    copy,    // the source keeps it
+    create,  // zero pages; there is no source
+  };
+
+  Kind kind = Kind::move;
+  PageSpan span;  // inside one block
+  Processor from;
+  Processor to;
+};
+
+struct Delivery {
+  unsigned slot = 0;
+  // ok: the target's pool holds all of it. Otherwise it may hold some, and the source still holds everything.
+  // no_memory: there is none for the target; incomplete: another attempt may go better.
+  OpStatus status = OpStatus::ok;
+  bool released = false;  // the source's pool holds nothing of it any more
+};
+
+// One thread's own.
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+  // How many cargoes can be under way. They are carried in the order in which they were given.
+  virtual unsigned slots() const = 0;
+  // Requires: nothing is under way in the slot.
+  virtual void begin(unsigned slot, const Cargo& cargo) = 0;
+  // Waits until one has arrived, or failed. Requires: something is under way.
+  virtual Delivery next() = 0;
+};
+
+// How bytes get into the target's pool. A write locks the file against other writers but does not have to clear
+// the pages first; a read into a mapping of the file locks nothing. One copier that writes and others that read together
+// move more than copiers of one kind do.
+enum class CopyMethod {
+  write,
+  read,
+};
+
+// pools[i] is processor i's; they outlive the carrier. With io_uring where it is permitted. To be called by the thread that
+// will use it.
+std::unique_ptr<Carrier> make_carrier(std::span<const std::unique_ptr<MemoryPoolFile>> pools,
+                                      CopyMethod method);
+// The same without io_uring: the calling thread does the work.
+std::unique_ptr<Carrier> make_plain_carrier(std::span<const std::unique_ptr<MemoryPoolFile>> pools,
+                                            CopyMethod method);
+
+}  // namespace wherry::impl

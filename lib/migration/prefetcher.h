@@ -1,0 +1,151 @@
+// Brings memory to where the program says that it will be used, beside everything else: a few copiers, each a thread
+// with a carrier of its own, take one block's part of a request after the other.
+//
+// Memory stays usable meanwhile. Who touches a page in flight waits for that flight; a page whose turn has not come is
+// answered as ever, and is looked at anew when it has.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "memory/carrier.h"
+#include "migration/advice_effects.h"
+#include "migration/evictor.h"
+#include "migration/page_engine.h"
+#include "pages/address_space.h"
+#include "pages/advice.h"
+#include "pages/block_directory.h"
+
+namespace wherry::impl {
+
+// Pages of one allocation, and where to.
+struct PrefetchRange {
+  PageSpan pages;
+  Location to;
+  std::uint64_t allocation = 0;  // its id: what comes to lie there later is not meant
+};
+
+struct PrefetchRequest {
+  enum class Kind {
+    prefetch,
+    discard,               // the contents are not needed any more: `to` means nothing
+    discard_and_prefetch,  // ... and the memory is wanted there, whatever is in it
+  };
+  Kind kind = Kind::prefetch;
+  std::vector<PrefetchRange> ranges;
+};
+
+class Prefetcher {
+ public:
+  struct Parts {
+    PageEngine& engine;
+    BlockDirectory& blocks;
+    const AddressSpace& address_space;
+    AdviceEffects& effects;
+    Evictor& evictor;
+  };
+  // Called once by each copier's thread, which is the only one to use what it returns.
+  using MakeCarrier = std::function<std::unique_ptr<Carrier>(unsigned copier)>;
+
+  // The first copier works whenever there is something to do, the others while a CPU has nothing else to run.
+  Prefetcher(const Parts& parts, MakeCarrier make_carrier, unsigned copiers);
+  // Lands what is in flight; the rest of the requests is dropped, and not reported.
+  ~Prefetcher();
+  // No copying begins before. Once.
+  void start();
+
+  // Returns at once. done() is called once, by a copier, when each page has had its turn: where there is no room, or no
+  // memory, pages stay where they are.
+  void submit(PrefetchRequest request, std::function<void()> done);
+
+ private:
+  struct Task {
+    PrefetchRequest request;
+    std::function<void()> done;
+    std::size_t range = 0;    // of the next step
+    std::uint64_t block = 0;  // ... or 0: the range's first
+    unsigned steps_open = 0;  // taken and not done
+    bool stopped = false;     // no room: no further steps
+  };
+  using TaskPlace = std::list<Task>::iterator;
+
+  // One block's part of one range.
+  struct Step {
+    TaskPlace task;
+    PrefetchRequest::Kind kind;
+    PrefetchRange range;  // only what lies in the block
+    std::uint64_t number;
+    bool discarded = false;
+    int failures = 0;            // flights that turned back
+    std::uint64_t first_ns = 0;  // when it was first kept waiting
+    std::uint64_t due_ns = 0;    // when to look again
+
+    Processor to() const { return range.to.processor(); }
+    PageRun run() const { return run_in_block(number, range.pages); }
+  };
+  // A step whose pages are in flight.
+  struct Leg {
+    Step step;
+    Flight flight;
+    Room room;
+  };
+  enum class Progress {
+    flies,  // a flight has begun
+    moves,  // something has been done: look again
+    waits,  // look again in a moment
+    done,
+    stuck,  // there is no room, and none can be made
+  };
+  // What a step needs next.
+  struct Need {
+    Progress progress = Progress::done;
+    PageRun run;
+    Cargo::Kind kind = Cargo::Kind::move;
+    Processor from;
+  };
+
+  void work(unsigned copier);
+  // A step whose time has come; nothing: none has, or the CPU is wanted elsewhere. Waits for one if `wait`.
+  std::optional<Step> take(unsigned copier, bool wait);
+  // Whether the program leaves a CPU to this copier.
+  bool may_work(unsigned copier) const;
+  std::optional<Step> next_step();
+  std::optional<Step> next_of(TaskPlace task);
+  void put_back(Step step);
+  void finish(const Step& step, bool stuck);
+
+  // Begins what comes next of a step.
+  Progress advance(Leg& leg);
+  Progress advance_locked(Leg& leg, Block& block, std::uint64_t& room_needed) REQUIRES(block.lock);
+  Need next_need(const Step& step, const Block& block) const REQUIRES(block.lock);
+  Progress carry_now(Leg& leg, Block& block, const Need& need) REQUIRES(block.lock);
+  Progress discard(Step& step, Block& block) REQUIRES(block.lock);
+  // All pages are there: has them mapped.
+  Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
+  void land(Leg& leg, const Delivery& delivery);
+
+  const Parts parts_;
+  const MakeCarrier make_carrier_;
+  const unsigned cpus_;
+  // Threads that prefetching keeps busy: copiers that are awake, and kernel threads that copy.
+  std::atomic<unsigned> busy_threads_{0};
+
+  std::mutex lock_;  // a leaf
+  std::condition_variable changed_;
+  std::list<Task> tasks_;  // the next step is the first one's, which then becomes the last
+  std::deque<Step> put_back_;
+  bool stopping_ = false;
+  std::vector<std::thread> copiers_;
+  const unsigned copier_count_;
+};
+
+}  // namespace wherry::impl

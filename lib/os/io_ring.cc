@@ -1,0 +1,109 @@
+#include "os/io_ring.h"
+
+#include <liburing.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace wherry::impl {
+namespace {
+
+// The kernel refuses a submission for a moment when it has no memory for it.
+constexpr int submit_attempts_max = 10'000;
+constexpr timespec submit_pause{0, 1'000'000};
+
+class UringRing final : public IoRing {
+ public:
+  explicit UringRing(io_uring ring) : ring_(ring) {}
+  ~UringRing() override { ::io_uring_queue_exit(&ring_); }
+
+  void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
+            Link link) override {
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_read(entry, fd, into.data(), static_cast<unsigned>(into.size()), offset);
+    finish(entry, tag, link);
+  }
+  void write(int fd, std::uint64_t offset, std::span<const std::byte> from, std::uint64_t tag,
+             Link link) override {
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_write(entry, fd, from.data(), static_cast<unsigned>(from.size()), offset);
+    finish(entry, tag, link);
+  }
+  void punch(int fd, std::uint64_t offset, std::size_t bytes, std::uint64_t tag) override {
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_fallocate(entry, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    finish(entry, tag, Link::none);
+  }
+  void populate(std::span<std::byte> pages, std::uint64_t tag) override {
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
+                            MADV_POPULATE_WRITE);
+    finish(entry, tag, Link::none);
+  }
+
+  void submit() override {
+    int result = 0;
+    for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
+      result = ::io_uring_submit(&ring_);
+      if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return;
+      if (result > 0) spoil_rest();
+      if (result != -EINTR) ::nanosleep(&submit_pause, nullptr);
+    }
+    check_failed(__FILE__, __LINE__, "io_uring takes no more work: " + std::to_string(result));
+  }
+
+  Done wait() override {
+    io_uring_cqe* entry = nullptr;
+    int error = 0;
+    do {
+      error = ::io_uring_wait_cqe(&ring_, &entry);
+    } while (error == -EINTR || error == -EAGAIN);
+    WHERRY_CHECK(error == 0, "io_uring does not tell what is done: errno {}", -error);
+    const Done done{entry->user_data, entry->res};
+    ::io_uring_cqe_seen(&ring_, entry);
+    return done;
+  }
+
+ private:
+  // The kernel took a part: that ends a chain, and what is left would go ahead whatever becomes of the part. It fails
+  // instead.
+  void spoil_rest() {
+    for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i) {
+      io_uring_sqe& entry = ring_.sq.sqes[ring_.sq.array[i & *ring_.sq.kring_mask]];
+      entry.opcode = IORING_OP_LAST;
+      entry.flags = 0;
+    }
+  }
+  io_uring_sqe* next_entry() {
+    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+    WHERRY_CHECK(entry != nullptr, "more operations than the ring was made for");
+    return entry;
+  }
+  // None of it can be done without sleeping, so the kernel need not try first.
+  static void finish(io_uring_sqe* entry, std::uint64_t tag, Link link) {
+    entry->flags |= IOSQE_ASYNC;
+    if (link == Link::next) entry->flags |= IOSQE_IO_LINK;
+    entry->user_data = tag;
+  }
+
+  io_uring ring_;
+};
+
+}  // namespace
+
+std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
+  io_uring ring;
+  std::memset(&ring, 0, sizeof ring);
+  if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;
+  unsigned workers[2] = {1, 0};  // for files; the other kind is not used
+  (void)::io_uring_register_iowq_max_workers(&ring, workers);  // before Linux 5.15: more
+  return std::make_unique<UringRing>(ring);
+}
+
+}  // namespace wherry::impl

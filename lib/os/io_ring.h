@@ -1,0 +1,42 @@
+// One io_uring whose operations are carried out by one kernel thread: copies between files and memory, and
+// holes punched after them, without a thread of ours waiting on each. One thread's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace wherry::impl {
+
+class IoRing {
+ public:
+  // For up to `operations` at a time. Null: the kernel, or the sandbox, does not permit io_uring. To be called by the
+  // thread that uses it: the kernel thread is that thread's.
+  static std::unique_ptr<IoRing> create(unsigned operations);
+  virtual ~IoRing() = default;
+
+  // What comes next is cancelled unless this has done all that was asked.
+  enum class Link {
+    none,
+    next,
+  };
+  // Each begins with submit(). Requires: less than `operations` are under way.
+  virtual void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
+                    Link link) = 0;
+  virtual void write(int fd, std::uint64_t offset, std::span<const std::byte> from,
+                     std::uint64_t tag, Link link) = 0;
+  virtual void punch(int fd, std::uint64_t offset, std::size_t bytes, std::uint64_t tag) = 0;
+  // Creates the pages of this mapping, zeroed.
+  virtual void populate(std::span<std::byte> pages, std::uint64_t tag) = 0;
+  virtual void submit() = 0;
+
+  struct Done {
+    std::uint64_t tag;
+    int result;  // bytes or 0, else -errno
+  };
+  // Waits for one. Requires: one is under way.
+  virtual Done wait() = 0;
+};
+
+}  // namespace wherry::impl
