@@ -18,10 +18,12 @@
 #include "memory/arena.h"
 #include "migration/advice_effects.h"
 #include "migration/evictor.h"
+#include "migration/prefetch_request.h"
 #include "migration/view_switcher.h"
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "policy/policy.h"
+#include "streams/host_functions.h"
 #include "trap/userfaultfd_mapper.h"
 #include "wherry/wherry.h"
 
@@ -89,6 +91,13 @@ class Runtime {
   // What has been said of live pages; of others: nothing.
   const AdviceMap& advice() const { return advice_; }
 
+  // Notes where the program wants these pages. False: they are not (any more) part of one live
+  // allocation. Throws std::bad_alloc, and has then changed nothing.
+  bool note_prefetch(PageSpan pages, Location said) EXCLUDES(advice_lock_);
+  // Begins to carry the request out, and returns at once; done() is called once, later, by another
+  // thread. Any lock may be held.
+  void prefetch(const PrefetchRequest& request, std::function<void()> done);
+
   // Where the page is that contains `address`; nothing when no live allocation does.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
   wherryStats stats() const;
@@ -152,6 +161,7 @@ class Runtime {
   std::unique_ptr<Evictor> evictor_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<FaultDaemon> daemon_;
+  HostFunctionThread prefetch_thread_{"wherry-prefetch"};
 };
 
 }  // namespace wherry::impl
