@@ -1,45 +1,17 @@
 // The C functions of memory advice.
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
 
 #include "api/entry.h"
-#include "os/numa.h"
+#include "api/ranges.h"
 
 using namespace wherry::impl;
 
 namespace {
 
 using Kind = AdviceChange::Kind;
-
-// ---- ranges
-
-// Whether the bytes [begin, end) lie in one live allocation; neighbouring ones are no range together.
-bool is_managed(const Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
-  const auto allocation = runtime.find(begin);
-  if (!allocation) return false;
-  const CUdeviceptr allocation_end = runtime.address_of(*allocation) + allocation->bytes;
-  return begin < allocation_end && end <= allocation_end;
-}
-
-std::uint64_t page_of(const Runtime& runtime, CUdeviceptr address) {
-  return (address - runtime.arena().base()) / page_size;
-}
-
-// All pages that the bytes touch. Requires: there are bytes.
-PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
-  const std::uint64_t first = page_of(runtime, begin);
-  return {first, page_of(runtime, end - 1) + 1 - first};
-}
-
-// The pages that attributes are asked of: from the first byte's page on, `count` rounded up. So does
-// a real driver, and takes a count that leads past the last address for no pages.
-PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
-  const bool wraps = begin + count < begin;
-  return {page_of(runtime, begin), wraps ? 0 : round_up(count, page_size) / page_size};
-}
 
 // ---- advice
 
@@ -67,17 +39,6 @@ bool needs_location(Kind kind) {
          kind == Kind::unset_accessed_by;
 }
 
-bool is_device(const Runtime& runtime, int ordinal) {
-  return ordinal >= 0 && ordinal < runtime.device_count();
-}
-
-int nearest_host_node(const Topology& topology) {
-  const int here = current_node();
-  return *std::min_element(
-      topology.host_nodes.begin(), topology.host_nodes.end(),
-      [here](int a, int b) { return node_distance(here, a) < node_distance(here, b); });
-}
-
 // What the old signature names: a device that does not exist is an error of its own.
 CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Location& location) {
   if (!needs_location(kind)) return CUDA_SUCCESS;
@@ -88,32 +49,13 @@ CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Locat
 
 // What the new one names. Its type has to be one also where nobody asks for the location.
 CUresult find_location(const Runtime& runtime, Kind kind, CUmemLocation named, Location& location) {
-  const auto& host_nodes = runtime.topology().host_nodes;
-  switch (static_cast<int>(named.type)) {
-    case CU_MEM_LOCATION_TYPE_DEVICE:
-      location = Location::device(named.id);
-      break;
-    case CU_MEM_LOCATION_TYPE_HOST:
-      location = Location::host();
-      break;
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-      location = Location::host_node(named.id);
-      break;
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-      location = Location::host_node(nearest_host_node(runtime.topology()));
-      break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (!needs_location(kind)) return CUDA_SUCCESS;
-  const bool exists =
-      location.kind == Location::Kind::host ||
-      (location.kind == Location::Kind::device
-           ? is_device(runtime, location.id)
-           : std::find(host_nodes.begin(), host_nodes.end(), location.id) != host_nodes.end());
+  const auto found = to_location(named);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  location = settled(runtime, *found);
   // Mappings are a processor's, and a node is none.
   const bool fits = kind == Kind::set_preferred || location.kind != Location::Kind::host_node;
-  return exists && fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return !needs_location(kind) || (exists(runtime, location) && fits) ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Preferring a device, and being mapped there, mean something only where both sides may touch the
@@ -139,7 +81,7 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
     const CUresult found = find_location(runtime, *kind, place, change.location);
     if (found != CUDA_SUCCESS) return found;
     if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
-    return runtime.advise(pages_touched(runtime, devPtr, devPtr + count), change)
+    return runtime.advise(pages_touched(runtime, devPtr, count), change)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;  // freed at this moment
   });
@@ -185,12 +127,16 @@ int type_of(Location location) {
       return CU_MEM_LOCATION_TYPE_HOST;
     case Location::Kind::host_node:
       return CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    case Location::Kind::callers_node:
+      return CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
   }
   return CU_MEM_LOCATION_TYPE_INVALID;
 }
 
 int id_of(Location location) {
-  return location.kind == Location::Kind::host_node ? location.id : number_of(location);
+  const bool is_node =
+      location.kind == Location::Kind::host_node || location.kind == Location::Kind::callers_node;
+  return is_node ? location.id : number_of(location);
 }
 
 void put(void* data, std::size_t index, std::int32_t value) {

@@ -73,11 +73,6 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
   });
 }
 
-// What a stream argument means where the NULL stream is the calling thread's own.
-CUstream per_thread(CUstream argument) {
-  return argument == nullptr ? CU_STREAM_PER_THREAD : argument;
-}
-
 }  // namespace
 
 CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {

@@ -1,5 +1,7 @@
 #include "api/cudart_entry.h"
 
+#include <cstdint>
+
 #include "api/entry.h"
 #include "api/thread_contexts.h"
 
@@ -8,6 +10,14 @@ namespace wherry::impl {
 RuntimeThread& RuntimeThread::mine() {
   thread_local RuntimeThread thread;
   return thread;
+}
+
+CUdeviceptr address_of(const void* pointer) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+CUmemLocation to_driver(cudaMemLocation location) {
+  return {static_cast<CUmemLocationType>(location.type), location.id};
 }
 
 CUresult start_library() {

@@ -19,6 +19,10 @@ struct RuntimeThread {
 // The same number, for those that have a name in the runtime API.
 cudaError_t to_runtime_error(CUresult result);
 
+// The arguments of the driver API that stand for these.
+CUdeviceptr address_of(const void* pointer);
+CUmemLocation to_driver(cudaMemLocation location);
+
 // Makes sure that the library runs: cuInit's errors.
 CUresult start_library();
 // ... and that the thread has a current context.

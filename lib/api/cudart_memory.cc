@@ -8,15 +8,11 @@ using namespace wherry::impl;
 
 namespace {
 
-CUdeviceptr address_of(const void* pointer) {
-  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
-}
-
 cudaError_t advise(const void* pointer, std::size_t count, cudaMemoryAdvise advice,
                    cudaMemLocation location) {
   return with_context([&] {
     return cuMemAdvise_v2(address_of(pointer), count, static_cast<CUmem_advise>(advice),
-                          {static_cast<CUmemLocationType>(location.type), location.id});
+                          to_driver(location));
   });
 }
 

@@ -40,5 +40,7 @@ CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
 CUresult check_working(const Driver& driver);
 // What a stream argument means; default streams need a current context.
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
+// ... where the NULL stream is the calling thread's own.
+CUstream per_thread(CUstream argument);
 
 }  // namespace wherry::impl

@@ -20,12 +20,22 @@
 #undef cuDeviceTotalMem
 #undef cuLaunchHostFunc
 #undef cuMemAdvise
+#undef cuMemDiscardAndPrefetchBatchAsync
+#undef cuMemDiscardBatchAsync
 #undef cuMemFree
 #undef cuMemGetAddressRange
 #undef cuMemGetInfo
+#undef cuMemPrefetchAsync
+#undef cuMemPrefetchAsync_v2
+#undef cuMemPrefetchBatchAsync
 #undef cuStreamDestroy
 #undef cuStreamQuery
 #undef cuStreamSynchronize
+#undef cudaMemDiscardAndPrefetchBatchAsync
+#undef cudaMemDiscardBatchAsync
+#undef cudaMemPrefetchAsync
+#undef cudaMemPrefetchAsync_v2
+#undef cudaMemPrefetchBatchAsync
 #undef wherryLaunch
 
 #pragma GCC visibility push(default)
@@ -45,6 +55,9 @@ CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdevi
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 cudaError_t cudaMemAdvise_v1(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                              int device);
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
+cudaError_t cudaMemPrefetchAsync_v1(const void* devPtr, size_t count, int dstDevice,
+                                    cudaStream_t stream);
 
 /* Oldest signatures that are the same as, or fewer parameters than, the newest. */
 CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);
@@ -67,7 +80,67 @@ CUresult cuStreamSynchronize(CUstream hStream);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                               unsigned int flags, CUstream hStream);
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                 CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                 size_t numPrefetchLocs, unsigned long long flags,
+                                 CUstream hStream);
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                unsigned long long flags, CUstream hStream);
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                           CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                           size_t numPrefetchLocs, unsigned long long flags,
+                                           CUstream hStream);
+cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMemLocation location,
+                                 unsigned int flags, cudaStream_t stream);
+cudaError_t cudaMemPrefetchAsync_v2(const void* devPtr, size_t count,
+                                    struct cudaMemLocation location, unsigned int flags,
+                                    cudaStream_t stream);
+cudaError_t cudaMemPrefetchBatchAsync(void** dptrs, size_t* sizes, size_t count,
+                                      struct cudaMemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                      size_t numPrefetchLocs, unsigned long long flags,
+                                      cudaStream_t stream);
+cudaError_t cudaMemDiscardBatchAsync(void** dptrs, size_t* sizes, size_t count,
+                                     unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** dptrs, size_t* sizes, size_t count,
+                                                struct cudaMemLocation* prefetchLocs,
+                                                size_t* prefetchLocIdxs, size_t numPrefetchLocs,
+                                                unsigned long long flags, cudaStream_t stream);
 /* ... or the calling thread's own. */
+CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                                 CUstream hStream);
+CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                    unsigned int flags, CUstream hStream);
+CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                      CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                      size_t numPrefetchLocs, unsigned long long flags,
+                                      CUstream hStream);
+CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                     unsigned long long flags, CUstream hStream);
+CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                                CUmemLocation* prefetchLocs,
+                                                size_t* prefetchLocIdxs, size_t numPrefetchLocs,
+                                                unsigned long long flags, CUstream hStream);
+cudaError_t cudaMemPrefetchAsync_ptsz(const void* devPtr, size_t count,
+                                      struct cudaMemLocation location, unsigned int flags,
+                                      cudaStream_t stream);
+cudaError_t cudaMemPrefetchAsync_v1_ptsz(const void* devPtr, size_t count, int dstDevice,
+                                         cudaStream_t stream);
+cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void* devPtr, size_t count,
+                                         struct cudaMemLocation location, unsigned int flags,
+                                         cudaStream_t stream);
+cudaError_t cudaMemPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
+                                           struct cudaMemLocation* prefetchLocs,
+                                           size_t* prefetchLocIdxs, size_t numPrefetchLocs,
+                                           unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemDiscardBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
+                                          unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes, size_t count,
+                                                     struct cudaMemLocation* prefetchLocs,
+                                                     size_t* prefetchLocIdxs,
+                                                     size_t numPrefetchLocs,
+                                                     unsigned long long flags, cudaStream_t stream);
 CUresult cuStreamQuery_ptsz(CUstream hStream);
 CUresult cuStreamSynchronize_ptsz(CUstream hStream);
 CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData);

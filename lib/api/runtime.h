@@ -93,6 +93,13 @@ class Runtime {
   // What has been said of live pages; of others: nothing.
   const AdviceMap& advice() const { return advice_; }
 
+  // Notes where the program wants these pages. False: they are not (any more) part of one live
+  // allocation. Throws std::bad_alloc, and has then changed nothing.
+  bool note_prefetch(PageSpan pages, Location said) EXCLUDES(advice_lock_);
+  // Begins to carry the request out, and returns at once; done() is called once, later, by another
+  // thread. Any lock may be held.
+  void prefetch(const PrefetchRequest& request, std::function<void()> done);
+
   // Where the page is that contains `address`; nothing when no live allocation does.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
   wherryStats stats() const;

@@ -14,6 +14,7 @@
 //                                                      not allowed: touching managed memory (the
 //                                                      fault would need this lock), waiting, eviction.
 //   pool           one pool's eviction queue.          allowed: nothing else.
+//   completions    what others finished for an engine. allowed: signalling its descriptor.
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.
 //   view requests  which views are to be changed.      allowed: nothing else.

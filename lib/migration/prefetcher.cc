@@ -55,30 +55,38 @@ Prefetcher::~Prefetcher() {
   for (std::thread& copier : copiers_) copier.join();
 }
 
-void Prefetcher::submit(PrefetchRequest request, std::function<void()> done) {
+void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
+  Task task{request.kind, {}, std::move(done)};
+  for (const PrefetchRange& range : request.ranges)
+    if (const auto allocation = parts_.address_space.find(range.pages.offset()))
+      task.ranges.push_back({range, allocation->id});
   {
     const std::lock_guard guard(lock_);
-    tasks_.push_back({std::move(request), std::move(done)});
+    tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
 }
 
 // ---- steps
 
-std::optional<Prefetcher::Step> Prefetcher::next_of(TaskPlace task) {
-  auto& ranges = task->request.ranges;
-  while (!task->stopped && task->range < ranges.size()) {
-    PrefetchRange range = ranges[task->range];
-    const std::uint64_t number = std::max(task->block, block_of(range.pages.first));
-    range.pages = intersect(range.pages, block_span(number));
+std::optional<Prefetcher::Step> Prefetcher::next_of(TaskPlace place) {
+  Task& task = *place;
+  while (task.has_more_steps()) {
+    Range range = task.ranges[task.range];
+    const PageSpan all = task.kind == PrefetchRequest::Kind::discard ? range.whole : range.pages;
+    const std::uint64_t number = std::max(task.block, block_of(all.first));
+    range.pages = intersect(all, block_span(number));
+    range.whole = intersect(range.whole, block_span(number));
     if (range.pages.empty()) {
-      ++task->range;
-      task->block = 0;
+      ++task.range;
+      task.block = 0;
       continue;
     }
-    task->block = number + 1;
-    ++task->steps_open;
-    return Step{task, task->request.kind, range, number};
+    // Where ranges overlap they are done in their order.
+    if (std::ranges::find(task.open, number) != task.open.end()) return std::nullopt;
+    task.block = number + 1;
+    task.open.push_back(number);
+    return Step{place, task.kind, range, number};
   }
   return std::nullopt;
 }
@@ -133,7 +141,7 @@ std::optional<Prefetcher::Step> Prefetcher::take(unsigned copier, bool wait) {
     if (auto step = next_step()) return step;
     // A request without pages has no steps: it is done as soon as somebody looks.
     const auto empty =
-        std::ranges::find_if(tasks_, [](const Task& task) { return task.steps_open == 0; });
+        std::ranges::find_if(tasks_, [](const Task& task) { return task.open.empty(); });
     if (empty == tasks_.end()) {
       sleep(put_back_.empty() ? idle_check : std::chrono::nanoseconds(moment_ns));
       return std::nullopt;
@@ -158,9 +166,8 @@ void Prefetcher::finish(const Step& step, bool stuck) {
     const std::lock_guard guard(lock_);
     Task& task = *step.task;
     task.stopped = task.stopped || stuck;
-    --task.steps_open;
-    const bool more = !task.stopped && task.range < task.request.ranges.size();
-    if (task.steps_open != 0 || more) return;
+    task.open.erase(std::ranges::find(task.open, step.number));
+    if (!task.open.empty() || task.has_more_steps()) return;
     done = std::move(task.done);
     tasks_.erase(step.task);
   }
@@ -344,7 +351,7 @@ Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& n
 }
 
 Prefetcher::Progress Prefetcher::discard(Step& step, Block& block) {
-  PageMask pages = PageMask::of(step.run());
+  PageMask pages = PageMask::of(run_in_block(step.number, step.range.whole));
   if (!(pages & block.in_flight()).none()) return Progress::waits;
   // What is at the destination already may be used as it is.
   const bool stays = step.kind == PrefetchRequest::Kind::discard_and_prefetch;

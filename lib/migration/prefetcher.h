@@ -21,28 +21,12 @@
 #include "migration/advice_effects.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
+#include "migration/prefetch_request.h"
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "pages/block_directory.h"
 
 namespace wherry::impl {
-
-// Pages of one allocation, and where to.
-struct PrefetchRange {
-  PageSpan pages;
-  Location to;
-  std::uint64_t allocation = 0;  // its id: what comes to lie there later is not meant
-};
-
-struct PrefetchRequest {
-  enum class Kind {
-    prefetch,
-    discard,               // the contents are not needed any more: `to` means nothing
-    discard_and_prefetch,  // ... and the memory is wanted there, whatever is in it
-  };
-  Kind kind = Kind::prefetch;
-  std::vector<PrefetchRange> ranges;
-};
 
 class Prefetcher {
  public:
@@ -65,16 +49,22 @@ class Prefetcher {
 
   // Returns at once. done() is called once, by a copier, when each page has had its turn: where there is no room, or no
   // memory, pages stay where they are.
-  void submit(PrefetchRequest request, std::function<void()> done);
+  void submit(const PrefetchRequest& request, std::function<void()> done);
 
  private:
+  struct Range : PrefetchRange {
+    std::uint64_t allocation = 0;  // its id: what comes to lie there later is not meant
+  };
   struct Task {
-    PrefetchRequest request;
+    PrefetchRequest::Kind kind;
+    std::vector<Range> ranges;
     std::function<void()> done;
-    std::size_t range = 0;    // of the next step
-    std::uint64_t block = 0;  // ... or 0: the range's first
-    unsigned steps_open = 0;  // taken and not done
-    bool stopped = false;     // no room: no further steps
+    std::size_t range = 0;            // of the next step
+    std::uint64_t block = 0;          // ... or 0: the range's first
+    std::vector<std::uint64_t> open;  // blocks of the steps that were taken and are not done
+    bool stopped = false;             // no room: no further steps
+
+    bool has_more_steps() const { return !stopped && range < ranges.size(); }
   };
   using TaskPlace = std::list<Task>::iterator;
 
@@ -82,7 +72,7 @@ class Prefetcher {
   struct Step {
     TaskPlace task;
     PrefetchRequest::Kind kind;
-    PrefetchRange range;  // only what lies in the block
+    Range range;  // only what lies in the block
     std::uint64_t number;
     bool discarded = false;
     int failures = 0;            // flights that turned back

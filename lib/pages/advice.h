@@ -27,14 +27,17 @@ struct Location {
     device,
     host,       // any of the host's nodes
     host_node,  // one of them
+    callers_node,  // the one nearest to whoever named it: only said, never where anything is
   };
 
   Kind kind = Kind::none;
-  std::int32_t id = 0;  // ordinal of a device, number of a node, else 0
+  // Ordinal of a device, number of a node, what the program said with callers_node, else 0.
+  std::int32_t id = 0;
 
   static constexpr Location device(int ordinal) { return {Kind::device, ordinal}; }
   static constexpr Location host() { return {Kind::host, 0}; }
   static constexpr Location host_node(int node) { return {Kind::host_node, node}; }
+  static constexpr Location callers_node(int said) { return {Kind::callers_node, said}; }
 
   constexpr bool is_none() const { return kind == Kind::none; }
   // Whose memory it is. Requires: not none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -32,6 +33,7 @@ DeviceEngine::~DeviceEngine() {
     stopping_ = true;
     for (const auto& context : contexts_) throw_away_work(*context);
   }
+  completions_->close();
   signal_eventfd(wake_);
   thread_.join();
 }
@@ -97,21 +99,26 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
   const auto address = target_->resolve(kernel);
   if (!address) return WorkStatus::unknown_kernel;
   if (items == 0) return WorkStatus::ok;
-  Work work;
-  work.kernel = kernel;
-  work.address = *address;
-  work.args = std::move(args);
-  work.items = items;
-  return enqueue(stream, std::move(work));
+  stream->prefetch_epoch_ = 0;
+  return enqueue(stream, {0, KernelWork{kernel, *address, std::move(args), items}});
 }
 
 WorkStatus DeviceEngine::launch_host(const std::shared_ptr<Stream>& stream, HostFunction function,
                                      void* data) {
-  Work work;
-  work.function = function;
-  work.data = data;
   const LockGuard guard(lock_);
-  return enqueue(stream, std::move(work));
+  return enqueue(stream, {0, HostWork{function, data}});
+}
+
+WorkStatus DeviceEngine::enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start) {
+  const LockGuard guard(lock_);
+  return enqueue(stream, {0, std::move(start)});
+}
+
+std::uint32_t DeviceEngine::prefetch_epoch(const std::shared_ptr<Stream>& stream) {
+  static std::atomic<std::uint32_t> last = 0;
+  const LockGuard guard(lock_);
+  while (stream->prefetch_epoch_ == 0) stream->prefetch_epoch_ = ++last;
+  return stream->prefetch_epoch_;
 }
 
 WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work work) {
@@ -123,15 +130,31 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
   if (context->status_ != WorkStatus::ok) return context->status_;
   work.ticket = ++context->last_ticket_;
   stream->queue_.push_back(std::move(work));
-  start_ready(stream);
+  ready_.push_back(stream);
+  settle();
   watch_completions_if_needed();
   return WorkStatus::ok;
 }
 
 // ---- running it
 
-// Requires: nothing of the stream runs, or its front does.
-void DeviceEngine::start_ready(const std::shared_ptr<Stream>& stream) {
+// Takes what others have finished, and begins what may begin, until neither makes more ready. A loop
+// and no recursion: thousands of streams and pieces of work may become ready one after the other.
+void DeviceEngine::settle() {
+  while (true) {
+    for (const auto& [stream, ticket, status] : completions_->take()) {
+      const bool is_front =
+          stream->running_ && !stream->queue_.empty() && stream->queue_.front().ticket == ticket;
+      if (is_front) finish_front(stream);
+    }
+    if (ready_.empty()) return;
+    const auto stream = std::move(ready_.front());
+    ready_.pop_front();
+    start_if_ready(stream);
+  }
+}
+
+void DeviceEngine::start_if_ready(const std::shared_ptr<Stream>& stream) {
   if (stream->running_ || stream->starved_ || stream->queue_.empty()) return;
   const auto context = stream->context_.lock();
   if (!context) return;
@@ -151,18 +174,42 @@ void DeviceEngine::start_ready(const std::shared_ptr<Stream>& stream) {
     case StreamKind::non_blocking:
       break;
   }
+  std::visit([&](const auto& what) REQUIRES(lock_) { begin(stream, what); },
+             stream->queue_.front().what);
+}
 
-  if (stream->queue_.front().kernel == nullptr) {
-    run_host_front(stream);
-  } else if (!starved_.empty() || !post_front(stream)) {
-    stream->starved_ = true;
-    starved_.push_back(stream);
-  }
+void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const KernelWork&) {
+  if (starved_.empty() && post_front(stream)) return;
+  stream->starved_ = true;
+  starved_.push_back(stream);
+}
+
+void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const HostWork& work) {
+  stream->running_ = true;
+  host_functions_.post([this, stream, epoch = stream->epoch_, work] {
+    {
+      const LockGuard guard(lock_);
+      if (stream->epoch_ != epoch) return;  // the context has failed since
+    }
+    work.function(work.data);
+    const LockGuard guard(lock_);
+    if (stream->epoch_ != epoch) return;
+    finish_front(stream);
+    settle();
+    watch_completions_if_needed();
+  });
+}
+
+void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const Operation& start) {
+  stream->running_ = true;
+  start([completions = completions_, stream, ticket = stream->queue_.front().ticket] {
+    completions->add({stream, ticket, WorkStatus::ok});
+  });
 }
 
 bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
   if (!target_) return false;
-  const Work& work = stream->queue_.front();
+  const auto& work = std::get<KernelWork>(stream->queue_.front().what);
   LaunchRequest request;
   request.id = next_id_;
   request.address = work.address;
@@ -176,28 +223,11 @@ bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
   return true;
 }
 
-void DeviceEngine::run_host_front(const std::shared_ptr<Stream>& stream) {
-  stream->running_ = true;
-  const Work& work = stream->queue_.front();
-  host_functions_.post(
-      [this, stream, epoch = stream->epoch_, function = work.function, data = work.data] {
-        {
-          const LockGuard guard(lock_);
-          if (stream->epoch_ != epoch) return;  // the context has failed since
-        }
-        function(data);
-        const LockGuard guard(lock_);
-        if (stream->epoch_ != epoch) return;
-        finish_front(stream);
-        watch_completions_if_needed();
-      });
-}
-
 void DeviceEngine::finish_front(const std::shared_ptr<Stream>& stream) {
   stream->queue_.pop_front();
   stream->running_ = false;
-  start_ready(stream);
-  start_ordered_after(*stream);
+  ready_.push_back(stream);
+  look_at_ordered_after(*stream);
   if (stream->destroyed_ && stream->queue_.empty()) {
     if (const auto context = stream->context_.lock()) std::erase(context->streams_, stream);
   }
@@ -205,13 +235,13 @@ void DeviceEngine::finish_front(const std::shared_ptr<Stream>& stream) {
 }
 
 // Streams of the context that may have waited for work of this one.
-void DeviceEngine::start_ordered_after(const Stream& finished) {
+void DeviceEngine::look_at_ordered_after(const Stream& finished) {
   const auto context = finished.context_.lock();
   if (!context) return;
-  if (finished.kind_ == StreamKind::blocking) start_ready(context->default_stream_);
+  if (finished.kind_ == StreamKind::blocking) ready_.push_back(context->default_stream_);
   if (finished.kind_ == StreamKind::context_default) {
     for (const auto& other : context->streams_) {
-      if (other->kind_ == StreamKind::blocking) start_ready(other);
+      if (other->kind_ == StreamKind::blocking) ready_.push_back(other);
     }
   }
 }
@@ -285,8 +315,9 @@ void DeviceEngine::wait_until(const std::function<bool()>& done) {
     }
     has_leader_ = true;
     watching_ = false;
-    std::array<pollfd, 3> descriptors{{{target_->completion_fd(), POLLIN, 0},
+    std::array<pollfd, 4> descriptors{{{target_->completion_fd(), POLLIN, 0},
                                        {target_->exit_fd(), POLLIN, 0},
+                                       {completions_->fd(), POLLIN, 0},
                                        {leader_wake_.get(), POLLIN, 0}}};
     lock_.unlock();
     poll_descriptors(descriptors, wait_step_ms);

@@ -1,11 +1,10 @@
-// The launch engine of one device: streams of kernels and host functions, run in order within a
-// stream and at the same time between streams.
+// The launch engine of one device: streams of kernels, host functions and operations, run in order
+// within a stream and at the same time between streams.
 //
-// A kernel is posted to the device by whoever makes it ready: the caller when its stream is idle,
-// else the thread that takes the completion before it. Completions are taken by a thread that waits
-// for one if there is such a thread, else by the engine's own, which also notices the end of the
-// process. When the process ends, unfinished work is thrown away and every context of the device
-// fails for good.
+// Work is begun by whoever makes it ready: the caller when its stream is idle, else the thread that
+// takes the completion before it. Completions are taken by a thread that waits for one if there is
+// such a thread, else by the engine's own, which also notices the end of the process. When the
+// process ends, unfinished work is thrown away and every context of the device fails for good.
 #pragma once
 
 #include <condition_variable>
@@ -19,6 +18,7 @@
 
 #include "base/lock.h"
 #include "os/fd.h"
+#include "streams/completions.h"
 #include "streams/host_functions.h"
 #include "streams/launch_target.h"
 #include "streams/stream.h"
@@ -56,6 +56,13 @@ class DeviceEngine {
                     std::vector<std::byte> args, std::size_t items) EXCLUDES(lock_);
   WorkStatus launch_host(const std::shared_ptr<Stream>& stream, HostFunction function, void* data)
       EXCLUDES(lock_);
+  // Calls start(done) when its turn has come; the stream goes on after done(). In flight it may be
+  // thrown away with its stream's other work, but nobody stops it.
+  WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
+      EXCLUDES(lock_);
+  // A number, never 0, that two questions agree on if no kernel was launched into the stream between
+  // them, and no other stream answers.
+  std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
 
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // Wait for what was given before the call. The context's status if it fails first.
@@ -79,15 +86,19 @@ class DeviceEngine {
 
   void run() EXCLUDES(lock_);
   void take_events() REQUIRES(lock_);
+  void take_from_target() REQUIRES(lock_);
   void finish_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
   void target_ended() REQUIRES(lock_);
 
   WorkStatus enqueue(const std::shared_ptr<Stream>& stream, Work work) REQUIRES(lock_);
-  void start_ready(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
-  void start_ordered_after(const Stream& finished) REQUIRES(lock_);
+  void settle() REQUIRES(lock_);
+  void start_if_ready(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void look_at_ordered_after(const Stream& finished) REQUIRES(lock_);
   void serve_starved() REQUIRES(lock_);
   bool post_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
-  void run_host_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void begin(const std::shared_ptr<Stream>& stream, const KernelWork& work) REQUIRES(lock_);
+  void begin(const std::shared_ptr<Stream>& stream, const HostWork& work) REQUIRES(lock_);
+  void begin(const std::shared_ptr<Stream>& stream, const Operation& start) REQUIRES(lock_);
 
   void wait_until(const std::function<bool()>& done) REQUIRES(lock_);
   bool is_done(const Stream& stream, std::uint64_t last_ticket) const REQUIRES(lock_);
@@ -100,6 +111,7 @@ class DeviceEngine {
   const int ordinal_;
   const Fd wake_;         // eventfd: the engine's thread must look again
   const Fd leader_wake_;  // eventfd: the leader must look again
+  const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
 
   mutable Mutex lock_;
   std::condition_variable_any changed_;  // something finished or failed, or the leader left
@@ -112,6 +124,8 @@ class DeviceEngine {
   std::unordered_map<std::uint64_t, InFlight> in_flight_ GUARDED_BY(lock_);
   // Streams whose front found no free slot, in the order in which they will get one.
   std::deque<std::shared_ptr<Stream>> starved_ GUARDED_BY(lock_);
+  // Streams whose front may have become ready; empty whenever the lock is free.
+  std::deque<std::shared_ptr<Stream>> ready_ GUARDED_BY(lock_);
   std::vector<std::shared_ptr<WorkContext>> contexts_ GUARDED_BY(lock_);
 
   HostFunctionThread host_functions_;

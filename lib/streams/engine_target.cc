@@ -23,7 +23,11 @@ bool is_readable(int fd) {
 // Takes what has finished, and notices the end of the process. Whoever waits calls it, and the
 // thread.
 void DeviceEngine::take_events() {
-  if (!target_) return;
+  if (target_) take_from_target();
+  settle();
+}
+
+void DeviceEngine::take_from_target() {
   // Before the completions, so that what finished before the end counts as finished.
   const bool ended = is_readable(target_->exit_fd());
   const std::vector<std::uint64_t> completed = target_->take_completed();
@@ -122,10 +126,11 @@ void DeviceEngine::watch_completions_if_needed() {
 
 void DeviceEngine::run() {
   name_this_thread("wherry-eng" + std::to_string(ordinal_));
-  std::array<pollfd, 3> descriptors{};
+  std::array<pollfd, 4> descriptors{};
   while (true) {
     std::size_t used = 0;
     descriptors[used++] = {wake_.get(), POLLIN, 0};
+    descriptors[used++] = {completions_->fd(), POLLIN, 0};
     {
       const LockGuard guard(lock_);
       if (stopping_) return;

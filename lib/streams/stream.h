@@ -1,13 +1,15 @@
-// Work in order: a stream is a queue of kernels and host functions of one context; a context is a
-// set of streams that share a fate. Both are handles to the outside; every field belongs to the
-// device's engine and is guarded by its lock.
+// Work in order: a stream is a queue of kernels, host functions and operations of one context; a
+// context is a set of streams that share a fate. Both are handles to the outside; every field belongs
+// to the device's engine and is guarded by its lock.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "devices/device_process.h"
@@ -34,15 +36,29 @@ enum class StreamKind {
 
 using HostFunction = void (*)(void* data);
 
-// One entry of a stream: a kernel, or a host function if `kernel` is null.
-struct Work {
-  std::uint64_t ticket = 0;  // counts the context's work; earlier work has a smaller one
+// Says that an operation is over: once, from any thread, holding any lock, at any time; also when
+// the context has failed since or the engine is gone, and then it does nothing.
+using Completion = std::function<void()>;
+// Begins an operation that somebody else carries out. Called under the engine's lock: it hands the
+// work on, waits for nothing and calls no engine.
+using Operation = std::function<void(Completion done)>;
+
+struct KernelWork {
   KernelFunction kernel = nullptr;
   std::uintptr_t address = 0;  // of the kernel, in the device
   std::vector<std::byte> args;
   std::size_t items = 0;
+};
+
+struct HostWork {
   HostFunction function = nullptr;
   void* data = nullptr;
+};
+
+// One entry of a stream.
+struct Work {
+  std::uint64_t ticket = 0;  // counts the context's work; earlier work has a smaller one
+  std::variant<KernelWork, HostWork, Operation> what;
 };
 
 class Stream {
@@ -59,11 +75,12 @@ class Stream {
 
   const std::weak_ptr<WorkContext> context_;
   const StreamKind kind_;
-  std::deque<Work> queue_;   // unfinished work, oldest first; the front may be running
-  bool running_ = false;     // the front is in the device, or with the host function thread
-  bool starved_ = false;     // it stands in the engine's line for a launch slot
-  bool destroyed_ = false;   // to be forgotten when the queue is empty
-  std::uint64_t epoch_ = 0;  // counts how often the queue was thrown away
+  std::deque<Work> queue_;          // unfinished work, oldest first; the front may be running
+  bool running_ = false;            // the front is in the device, or with whoever carries it out
+  bool starved_ = false;            // it stands in the engine's line for a launch slot
+  bool destroyed_ = false;          // to be forgotten when the queue is empty
+  std::uint64_t epoch_ = 0;         // counts how often the queue was thrown away
+  std::uint32_t prefetch_epoch_ = 0;  // 0: to be numbered when next asked for
 };
 
 class WorkContext {

@@ -79,6 +79,19 @@ bool comes_true(const std::atomic<bool>& flag) {
   return flag;
 }
 
+// An operation that is over when the test says so.
+struct Deed {
+  std::atomic<bool> begun = false;
+  Completion done;
+
+  Operation operation() {
+    return [this](Completion when_done) {
+      done = std::move(when_done);
+      begun = true;
+    };
+  }
+};
+
 DeviceFailure failure_of(DeviceFailure::Kind kind, std::uint64_t launch_id) {
   DeviceFailure failure;
   failure.kind = kind;
@@ -177,6 +190,91 @@ TEST_CASE("host functions know that they are on a thread of the library", "[stre
       &answer);
   CHECK(answer.get_future().get());
   CHECK_FALSE(HostFunctionThread::is_current_thread());
+}
+
+TEST_CASE("an operation begins in its turn, and what stands behind it waits until it is over",
+          "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  Deed deed;
+  bench.launch(stream, 1);
+  REQUIRE(bench.engine.enqueue_operation(stream, deed.operation()) == WorkStatus::ok);
+  bench.launch(stream, 2);
+  CHECK_FALSE(deed.begun);
+  bench.finish(1);
+  CHECK(comes_true(deed.begun));
+  CHECK(bench.engine.query(stream) == StreamState::busy);
+  CHECK(bench.running().empty());
+  std::thread(deed.done).join();
+  REQUIRE(bench.target->wait_for_running(1));
+  CHECK(bench.running() == Sizes{2});
+}
+
+TEST_CASE("an operation may be over before its start returns", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.engine.enqueue_operation(stream, [](const Completion& done) { done(); });
+  bench.launch(stream, 1);
+  CHECK(bench.running() == Sizes{1});
+}
+
+TEST_CASE("whoever waits for a stream is woken by the end of its operation", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  Deed deed;
+  bench.engine.enqueue_operation(stream, deed.operation());
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(stream); });
+  CHECK(waiting.wait_for(20ms) == std::future_status::timeout);
+  deed.done();
+  CHECK(waiting.get() == WorkStatus::ok);
+}
+
+TEST_CASE("the end of an operation that was thrown away changes nothing", "[streams]") {
+  Deed lost;
+  Deed later;
+  {
+    Bench bench;
+    const auto stream = bench.stream();
+    bench.engine.enqueue_operation(stream, lost.operation());
+    bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
+    CHECK(bench.engine.wait(stream) == WorkStatus::launch_failed);
+    bench.engine.detach(bench.context);
+    bench.engine.attach(std::make_shared<FakeTarget>());
+    bench.engine.enqueue_operation(stream, later.operation());
+    lost.done();
+    CHECK(bench.engine.query(stream) == StreamState::busy);
+    later.done();
+    later.done();  // nor does a second time
+    CHECK(bench.engine.query(stream) == StreamState::idle);
+  }
+  lost.done();  // nor when the engine is gone
+}
+
+TEST_CASE("ten thousand operations that are over at once overflow no stack", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  for (int i = 0; i < 10'000; ++i) {
+    bench.engine.enqueue_operation(stream, [](const Completion& done) { done(); });
+  }
+  bench.finish(1);
+  CHECK(bench.engine.wait(stream) == WorkStatus::ok);
+}
+
+TEST_CASE("a stream's prefetch epoch changes with its launches, and is its own", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  const auto other = bench.stream();
+  const std::uint32_t first = bench.engine.prefetch_epoch(stream);
+  CHECK(first != 0);
+  CHECK(bench.engine.prefetch_epoch(stream) == first);
+  CHECK(bench.engine.prefetch_epoch(other) != first);
+  bench.engine.enqueue_operation(stream, [](const Completion& done) { done(); });
+  CHECK(bench.engine.prefetch_epoch(stream) == first);
+  bench.launch(other, 1);
+  CHECK(bench.engine.prefetch_epoch(stream) == first);
+  bench.launch(stream, 2);
+  CHECK(bench.engine.prefetch_epoch(stream) != first);
 }
 
 TEST_CASE("waiting for a stream ends with the work that was given before", "[streams]") {

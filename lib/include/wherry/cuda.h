@@ -58,6 +58,7 @@
 #define cuCtxCreate cuCtxCreate_v4
 #define cuDeviceGetUuid cuDeviceGetUuid_v2
 #define cuMemAdvise cuMemAdvise_v2
+#define cuMemPrefetchAsync __CUDA_API_PTSZ(cuMemPrefetchAsync_v2)
 #endif
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuCtxPopCurrent cuCtxPopCurrent_v2
@@ -72,6 +73,13 @@
 
 #if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define cuLaunchHostFunc __CUDA_API_PTSZ(cuLaunchHostFunc)
+#define cuMemDiscardAndPrefetchBatchAsync __CUDA_API_PTSZ(cuMemDiscardAndPrefetchBatchAsync)
+#define cuMemDiscardBatchAsync __CUDA_API_PTSZ(cuMemDiscardBatchAsync)
+#define cuMemPrefetchBatchAsync __CUDA_API_PTSZ(cuMemPrefetchBatchAsync)
+#if WHERRY_CUDA_API == 12
+#define cuMemPrefetchAsync __CUDA_API_PTSZ(cuMemPrefetchAsync)
+#define cuMemPrefetchAsync_v2 __CUDA_API_PTSZ(cuMemPrefetchAsync_v2)
+#endif
 #define cuStreamQuery __CUDA_API_PTSZ(cuStreamQuery)
 #define cuStreamSynchronize __CUDA_API_PTSZ(cuStreamSynchronize)
 #endif
@@ -775,6 +783,70 @@ CUresult CUDAAPI cuMemRangeGetAttribute(void* data, size_t dataSize,
 CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
                                          CUmem_range_attribute* attributes, size_t numAttributes,
                                          CUdeviceptr devPtr, size_t count);
+
+/* ---- Prefetching: managed memory that moves ahead of its use ----
+ *
+ * Nothing has to be prefetched: it saves the faults that would have moved the pages later. Pages may be
+ * touched by anybody at any time, also while they move. A range is as for advice, and its pages are all
+ * that it touches. Every call returns without waiting for data; the work begins when that given to the
+ * stream before has finished, and the work given after waits for it.
+ *
+ * True of every function of this section: CUDA_ERROR_INVALID_DEVICE: a destination, or the stream's
+ * device, that has no CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS; CUDA_ERROR_INVALID_HANDLE: not a
+ * stream; CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context; the error of the
+ * stream's context. */
+
+/* Has the pages of the range moved to `location`, created and mapped there if they are nowhere yet.
+ * Read-mostly pages get a copy there instead, a preferred location elsewhere changes nothing, and who is
+ * advised to access them has its mappings follow. If the destination is full others leave it; what finds
+ * no room stays where it is. flags: 0.
+ *
+ * location: CU_MEM_LOCATION_TYPE_DEVICE with an ordinal in id; _HOST; _HOST_NUMA with a node of the
+ * host in id; _HOST_NUMA_CURRENT, the host's node that is nearest to the CPU of the calling thread at
+ * this call, whatever id is. With CUDA 12 names, `dstDevice` stands for location: an ordinal or
+ * CU_DEVICE_CPU.
+ *
+ * CUDA_ERROR_INVALID_VALUE: not a range, flags not 0, a location of no such type, or a node that does
+ * not exist; CUDA_ERROR_INVALID_DEVICE: also a device that does not exist, if all else is right. On
+ * errors nothing changes. As with a real driver a count that leads past the last address is no error,
+ * and prefetches nothing. */
+#if WHERRY_CUDA_API == 12
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                                    CUstream hStream);
+CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                       unsigned int flags, CUstream hStream);
+#else
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                    unsigned int flags, CUstream hStream);
+#endif
+
+/* The same for `count` ranges of sizes[i] bytes from dptrs[i], in one piece of work. prefetchLocs[k] is the
+ * location of the ranges from number prefetchLocIdxs[k] on, up to the next one's; the first number is 0.
+ * A number that is not larger than the one before it is skipped with all that follow, as by a real driver.
+ * flags: 0. hStream must not be the context's default stream.
+ *
+ * CUDA_ERROR_INVALID_VALUE: an array NULL; count or numPrefetchLocs 0, or more locations than ranges; a
+ * first number that is not 0, or one that no range has; flags not 0; the context's default stream; a
+ * location that is none or does not exist: then nothing changes. Also: a range that is none, and then
+ * those before it are prefetched. */
+CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                         CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                         size_t numPrefetchLocs, unsigned long long flags,
+                                         CUstream hStream);
+
+/* Says of `count` ranges of sizes[i] bytes from dptrs[i] that their contents are not needed any more:
+ * until it is written again each byte reads as anything. Only pages that hold nothing but bytes of the
+ * range are forgotten. Advice and the last prefetch location stay. flags and hStream as above, and errors
+ * as those of cuMemPrefetchBatchAsync without locations. */
+CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                        unsigned long long flags, CUstream hStream);
+
+/* Both in one: has the pages at their locations, without the contents that are not needed any more.
+ * Arguments and errors as those of cuMemPrefetchBatchAsync. */
+CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                                   CUmemLocation* prefetchLocs,
+                                                   size_t* prefetchLocIdxs, size_t numPrefetchLocs,
+                                                   unsigned long long flags, CUstream hStream);
 
 /* ---- Streams: work of one stream runs in order, that of several at the same time ---- */
 

@@ -27,10 +27,29 @@
 /* Which symbol a source name stands for: the unsuffixed one takes a location, as in CUDA 13. */
 #if WHERRY_CUDA_API == 12
 #define cudaMemAdvise cudaMemAdvise_v1
+#define cudaMemPrefetchAsync __CUDA_API_PTSZ(cudaMemPrefetchAsync_v1)
+#endif
+#if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define cudaMemDiscardAndPrefetchBatchAsync __CUDA_API_PTSZ(cudaMemDiscardAndPrefetchBatchAsync)
+#define cudaMemDiscardBatchAsync __CUDA_API_PTSZ(cudaMemDiscardBatchAsync)
+#define cudaMemPrefetchAsync_v2 __CUDA_API_PTSZ(cudaMemPrefetchAsync_v2)
+#define cudaMemPrefetchBatchAsync __CUDA_API_PTSZ(cudaMemPrefetchBatchAsync)
+#if WHERRY_CUDA_API != 12
+#define cudaMemPrefetchAsync __CUDA_API_PTSZ(cudaMemPrefetchAsync)
+#endif
 #endif
 
 /* Calling convention, which Linux has only one of. */
 #define CUDARTAPI
+
+/* A parameter's default, where the language has them. */
+#ifndef __dv
+#ifdef __cplusplus
+#define __dv(v) = v
+#else
+#define __dv(v)
+#endif
+#endif
 
 #define cudaMemAttachGlobal 0x01
 #define cudaMemAttachHost 0x02
@@ -186,6 +205,8 @@ enum cudaError {
 typedef enum cudaError cudaError_t;
 
 /* ---- Values ---- */
+
+typedef struct CUstream_st* cudaStream_t;
 
 /* Numbered like CUdevice_attribute. */
 enum cudaDeviceAttr {
@@ -427,6 +448,33 @@ cudaError_t CUDARTAPI cudaMemAdvise(const void* devPtr, size_t count, enum cudaM
 cudaError_t CUDARTAPI cudaMemAdvise_v2(const void* devPtr, size_t count,
                                        enum cudaMemoryAdvise advice,
                                        struct cudaMemLocation location);
+
+/* As cuMemPrefetchAsync, with its errors: has `count` bytes from devPtr moved to `location`, in stream
+ * order. cudaMemPrefetchAsync_v2 is CUDA 12's name for the one with a location; with CUDA 12 names
+ * cudaMemPrefetchAsync takes the number of a device, or cudaCpuDeviceId. In C++ the stream may be left out:
+ * the default one. */
+#if WHERRY_CUDA_API == 12
+cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* devPtr, size_t count, int dstDevice,
+                                           cudaStream_t stream __dv(0));
+#else
+cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* devPtr, size_t count,
+                                           struct cudaMemLocation location, unsigned int flags,
+                                           cudaStream_t stream __dv(0));
+#endif
+cudaError_t CUDARTAPI cudaMemPrefetchAsync_v2(const void* devPtr, size_t count,
+                                              struct cudaMemLocation location, unsigned int flags,
+                                              cudaStream_t stream __dv(0));
+
+/* As cuMemPrefetchBatchAsync, cuMemDiscardBatchAsync and cuMemDiscardAndPrefetchBatchAsync. */
+cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void** dptrs, size_t* sizes, size_t count,
+                                                struct cudaMemLocation* prefetchLocs,
+                                                size_t* prefetchLocIdxs, size_t numPrefetchLocs,
+                                                unsigned long long flags, cudaStream_t stream);
+cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void** dptrs, size_t* sizes, size_t count,
+                                               unsigned long long flags, cudaStream_t stream);
+cudaError_t CUDARTAPI cudaMemDiscardAndPrefetchBatchAsync(
+    void** dptrs, size_t* sizes, size_t count, struct cudaMemLocation* prefetchLocs,
+    size_t* prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
 
 /* As cuMemRangeGetAttribute, with its sizes and errors. */
 cudaError_t CUDARTAPI cudaMemRangeGetAttribute(void* data, size_t dataSize,

@@ -109,6 +109,15 @@ inline void free_managed(const void* pointer) noexcept {
   cuMemFree(static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer)));
 }
 
+// The function has two names in CUDA 12, and this one in CUDA 13.
+inline CUresult prefetch(CUdeviceptr first, std::size_t bytes, CUmemLocation where, CUstream in) {
+#if CUDA_VERSION < 13000
+  return cuMemPrefetchAsync_v2(first, bytes, where, 0, in);
+#else
+  return cuMemPrefetchAsync(first, bytes, where, 0, in);
+#endif
+}
+
 // For containers, which expect std::bad_alloc. `alignment` up to that of the allocation itself, at
 // least a page.
 inline void* allocate_managed_aligned(std::size_t bytes, std::size_t alignment) {
@@ -430,6 +439,17 @@ void advise(std::span<T> elements, advice what, const location& where = host) {
                                  static_cast<CUmem_advise>(what), where.value()),
                   "cuMemAdvise");
   });
+}
+
+// Has all pages that the elements lie in moved to `where`, ahead of their use and in stream order; see
+// cuMemPrefetchAsync. No elements: nothing moves. Any thread.
+template <typename T>
+void prefetch(std::span<T> elements, const location& where, const stream& in) {
+  if (elements.empty()) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(elements.data());
+  detail::check(detail::prefetch(static_cast<CUdeviceptr>(address), elements.size_bytes(),
+                                 where.value(), in.handle()),
+                "cuMemPrefetchAsync");
 }
 
 // Managed memory for std::pmr containers; any thread. Each request is an allocation of its own,

@@ -1,0 +1,18 @@
+// The runtime's part in prefetching.
+#include "api/runtime.h"
+
+namespace wherry::impl {
+
+bool Runtime::note_prefetch(PageSpan pages, Location said) {
+  const ReadGuard guard(advice_lock_);
+  const auto allocation = address_space_.find(pages.offset());
+  if (!allocation || intersect(allocation->pages(), pages) != pages) return false;
+  advice_.change(pages, {AdviceChange::Kind::prefetched, said});
+  return true;
+}
+
+void Runtime::prefetch(const PrefetchRequest& request, std::function<void()> done) {
+  prefetcher_->submit(request, std::move(done));
+}
+
+}  // namespace wherry::impl
