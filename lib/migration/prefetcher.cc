@@ -56,7 +56,9 @@ Prefetcher::~Prefetcher() {
 }
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
-  Task task{request.kind, {}, std::move(done)};
+  Task task;
+  task.kind = request.kind;
+  task.done = std::move(done);
   for (const PrefetchRange& range : request.ranges)
     if (const auto allocation = parts_.address_space.find(range.pages.offset()))
       task.ranges.push_back({range, allocation->id});
@@ -75,16 +77,16 @@ std::optional<Prefetcher::Step> Prefetcher::next_of(TaskPlace place) {
     Range range = task.ranges[task.range];
     const PageSpan all = task.kind == PrefetchRequest::Kind::discard ? range.whole : range.pages;
     const std::uint64_t number = std::max(task.block, block_of(all.first));
-    range.pages = intersect(all, block_span(number));
-    range.whole = intersect(range.whole, block_span(number));
-    if (range.pages.empty()) {
-      ++task.range;
-      task.block = 0;
-      continue;
-    }
     // Where ranges overlap they are done in their order.
     if (std::ranges::find(task.open, number) != task.open.end()) return std::nullopt;
+    range.pages = intersect(all, block_span(number));
+    range.whole = intersect(range.whole, block_span(number));
     task.block = number + 1;
+    if (block_span(number).end() >= all.end()) {
+      ++task.range;
+      task.block = 0;
+    }
+    if (range.pages.empty()) continue;
     task.open.push_back(number);
     return Step{place, task.kind, range, number};
   }

@@ -56,7 +56,7 @@ class Prefetcher {
     std::uint64_t allocation = 0;  // its id: what comes to lie there later is not meant
   };
   struct Task {
-    PrefetchRequest::Kind kind;
+    PrefetchRequest::Kind kind = PrefetchRequest::Kind::prefetch;
     std::vector<Range> ranges;
     std::function<void()> done;
     std::size_t range = 0;            // of the next step
