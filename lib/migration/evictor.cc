@@ -30,6 +30,7 @@ OpStatus Evictor::evict_oldest(Processor p) {
   if (!oldest) return OpStatus::absent;
   Block& block = blocks_.at(*oldest);
   const LockGuard guard(block.lock);
+  if (!(block.at(p).resident & block.in_flight()).none()) return OpStatus::incomplete;
   const PageMask held = block.at(p).resident;
   const PageMask copies = held & block.held_beside(p);
   for (const PageRun run : runs_of(copies)) {

@@ -1,0 +1,207 @@
+// Cargoes between real pools: what arrives, what is released, and what a failure leaves behind, whichever way it is
+// carried.
+#include "memory/carrier.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "support/child.h"
+
+using namespace wherry::impl;
+using namespace wherry::test;
+
+namespace {
+
+constexpr std::size_t arena_bytes = 16 * block_size;
+
+using MakeCarrier = std::unique_ptr<Carrier> (*)(std::span<const std::unique_ptr<MemoryPoolFile>>,
+                                                 CopyMethod);
+
+// Two pools, and a carrier between them.
+class Depot {
+ public:
+  Depot(MakeCarrier make, CopyMethod method, HugePages huge) {
+    for (const char* name : {"depot-a", "depot-b"})
+      pools_.push_back(std::make_unique<MemoryPoolFile>(name, arena_bytes, huge));
+    carrier_ = make(pools_, method);
+  }
+
+  MemoryPoolFile& pool(int p) { return *pools_[static_cast<std::size_t>(p)]; }
+  // Pages of one value each, by number, in pool 0.
+  void stock(PageSpan span) {
+    std::vector<std::byte> data(span.bytes());
+    for (std::uint64_t i = 0; i < span.count; ++i)
+      std::memset(data.data() + i * page_size, value(span.first + i), page_size);
+    REQUIRE(pool(0).fill(span, data.data()));
+  }
+  Delivery carry(Cargo::Kind kind, PageSpan span) {
+    carrier_->begin(0, {kind, span, Processor{0}, Processor{1}});
+    return carrier_->next();
+  }
+  Carrier& carrier() { return *carrier_; }
+
+  std::uint64_t pages(int p) { return pool(p).file().allocated_bytes() / page_size; }
+  bool holds(int p, std::uint64_t page) {
+    const auto offset = static_cast<off_t>(page * page_size);
+    return ::lseek(pool(p).file().fd(), offset, SEEK_DATA) == offset;
+  }
+  bool has_value(int p, std::uint64_t page, int wanted) {
+    const std::byte* data = pool(p).alias(page);
+    for (std::size_t i = 0; i < page_size; ++i)
+      if (data[i] != static_cast<std::byte>(wanted)) return false;
+    return true;
+  }
+  static int value(std::uint64_t page) { return static_cast<int>(page % 251 + 1); }
+
+ private:
+  std::vector<std::unique_ptr<MemoryPoolFile>> pools_;
+  std::unique_ptr<Carrier> carrier_;
+};
+
+struct Way {
+  const char* name;
+  MakeCarrier make;
+  CopyMethod method;
+  HugePages huge;
+};
+const Way ways[] = {
+    {"ring, writing, huge", make_carrier, CopyMethod::write, HugePages::if_possible},
+    {"ring, reading, huge", make_carrier, CopyMethod::read, HugePages::if_possible},
+    {"ring, writing", make_carrier, CopyMethod::write, HugePages::never},
+    {"ring, reading", make_carrier, CopyMethod::read, HugePages::never},
+    {"plain, writing, huge", make_plain_carrier, CopyMethod::write, HugePages::if_possible},
+    {"plain, reading, huge", make_plain_carrier, CopyMethod::read, HugePages::if_possible},
+    {"plain, writing", make_plain_carrier, CopyMethod::write, HugePages::never},
+    {"plain, reading", make_plain_carrier, CopyMethod::read, HugePages::never},
+};
+
+// A whole block, and parts of one that begin and end anywhere.
+const PageSpan spans[] = {{512, 512}, {512, 32}, {530, 100}, {1000, 24}, {1023, 1}};
+
+}  // namespace
+
+TEST_CASE(
+    "a moved cargo is in the target's pool, the whole of it and nothing else, and gone at the "
+    "source") {
+  for (const Way& way : ways) {
+    for (const PageSpan span : spans) {
+      INFO(way.name << ", pages " << span.first << "+" << span.count);
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      const Delivery delivery = depot.carry(Cargo::Kind::move, span);
+      REQUIRE(delivery.status == OpStatus::ok);
+      CHECK(delivery.released);
+      CHECK(depot.pages(0) == 512 - span.count);
+      CHECK(depot.pages(1) == span.count);
+      for (std::uint64_t page = 512; page < 1024; ++page) {
+        const int owner = span.contains(page) ? 1 : 0;
+        CHECK(depot.holds(owner, page));
+        CHECK_FALSE(depot.holds(1 - owner, page));
+        CHECK(depot.has_value(owner, page, Depot::value(page)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a copied cargo is in both pools") {
+  for (const Way& way : ways) {
+    for (const PageSpan span : spans) {
+      INFO(way.name << ", pages " << span.first << "+" << span.count);
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      const Delivery delivery = depot.carry(Cargo::Kind::copy, span);
+      REQUIRE(delivery.status == OpStatus::ok);
+      CHECK_FALSE(delivery.released);
+      CHECK(depot.pages(0) == 512);
+      CHECK(depot.pages(1) == span.count);
+      for (std::uint64_t page = span.first; page < span.end(); ++page) {
+        CHECK(depot.has_value(0, page, Depot::value(page)));
+        CHECK(depot.has_value(1, page, Depot::value(page)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a created cargo is zero, the whole of it and nothing else") {
+  for (const Way& way : ways) {
+    for (const PageSpan span : spans) {
+      INFO(way.name << ", pages " << span.first << "+" << span.count);
+      Depot depot(way.make, way.method, way.huge);
+      const Delivery delivery = depot.carry(Cargo::Kind::create, span);
+      REQUIRE(delivery.status == OpStatus::ok);
+      CHECK(depot.pages(0) == 0);
+      CHECK(depot.pages(1) == span.count);
+      for (std::uint64_t page = span.first; page < span.end(); ++page)
+        CHECK(depot.has_value(1, page, 0));
+    }
+  }
+}
+
+TEST_CASE("a whole block comes as one huge page where pools have such, and can be taken apart") {
+  for (const Way& way : ways) {
+    INFO(way.name);
+    Depot depot(way.make, way.method, way.huge);
+    if (!depot.pool(1).file().has_huge_pages()) continue;
+    depot.stock({512, 512});
+    REQUIRE(depot.carry(Cargo::Kind::move, {512, 512}).status == OpStatus::ok);
+    REQUIRE(depot.pool(1).punch({700, 16}) == 0);
+    CHECK(depot.pages(1) == 512 - 16);
+    CHECK(depot.has_value(1, 699, Depot::value(699)));
+    CHECK(depot.has_value(1, 716, Depot::value(716)));
+    CHECK_FALSE(depot.holds(1, 700));
+  }
+}
+
+TEST_CASE("cargoes under way at once arrive each for itself") {
+  Depot depot(make_carrier, CopyMethod::write, HugePages::if_possible);
+  Carrier& carrier = depot.carrier();
+  const unsigned slots = carrier.slots();
+  for (unsigned slot = 0; slot < slots; ++slot) {
+    const PageSpan span = block_span(1 + slot);
+    depot.stock(span);
+    carrier.begin(slot, {Cargo::Kind::move, span, Processor{0}, Processor{1}});
+  }
+  std::vector<bool> arrived(slots);
+  for (unsigned i = 0; i < slots; ++i) {
+    const Delivery delivery = carrier.next();
+    CHECK(delivery.status == OpStatus::ok);
+    CHECK_FALSE(arrived[delivery.slot]);
+    arrived[delivery.slot] = true;
+  }
+  CHECK(depot.pages(0) == 0);
+  CHECK(depot.pages(1) == slots * pages_per_block);
+}
+
+TEST_CASE("a limit on the size of files that is set later delays one cargo, and loses none") {
+  for (const Way& way : ways) {
+    const Outcome outcome = in_fresh_process(
+        [&way] {
+          Depot depot(way.make, way.method, way.huge);
+          depot.stock({512, 512});
+          const rlimit limit{page_size, page_size};
+          if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) throw std::runtime_error("setrlimit");
+          ::signal(SIGXFSZ, SIG_IGN);
+          Delivery delivery = depot.carry(Cargo::Kind::move, {512, 512});
+          if (delivery.status != OpStatus::ok) {
+            if (delivery.released) throw std::runtime_error("released what did not arrive");
+            if (depot.pages(0) != 512) throw std::runtime_error("the source lost pages");
+            (void)depot.pool(1).punch({512, 512});
+            delivery = depot.carry(Cargo::Kind::move, {512, 512});
+          }
+          if (delivery.status != OpStatus::ok || !delivery.released)
+            throw std::runtime_error("not carried the second time either");
+          for (std::uint64_t page = 512; page < 1024; ++page)
+            if (!depot.has_value(1, page, Depot::value(page)))
+              throw std::runtime_error("wrong data");
+        },
+        60'000);
+    INFO(way.name << ": " << outcome.describe());
+    CHECK(outcome.passed());
+  }
+}

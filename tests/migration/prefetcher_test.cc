@@ -1,0 +1,370 @@
+// Prefetching against a machine in memory: where pages end up, what they hold, and that nothing is lost whatever fails.
+#include "migration/prefetcher.h"
+
+#include <catch2/catch.hpp>
+#include <condition_variable>
+#include <random>
+
+#include "base/clock.h"
+#include "faults/fault_service.h"
+#include "policy/advised_policy.h"
+#include "support/conditions.h"
+#include "support/fake_carrier.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr std::uintptr_t base = 0x7000'0000'0000;
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr std::uint64_t blocks = 8;
+constexpr std::uint64_t pages = blocks * pages_per_block;
+
+struct Setup {
+  explicit Setup(std::uint64_t capacity_pages = pages, unsigned copiers = 2)
+      : machine(3, blocks, capacity_pages), copiers_(copiers) {}
+
+  FakeMachine machine;
+  Haulage haulage{machine};
+  PageEngine engine{machine.memories()};
+  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
+  AdviceMap advice;
+  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
+  Evictor evictor{engine, machine.blocks(), effects};
+  AddressSpace address_space{blocks * block_size};
+  AdvisedPolicy policy{16};
+  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  Allocation whole = address_space.allocate(blocks * block_size, 0).value();
+
+  void touch(Processor p, std::uint64_t page, bool write = true) {
+    Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
+    while (const auto due = service.resolve(fault))
+      while (now_ns() < *due) std::this_thread::yield();
+  }
+  // Every page of the span at p, each with its number in it.
+  void stock(Processor p, PageSpan span) {
+    for (std::uint64_t page = span.first; page < span.end(); page = (page / 16 + 1) * 16)
+      touch(p, page);
+    for (std::uint64_t page = span.first; page < span.end(); ++page)
+      machine.at(p.index).set_value(page, page + 1);
+  }
+  // Waits until it is done.
+  void run(const PrefetchRequest& request) {
+    start();
+    std::mutex lock;
+    std::condition_variable changed;
+    int done = 0;
+    prefetcher->submit(request, [&] {
+      const std::lock_guard guard(lock);
+      ++done;
+      changed.notify_all();
+    });
+    std::unique_lock guard(lock);
+    REQUIRE(changed.wait_for(guard, std::chrono::minutes(1), [&] { return done != 0; }));
+    CHECK(done == 1);
+  }
+  void prefetch(PageSpan span, Location to) {
+    run({{{span, span, to}}, PrefetchRequest::Kind::prefetch, 0});
+  }
+  void start() {
+    if (prefetcher) return;
+    switcher.start();
+    prefetcher = std::make_unique<Prefetcher>(
+        Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor},
+        [this](unsigned) { return std::make_unique<FakeCarrier>(haulage); }, copiers_);
+    prefetcher->start();
+  }
+
+  // The books and the machine agree.
+  void check_books() {
+    std::uint64_t held[3] = {};
+    machine.blocks().for_each_used(0, blocks, [&](std::uint64_t number, Block& block) {
+      const LockGuard guard(block.lock);
+      block.check_invariants();
+      CHECK(block.in_flight().none());
+      for (int p = 0; p < 3; ++p)
+        for (unsigned page = 0; page < pages_per_block; ++page) {
+          const bool holds = machine.at(p).holds(number * pages_per_block + page);
+          if (holds != block.at(Processor{p}).resident.test(page))
+            FAIL("page " << page << " of block " << number << " at processor " << p);
+          held[p] += holds ? 1 : 0;
+        }
+    });
+    for (int p = 0; p < 3; ++p) CHECK(machine.memory(p).capacity.reserved() == held[p]);
+  }
+  // The span is at p alone (or also elsewhere), and holds what stock() put there.
+  void check_at(Processor p, PageSpan span, bool alone = true) {
+    for (std::uint64_t page = span.first; page < span.end(); ++page) {
+      const bool elsewhere =
+          machine.at(0).holds(page) + machine.at(1).holds(page) + machine.at(2).holds(page) > 1;
+      if (!machine.at(p.index).holds(page) || (alone && elsewhere) ||
+          machine.at(p.index).value(page) != page + 1)
+        FAIL("page " << page << " is not as it should be at processor " << p.index);
+    }
+  }
+
+  std::unique_ptr<Prefetcher> prefetcher;  // ends first
+
+ private:
+  unsigned copiers_;
+};
+
+const PageSpan several_blocks{100, 3 * pages_per_block};
+
+}  // namespace
+
+TEST_CASE("prefetched pages are at the destination, and mapped there") {
+  Setup s;
+  s.stock(host, several_blocks);
+  s.prefetch(several_blocks, Location::device(0));
+  s.check_at(device, several_blocks);
+  for (const std::uint64_t page : {several_blocks.first, several_blocks.end() - 1}) {
+    CHECK(s.machine.at(1).maps_writable(page));
+    CHECK_FALSE(s.machine.at(0).maps(page));
+  }
+  CHECK(s.machine.memory(1).counters.prefetched == several_blocks.count);
+  s.check_books();
+  s.prefetch(several_blocks, Location::host());
+  s.check_at(host, several_blocks);
+  s.check_books();
+}
+
+TEST_CASE("memory that does not exist yet is created at the destination") {
+  Setup s;
+  s.prefetch({0, 700}, Location::device(1));
+  CHECK(s.machine.at(2).held() == 700);
+  CHECK(s.machine.at(2).maps_writable(0));
+  CHECK(s.machine.at(2).maps_writable(699));
+  s.check_books();
+}
+
+TEST_CASE("what is at the destination already only gets mapped") {
+  Setup s;
+  s.stock(device, several_blocks);
+  s.machine.at(1).unmap(200);
+  const int carried = s.haulage.carried;
+  s.prefetch(several_blocks, Location::device(0));
+  CHECK(s.haulage.carried == carried);
+  CHECK(s.machine.at(1).maps(199));
+  s.check_at(device, several_blocks);
+}
+
+TEST_CASE("read-mostly memory gets a copy at the destination") {
+  Setup s;
+  s.stock(host, several_blocks);
+  s.advice.change(several_blocks, {AdviceChange::Kind::set_read_mostly, {}});
+  s.prefetch(several_blocks, Location::device(0));
+  s.prefetch(several_blocks, Location::device(1));
+  for (int p = 0; p < 3; ++p) {
+    s.check_at(Processor{p}, several_blocks, /*alone=*/false);
+    CHECK_FALSE(s.machine.at(p).maps_writable(300));
+  }
+  CHECK(s.machine.at(2).maps(300));
+  s.check_books();
+}
+
+TEST_CASE("pages from everywhere come together, in whatever pieces they lie") {
+  Setup s;
+  for (std::uint64_t page = 0; page < 1024; page += 16) {
+    const Processor owner{static_cast<int>(page / 16 % 4)};
+    if (owner.index < 3) s.stock(owner, {page, 16});
+  }
+  s.prefetch({3, 1000}, Location::device(1));
+  for (std::uint64_t page = 3; page < 1003; ++page) {
+    CHECK(s.machine.at(2).holds(page));
+    CHECK_FALSE(s.machine.at(0).holds(page));
+    if (page / 16 % 4 != 3) CHECK(s.machine.at(2).value(page) == page + 1);
+  }
+  CHECK(s.machine.at(0).holds(0));
+  s.check_books();
+}
+
+TEST_CASE("a cargo that fails is carried again, and nothing is lost or left behind") {
+  const OpStatus statuses[] = {OpStatus::ok, OpStatus::incomplete, OpStatus::no_memory};
+  for (const OpStatus status : statuses) {
+    for (const std::uint64_t arrived : {0, 1, 300}) {
+      for (const int times : {1, 2, 3, 10}) {
+        Setup s;
+        s.stock(host, several_blocks);
+        s.haulage.mishaps.assign(static_cast<std::size_t>(times), {status, arrived});
+        INFO(to_string(status) << " after " << arrived << " pages, " << times << " times");
+        s.prefetch(several_blocks, Location::device(0));
+        s.check_at(device, several_blocks);
+        s.check_books();
+        CHECK(s.machine.memory(1).counters.false_residency == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a failing creation leaves nothing behind") {
+  Setup s;
+  s.haulage.mishaps.assign(5, {OpStatus::incomplete, 100});
+  s.prefetch({0, 2 * pages_per_block}, Location::device(0));
+  CHECK(s.machine.at(1).held() == 2 * pages_per_block);
+  s.check_books();
+}
+
+TEST_CASE("while pages are in flight they can be read where they were, and nowhere be written") {
+  Setup s;
+  s.stock(host, {0, pages_per_block});
+  int looked = 0;
+  s.haulage.on_the_way = [&](const Cargo& cargo) {
+    if (cargo.kind != Cargo::Kind::move) return;
+    ++looked;
+    CHECK(s.machine.at(0).maps(cargo.span.first));
+    CHECK_FALSE(s.machine.at(0).maps_writable(cargo.span.first));
+    // Who touches them waits; who touches their neighbours does not.
+    for (const Processor p : {host, device}) {
+      Fault fault = s.service.take(p, {base + cargo.span.first * page_size, 1, true, true, false});
+      CHECK(s.service.resolve(fault));
+    }
+    Fault beside = s.service.take(device, {base + 5 * block_size, 1, true, false, false});
+    CHECK_FALSE(s.service.resolve(beside));
+  };
+  s.prefetch({0, pages_per_block}, Location::device(0));
+  CHECK(looked > 0);
+  s.check_at(device, {0, pages_per_block});
+  s.check_books();
+}
+
+TEST_CASE("a neighbour of pages in flight is answered, and they are left alone") {
+  Setup s;
+  s.stock(host, {0, 16});
+  // Half of a fault's region is on its way.
+  s.stock(host, {0, pages_per_block});
+  bool looked = false;
+  s.haulage.on_the_way = [&](const Cargo& cargo) {
+    if (looked) return;
+    looked = true;
+    CHECK(cargo.span.first == 8);
+    s.touch(device, 3);
+    CHECK(s.machine.at(1).holds(0));
+    CHECK(s.machine.at(1).holds(7));
+    CHECK(s.machine.at(0).holds(8));
+  };
+  s.prefetch({8, 200}, Location::device(0));
+  CHECK(looked);
+  s.check_at(device, {8, 200});
+  s.check_books();
+}
+
+TEST_CASE("memory that was freed meanwhile is left alone, and what lies there now, too") {
+  Setup s;
+  s.stock(host, several_blocks);
+  int seen = 0;
+  s.haulage.on_the_way = [&](const Cargo&) {
+    if (seen++ != 0) return;
+    s.address_space.begin_free(s.whole.offset);
+    s.address_space.end_free(s.whole);
+    s.whole = s.address_space.allocate(blocks * block_size, 0).value();
+  };
+  s.prefetch(several_blocks, Location::device(0));
+  // What was under way landed; nothing began after that.
+  CHECK(s.machine.at(1).held() <= 4 * pages_per_block);
+  CHECK(s.machine.at(0).held() > 0);
+  s.check_books();
+}
+
+TEST_CASE("discarded memory is gone") {
+  Setup s;
+  s.stock(host, several_blocks);
+  const PageSpan whole{101, 900};
+  s.run({{{several_blocks, whole, {}}}, PrefetchRequest::Kind::discard, 0});
+  for (std::uint64_t page = several_blocks.first; page < several_blocks.end(); ++page)
+    CHECK(s.machine.at(0).holds(page) != whole.contains(page));
+  s.check_books();
+}
+
+TEST_CASE("discarded and prefetched memory is at the destination, and nothing was copied for it") {
+  Setup s;
+  s.stock(host, {0, 800});
+  s.stock(device, {800, 224});
+  s.run({{{{0, 1024}, {1, 1022}, Location::device(0)}},
+         PrefetchRequest::Kind::discard_and_prefetch,
+         0});
+  CHECK(s.machine.at(1).held() == 1024);
+  CHECK(s.machine.at(1).value(0) == 1);  // shares its page with others' bytes
+  CHECK(s.machine.at(1).value(900) == 901);
+  CHECK(s.machine.memory(1).counters.bytes_copied == page_size);
+  s.check_books();
+}
+
+TEST_CASE("ranges that overlap are done in their order") {
+  Setup s;
+  s.stock(host, several_blocks);
+  s.run({{{several_blocks, several_blocks, Location::device(0)},
+          {several_blocks, several_blocks, Location::device(1)},
+          {{200, 50}, {200, 50}, Location::host()}},
+         PrefetchRequest::Kind::prefetch,
+         0});
+  s.check_at(host, {200, 50});
+  s.check_at(Processor::device(1), {250, several_blocks.end() - 250});
+  s.check_books();
+}
+
+TEST_CASE("requests without pages are done at once, also in the middle of others") {
+  Setup s;
+  s.stock(host, several_blocks);
+  s.run({{}, PrefetchRequest::Kind::prefetch, 0});
+  s.run({{{several_blocks, {200, 0}, {}}}, PrefetchRequest::Kind::discard, 0});
+  s.check_at(host, several_blocks);
+}
+
+TEST_CASE("a full destination gives way to what is prefetched") {
+  Setup s(2 * pages_per_block);
+  s.stock(device, {0, 2 * pages_per_block});
+  s.stock(host, {3 * pages_per_block, pages_per_block});
+  s.prefetch({3 * pages_per_block, pages_per_block}, Location::device(0));
+  s.check_at(device, {3 * pages_per_block, pages_per_block});
+  CHECK(s.machine.at(1).held() <= 2 * pages_per_block);
+  s.check_books();
+}
+
+TEST_CASE("who uses memory while it is prefetched to and fro loses nothing, whatever fails") {
+  constexpr PageSpan used{0, 4 * pages_per_block};
+  for (int round = 0; round < 4; ++round) {
+    Setup s(3 * pages_per_block, 3);
+    s.stock(host, used);
+    s.start();
+    std::mt19937_64 random(seed() + static_cast<unsigned>(round));
+    std::atomic<int> open{0};
+    for (int i = 0; i < 60; ++i) {
+      const std::uint64_t first = random() % used.count;
+      const PageSpan span{first, 1 + random() % (used.count - first)};
+      const Location to =
+          random() % 3 == 0 ? Location::host() : Location::device(static_cast<int>(random() % 2));
+      {
+        const std::lock_guard guard(s.haulage.lock);
+        if (random() % 2 == 0)
+          s.haulage.mishaps.push_back(
+              {random() % 2 == 0 ? OpStatus::no_memory : OpStatus::incomplete, random() % 5});
+      }
+      if (random() % 4 == 0)
+        s.advice.change(span, {random() % 2 == 0 ? AdviceChange::Kind::set_read_mostly
+                                                 : AdviceChange::Kind::unset_read_mostly,
+                               {}});
+      ++open;
+      s.prefetcher->submit({{{span, span, to}}, PrefetchRequest::Kind::prefetch, 0},
+                           [&] { --open; });
+      for (int k = 0; k < 30; ++k)
+        s.touch(Processor{static_cast<int>(random() % 3)}, random() % used.count,
+                random() % 3 == 0);
+    }
+    const std::uint64_t limit = now_ns() + 60'000'000'000;
+    while (open.load() != 0 && now_ns() < limit) std::this_thread::yield();
+    REQUIRE(open.load() == 0);
+    s.check_books();
+    for (std::uint64_t page = 0; page < used.count; ++page) {
+      int copies = 0;
+      for (int p = 0; p < 3; ++p) {
+        if (!s.machine.at(p).holds(page)) continue;
+        ++copies;
+        if (s.machine.at(p).value(page) != page + 1) FAIL("page " << page << " at " << p);
+      }
+      if (copies == 0) FAIL("page " << page << " is lost");
+    }
+  }
+}
+
+}  // namespace wherry::test
