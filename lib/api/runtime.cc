@@ -145,7 +145,8 @@ Runtime::Runtime(const RuntimeOptions& options)
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
   prefetcher_ = std::make_unique<Prefetcher>(
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
-      [this](unsigned copier) { return make_carrier(copier); }, options.copiers);
+      [this](unsigned copier) { return make_carrier(copier); },
+      Prefetcher::Limits{options.copiers, options.flight_pages_min});
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 

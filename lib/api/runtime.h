@@ -39,6 +39,8 @@ struct RuntimeOptions {
       0;  // of one process, beyond which remote ones are declined; 0: no limit
   HugePages huge_pages = HugePages::if_possible;  // of the pools
   unsigned copiers = 1;                           // threads that prefetch
+  unsigned flight_pages_min =
+      32;  // fewer are prefetched under their block's lock, a region at a time
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
   std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;

@@ -12,8 +12,6 @@
 namespace wherry::impl {
 namespace {
 
-// Below this a flight costs more than it saves: pages are copied and mapped in one call, under the lock.
-constexpr unsigned flight_pages_min = 2 * pages_per_region;
 // After so many flights that turned back the pages go one region at a time, which tells what is wrong.
 constexpr int failures_max = 3;
 constexpr std::uint64_t moment_ns = 100'000;
@@ -35,15 +33,15 @@ class Counted {
 
 }  // namespace
 
-Prefetcher::Prefetcher(const Parts& parts, MakeCarrier make_carrier, unsigned copiers)
+Prefetcher::Prefetcher(const Parts& parts, MakeCarrier make_carrier, Limits limits)
     : parts_(parts),
       make_carrier_(std::move(make_carrier)),
-      cpus_(std::max(1u, std::thread::hardware_concurrency())),
-      copier_count_(copiers) {}
+      limits_(limits),
+      cpus_(std::max(1u, std::thread::hardware_concurrency())) {}
 
 void Prefetcher::start() {
   const SignalBlock no_signals;
-  for (unsigned i = 0; i < copier_count_; ++i) copiers_.emplace_back([this, i] { work(i); });
+  for (unsigned i = 0; i < limits_.copiers; ++i) copiers_.emplace_back([this, i] { work(i); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -286,7 +284,7 @@ Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,
     room_needed = need.run.count;
     return Progress::waits;
   }
-  if (need.run.count < flight_pages_min || step.failures >= failures_max)
+  if (need.run.count < limits_.flight_pages_min || step.failures >= failures_max)
     return carry_now(leg, block, need);
   leg.flight = {step.number, need.run, need.kind, need.from, to, MoveCause::prefetch};
   return parts_.engine.begin_flight(block, leg.flight) == OpStatus::ok ? Progress::flies

@@ -40,8 +40,13 @@ class Prefetcher {
   // Called once by each copier's thread, which is the only one to use what it returns.
   using MakeCarrier = std::function<std::unique_ptr<Carrier>(unsigned copier)>;
 
-  // The first copier works whenever there is something to do, the others while a CPU has nothing else to run.
-  Prefetcher(const Parts& parts, MakeCarrier make_carrier, unsigned copiers);
+  struct Limits {
+    // The first one works whenever there is something to do, the others while a CPU has nothing else to run.
+    unsigned copiers = 1;
+    // Below this a flight costs more than it saves: pages are copied and mapped in one call, under the lock.
+    unsigned flight_pages_min = 1;
+  };
+  Prefetcher(const Parts& parts, MakeCarrier make_carrier, Limits limits);
   // Lands what is in flight; the rest of the requests is dropped, and not reported.
   ~Prefetcher();
   // No copying begins before. Once.
@@ -125,6 +130,7 @@ class Prefetcher {
 
   const Parts parts_;
   const MakeCarrier make_carrier_;
+  const Limits limits_;
   const unsigned cpus_;
   // Threads that prefetching keeps busy: copiers that are awake, and kernel threads that copy.
   std::atomic<unsigned> busy_threads_{0};
@@ -135,7 +141,6 @@ class Prefetcher {
   std::deque<Step> put_back_;
   bool stopping_ = false;
   std::vector<std::thread> copiers_;
-  const unsigned copier_count_;
 };
 
 }  // namespace wherry::impl

@@ -71,7 +71,8 @@ struct Setup {
     switcher.start();
     prefetcher = std::make_unique<Prefetcher>(
         Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor},
-        [this](unsigned) { return std::make_unique<FakeCarrier>(haulage); }, copiers_);
+        [this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
+        Prefetcher::Limits{copiers_, 32});
     prefetcher->start();
   }
 

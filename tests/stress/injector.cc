@@ -7,6 +7,9 @@
 namespace wherry::test {
 namespace {
 
+using impl::Cargo;
+using impl::Carrier;
+using impl::Delivery;
 using impl::Mapper;
 using impl::OpResult;
 using impl::OpStatus;
@@ -60,6 +63,8 @@ class TroubledMapper final : public Mapper {
         return {OpStatus::incomplete, 0};
       case Trouble::occupied:
         return {OpStatus::occupied, 0};
+      case Trouble::kept:
+        break;
       case Trouble::partial: {
         if (span.count < 2) break;
         const OpResult result = call({span.first, span.count / 2});
@@ -140,6 +145,48 @@ class TroubledPool final : public PoolFile {
   PoolFile& real_;
 };
 
+// A cargo is late on its way, late to be noticed, arrives by half, or stays at its source as well. The copy is real, as far
+// as it goes.
+class TroubledCarrier final : public Carrier {
+ public:
+  TroubledCarrier(Injector& injector, std::unique_ptr<Carrier> real)
+      : injector_(injector), real_(std::move(real)), troubles_(real_->slots()) {}
+
+  unsigned slots() const override { return real_->slots(); }
+  void begin(unsigned slot, const Cargo& cargo) override {
+    const Trouble trouble = injector_.trouble_for(Step::carry, cargo.to.index);
+    troubles_[slot] = trouble;
+    if (trouble == Trouble::delay_before) injector_.delay();
+    if (trouble == Trouble::again) {
+      failed_.push_back(slot);
+      return;
+    }
+    Cargo changed = cargo;
+    const bool stays = trouble == Trouble::partial || trouble == Trouble::kept;
+    if (stays && cargo.kind == Cargo::Kind::move) changed.kind = Cargo::Kind::copy;
+    if (trouble == Trouble::partial) changed.span.count = (cargo.span.count + 1) / 2;
+    real_->begin(slot, changed);
+  }
+  Delivery next() override {
+    if (!failed_.empty()) {
+      const unsigned slot = failed_.back();
+      failed_.pop_back();
+      return {slot, OpStatus::incomplete, false};
+    }
+    Delivery delivery = real_->next();
+    const Trouble trouble = troubles_[delivery.slot];
+    if (trouble == Trouble::delay_after || trouble == Trouble::kept) injector_.delay();
+    if (trouble == Trouble::partial) delivery.status = OpStatus::incomplete;
+    return delivery;
+  }
+
+ private:
+  Injector& injector_;
+  const std::unique_ptr<Carrier> real_;
+  std::vector<Trouble> troubles_;  // by slot
+  std::vector<unsigned> failed_;
+};
+
 }  // namespace
 
 const char* to_string(Step step) {
@@ -162,6 +209,8 @@ const char* to_string(Step step) {
       return "write into the pool";
     case Step::change_view:
       return "change a view";
+    case Step::carry:
+      return "carry";
   }
   return "?";
 }
@@ -180,6 +229,8 @@ const char* to_string(Trouble trouble) {
       return "half of";
     case Trouble::occupied:
       return "EEXIST from";
+    case Trouble::kept:
+      return "no release after";
   }
   return "?";
 }
@@ -192,11 +243,14 @@ bool can_happen(Step step, Trouble trouble) {
       return true;
     case Trouble::again:
       return step == Step::copy || step == Step::zero || step == Step::map ||
-             step == Step::protect || step == Step::unprotect || step == Step::change_view;
+             step == Step::protect || step == Step::unprotect || step == Step::change_view ||
+             step == Step::carry;
     case Trouble::partial:
-      return step == Step::copy || step == Step::zero || step == Step::map;
+      return step == Step::copy || step == Step::zero || step == Step::map || step == Step::carry;
     case Trouble::occupied:
       return step == Step::copy || step == Step::zero;
+    case Trouble::kept:
+      return step == Step::carry;
   }
   return false;
 }
@@ -245,6 +299,10 @@ std::unique_ptr<ViewChanger> Injector::wrap(Processor processor, ViewChanger& ch
 
 std::unique_ptr<PoolFile> Injector::wrap(Processor processor, PoolFile& pool) {
   return std::make_unique<TroubledPool>(*this, processor, pool);
+}
+
+std::unique_ptr<Carrier> Injector::wrap(std::unique_ptr<Carrier> carrier) {
+  return std::make_unique<TroubledCarrier>(*this, std::move(carrier));
 }
 
 }  // namespace wherry::test

@@ -1,5 +1,6 @@
 // Sits between the page engine and the kernel, one wrapper per processor, and delays or fails
-// single steps of every transition: a step is one call of a Mapper or of a PoolFile. Any thread.
+// single steps of every transition: a step is one call of a Mapper or of a PoolFile, or one cargo of a Carrier. Any
+// thread.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "memory/carrier.h"
 #include "memory/pool.h"
 #include "trap/mapper.h"
 #include "trap/view_changer.h"
@@ -24,10 +26,11 @@ enum class Step {
   punch,
   fill,
   change_view,
+  carry,
 };
-inline constexpr std::array all_steps{Step::copy,    Step::zero,      Step::map,
-                                      Step::protect, Step::unprotect, Step::wake,
-                                      Step::punch,   Step::fill,      Step::change_view};
+inline constexpr std::array all_steps{Step::copy,        Step::zero, Step::map,   Step::protect,
+                                      Step::unprotect,   Step::wake, Step::punch, Step::fill,
+                                      Step::change_view, Step::carry};
 const char* to_string(Step step);
 
 enum class Trouble {
@@ -37,9 +40,11 @@ enum class Trouble {
   again,     // "try again" (a view: no more mappings), nothing done: half of the calls
   partial,   // half of the pages done, then "try again": every call for more than one page
   occupied,  // "a page is there already", nothing done: half of the calls (copy and zero)
+  kept,      // a cargo arrives, and is not taken out of the source's pool
 };
 inline constexpr std::array all_troubles{Trouble::delay_before, Trouble::delay_after,
-                                         Trouble::again, Trouble::partial, Trouble::occupied};
+                                         Trouble::again,        Trouble::partial,
+                                         Trouble::occupied,     Trouble::kept};
 const char* to_string(Trouble trouble);
 // The kernel can answer so: a wake and a punch only take time.
 bool can_happen(Step step, Trouble trouble);
@@ -67,6 +72,8 @@ class Injector {
 
   std::unique_ptr<wherry::impl::ViewChanger> wrap(wherry::impl::Processor processor,
                                                   wherry::impl::ViewChanger& changer);
+
+  std::unique_ptr<wherry::impl::Carrier> wrap(std::unique_ptr<wherry::impl::Carrier> carrier);
 
   // For the wrappers: what to do with this call.
   Trouble trouble_for(Step step, int processor);

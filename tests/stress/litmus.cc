@@ -336,5 +336,92 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
   });
 }
 
+// Sends memory from place to place, one after the other.
+class Courier {
+ public:
+  Courier(Rig& rig, std::vector<impl::Location> places) : rig_(rig), places_(std::move(places)) {}
+
+  void take(std::byte* memory, std::size_t bytes) {
+    memory_ = memory;
+    bytes_ = bytes;
+    send();
+  }
+  void send() { rig_.prefetch(memory_, bytes_, places_[turns_++ % places_.size()]); }
+
+  MatchHooks hooks() {
+    return {[this](std::byte* memory, std::size_t bytes) { take(memory, bytes); },
+            [this] { send(); }};
+  }
+
+ private:
+  Rig& rig_;
+  const std::vector<impl::Location> places_;
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  unsigned turns_ = 0;
+};
+
+const std::vector<impl::Location> everywhere{impl::Location::device(0), impl::Location::host(),
+                                             impl::Location::device(1)};
+
+TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices,
+                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Courier courier{course.rig(), everywhere};
+    Match match;
+    match.until_moved = scaled(500);
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1}, {0, 1, on_host}, {on_host, 0, 1, 0}},
+               courier.hooks());
+  });
+}
+
+TEST_CASE("prefetching memory that comes into use at the same time loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};
+    Courier courier{course.rig(), everywhere};
+    Match match;
+    match.stages = 12;
+    match.rounds_max = 40;
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, on_host, 0, 0}},
+               courier.hooks());
+  });
+}
+
+TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices,
+                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect}};
+    Rig& rig = course.rig();
+    Courier courier{rig, everywhere};
+    Match match;
+    match.until_moved = scaled(300);
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             rig.advise(memory, bytes, {Kind::set_read_mostly, {}});
+                             courier.take(memory, bytes);
+                           },
+                           [&] { courier.send(); }};
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, 0, 1, 0}}, hooks);
+  });
+}
+
+TEST_CASE("prefetching pages that are mapped remotely loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices,
+                  {Step::carry, Step::protect, Step::map, Step::wake, Step::change_view}};
+    Rig& rig = course.rig();
+    Courier courier{rig, everywhere};
+    Match match;
+    match.until_moved = scaled(300);
+    const MatchHooks hooks{
+        [&](std::byte* memory, std::size_t bytes) {
+          rig.advise(memory, bytes, {Kind::set_accessed_by, impl::Location::host()});
+          courier.take(memory, bytes);
+        },
+        [&] { courier.send(); }};
+    course.run(match, {{0, 1}, {0, on_host, 1}, {on_host, 0, 1}, {on_host, 1, 0, 0}}, hooks);
+  });
+}
+
 }  // namespace
 }  // namespace wherry::test

@@ -38,6 +38,11 @@ impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pa
   options->wrap_changer = [&injector](impl::Processor processor, impl::ViewChanger& changer) {
     return injector.wrap(processor, changer);
   };
+  options->wrap_carrier = [&injector](std::unique_ptr<impl::Carrier> carrier) {
+    return injector.wrap(std::move(carrier));
+  };
+  // So that the few pages of a match go the way of many.
+  options->flight_pages_min = 1;
   return *options;
 }
 
@@ -69,6 +74,16 @@ void Rig::advise(const std::byte* memory, std::size_t bytes, const impl::AdviceC
       (reinterpret_cast<std::uintptr_t>(memory) - runtime_->arena().base()) / impl::page_size;
   if (!runtime_->advise({first, impl::round_up(bytes, impl::page_size) / impl::page_size}, change))
     throw std::runtime_error("advice refused");
+}
+
+void Rig::prefetch(const std::byte* memory, std::size_t bytes, impl::Location to) {
+  if (prefetches_open_.load() >= 2) return;
+  const std::uint64_t first =
+      (reinterpret_cast<std::uintptr_t>(memory) - runtime_->arena().base()) / impl::page_size;
+  const impl::PageSpan pages{first, impl::round_up(bytes, impl::page_size) / impl::page_size};
+  ++prefetches_open_;
+  runtime_->prefetch({{{pages, pages, to}}, impl::PrefetchRequest::Kind::prefetch, 0},
+                     [this] { --prefetches_open_; });
 }
 
 std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,

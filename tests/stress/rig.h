@@ -2,6 +2,7 @@
 // started directly in its device processes. One per process: the runtime is never destroyed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -28,6 +29,9 @@ class Rig {
 
   // Says it of all pages of this memory.
   void advise(const std::byte* memory, std::size_t bytes, const impl::AdviceChange& change);
+
+  // Has it prefetched, unless two prefetches are under way already. Does not wait.
+  void prefetch(const std::byte* memory, std::size_t bytes, impl::Location to);
 
   // Memory that all processes share and that nobody manages: the same every time, zeroed anew. Requires: it fits.
   std::byte* zeroed_still_memory(std::size_t bytes);
@@ -73,6 +77,7 @@ class Rig {
   std::byte* still_;        // mapped before the devices are forked
   impl::Runtime* runtime_;  // lives until the process ends
   std::uint64_t next_id_ = 1;
+  std::atomic<int> prefetches_open_{0};
   std::map<int, std::uint64_t> launched_, beside_;
   std::set<std::uint64_t> running_;
 };
