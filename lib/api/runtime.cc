@@ -136,6 +136,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
+  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_);
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 
@@ -150,6 +151,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   for (int i = 0; i < processor_count(); ++i)
     daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
   switcher_->start();
+  background_evictor_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
 }
 
