@@ -147,6 +147,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
       [this](unsigned copier) { return make_carrier(copier); },
       Prefetcher::Limits{options.copiers, options.flight_pages_min});
+  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_);
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 
@@ -162,6 +163,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
   switcher_->start();
   prefetcher_->start();
+  background_evictor_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
 }
 

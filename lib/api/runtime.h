@@ -17,6 +17,7 @@
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
 #include "migration/advice_effects.h"
+#include "migration/background_evictor.h"
 #include "migration/evictor.h"
 #include "migration/prefetcher.h"
 #include "migration/view_switcher.h"
@@ -105,6 +106,8 @@ class Runtime {
   // Where the page is that contains `address`; nothing when no live allocation does.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
   wherryStats stats() const;
+  // Which blocks left which pool, and for whom.
+  EvictionLog& evictions() const { return evictor_->log(); }
   // Bytes of the device's pool that are in use (reserved by pages there, or about to be).
   std::size_t used_bytes(int device) const;
 
@@ -165,6 +168,7 @@ class Runtime {
   std::unique_ptr<AdviceEffects> effects_;
   std::unique_ptr<Evictor> evictor_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<BackgroundEvictor> background_evictor_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<FaultDaemon> daemon_;
 };

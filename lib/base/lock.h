@@ -13,7 +13,8 @@
 //   block          the page states of one 2 MiB block. allowed: kernel calls on that block's pages.
 //                                                      not allowed: touching managed memory (the
 //                                                      fault would need this lock), waiting, eviction.
-//   pool           one pool's eviction queue.          allowed: nothing else.
+//   pool           which blocks one pool holds, and    allowed: nothing else.
+//                  which leaves next.
 //   completions    what others finished for an engine. allowed: signalling its descriptor.
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.

@@ -229,7 +229,7 @@ OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room&
   if (attempt.outcome == Outcome::room_needed)
     return evictor_.make_room({p, attempt.room_needed, fault.page}, room);
   // On a device's node its own pages may be in the way; the host's can only wait for what the kernel reclaims.
-  if (!p.is_host() && evictor_.evict_oldest(p) == OpStatus::ok) return OpStatus::ok;
+  if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) return OpStatus::ok;
   return OpStatus::no_memory;
 }
 

@@ -1,6 +1,5 @@
 #include "memory/pool.h"
 
-#include "base/check.h"
 #include "os/fd.h"
 #include "os/numa.h"
 
@@ -27,42 +26,6 @@ void MemoryPoolFile::move_to_node(PageSpan span, int node) {
   for (std::uint64_t page = span.first; page < span.end(); ++page)
     (void)*const_cast<const volatile std::byte*>(alias(page));
   impl::move_to_node(alias(span.first), span.count, page_size, node);
-}
-
-void EvictionQueue::push(std::uint64_t block) {
-  const auto place = static_cast<std::uint32_t>(block + 1);
-  const LockGuard guard(lock_);
-  links(place) = {tail_, 0};
-  if (tail_ != 0) {
-    links(tail_).next = place;
-  } else {
-    head_ = place;
-  }
-  tail_ = place;
-}
-
-void EvictionQueue::remove(std::uint64_t block) {
-  const auto place = static_cast<std::uint32_t>(block + 1);
-  const LockGuard guard(lock_);
-  const QueueLinks old = links(place);
-  WHERRY_CHECK(old.previous != 0 || head_ == place, "block {} is not queued", block);
-  if (old.previous != 0) {
-    links(old.previous).next = old.next;
-  } else {
-    head_ = old.next;
-  }
-  if (old.next != 0) {
-    links(old.next).previous = old.previous;
-  } else {
-    tail_ = old.previous;
-  }
-  links(place) = {};
-}
-
-std::optional<std::uint64_t> EvictionQueue::oldest() const {
-  const LockGuard guard(lock_);
-  if (head_ == 0) return std::nullopt;
-  return head_ - 1;
 }
 
 }  // namespace wherry::impl

@@ -1,5 +1,4 @@
-// One processor's pool: the file that holds the pages resident there, its capacity, and how it
-// empties.
+// One processor's pool: the file that holds the pages resident there, and its capacity.
 //
 // Conservation: pages in the file <= reserved <= capacity, at every instant. A page is reserved
 // before it is populated, and given back after it was punched.
@@ -7,16 +6,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "base/lock.h"
 #include "base/page.h"
-#include "base/processor.h"
+#include "os/futex.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
 #include "os/userfaultfd.h"
-#include "pages/block_directory.h"
 
 namespace wherry::impl {
 
@@ -65,10 +61,32 @@ class MemoryPoolFile final : public PoolFile {
   const Userfaultfd filler_;
 };
 
+// Wakes one thread that sleeps until something has happened. Any thread.
+class Bell {
+ public:
+  void ring() {
+    rung_.fetch_add(1, std::memory_order_release);  // pairs with rung()
+    futex_wake(rung_, 1);
+  }
+  // Seen before looking whether there is something to do; wait() returns at once if it rang since.
+  std::uint32_t rung() const { return rung_.load(std::memory_order_acquire); }
+  void wait(std::uint32_t seen, int limit_ms) const { futex_wait(rung_, seen, limit_ms); }
+
+ private:
+  std::atomic<std::uint32_t> rung_{0};
+};
+
 // How many pages a pool may hold, and how many are spoken for. Any thread.
 class Capacity {
  public:
   explicit Capacity(std::uint64_t pages) : pages_(pages) {}
+
+  // From now on `bell` rings whenever more than `pages` come to be reserved; it outlives this. Before any
+  // other thread knows of this.
+  void ring_above(std::uint64_t pages, Bell& bell) {
+    ring_above_ = pages;
+    bell_ = &bell;
+  }
 
   std::uint64_t pages() const { return pages_; }
   std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
@@ -79,38 +97,16 @@ class Capacity {
     do {
       if (now + pages > pages_) return false;
     } while (!reserved_.compare_exchange_weak(now, now + pages, std::memory_order_relaxed));
+    if (bell_ != nullptr && now <= ring_above_ && now + pages > ring_above_) bell_->ring();
     return true;
   }
   void give_back(std::uint64_t pages) { reserved_.fetch_sub(pages, std::memory_order_relaxed); }
 
  private:
   const std::uint64_t pages_;
+  std::uint64_t ring_above_ = 0;
+  Bell* bell_ = nullptr;
   std::atomic<std::uint64_t> reserved_{0};
-};
-
-// Blocks that hold pages of one pool, in the order in which they came: the first is evicted first.
-// Links live in the blocks, so that queueing needs no memory. Any thread.
-class EvictionQueue {
- public:
-  EvictionQueue(BlockDirectory& blocks, Processor processor)
-      : blocks_(blocks), processor_(processor) {}
-
-  // Requires: the block is not queued.
-  void push(std::uint64_t block) EXCLUDES(lock_);
-  // Requires: the block is queued.
-  void remove(std::uint64_t block) EXCLUDES(lock_);
-  std::optional<std::uint64_t> oldest() const EXCLUDES(lock_);
-
- private:
-  QueueLinks& links(std::uint32_t place) REQUIRES(lock_) {
-    return blocks_.find(place - 1)->links(processor_);
-  }
-
-  BlockDirectory& blocks_;
-  const Processor processor_;
-  mutable Mutex lock_;
-  std::uint32_t head_ GUARDED_BY(lock_) = 0;  // block number + 1; 0: the queue is empty
-  std::uint32_t tail_ GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace wherry::impl

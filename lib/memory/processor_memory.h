@@ -7,6 +7,7 @@
 
 #include "base/processor.h"
 #include "memory/pool.h"
+#include "pages/block_directory.h"
 #include "trap/mapper.h"
 
 namespace wherry::impl {
@@ -37,18 +38,18 @@ inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount = 1)
 
 struct ProcessorMemory {
   ProcessorMemory(Processor processor, Mapper& processor_mapper, PoolFile& pool_file,
-                  std::uint64_t capacity_pages, BlockDirectory& blocks)
+                  std::uint64_t capacity_pages, BlockDirectory& all_blocks)
       : id(processor),
         mapper(processor_mapper),
         file(pool_file),
         capacity(capacity_pages),
-        queue(blocks, processor) {}
+        blocks(all_blocks) {}
 
   const Processor id;
   Mapper& mapper;
   PoolFile& file;
   Capacity capacity;
-  EvictionQueue queue;
+  BlockDirectory& blocks;  // every processor's
   alignas(64) Counters counters;
 };
 

@@ -1,8 +1,10 @@
-// Makes room in a device's pool by moving its oldest block to the host: first in, first out, until
-// a better evictor takes its place. Called by whoever needs the room, never under a block lock.
+// Makes room in a device's pool: whole blocks, as the pool's replacement says, move to the host; copies of pages that
+// other pools hold, too, are dropped. Called by whoever needs the room, and by the background evictor before anybody
+// does; never under a block lock.
 #pragma once
 
 #include "migration/advice_effects.h"
+#include "migration/eviction_log.h"
 #include "migration/page_engine.h"
 #include "pages/block_directory.h"
 
@@ -11,8 +13,10 @@ namespace wherry::impl {
 // Who needs room in a pool, and what for.
 struct RoomRequest {
   Processor at;
-  std::uint64_t pages = 0;     // as many in all, with what there is already
-  std::uint64_t for_page = 0;  // the page that is to come
+  std::uint64_t pages = 0;         // as many in all, with what there is already
+  std::uint64_t for_page = 0;      // the page that is to come
+  std::uint32_t spared_epoch = 0;  // blocks that were prefetched in this one stay; 0: none does
+  bool background = false;         // nobody waits for it
 };
 
 class Evictor {
@@ -21,18 +25,35 @@ class Evictor {
       : engine_(engine), blocks_(blocks), effects_(effects) {}
 
   // Makes `room` as large as is requested. ok; no_memory: the host has none for what would have to leave; incomplete: not
-  // now, try again in a moment. Never waits.
+  // now, try again in a moment; absent: nothing that is there may be evicted, and there is no use in trying again before
+  // that changes. Never waits.
   OpStatus make_room(const RoomRequest& request, Room& room);
 
-  // Drops p's copies in its oldest block and moves the rest to the host, capacity or not: for when the kernel has no page left on p's node.
-  // ok; incomplete: not all of it moved yet, and another call may go on; no_memory: the host has none;
-  // absent: p holds nothing.
-  OpStatus evict_oldest(Processor p);
+  // Evicts one block, capacity or not. ok; incomplete: not all of it moved yet, or nothing could, and another call may
+  // go on; no_memory: the host has none; absent: nothing may be evicted.
+  OpStatus evict_one(const RoomRequest& request);
+
+  EvictionLog& log() { return log_; }
 
  private:
+  enum class Verdict {
+    yes,
+    not_now,
+    no
+  };
+
+  // Whether this block may leave for this request.
+  Verdict may_evict(const Block& block, const RoomRequest& request) const REQUIRES(block.lock);
+  // Has p's pages of the block leave, a piece at a time, each under the block's lock. `verdict`: whether they may.
+  OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
+  // ... one piece of them; says in `done` what left.
+  OpStatus evict_piece(Block& block, std::uint64_t number, PageRun piece, Processor p,
+                       Eviction& done) REQUIRES(block.lock);
+
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AdviceEffects& effects_;
+  EvictionLog log_;
 };
 
 }  // namespace wherry::impl

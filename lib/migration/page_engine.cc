@@ -18,7 +18,10 @@ PageSpan rest_of(PageSpan span, std::uint64_t done) {
 
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors)
     : count_(static_cast<int>(processors.size())) {
-  for (std::size_t i = 0; i < processors.size(); ++i) processors_[i] = processors[i];
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    processors_[i] = processors[i];
+    if (!processors[i]->id.is_host()) held_[i].emplace(processors[i]->blocks, processors[i]->id);
+  }
 }
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over what arrived. A
@@ -103,11 +106,21 @@ void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
                owner.id.index, error);
 }
 
-void PageEngine::requeue(Block& block, std::uint64_t number, Processor p, bool held_before) {
-  if (p.is_host()) return;  // the host's pool is where pages are evicted to
-  const bool holds = !block.at(p).resident.none();
-  if (holds && !held_before) at(p).queue.push(number);
-  if (!holds && held_before) at(p).queue.remove(number);
+void PageEngine::note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before) {
+  if (p.is_host()) return;
+  held_by(p).set_last_arrival(span_of(number, run).first);
+  if (held_before)
+    held_by(p).touched(number);
+  else
+    held_by(p).came(number);
+}
+
+void PageEngine::note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
+                                MoveCause cause) {
+  if (p.is_host() || !held_before || !block.at(p).resident.none()) return;
+  block.prefetched_in = 0;
+  held_by(p).left(number, cause == MoveCause::eviction ? Replacement::Departure::evicted
+                                                       : Replacement::Departure::otherwise);
 }
 
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
@@ -137,7 +150,7 @@ void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run
     count(counters.duplicated, run.count);
     count(counters.bytes_copied, run.count * page_size);
   }
-  requeue(block, number, p, held);
+  note_arrival(number, run, p, held);
 }
 
 void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, Processor from,
@@ -149,8 +162,8 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
   room.spend(run.count);
   at(from).capacity.give_back(run.count);
   block.moved(from, to, run);
-  requeue(block, number, from, held_source);
-  requeue(block, number, to, held_target);
+  note_departure(block, number, from, held_source, cause);
+  note_arrival(number, run, to, held_target);
   count(source.migrated_out, run.count);
   count(target.migrated_in, run.count);
   count(target.bytes_copied, run.count * page_size);
@@ -249,10 +262,12 @@ PageMask PageEngine::take_out(Block& block, std::uint64_t number, const PageMask
   return held;
 }
 
-void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor p) {
-  for (const PageRun part : runs_of(take_out(block, number, PageMask::of(run), p)))
-    block.dropped(p, part);
-  if (!p.is_host() && block.at(p).resident.none()) at(p).queue.remove(number);
+void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor p,
+                      MoveCause cause) {
+  const PageMask dropped = take_out(block, number, PageMask::of(run), p);
+  for (const PageRun part : runs_of(dropped)) block.dropped(p, part);
+  note_departure(block, number, p, !dropped.none(), cause);
+  if (cause == MoveCause::eviction) count(at(p).counters.evicted, dropped.count());
 }
 
 void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper) {
@@ -275,7 +290,7 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
     take_out(block, number, PageMask::of(run), Processor{i});
   }
   block.released(run);
-  for (int i = 0; i < count_; ++i) requeue(block, number, Processor{i}, held_before[i]);
+  for (int i = 0; i < count_; ++i) note_departure(block, number, Processor{i}, held_before[i]);
 }
 
 OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "memory/carrier.h"
 #include "memory/processor_memory.h"
+#include "migration/held_blocks.h"
 #include "pages/block.h"
 
 namespace wherry::impl {
@@ -74,7 +76,8 @@ class PageEngine {
   void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper)
       REQUIRES(block.lock);
   // Takes p's copies away. Requires: others have copies.
-  void drop(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+  void drop(Block& block, std::uint64_t number, PageRun run, Processor p,
+            MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
   // Takes the pages out of every pool.
   void release(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 
@@ -88,6 +91,8 @@ class PageEngine {
 
   ProcessorMemory& at(Processor p) const { return *processors_[static_cast<unsigned>(p.index)]; }
   int processors() const { return count_; }
+  // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages are evicted to.
+  HeldBlocks& held_by(Processor p) { return *held_[static_cast<unsigned>(p.index)]; }
 
  private:
   template <typename Fill>
@@ -115,11 +120,13 @@ class PageEngine {
   // Punches what p holds of the pages and gives its room back; the books come after.
   PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
       REQUIRES(block.lock);
-  // Keeps the eviction queue of p in step with the block, given whether p held pages of it before.
-  void requeue(Block& block, std::uint64_t number, Processor p, bool held_before)
-      REQUIRES(block.lock);
+  // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
+  void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
+  void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
+                      MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
 
   std::array<ProcessorMemory*, max_processors> processors_{};
+  std::array<std::optional<HeldBlocks>, max_processors> held_;  // none for the host
   int count_;
 };
 

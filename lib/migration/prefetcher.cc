@@ -56,6 +56,7 @@ Prefetcher::~Prefetcher() {
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
   Task task;
   task.kind = request.kind;
+  task.epoch = request.epoch;
   task.done = std::move(done);
   for (const PrefetchRange& range : request.ranges)
     if (const auto allocation = parts_.address_space.find(range.pages.offset()))
@@ -86,7 +87,7 @@ std::optional<Prefetcher::Step> Prefetcher::next_of(TaskPlace place) {
     }
     if (range.pages.empty()) continue;
     task.open.push_back(number);
-    return Step{place, task.kind, range, number};
+    return Step{place, task.kind, range, number, task.epoch};
   }
   return std::nullopt;
 }
@@ -233,6 +234,7 @@ void Prefetcher::land(Leg& leg, const Delivery& delivery) {
   const LockGuard guard(block.lock);
   if (delivery.status == OpStatus::ok) {
     parts_.engine.land(block, leg.flight, delivery, leg.room);
+    note_arrival(leg.step, block);
   } else {
     parts_.engine.turn_back(block, leg.flight);
     ++leg.step.failures;
@@ -251,7 +253,8 @@ Prefetcher::Progress Prefetcher::advance(Leg& leg) {
     progress = advance_locked(leg, block, room_needed);
   }
   if (room_needed != 0) {
-    const RoomRequest request{leg.step.to(), room_needed, leg.step.range.pages.first};
+    const RoomRequest request{leg.step.to(), room_needed, leg.step.range.pages.first,
+                              leg.step.epoch};
     switch (parts_.evictor.make_room(request, leg.room)) {
       case OpStatus::ok:
         return Progress::moves;
@@ -340,6 +343,7 @@ Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& n
   // Without a process there is a pool all the same.
   if (result.status == OpStatus::process_gone) result = carry(Entry::none);
   count(parts_.engine.at(to).counters.prefetched, result.bytes / page_size);
+  if (result.bytes != 0) note_arrival(leg.step, block);
   switch (result.status) {
     case OpStatus::ok:
       return Progress::moves;
@@ -360,6 +364,11 @@ Prefetcher::Progress Prefetcher::discard(Step& step, Block& block) {
     parts_.engine.release(block, step.number, run);
   step.discarded = true;
   return stays ? Progress::moves : Progress::done;
+}
+
+// Stays until it is used, as far as others that the same stream prefetches are concerned.
+void Prefetcher::note_arrival(const Step& step, Block& block) {
+  if (!step.to().is_host()) block.prefetched_in = step.epoch;
 }
 
 Prefetcher::Progress Prefetcher::settle(const Step& step, Block& block) {

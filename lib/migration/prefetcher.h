@@ -63,6 +63,7 @@ class Prefetcher {
   struct Task {
     PrefetchRequest::Kind kind = PrefetchRequest::Kind::prefetch;
     std::vector<Range> ranges;
+    std::uint32_t epoch = 0;
     std::function<void()> done;
     std::size_t range = 0;            // of the next step
     std::uint64_t block = 0;          // ... or 0: the range's first
@@ -79,6 +80,7 @@ class Prefetcher {
     PrefetchRequest::Kind kind;
     Range range;  // only what lies in the block
     std::uint64_t number;
+    std::uint32_t epoch;
     bool discarded = false;
     int failures = 0;            // flights that turned back
     std::uint64_t first_ns = 0;  // when it was first kept waiting
@@ -126,6 +128,7 @@ class Prefetcher {
   Progress discard(Step& step, Block& block) REQUIRES(block.lock);
   // All pages are there: has them mapped.
   Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
+  void note_arrival(const Step& step, Block& block) REQUIRES(block.lock);
   void land(Leg& leg, const Delivery& delivery);
 
   const Parts parts_;

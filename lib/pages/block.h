@@ -42,10 +42,15 @@ struct ProcessorViews {
   std::array<PageMask, max_processors> shown;  // of each pool, where foreign
 };
 
-// A place in a pool's eviction queue, as block number + 1; 0 is "none".
-struct QueueLinks {
-  std::uint32_t previous = 0;
-  std::uint32_t next = 0;
+// What one pool's replacement (policy/replacement.h) remembers of a block, also while the pool holds none of it.
+struct ReplacementLinks {
+  std::uint32_t older = 0;  // block number + 1; 0 is "none"
+  std::uint32_t younger = 0;
+  std::uint32_t evicted_at = 0;  // by the pool's count of evictions
+  std::uint32_t watched_at = 0;  // likewise
+  std::uint8_t group = 0;        // the queue it is in
+  std::uint8_t left_group = 0;   // ... and was in when it was evicted
+  bool watched = false;
 };
 
 class alignas(64) Block {
@@ -54,6 +59,8 @@ class alignas(64) Block {
 
   Mutex lock;
   Tenures tenures;  // any thread
+  // Which round of prefetching brought pages here that were not accessed since, as far as that is seen; 0: none.
+  std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
 
   // Where the page is: a mask of processors whose pool holds it.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);
@@ -122,8 +129,8 @@ class alignas(64) Block {
   // nowhere.
   void check_invariants() const REQUIRES(lock);
 
-  // Guarded by the lock of processor p's eviction queue, not by this block's.
-  QueueLinks& links(Processor p) { return links_[p.index]; }
+  // Guarded by the lock of processor p's pool, not by this block's.
+  ReplacementLinks& links(Processor p) { return links_[p.index]; }
 
   static constexpr std::size_t bytes_for(int processors) {
     return sizeof(Block) + static_cast<std::size_t>(processors) * sizeof(ProcessorPages);
@@ -147,7 +154,7 @@ class alignas(64) Block {
   PageMask in_flight_;
   // Null: p sees its own pool everywhere, and stays so while the lock is held.
   std::array<std::unique_ptr<ProcessorViews>, max_processors> views_;
-  QueueLinks links_[max_processors];
+  ReplacementLinks links_[max_processors];
 };
 
 }  // namespace wherry::impl

@@ -51,26 +51,23 @@ TEST_CASE("reservations by several threads never exceed the capacity") {
   CHECK(capacity.reserved() == 0);
 }
 
-TEST_CASE(
-    "the eviction queue gives blocks in the order in which they came, whatever left between") {
-  BlockDirectory blocks(16, 2);
-  EvictionQueue queue(blocks, Processor::device(0));
-  CHECK_FALSE(queue.oldest());
-  for (std::uint64_t block : {3u, 1u, 2u, 9u}) {
-    blocks.at(block);
-    queue.push(block);
-  }
-  queue.remove(1);
-  queue.remove(9);
-  CHECK(queue.oldest() == 3u);
-  queue.remove(3);
-  queue.push(3);
-  CHECK(queue.oldest() == 2u);
-  queue.remove(2);
-  CHECK(queue.oldest() == 3u);
-  queue.remove(3);
-  CHECK_FALSE(queue.oldest());
+TEST_CASE("a pool rings when it comes to hold more than it should, once each time") {
+  Capacity capacity(100);
+  Bell bell;
+  capacity.ring_above(90, bell);
+  REQUIRE(capacity.try_reserve(90));
+  CHECK(bell.rung() == 0);
+  REQUIRE(capacity.try_reserve(1));
+  REQUIRE(capacity.try_reserve(9));
+  CHECK(bell.rung() == 1);
+  CHECK_FALSE(capacity.try_reserve(1));
+  CHECK(bell.rung() == 1);
+  capacity.give_back(20);
+  REQUIRE(capacity.try_reserve(15));
+  CHECK(bell.rung() == 2);
+  bell.wait(1, 60'000);  // it rang since: returns at once
 }
+
 TEST_CASE("room in one pool is none in another") {
   Capacity first(100);
   Capacity second(100);

@@ -59,8 +59,8 @@ struct Setup {
         if (machine.at(p).maps_writable(page)) REQUIRE_FALSE(books.write_protected.test(page));
       }
       REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
-      REQUIRE(
-          (p == 0 || machine.memory(p).queue.oldest().has_value() == (machine.at(p).held() != 0)));
+      if (p != 0)
+        REQUIRE(engine.held_by(Processor{p}).victim().has_value() == (machine.at(p).held() != 0));
     }
   }
 };

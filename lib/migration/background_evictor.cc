@@ -1,0 +1,74 @@
+#include "migration/background_evictor.h"
+
+#include <algorithm>
+
+#include "os/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+// A block is what one eviction frees. In a pool of fewer blocks than this, those kept free would cost more hits than
+// the waiting that they save.
+constexpr std::uint64_t blocks_min = 16;
+constexpr std::uint64_t free_share = 64;
+
+// What could not be evicted is asked for again: a pool that stays full rings no more.
+constexpr int retry_ms = 2;
+constexpr int idle_ms = 10'000;
+
+}  // namespace
+
+Watermarks Watermarks::of(std::uint64_t capacity_pages) {
+  if (capacity_pages < blocks_min * pages_per_block) return {};
+  const std::uint64_t low = std::max<std::uint64_t>(pages_per_block, capacity_pages / free_share);
+  return {low, 2 * low};
+}
+
+void BackgroundEvictor::start() {
+  for (int i = 1; i < engine_.processors(); ++i) {
+    Capacity& capacity = engine_.at(Processor{i}).capacity;
+    if (const Watermarks marks = Watermarks::of(capacity.pages()); marks.low != 0)
+      capacity.ring_above(capacity.pages() - marks.low, bell_);
+  }
+  const SignalBlock no_signals;
+  thread_ = std::thread([this] { work(); });
+}
+
+BackgroundEvictor::~BackgroundEvictor() {
+  stopping_ = true;
+  bell_.ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundEvictor::work() {
+  name_this_thread("wherry-evict");
+  while (!stopping_) {
+    const std::uint32_t seen = bell_.rung();
+    bool relieved = true;
+    for (int i = 1; i < engine_.processors(); ++i) relieved = relieve(Processor{i}) && relieved;
+    bell_.wait(seen, relieved ? idle_ms : retry_ms);
+  }
+}
+
+bool BackgroundEvictor::relieve(Processor p) {
+  Capacity& capacity = engine_.at(p).capacity;
+  const Watermarks marks = Watermarks::of(capacity.pages());
+  const auto free_pages = [&] { return capacity.pages() - capacity.reserved(); };
+  if (free_pages() >= marks.low) return true;
+  while (free_pages() < marks.high && !stopping_) {
+    const RoomRequest request{p, 0, engine_.held_by(p).last_arrival(), 0, /*background=*/true};
+    switch (evictor_.evict_one(request)) {
+      case OpStatus::ok:
+        break;
+      case OpStatus::absent:
+      case OpStatus::no_memory:
+        // Whoever needs the room says so, or does without.
+        return true;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,52 @@
+// Which blocks left which pool, and for which address: a ring of what happened last, for whoever asks. Writing takes no
+// lock and never waits: where nobody asks for long, what is new is dropped, and counted.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/lock.h"
+#include "base/processor.h"
+
+namespace wherry::impl {
+
+struct Eviction {
+  std::uint64_t time_ns = 0;   // as now_ns() counts, when it was over
+  std::uint64_t block = 0;     // its number
+  std::uint64_t for_page = 0;  // the page that needed the room
+  std::uint32_t moved = 0;     // pages that went to the host
+  std::uint32_t dropped = 0;   // pages that others hold, too
+  Processor from{};
+  bool background = false;  // ahead of need: for_page is what came to the pool last before
+};
+
+class EvictionLog {
+ public:
+  static constexpr std::size_t capacity = 4096;
+
+  EvictionLog();
+
+  void add(const Eviction& eviction);
+  // Takes the oldest ones out, as many as there are and fit. How many.
+  std::size_t take(std::span<Eviction> evictions) EXCLUDES(take_lock_);
+  // How many were dropped so far.
+  std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  // A place is free for the n-th entry when `turn` is n, and holds it when `turn` is n + 1.
+  struct Place {
+    std::atomic<std::uint64_t> turn;
+    Eviction eviction;
+  };
+
+  std::array<Place, capacity> ring_;
+  std::atomic<std::uint64_t> next_{0};  // entry to be written
+  std::atomic<std::uint64_t> dropped_{0};
+  Mutex take_lock_;  // a leaf
+  std::uint64_t taken_ GUARDED_BY(take_lock_) = 0;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,59 @@
+// Which blocks have pages in one device's pool, and which of them should leave next: the pool's lock around its
+// replacement. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "base/lock.h"
+#include "policy/replacement.h"
+
+namespace wherry::impl {
+
+class HeldBlocks {
+ public:
+  HeldBlocks(BlockDirectory& blocks, Processor processor) : replacement_(blocks, processor) {}
+
+  // As Replacement has them.
+  void came(std::uint64_t block) EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    replacement_.came(block);
+  }
+  void left(std::uint64_t block, Replacement::Departure how) EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    replacement_.left(block, how);
+  }
+  void touched(std::uint64_t block) EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    replacement_.touched(block);
+  }
+  void passed_over(std::uint64_t block) EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    replacement_.passed_over(block);
+  }
+  std::optional<std::uint64_t> victim() const EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    return replacement_.victim();
+  }
+  std::optional<std::uint64_t> watch() EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    return replacement_.watch();
+  }
+  // A page of the latest run that came.
+  std::uint64_t last_arrival() const { return last_arrival_.load(std::memory_order_relaxed); }
+  void set_last_arrival(std::uint64_t page) {
+    last_arrival_.store(page, std::memory_order_relaxed);
+  }
+  std::uint64_t size() const EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    return replacement_.size();
+  }
+
+ private:
+  std::atomic<std::uint64_t> last_arrival_{0};
+  mutable Mutex lock_;
+  Replacement replacement_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl

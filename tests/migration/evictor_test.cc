@@ -1,0 +1,217 @@
+// Evictions against a machine in memory: what leaves and what stays, what is copied, and what is said where nothing can
+// leave.
+#include "migration/evictor.h"
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "migration/background_evictor.h"
+#include "support/fake_machine.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr Processor other = Processor::device(1);
+
+struct Setup {
+  explicit Setup(std::uint64_t blocks = 8, std::uint64_t capacity_blocks = 4)
+      : machine(3, blocks, capacity_blocks * pages_per_block) {}
+
+  FakeMachine machine;
+  PageEngine engine{machine.memories()};
+  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
+  AdviceMap advice;
+  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
+  Evictor evictor{engine, machine.blocks(), effects};
+
+  Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
+  // Pages of one block come to p.
+  void populate(std::uint64_t number, PageRun run, Processor p) {
+    Block& block = machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(capacity(p), run.count));
+    REQUIRE(engine.populate(block, number, run, p, room));
+  }
+  void duplicate(std::uint64_t number, PageRun run, Processor from, Processor to) {
+    Block& block = machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    Room room;
+    REQUIRE(room.try_grow(capacity(to), run.count));
+    REQUIRE(engine.duplicate(block, number, run, from, to, room));
+  }
+  void fill(Processor p, std::uint64_t blocks) {
+    for (std::uint64_t number = 0; number < blocks; ++number) populate(number, all, p);
+  }
+  std::size_t copies_made() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        machine.log, [](const std::string& line) { return line.starts_with("copy"); }));
+  }
+  std::vector<Eviction> evictions() {
+    std::vector<Eviction> taken(100);
+    taken.resize(evictor.log().take(taken));
+    return taken;
+  }
+
+  static constexpr PageRun all{0, pages_per_block};
+};
+
+}  // namespace
+
+TEST_CASE("room is made by whole blocks, and the eviction names who caused it") {
+  Setup s;
+  s.fill(device, 4);
+  s.machine.at(1).set_value(3, 77);
+  Room room;
+  REQUIRE(s.evictor.make_room({device, 16, 1234}, room) == OpStatus::ok);
+  CHECK(room.pages() == 16);
+  CHECK(s.machine.at(1).held() == 3 * pages_per_block);
+  CHECK(s.machine.at(0).held() == pages_per_block);
+  const auto evictions = s.evictions();
+  REQUIRE(evictions.size() == 1);
+  CHECK(s.machine.at(0).holds(evictions[0].block * pages_per_block));
+  CHECK(evictions[0].moved == pages_per_block);
+  CHECK(evictions[0].dropped == 0);
+  CHECK(evictions[0].from == device);
+  CHECK(evictions[0].for_page == 1234);
+  CHECK_FALSE(evictions[0].background);
+  CHECK(s.machine.memory(1).counters.evicted == pages_per_block);
+}
+
+TEST_CASE(
+    "pages that others hold, too, are dropped without a copy, and only at the pool under "
+    "pressure") {
+  Setup s;
+  s.fill(host, 4);
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    s.duplicate(number, Setup::all, host, device);
+    s.duplicate(number, Setup::all, host, other);
+  }
+  const std::size_t copied = s.copies_made();
+  Room room;
+  REQUIRE(s.evictor.make_room({device, 1, 0}, room) == OpStatus::ok);
+  CHECK(s.copies_made() == copied);
+  CHECK(s.machine.at(1).held() == 3 * pages_per_block);
+  CHECK(s.machine.at(2).held() == 4 * pages_per_block);
+  CHECK(s.machine.at(0).held() == 4 * pages_per_block);
+  const auto evictions = s.evictions();
+  REQUIRE(evictions.size() == 1);
+  CHECK(evictions[0].dropped == pages_per_block);
+  CHECK(evictions[0].moved == 0);
+}
+
+TEST_CASE("a block with pages in flight is not evicted, the next one is") {
+  Setup s;
+  s.fill(device, 4);
+  const std::uint64_t first = s.engine.held_by(device).victim().value();
+  Block& block = s.machine.blocks().at(first);
+  {
+    const LockGuard guard(block.lock);
+    block.flight_begun({100, 1});
+  }
+  CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  CHECK(s.machine.at(1).holds(first * pages_per_block));
+  CHECK(s.machine.at(1).held() == 3 * pages_per_block);
+  {
+    const LockGuard guard(block.lock);
+    block.flight_ended({100, 1});
+  }
+}
+
+TEST_CASE("where everything is in flight it says to try again") {
+  Setup s;
+  s.fill(device, 4);
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    Block& block = s.machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    block.flight_begun({5, 1});
+  }
+  Room room;
+  CHECK(s.evictor.make_room({device, 1, 0}, room) == OpStatus::incomplete);
+  CHECK(s.machine.at(1).held() == 4 * pages_per_block);
+}
+
+TEST_CASE("what the same round prefetched stays, and it says so when nothing else is there") {
+  Setup s;
+  s.fill(device, 4);
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    Block& block = s.machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    block.prefetched_in = number == 2 ? 8 : 9;
+  }
+  Room room;
+  REQUIRE(s.evictor.make_room({device, pages_per_block, 0, 9}, room) == OpStatus::ok);
+  CHECK_FALSE(s.machine.at(1).holds(2 * pages_per_block));
+  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 9}, room) == OpStatus::absent);
+  CHECK(s.machine.at(1).held() == 3 * pages_per_block);
+  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 10}, room) == OpStatus::ok);
+  // Who comes back was not prefetched.
+  Block& block = s.machine.blocks().at(2);
+  const LockGuard guard(block.lock);
+  CHECK(block.prefetched_in == 0);
+}
+
+TEST_CASE("more than the pool can ever hold is refused at once") {
+  Setup s;
+  s.fill(device, 1);
+  Room room;
+  CHECK(s.evictor.make_room({device, 4 * pages_per_block + 1, 0}, room) == OpStatus::absent);
+  CHECK(s.machine.at(1).held() == pages_per_block);
+}
+
+TEST_CASE("room that others are about to fill is waited for") {
+  Setup s;
+  Room theirs;
+  REQUIRE(theirs.try_grow(s.capacity(device), 4 * pages_per_block));
+  Room room;
+  CHECK(s.evictor.make_room({device, 1, 0}, room) == OpStatus::incomplete);
+}
+
+TEST_CASE("an eviction that stops early goes on with the next call, and nothing is lost") {
+  Setup s;
+  s.fill(device, 4);
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
+    s.machine.at(1).set_value(page, page);
+  s.machine.failures.push_back({"copy", OpStatus::no_memory, 5});
+  Room room;
+  CHECK(s.evictor.make_room({device, 16, 0}, room) == OpStatus::no_memory);
+  CHECK(s.machine.at(0).held() == 5);
+  REQUIRE(s.evictor.make_room({device, 16, 0}, room) == OpStatus::ok);
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page) {
+    const int owner = s.machine.at(0).holds(page) ? 0 : 1;
+    REQUIRE(s.machine.at(owner).value(page) == page);
+    REQUIRE_FALSE(s.machine.at(1 - owner).holds(page));
+  }
+}
+
+TEST_CASE("small pools keep nothing free, larger ones at least a block and a sixty-fourth") {
+  CHECK(Watermarks::of(8 * pages_per_block).low == 0);
+  CHECK(Watermarks::of(16 * pages_per_block).low == pages_per_block);
+  CHECK(Watermarks::of(16 * pages_per_block).high == 2 * pages_per_block);
+  CHECK(Watermarks::of(6400 * pages_per_block).low == 100 * pages_per_block);
+}
+
+TEST_CASE("a pool that gets full is given room by the thread, for the page that came last") {
+  Setup s(20, 16);
+  BackgroundEvictor background(s.engine, s.evictor);
+  background.start();
+  s.fill(device,
+         16);  // fills the last block too: room for it, or an eviction before, is all the same
+  constexpr std::uint64_t expected = 14 * pages_per_block;
+  for (int waited_ms = 0; s.capacity(device).reserved() > expected && waited_ms < 60'000;
+       ++waited_ms)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(s.capacity(device).reserved() <= expected);
+  CHECK(s.capacity(device).reserved() >= expected - pages_per_block);
+  const auto evictions = s.evictions();
+  REQUIRE_FALSE(evictions.empty());
+  for (const Eviction& eviction : evictions) {
+    CHECK(eviction.background);
+    CHECK(eviction.from == device);
+    CHECK(eviction.for_page < 16 * pages_per_block);
+  }
+}
+
+}  // namespace wherry::test

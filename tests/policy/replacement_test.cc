@@ -1,0 +1,179 @@
+// The replacement against traces whose hit rates are known for others: what it keeps, and what it costs where
+// the order of use is the best that can be done.
+#include "policy/replacement.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <vector>
+
+#include "access_trace.h"
+#include "reference_replacement.h"
+
+using namespace wherry::impl;
+using namespace wherry::tool;
+
+namespace {
+
+constexpr std::uint32_t capacity = 64;
+constexpr std::uint64_t blocks = 1 << 14;
+constexpr Processor device = Processor::device(0);
+
+struct Setup {
+  BlockDirectory directory{blocks, 2};
+  Replacement replacement{directory, device};
+
+  void come(std::uint64_t block) {
+    directory.at(block);
+    replacement.came(block);
+  }
+  void evict(std::uint64_t block) { replacement.left(block, Replacement::Departure::evicted); }
+};
+
+struct Rates {
+  double ours;
+  double lru;
+  double optimum;
+};
+
+// From access number `first` on. `watches`: one block for each eviction has its next touch seen; else only misses are.
+Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
+  Setup s;
+  std::vector<bool> held(blocks);
+  std::size_t hits = 0;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    const std::uint32_t block = trace[i];
+    if (held[block]) {
+      hits += i >= first ? 1 : 0;
+      if (s.directory.at(block).links(device).watched) s.replacement.touched(block);
+      continue;
+    }
+    if (s.replacement.size() == capacity) {
+      const std::uint64_t victim = s.replacement.victim().value();
+      held[victim] = false;
+      s.evict(victim);
+      if (watches) (void)s.replacement.watch();
+    }
+    held[block] = true;
+    s.come(block);
+  }
+  s.replacement.check_invariants();
+  const auto rate = [&](std::size_t count) {
+    return static_cast<double>(count) / static_cast<double>(trace.size() - first);
+  };
+  return {rate(hits), rate(hits_of_lru(trace, capacity, first)),
+          rate(hits_of_optimum(trace, capacity, first))};
+}
+
+}  // namespace
+
+TEST_CASE("a sweep over more than fits hits what a part of it, kept, would hit") {
+  for (const bool watches : {false, true}) {
+    const Rates quarter = play(sweep_trace(capacity * 5 / 4, 40), capacity * 5 / 2, watches);
+    CHECK(quarter.lru == 0);
+    CHECK(quarter.ours >= 0.7);
+    CHECK(quarter.optimum >= quarter.ours);
+    const Rates twice = play(sweep_trace(capacity * 2, 40), capacity * 4, watches);
+    CHECK(twice.lru == 0);
+    CHECK(twice.ours >= 0.42);
+    const Rates four_times = play(sweep_trace(capacity * 4, 40), capacity * 8, watches);
+    CHECK(four_times.ours >= 0.18);
+  }
+}
+
+TEST_CASE("a scan that never comes back does not drive out what is used all the time") {
+  std::mt19937_64 random(1);
+  AccessTrace trace;
+  const std::uint32_t hot = capacity * 3 / 4;
+  for (std::uint32_t i = 0; i < 20'000; ++i)
+    trace.push_back(i % 2 == 0 ? hot + i / 2 : static_cast<std::uint32_t>(random() % hot));
+  for (const bool watches : {false, true}) {
+    const Rates rates = play(trace, 1000, watches);
+    CHECK(rates.lru < 0.3);
+    CHECK(rates.ours >= 0.45);  // of 0.5 that can be hit
+  }
+}
+
+TEST_CASE("where the latest used are the best to keep it is not much worse than that") {
+  std::mt19937_64 random(1);
+  for (const std::uint32_t window : {capacity / 4, capacity / 2, capacity * 3 / 4}) {
+    AccessTrace trace;
+    for (std::uint32_t i = 0; i < 40'000; ++i)
+      trace.push_back(i / 20 + static_cast<std::uint32_t>(random() % window));
+    for (const bool watches : {false, true}) {
+      const Rates rates = play(trace, 1000, watches);
+      CHECK(rates.ours >= rates.lru - 0.03);
+    }
+  }
+}
+
+TEST_CASE("watching makes up for hits that are not seen where some blocks are more popular") {
+  for (const double exponent : {0.7, 1.0}) {
+    const AccessTrace trace = zipf_trace(capacity * 4, 40'000, exponent, 1);
+    const Rates blind = play(trace, 1000, false);
+    const Rates watching = play(trace, 1000, true);
+    CHECK(blind.ours >= blind.lru - 0.08);
+    CHECK(watching.ours >= watching.lru);
+    CHECK(watching.ours > blind.ours);
+  }
+}
+
+TEST_CASE("what was kept gives way when the program turns to something else") {
+  AccessTrace trace;
+  for (std::uint32_t phase = 0; phase < 4; ++phase) {
+    for (const std::uint32_t block : sweep_trace(capacity * 3 / 4, 30))
+      trace.push_back(phase * capacity + block);
+  }
+  for (const bool watches : {false, true}) {
+    const Rates rates = play(trace, 0, watches);
+    CHECK(rates.ours >= rates.lru - 0.05);
+  }
+}
+
+TEST_CASE("an empty pool has no victim, and one of one block has that") {
+  Setup s;
+  CHECK_FALSE(s.replacement.victim());
+  CHECK_FALSE(s.replacement.watch());
+  s.come(5);
+  CHECK(s.replacement.victim() == 5u);
+  s.evict(5);
+  CHECK_FALSE(s.replacement.victim());
+  s.come(5);
+  s.replacement.left(5, Replacement::Departure::otherwise);
+  CHECK(s.replacement.size() == 0);
+}
+
+TEST_CASE("victims that cannot leave give way until every block was asked") {
+  Setup s;
+  for (std::uint64_t block = 0; block < capacity; ++block) s.come(block);
+  std::vector<bool> asked(capacity);
+  for (std::uint32_t i = 0; i < capacity; ++i) {
+    const std::uint64_t victim = s.replacement.victim().value();
+    CHECK_FALSE(asked[victim]);
+    asked[victim] = true;
+    s.replacement.passed_over(victim);
+    s.replacement.check_invariants();
+  }
+}
+
+TEST_CASE("random calls leave links and sizes in agreement") {
+  Setup s;
+  std::mt19937_64 random(7);
+  std::vector<bool> held(200);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::uint64_t block = random() % held.size();
+    if (!held[block]) {
+      s.come(block);
+    } else if (random() % 2 == 0) {
+      s.replacement.left(block, random() % 2 == 0 ? Replacement::Departure::evicted
+                                                  : Replacement::Departure::otherwise);
+    } else {
+      s.replacement.passed_over(block);
+      s.replacement.touched(block);
+      (void)s.replacement.watch();
+      continue;
+    }
+    held[block] = !held[block];
+    if (i % 64 == 0) s.replacement.check_invariants();
+    if (s.replacement.size() != 0) CHECK(held[s.replacement.victim().value()]);
+  }
+}
