@@ -1,4 +1,4 @@
-// The C functions of managed memory.
+// The C functions of managed memory and of devices' own.
 #include <algorithm>
 #include <limits>
 
@@ -31,6 +31,13 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   return allocation ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+CUresult refuse_array() {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    return working != CUDA_SUCCESS ? working : CUDA_ERROR_NOT_SUPPORTED;
+  });
+}
+
 CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_SUCCESS;
   const auto allocation = driver.runtime().find(address);
@@ -59,6 +66,37 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     *dptr = static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation));
     return CUDA_SUCCESS;
   });
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+  return enter([&](Driver& driver) {
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    *dptr = 0;
+    if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto allocation = driver.runtime().allocate_device(bytesize, context->device.ordinal);
+    if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation));
+    return CUDA_SUCCESS;
+  });
+}
+// No allocation lies where 32 bits reach.
+CUresult cuMemAlloc(CUdeviceptr_v1* dptr, unsigned int bytesize) {
+  if (dptr != nullptr) *dptr = 0;
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    return dptr == nullptr || bytesize == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+  });
+}
+
+CUresult cuArrayCreate_v2(CUarray*, const CUDA_ARRAY_DESCRIPTOR*) {
+  return refuse_array();
+}
+CUresult cuArray3DCreate_v2(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*) {
+  return refuse_array();
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {

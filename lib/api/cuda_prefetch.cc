@@ -63,13 +63,19 @@ bool is_range(const Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && is_managed(runtime, first, first + count);
 }
 
-// Notes the range's destination, if it has one, and adds the range to the request.
+// Notes the range's destination, if it has one, and adds the range to the request. `host_left`: how
+// much more of it the host could hold. CUDA_ERROR_OUT_OF_MEMORY: not this;
 // CUDA_ERROR_INVALID_VALUE: it was freed at this moment.
 CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
-             PrefetchRequest& request) {
+             PrefetchRequest& request, std::size_t& host_left) {
   const PageSpan pages = pages_touched(runtime, first, count);
   if (pages.empty()) return CUDA_SUCCESS;
-  if (!said.is_none() && !runtime.note_prefetch(pages, said)) return CUDA_ERROR_INVALID_VALUE;
+  if (!said.is_none()) {
+    const bool to_host = said.processor().is_host();
+    if (to_host && pages.bytes() > host_left) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (to_host) host_left -= pages.bytes();
+    if (!runtime.note_prefetch(pages, said)) return CUDA_ERROR_INVALID_VALUE;
+  }
   request.ranges.push_back({pages, pages_covered(runtime, first, count), settled(runtime, said)});
   return CUDA_SUCCESS;
 }
@@ -112,7 +118,8 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
     if (!is_concurrent(runtime, to) || !is_concurrent(runtime, target))
       return CUDA_ERROR_INVALID_DEVICE;
     PrefetchRequest request;
-    const CUresult added = add(runtime, first, count, to, request);
+    std::size_t host_left = runtime.host_capacity();
+    const CUresult added = add(runtime, first, count, to, request, host_left);
     if (added != CUDA_SUCCESS) return added;
     return enqueue(runtime, target, std::move(request));
   });
@@ -141,6 +148,7 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     request.kind = kind;
     CUresult result = CUDA_SUCCESS;
     std::size_t current = 0;
+    std::size_t host_left = runtime.host_capacity();
     for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
       // A destination begins when its turn comes in the list, so one whose range is past is never used.
       const std::size_t next = current + 1;
@@ -148,7 +156,7 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
       const Location to =
           kind == Kind::discard ? Location{} : *to_location(where.locations[current]);
       result = is_range(runtime, firsts[i], sizes[i])
-                   ? add(runtime, firsts[i], sizes[i], to, request)
+                   ? add(runtime, firsts[i], sizes[i], to, request, host_left)
                    : CUDA_ERROR_INVALID_VALUE;
     }
     const CUresult enqueued = enqueue(runtime, target, std::move(request));

@@ -1,4 +1,4 @@
-// The runtime API's functions of managed memory and advice.
+// The runtime API's functions of memory and advice.
 #include <cstdint>
 
 #include "api/cudart_entry.h"
@@ -23,6 +23,16 @@ cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
     if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr address = 0;
     const CUresult result = cuMemAllocManaged(&address, size, flags);
+    *devPtr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+    return result;
+  });
+}
+
+cudaError_t cudaMalloc(void** devPtr, size_t size) {
+  return with_context([&] {
+    if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr address = 0;
+    const CUresult result = size == 0 ? CUDA_SUCCESS : cuMemAlloc_v2(&address, size);
     *devPtr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
     return result;
   });

@@ -10,6 +10,8 @@
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
 
+#undef cuArray3DCreate
+#undef cuArrayCreate
 #undef cuCtxCreate
 #undef cuCtxDestroy
 #undef cuCtxPopCurrent
@@ -20,6 +22,7 @@
 #undef cuDeviceTotalMem
 #undef cuLaunchHostFunc
 #undef cuMemAdvise
+#undef cuMemAlloc
 #undef cuMemDiscardAndPrefetchBatchAsync
 #undef cuMemDiscardBatchAsync
 #undef cuMemFree
@@ -48,6 +51,7 @@ typedef unsigned int CUdeviceptr_v1;
 /* Oldest signatures: 32-bit sizes and addresses. */
 CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice dev);
 CUresult cuMemGetInfo(unsigned int* free, unsigned int* total);
+CUresult cuMemAlloc(CUdeviceptr_v1* dptr, unsigned int bytesize);
 CUresult cuMemFree(CUdeviceptr_v1 dptr);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr);
 

@@ -26,7 +26,7 @@ int nearest_host_node(const Topology& topology) {
 
 bool is_managed(const Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
   const auto allocation = runtime.find(begin);
-  if (!allocation) return false;
+  if (!allocation || !allocation->owner.is_managed()) return false;
   const CUdeviceptr allocation_end = runtime.address_of(*allocation) + allocation->bytes;
   return begin < allocation_end && end <= allocation_end;
 }

@@ -63,7 +63,8 @@ std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors, std::siz
 std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& error) {
   const Machine machine = read_machine();
   TopologyResult topology =
-      choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"));
+      choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),
+                      environment("WHERRY_HOST_CAPACITY"));
   if (const auto* wrong = std::get_if<TopologyError>(&topology)) {
     error = wrong->message;
     return std::nullopt;
@@ -170,7 +171,9 @@ Runtime::Runtime(const RuntimeOptions& options)
 Runtime::~Runtime() = default;
 
 std::uint64_t Runtime::capacity_pages(Processor p) const {
-  if (p.is_host()) return options_.arena_bytes / page_size;  // bounded by the machine alone
+  if (p.is_host() && options_.topology.host_capacity == 0)
+    return options_.arena_bytes / page_size;  // bounded by the machine alone
+  if (p.is_host()) return options_.topology.host_capacity / page_size;
   return device_config(p.ordinal()).capacity / page_size;
 }
 
@@ -267,8 +270,8 @@ bool Runtime::open_arena(std::size_t needed) {
   return arena_.open(*target) == 0;
 }
 
-std::optional<Allocation> Runtime::allocate(std::size_t bytes, unsigned flags) {
-  const auto allocation = address_space_.allocate(bytes, flags);
+std::optional<Allocation> Runtime::place(std::size_t bytes, unsigned flags, Ownership owner) {
+  const auto allocation = address_space_.allocate(bytes, flags, owner);
   if (!allocation) return std::nullopt;
   if (!open_arena(address_space_.high_water())) {
     address_space_.begin_free(allocation->offset);
@@ -276,6 +279,25 @@ std::optional<Allocation> Runtime::allocate(std::size_t bytes, unsigned flags) {
     return std::nullopt;
   }
   return allocation;
+}
+
+std::uint64_t Runtime::managed_pages_max() const {
+  if (options_.topology.host_capacity == 0) return options_.arena_bytes / page_size;
+  std::uint64_t pages = 0;
+  for (int i = 0; i < processor_count(); ++i) pages += capacity_pages(Processor{i});
+  for (const auto& own : device_pages_) pages -= own.load();
+  return pages;
+}
+
+std::optional<Allocation> Runtime::allocate(std::size_t bytes, unsigned flags) {
+  const std::uint64_t most = managed_pages_max();
+  if (bytes > most * page_size) return std::nullopt;
+  const std::uint64_t pages = round_up(bytes, page_size) / page_size;
+  if (managed_pages_.fetch_add(pages) + pages <= most) {
+    if (const auto allocation = place(bytes, flags, {})) return allocation;
+  }
+  managed_pages_.fetch_sub(pages);
+  return std::nullopt;
 }
 
 bool Runtime::free(std::uintptr_t address) {
@@ -296,6 +318,10 @@ bool Runtime::free(std::uintptr_t address) {
                           engine_->release(block, number, run);
                           effects_->released(block, number, run);
                         });
+  const auto device = allocation->owner.device;
+  auto& counter =
+      device ? device_pages_[static_cast<std::size_t>(device->ordinal())] : managed_pages_;
+  counter.fetch_sub(pages.count);
   address_space_.end_free(*allocation);
   return true;
 }

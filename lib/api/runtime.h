@@ -6,6 +6,8 @@
 // Functions are thread-safe unless they say otherwise. Offsets and sizes are bytes.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,7 +61,7 @@ struct PageWhereabouts {
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
-  // WHERRY_FAULT_REGION). Nothing: something there is malformed; `error` is one line that says what
+  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION). Nothing: something there is malformed; `error` is one line that says what
   // and where.
   static std::optional<RuntimeOptions> options_from_environment(std::string& error);
 
@@ -75,9 +77,13 @@ class Runtime {
   const Arena& arena() const { return arena_; }
   std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }
 
-  // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or the
-  // kernel refused.
+  // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or all pools
+  // together have not, or the kernel refused.
   std::optional<Allocation> allocate(std::size_t bytes, unsigned flags) EXCLUDES(arena_lock_);
+  // Memory that `device` alone may touch, zero until written, with all its pages in the device's pool
+  // until it is freed. Managed memory leaves the pool for it. Nothing: there is no such room.
+  std::optional<Allocation> allocate_device(std::size_t bytes, int device)
+      EXCLUDES(arena_lock_, advice_lock_);
   // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
   // at once. Requires: no kernel that may touch it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
@@ -87,15 +93,29 @@ class Runtime {
     return arena_.base() + allocation.offset;
   }
 
+  // Whether these are pages of one live managed allocation.
+  bool is_managed(PageSpan pages) const;
   // Records what the program says of these pages, and does what follows from it for those that exist. False: they are
   // not (any more) part of one live allocation. Throws std::bad_alloc, and has then changed nothing.
   bool advise(PageSpan pages, const AdviceChange& change) EXCLUDES(advice_lock_);
+  enum class PinResult {
+    pinned,
+    not_managed,  // they are not (any more) part of one live managed allocation
+    no_room,      // for pages that did not exist yet
+  };
+  // Keeps the pages, which all exist then in one copy each, in the pools where they are, until unpin.
+  // Changes nothing unless it pins. Throws std::bad_alloc.
+  PinResult pin(PageSpan pages) EXCLUDES(advice_lock_);
+  // Lets them move again. False: they are not managed.
+  bool unpin(PageSpan pages) EXCLUDES(advice_lock_);
   // While copies are forbidden read-mostly means nothing; existing ones end at once.
   void forbid_copies() { effects_->forbid_copies(); }
   void permit_copies() { effects_->permit_copies(); }
   // What has been said of live pages; of others: nothing.
   const AdviceMap& advice() const { return advice_; }
 
+  // How many bytes the host's pool may hold.
+  std::size_t host_capacity() const { return capacity_pages(Processor::host()) * page_size; }
   // Notes where the program wants these pages. False: they are not (any more) part of one live
   // allocation. Throws std::bad_alloc, and has then changed nothing.
   bool note_prefetch(PageSpan pages, Location said) EXCLUDES(advice_lock_);
@@ -140,6 +160,8 @@ class Runtime {
   Part& part(Processor p) const { return *parts_[static_cast<std::size_t>(p.index)]; }
   int processor_count() const { return 1 + device_count(); }
   std::uint64_t capacity_pages(Processor p) const;
+  // How much managed memory all pools together hold. Without a limit of the host's: as much as one likes.
+  std::uint64_t managed_pages_max() const;
   std::vector<int> pool_fds() const;
   std::unique_ptr<ViewChanger> make_changer(Processor p) const;
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
@@ -147,6 +169,15 @@ class Runtime {
   // Pages of the host's pool are created on the node from now on; nothing: on any of the host's.
   void place_on_host(PageSpan pages, std::optional<int> node);
   void forget_advice(PageSpan pages);
+  std::optional<Allocation> place(std::size_t bytes, unsigned flags, Ownership owner)
+      EXCLUDES(arena_lock_);
+  // Creates what is absent of the pages at p. False: they do not all fit; some may have been created.
+  bool create(PageSpan pages, Processor p);
+  bool create_in_block(std::uint64_t number, PageRun run, Processor p);
+  // Has each page of pinned ones in one copy, where that is or else where the host's touch would put it.
+  bool settle_pinned(PageSpan pages) REQUIRES_SHARED(advice_lock_);
+  // False: some of them are being moved.
+  bool collapse_pinned(std::uint64_t number, PageRun run);
   // Each makes the processor's arena trap and returns the descriptor to listen to.
   std::shared_ptr<const Userfaultfd> start_host();
   std::shared_ptr<const Userfaultfd> start_device(int device) REQUIRES(arena_lock_);
@@ -159,7 +190,10 @@ class Runtime {
   BlockDirectory blocks_;
   AddressSpace address_space_;
   AdviceMap advice_;
-  SharedMutex advice_lock_;  // exclusive: allocations end
+  SharedMutex advice_lock_;                       // exclusive: allocations end
+  std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be
+  // Pages of each device's pool that are allocations of its own, or about to be.
+  std::array<std::atomic<std::uint64_t>, max_devices> device_pages_{};
   std::vector<std::unique_ptr<Part>> parts_;
   mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
   std::unique_ptr<Policy> policy_;

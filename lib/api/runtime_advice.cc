@@ -4,12 +4,17 @@
 
 namespace wherry::impl {
 
+bool Runtime::is_managed(PageSpan pages) const {
+  const auto allocation = address_space_.find(pages.offset());
+  return allocation && allocation->owner.is_managed() &&
+         intersect(allocation->pages(), pages) == pages;
+}
+
 bool Runtime::advise(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   {
     const ReadGuard guard(advice_lock_);
-    const auto allocation = address_space_.find(pages.offset());
-    if (!allocation || intersect(allocation->pages(), pages) != pages) return false;
+    if (!is_managed(pages)) return false;
     advice_.change(pages, change);
   }
   // With one node there is nothing to choose.

@@ -5,8 +5,7 @@ namespace wherry::impl {
 
 bool Runtime::note_prefetch(PageSpan pages, Location said) {
   const ReadGuard guard(advice_lock_);
-  const auto allocation = address_space_.find(pages.offset());
-  if (!allocation || intersect(allocation->pages(), pages) != pages) return false;
+  if (!is_managed(pages)) return false;
   advice_.change(pages, {AdviceChange::Kind::prefetched, said});
   return true;
 }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view devices_variable = "WHERRY_DEVICES";
 constexpr std::string_view host_nodes_variable = "WHERRY_HOST_NODES";
+constexpr std::string_view host_capacity_variable = "WHERRY_HOST_CAPACITY";
 
 bool contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -70,6 +71,12 @@ std::vector<int> default_host_nodes(const Machine& machine, const std::vector<in
   if (host == nullptr) host = nearest(machine, machine.start_node, with_both);
   if (host == nullptr) host = nearest(machine, machine.start_node, with_memory);
   return {host->id};
+}
+
+std::uint64_t bytes_of(const Machine& machine, const std::vector<int>& nodes) {
+  std::uint64_t bytes = 0;
+  for (const int node : nodes) bytes += machine.find(node)->total_bytes;
+  return bytes;
 }
 
 // Where devices go that name no node: ascending, never empty.
@@ -140,11 +147,13 @@ const char* to_string(DeviceKind kind) {
 }
 
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
-                               std::string_view host_nodes) {
+                               std::string_view host_nodes, std::string_view host_capacity) {
   DeviceRequests parsed_devices = parse_devices(devices);
   if (const auto* error = std::get_if<std::string>(&parsed_devices)) return TopologyError{*error};
   const NodeList parsed_hosts = parse_host_nodes(host_nodes);
   if (const auto* error = std::get_if<std::string>(&parsed_hosts)) return TopologyError{*error};
+  const HostCapacity parsed_capacity = parse_host_capacity(host_capacity);
+  if (const auto* error = std::get_if<std::string>(&parsed_capacity)) return TopologyError{*error};
   auto& requests = std::get<std::vector<DeviceRequest>>(parsed_devices);
   const auto& hosts = std::get<std::vector<Placed<int>>>(parsed_hosts);
 
@@ -164,6 +173,16 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
   std::sort(topology.host_nodes.begin(), topology.host_nodes.end());
   topology.host_nodes.erase(std::unique(topology.host_nodes.begin(), topology.host_nodes.end()),
                             topology.host_nodes.end());
+
+  if (const auto& capacity = std::get<0>(parsed_capacity)) {
+    const std::uint64_t most = bytes_of(machine, topology.host_nodes);
+    if (capacity->value > most) {
+      return TopologyError{
+          topology_error(host_capacity_variable, host_capacity, capacity->position,
+                         fmt::format("capacity is more than the {}M of the host", most >> 20))};
+    }
+    topology.host_capacity = capacity->value;
+  }
 
   const std::vector<int> defaults = default_device_nodes(machine, topology.host_nodes);
   if (requests.empty()) requests.resize(defaults.size());

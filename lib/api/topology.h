@@ -1,5 +1,5 @@
 // Which nodes are the host, which devices there are, and with what: chosen once, at initialization.
-// Pure functions from the machine and the two environment variables to a value or one line that
+// Pure functions from the machine and three environment variables to a value or one line that
 // says what is wrong and where; no kernel calls, so tests describe machines that they do not have.
 #pragma once
 
@@ -32,6 +32,7 @@ struct DeviceConfig {
 
 struct Topology {
   std::vector<int> host_nodes;        // ascending, at least one
+  std::size_t host_capacity = 0;      // bytes the host's pool may hold, whole pages; 0: no limit
   std::vector<DeviceConfig> devices;  // device 0 first, at least one, at most max_devices
 };
 
@@ -49,7 +50,8 @@ using TopologyResult = std::variant<Topology, TopologyError>;
 //   one emulated on the host's node node     the nodes of those defaults that no other device asks
 //   for, in turn capacity 15/16 of the node, a quarter of it where the host lives too; shared
 //   equally with other devices there workers  as many as the node has CPUs
+// `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
-                               std::string_view host_nodes);
+                               std::string_view host_nodes, std::string_view host_capacity = {});
 
 }  // namespace wherry::impl

@@ -214,6 +214,16 @@ DeviceRequests parse_devices(std::string_view text) {
   return devices;
 }
 
+HostCapacity parse_host_capacity(std::string_view text) {
+  const Slice value = trim({text});
+  if (value.text.empty()) return std::nullopt;
+  try {
+    return Placed<std::size_t>{parse_capacity(value), value.position};
+  } catch (const ParseError& error) {
+    return topology_error("WHERRY_HOST_CAPACITY", text, error.position, error.what);
+  }
+}
+
 NodeList parse_host_nodes(std::string_view text) {
   std::vector<Placed<int>> nodes;
   if (trim({text}).text.empty()) return nodes;

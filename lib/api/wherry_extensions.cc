@@ -1,9 +1,10 @@
-// The C functions of wherry.h that look: counters, pages, processes.
+// The C functions of wherry.h that look, counters, pages, processes; and those that pin.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "api/entry.h"
+#include "api/ranges.h"
 
 using namespace wherry::impl;
 
@@ -18,6 +19,10 @@ void answer(Struct* target, Struct value) {
   const std::size_t known = std::min(size, sizeof value);
   std::memcpy(target, &value, known);
   std::memset(reinterpret_cast<std::byte*>(target) + known, 0, size - known);
+}
+
+bool is_range(const Runtime& runtime, CUdeviceptr first, std::size_t count) {
+  return count != 0 && first + count > first && is_managed(runtime, first, first + count);
 }
 
 }  // namespace
@@ -43,6 +48,30 @@ CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
     value.node = page->node;
     answer(info, value);
     return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryPin(CUdeviceptr devPtr, size_t count) {
+  return enter([&](Driver& driver) {
+    Runtime& runtime = driver.runtime();
+    if (!is_range(runtime, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
+    switch (runtime.pin(pages_touched(runtime, devPtr, count))) {
+      case Runtime::PinResult::pinned:
+        return CUDA_SUCCESS;
+      case Runtime::PinResult::not_managed:
+        return CUDA_ERROR_INVALID_VALUE;
+      case Runtime::PinResult::no_room:
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_ERROR_UNKNOWN;
+  });
+}
+CUresult wherryUnpin(CUdeviceptr devPtr, size_t count) {
+  return enter([&](Driver& driver) {
+    Runtime& runtime = driver.runtime();
+    const bool unpinned =
+        is_range(runtime, devPtr, count) && runtime.unpin(pages_touched(runtime, devPtr, count));
+    return unpinned ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

@@ -3,7 +3,8 @@
 //
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
-//   advising       which allocations may be advised.   allowed: address_space, advice.
+//   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
+//                                                      blocks, and waiting with a limit.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
 //   engine         a device's streams and launches.    allowed: agent commands.
 //                                                      not allowed: waiting for a launch.

@@ -21,6 +21,9 @@ constexpr std::uint64_t view_limit_ns = 3'000'000'000;
 // How long a fault waits for others to have what it brought mapped as they are advised to.
 constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 
+constexpr const char* no_room_anywhere =
+    "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
+
 void count_event(Counters& counters, const FaultEvent& event) {
   if (event.write_protect) {
     count(counters.faults_write_protect);
@@ -53,6 +56,14 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
       case Outcome::unallocated:
         if (answer_unallocated(fault)) return std::nullopt;
         continue;
+      case Outcome::foreign:
+        answer_foreign(fault);
+        return std::nullopt;
+      case Outcome::full:
+        if (++fault.memory_failures < memory_attempts_max)
+          return put_off(fault, now_ns() + memory_pause_ns, no_room_anywhere);
+        refuse(fault, no_room_anywhere);
+        return std::nullopt;
       case Outcome::lost:
         refuse(fault,
                "its pool lost the page (failed memory, or the file was changed from outside)");
@@ -61,6 +72,10 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
       case Outcome::no_memory:
         switch (relieve(fault, attempt, room)) {
           case OpStatus::ok:
+            continue;
+          case OpStatus::absent:
+            if (fault.stays_put) return put_off(fault, now_ns() + moment_ns, no_room_anywhere);
+            fault.stays_put = true;
             continue;
           case OpStatus::no_memory:
             // The kernel may be reclaiming: a moment later there may be some.
@@ -88,6 +103,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
   facts.accessed_by = segment.advice.accessed_by;
+  facts.pinned = segment.advice.pinned;
   facts.stretch = run_in_block(number, intersect(allocation.pages(), segment.span));
   return facts;
 }
@@ -98,13 +114,20 @@ FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
   const LockGuard guard(block.lock);
   const auto allocation = address_space_.find(fault.page * page_size);
   if (!allocation) return {Outcome::unallocated};
+  if (!allocation->owner.admits(fault.toucher)) return {Outcome::foreign};
 
   const FaultFacts facts = facts_of(fault, *allocation, block);
   if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   Decision decision = policy_.on_fault(facts);
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
-  if (fault.keeps_view) decision.destination = block.view(facts.toucher, facts.page);
+  if (fault.stays_put) {
+    const auto placed = without_room(block, facts, decision);
+    if (!placed) return {Outcome::full};
+    decision = *placed;
+  }
+  if (fault.keeps_view && !facts.pinned)
+    decision.destination = block.view(facts.toucher, facts.page);
 
   const Processor at = decision.destination;
   const bool there = block.at(at).resident.test(facts.page);
@@ -132,6 +155,24 @@ FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
       now_ns() < fault.taken_ns + follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   return {Outcome::resolved, span_of(number, decision.region)};
+}
+
+std::optional<Decision> FaultService::without_room(Block& block, const FaultFacts& facts,
+                                                   Decision wanted) const {
+  if (facts.residents != 0) {
+    wanted.destination = block.at(facts.toucher).resident.test(facts.page)
+                             ? facts.toucher
+                             : Processor{std::countr_zero(facts.residents)};
+    return wanted;
+  }
+  for (const PageRun region : {wanted.region, PageRun{facts.page, 1}}) {
+    for (int i = 0; i < engine_.processors(); ++i) {
+      const Capacity& capacity = engine_.at(Processor{i}).capacity;
+      if (capacity.reserved() + region.count <= capacity.pages())
+        return Decision{Processor{i}, region};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& block,
@@ -192,6 +233,9 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
           return Attempt{Outcome::not_yet, {}, now + moment_ns};
         [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the thread
       case AdviceEffects::Progress::declined:
+        // A pinned page does not come; others may give mappings back.
+        if (effects_.pinned(number).test(page))
+          return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
         fault.keeps_view = true;
         return Attempt{Outcome::try_again};
     }
@@ -226,8 +270,13 @@ void FaultService::finish(const Fault& fault, PageSpan wake) {
 
 OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room& room) {
   const Processor p = attempt.destination;
-  if (attempt.outcome == Outcome::room_needed)
-    return evictor_.make_room({p, attempt.room_needed, fault.page}, room);
+  if (attempt.outcome == Outcome::room_needed) {
+    // The host is where pages are evicted to.
+    if (p.is_host()) return OpStatus::absent;
+    const OpStatus status = evictor_.make_room({p, attempt.room_needed, fault.page}, room);
+    // What would have to leave finds no room at the host.
+    return status == OpStatus::no_memory ? OpStatus::absent : status;
+  }
   // On a device's node its own pages may be in the way; the host's can only wait for what the kernel reclaims.
   if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) return OpStatus::ok;
   return OpStatus::no_memory;
@@ -248,6 +297,14 @@ bool FaultService::answer_unallocated(const Fault& fault) {
   if (!address_space_.retire_if_dead(fault.page)) return false;
   refuse(fault, "no live allocation is there (freed, or never allocated)");
   return true;
+}
+
+void FaultService::answer_foreign(const Fault& fault) {
+  if (came_back(fault)) {
+    refuse(fault, "it is another device's memory (cuMemAlloc), which nobody else can access");
+  } else {
+    (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
+  }
 }
 
 bool FaultService::came_back(const Fault& fault) {

@@ -25,6 +25,9 @@ struct Fault {
   int memory_failures = 0;  // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
+  // No room can be made where the page should come to: it stays where it is, or is made where there is
+  // room.
+  bool stays_put = false;
   // The page goes to a pool whose processor has no process at the moment, and is mapped only by others.
   Entry entry = Entry::at_home;
 };
@@ -55,6 +58,8 @@ class FaultService {
     not_yet,      // look again at `due`
     room_needed,  // `room_needed` pages at `destination`
     unallocated,  // no live allocation covers the page
+    foreign,      // it is another processor's alone
+    full,         // no pool has room for it
     no_memory,    // the kernel has no page for the destination
     lost,         // the pool does not hold what it held: the machine or an outsider took it
   };
@@ -69,6 +74,9 @@ class FaultService {
   Attempt attempt(Fault& fault, Room& room);
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
       REQUIRES(block.lock);
+  // Where the page goes that cannot come to where the policy wants it; nothing: there is no room anywhere.
+  std::optional<Decision> without_room(Block& block, const FaultFacts& facts, Decision wanted) const
+      REQUIRES(block.lock);
   // Both answer nothing when it is done, otherwise why not, or why it need not be.
   // Has the page at the decision's destination, as far as pools go.
   std::optional<Attempt> bring(Fault& fault, Block& block, std::uint64_t number,
@@ -79,12 +87,14 @@ class FaultService {
                               const Decision& decision) REQUIRES(block.lock);
   // Everything is in place: lets the threads go on.
   void finish(const Fault& fault, PageSpan wake);
-  // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, or another time.
+  // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where
+  // nothing can make room, or another time.
   OpStatus relieve(const Fault& fault, const Attempt& attempt, Room& room);
   // `due`, or nothing when the fault has waited for so long that its thread gets a signal instead.
   std::optional<std::uint64_t> put_off(const Fault& fault, std::uint64_t due, const char* why);
   // False: the memory is allocated after all.
   bool answer_unallocated(const Fault& fault);
+  void answer_foreign(const Fault& fault);
   void refuse(const Fault& fault, const char* why);
 
   struct Suspect {
@@ -93,7 +103,7 @@ class FaultService {
     std::uint32_t thread = 0;
     std::uint64_t answered_ns = 0;
   };
-  // Whether the same touch was reported before. A message about freed memory may be stale: its thread was woken by the
+  // Whether the same touch was reported before. A message about memory that the toucher has not got may be stale: its thread was woken by the
   // answer to a neighbour's fault, and the memory freed since. Then nobody sleeps, and a wake does no harm; a thread
   // that does touch freed memory comes back, with a message that was read after the answer to its first.
   bool came_back(const Fault& fault) EXCLUDES(suspects_lock_);

@@ -64,11 +64,11 @@ bool AdviceEffects::follow(Block& block, std::uint64_t number, PageRun run) {
 }
 
 void AdviceEffects::settle_on_host(Block& block, std::uint64_t number, PageRun run) {
-  const Location preferred = advice_.at(span_of(number, run).first).advice.preferred;
-  if (preferred.kind != Location::Kind::host_node) return;
+  const Advice advice = advice_.at(span_of(number, run).first).advice;
+  if (advice.preferred.kind != Location::Kind::host_node || advice.pinned) return;
   const PageMask pages = PageMask::of(run) & block.at(Processor::host()).resident;
   for (const PageRun part : runs_of(pages))
-    engine_.at(Processor::host()).file.move_to_node(span_of(number, part), preferred.id);
+    engine_.at(Processor::host()).file.move_to_node(span_of(number, part), advice.preferred.id);
 }
 
 void AdviceEffects::collapse(Block& block, std::uint64_t number, PageRun run) {
@@ -131,6 +131,8 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
       // Mappings may go, and are left until something else moves them.
       case Kind::unset_accessed_by:
       case Kind::prefetched:
+      case Kind::pinned:
+      case Kind::unpinned:
         break;
     }
   };

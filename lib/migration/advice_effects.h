@@ -22,6 +22,9 @@ class AdviceEffects {
   // copies are forbidden.
   AdviceMap::Segment advice_at(std::uint64_t page) const;
 
+  // Pages of the block that nobody may take out of the pool where they are.
+  PageMask pinned(std::uint64_t number) const { return advice_.pinned(number); }
+
   enum class Progress {
     done,
     pending,   // a view is being changed: look again

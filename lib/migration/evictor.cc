@@ -44,9 +44,12 @@ OpStatus Evictor::evict_one(const RoomRequest& request) {
   return another_time ? OpStatus::incomplete : OpStatus::absent;
 }
 
-Evictor::Verdict Evictor::may_evict(const Block& block, const RoomRequest& request) const {
+Evictor::Verdict Evictor::may_evict(const Block& block, std::uint64_t number,
+                                    const RoomRequest& request) const {
   if (request.spared_epoch != 0 && block.prefetched_in == request.spared_epoch) return Verdict::no;
   if (!(block.in_flight() & block.at(request.at).resident).none()) return Verdict::not_now;
+  const PageMask& held = block.at(request.at).resident;
+  if (!held.none() && (held - effects_.pinned(number)).none()) return Verdict::no;
   return Verdict::yes;
 }
 
@@ -57,7 +60,7 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   for (unsigned first = 0; first < pages_per_block && status == OpStatus::ok;
        first += piece_pages) {
     const LockGuard guard(block.lock);
-    verdict = may_evict(block, request);
+    verdict = may_evict(block, number, request);
     if (verdict != Verdict::yes) break;
     status = evict_piece(block, number, {first, piece_pages}, request.at, done);
   }
@@ -74,7 +77,7 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
 
 OpStatus Evictor::evict_piece(Block& block, std::uint64_t number, PageRun piece, Processor p,
                               Eviction& done) {
-  const PageMask held = PageMask::of(piece) & block.at(p).resident;
+  const PageMask held = (PageMask::of(piece) & block.at(p).resident) - effects_.pinned(number);
   const PageMask copies = held & block.held_beside(p);
   for (const PageRun run : runs_of(copies))
     engine_.drop(block, number, run, p, MoveCause::eviction);

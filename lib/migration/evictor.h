@@ -42,8 +42,9 @@ class Evictor {
     no
   };
 
-  // Whether this block may leave for this request.
-  Verdict may_evict(const Block& block, const RoomRequest& request) const REQUIRES(block.lock);
+  // Whether this block, or what is not pinned of it, may leave for this request.
+  Verdict may_evict(const Block& block, std::uint64_t number, const RoomRequest& request) const
+      REQUIRES(block.lock);
   // Has p's pages of the block leave, a piece at a time, each under the block's lock. `verdict`: whether they may.
   OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
   // ... one piece of them; says in `done` what left.

@@ -85,13 +85,14 @@ void AddressSpace::give_back(std::uint64_t offset, std::uint64_t bytes) {
   if (small_.carve(chunk, block_size)) large_.insert(chunk, block_size);
 }
 
-std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned flags) {
+std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned flags,
+                                                 Ownership owner) {
   if (bytes == 0 || bytes > (std::uint64_t{1} << 56)) return std::nullopt;
   const std::uint64_t reserved = reserved_bytes(bytes);
   const WriteGuard guard(lock_);
   const auto offset = place(reserved);
   if (!offset) return std::nullopt;
-  const Allocation allocation{*offset, bytes, next_id_++, flags};
+  const Allocation allocation{*offset, bytes, next_id_++, flags, owner};
   live_.emplace(*offset, allocation);
   high_water_ = std::max(high_water_, *offset + reserved);
   return allocation;

@@ -14,14 +14,25 @@
 
 #include "base/lock.h"
 #include "base/page.h"
+#include "base/processor.h"
 
 namespace wherry::impl {
+
+// Whose an allocation is: `device` nothing, it is managed, and any processor may touch it; else that
+// device's, which alone may, and in whose pool its pages stay.
+struct Ownership {
+  std::optional<Processor> device;
+
+  bool is_managed() const { return !device; }
+  bool admits(Processor p) const { return !device || *device == p; }
+};
 
 struct Allocation {
   std::uint64_t offset = 0;  // bytes from the arena's base
   std::uint64_t bytes = 0;   // as asked for
   std::uint64_t id = 0;      // never reused
   unsigned flags = 0;        // the API's attach flags
+  Ownership owner;
 
   // Whole pages: what advice and migration see.
   PageSpan pages() const { return {offset / page_size, round_up(bytes, page_size) / page_size}; }
@@ -33,7 +44,8 @@ class AddressSpace {
 
   // Places an allocation of `bytes` > 0; nothing when no stretch is long enough. It is live at
   // once.
-  std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
+  std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
+      EXCLUDES(lock_);
   // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
   // none.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);

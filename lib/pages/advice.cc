@@ -29,6 +29,12 @@ void AdviceChange::apply(Advice& advice) const {
     case Kind::prefetched:
       advice.last_prefetch = location;
       return;
+    case Kind::pinned:
+      advice.pinned = true;
+      return;
+    case Kind::unpinned:
+      advice.pinned = false;
+      return;
   }
 }
 
@@ -70,6 +76,16 @@ void AdviceMap::forget(PageSpan span) {
   if (span.empty() || empty()) return;
   const WriteGuard guard(lock_);
   edit(span, [](Advice& advice) { advice = {}; });
+}
+
+PageMask AdviceMap::pinned(std::uint64_t block) const {
+  PageMask mask;
+  if (empty()) return mask;
+  for_each(block_span(block), [&](const Segment& segment) {
+    if (segment.advice.pinned) mask |= PageMask::of(run_in_block(block, segment.span));
+    return true;
+  });
+  return mask;
 }
 
 AdviceMap::Segment AdviceMap::at(std::uint64_t page) const {

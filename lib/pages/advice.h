@@ -16,6 +16,7 @@
 
 #include "base/lock.h"
 #include "base/page.h"
+#include "base/page_mask.h"
 #include "base/processor.h"
 
 namespace wherry::impl {
@@ -25,8 +26,8 @@ struct Location {
   enum class Kind : std::uint8_t {
     none,
     device,
-    host,       // any of the host's nodes
-    host_node,  // one of them
+    host,          // any of the host's nodes
+    host_node,     // one of them
     callers_node,  // the one nearest to whoever named it: only said, never where anything is
   };
 
@@ -56,6 +57,7 @@ struct Advice {
   Location preferred;
   ProcessorMask accessed_by = 0;
   Location last_prefetch;  // where the program last asked to move it
+  bool pinned = false;     // it stays in the pool where it is, and has no copies
 
   bool operator==(const Advice&) const = default;
 };
@@ -70,6 +72,8 @@ struct AdviceChange {
     set_accessed_by,
     unset_accessed_by,
     prefetched,
+    pinned,
+    unpinned,
   };
 
   Kind kind;
@@ -108,6 +112,9 @@ class AdviceMap {
       page = segment.span.end();
     }
   }
+
+  // Which of the block's pages are pinned.
+  PageMask pinned(std::uint64_t block) const EXCLUDES(lock_);
 
   // Whether there is no advice at all. Takes no lock: faults ask this first.
   bool empty() const { return empty_.load(std::memory_order_acquire); }

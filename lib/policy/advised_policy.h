@@ -16,13 +16,14 @@ class AdvisedPolicy final : public Policy {
   explicit AdvisedPolicy(unsigned region_pages) : region_pages_(region_pages) {}
 
   Decision on_fault(const FaultFacts& facts) const override {
-    const bool duplicate = facts.read_mostly && !facts.write;
+    const bool duplicate = facts.read_mostly && !facts.write && !facts.pinned;
     return {destination(facts), region(facts), duplicate};
   }
 
  private:
   // In the order of precedence.
   static Processor destination(const FaultFacts& facts) {
+    if (facts.pinned && facts.residents != 0) return Processor{std::countr_zero(facts.residents)};
     const auto holds = [&](Processor p) { return (facts.residents & p.bit()) != 0; };
     if (facts.read_mostly || holds(facts.toucher) || facts.preferred == facts.toucher)
       return facts.toucher;

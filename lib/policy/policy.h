@@ -20,6 +20,7 @@ struct FaultFacts {
   bool read_mostly = false;            // advised, and copies are allowed at the moment
   std::optional<Processor> preferred;  // whose memory the program prefers for it
   ProcessorMask accessed_by = 0;       // who wants it mapped wherever it is
+  bool pinned = false;                 // it must stay where it is; then it has no copies
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
 };
 

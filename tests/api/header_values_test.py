@@ -20,6 +20,8 @@ PER_THREAD = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"
 LAYOUTS = {  # struct: its fields
     "CUuuid": ["bytes"],
     "CUmemLocation": ["type", "id"],
+    "CUDA_ARRAY_DESCRIPTOR": ["Width", "Height", "Format", "NumChannels"],
+    "CUDA_ARRAY3D_DESCRIPTOR": ["Width", "Height", "Depth", "Format", "NumChannels", "Flags"],
     "CUexecAffinityParam": ["type", "param", "param.smCount", "param.smCount.val"],
     "CUctxCigParam": ["sharedDataType", "sharedData"],
     "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
@@ -29,7 +31,7 @@ RUNTIME_LAYOUTS = {"struct cudaMemLocation": ["type", "id"]}
 RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute"]
 # Ours alone: CUDA 13 has no such name any more.
 OWN_MACROS = {"WHERRY_CUDA_API"}
-OWN_FUNCTIONS = {"cudaMemAdvise_v2"}
+OWN_FUNCTIONS = {"cudaMemAdvise_v2", "cudaMemPrefetchAsync_v2"}
 
 
 def find_toolkit():

@@ -25,6 +25,9 @@ TEST_CASE("unsuffixed symbols have their oldest signatures", "[api]") {
   CHECK(free_bytes <= small);
   CHECK(cuMemGetInfo(nullptr, &small) == CUDA_ERROR_INVALID_VALUE);
 
+  CUdeviceptr_v1 nowhere = 1;
+  CHECK(cuMemAlloc(&nowhere, 4096) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(nowhere == 0);
   CHECK(cuMemFree(CUdeviceptr_v1{0}) == CUDA_SUCCESS);
   CHECK(cuMemFree(CUdeviceptr_v1{0x10000}) == CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr_v1 base = 1;

@@ -67,6 +67,9 @@ std::string answers_other_than(CUresult wanted) {
   call("cuCtxGetDevice", cuCtxGetDevice(&number));
   call("cuCtxSynchronize", cuCtxSynchronize());
   call("cuMemAllocManaged", cuMemAllocManaged(&pointer, 4096, CU_MEM_ATTACH_GLOBAL));
+  call("cuMemAlloc", cuMemAlloc(&pointer, 4096));
+  call("cuArrayCreate", cuArrayCreate(nullptr, nullptr));
+  call("cuArray3DCreate", cuArray3DCreate(nullptr, nullptr));
   call("cuMemFree", cuMemFree(0));
   call("cuMemGetInfo", cuMemGetInfo(&size, &size));
   call("cuMemGetAddressRange", cuMemGetAddressRange(&pointer, &size, 0x10000));
@@ -74,6 +77,12 @@ std::string answers_other_than(CUresult wanted) {
   call("cuMemRangeGetAttribute",
        cuMemRangeGetAttribute(nullptr, 0, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 0, 0));
   call("cuMemRangeGetAttributes", cuMemRangeGetAttributes(nullptr, nullptr, nullptr, 0, 0, 0));
+  call("cuMemPrefetchAsync", cuMemPrefetchAsync(0, 0, CUmemLocation{}, 0, nullptr));
+  call("cuMemPrefetchBatchAsync",
+       cuMemPrefetchBatchAsync(nullptr, nullptr, 0, nullptr, nullptr, 0, 0, nullptr));
+  call("cuMemDiscardBatchAsync", cuMemDiscardBatchAsync(nullptr, nullptr, 0, 0, nullptr));
+  call("cuMemDiscardAndPrefetchBatchAsync",
+       cuMemDiscardAndPrefetchBatchAsync(nullptr, nullptr, 0, nullptr, nullptr, 0, 0, nullptr));
   call("cuStreamCreate", cuStreamCreate(&stream, 0));
   call("cuStreamCreateWithPriority", cuStreamCreateWithPriority(&stream, 0, 0));
   call("cuStreamDestroy", cuStreamDestroy(stream));
@@ -83,6 +92,8 @@ std::string answers_other_than(CUresult wanted) {
   call("wherryLaunch", wherryLaunch(nullptr, kernel, nullptr, 0, 1));
   call("wherryGetStats", wherryGetStats(&stats));
   call("wherryPageInfo", wherryPageInfo(&pointer, &page));
+  call("wherryPin", wherryPin(0, 0));
+  call("wherryUnpin", wherryUnpin(0, 0));
   call("wherryDeviceProcess", wherryDeviceProcess(0, &pid));
   return others;
 }

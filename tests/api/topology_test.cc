@@ -230,6 +230,30 @@ TEST_CASE("a node without usable memory can be neither device nor host") {
   CHECK(refused(machine, "", "2").find("node 2 has no memory") != std::string::npos);
 }
 
+TEST_CASE("the host's pool may have a capacity, which must fit into its nodes") {
+  const auto chosen_capacity = [](std::string_view text) {
+    const TopologyResult result = choose_topology(two_sockets_and_cxl(), "", "0,1", text);
+    if (const auto* error = std::get_if<TopologyError>(&result)) FAIL(error->message);
+    return std::get<Topology>(result).host_capacity;
+  };
+  const auto why_not = [](std::string_view text) {
+    const TopologyResult result = choose_topology(two_sockets_and_cxl(), "", "0,1", text);
+    return std::holds_alternative<Topology>(result) ? "accepted"
+                                                    : std::get<TopologyError>(result).message;
+  };
+  CHECK(chosen_capacity("") == 0);
+  CHECK(chosen_capacity(" \t") == 0);
+  CHECK(chosen_capacity("2M") == 2 * mib);
+  CHECK(chosen_capacity(" 20g ") == 20 * gib);
+  CHECK(chosen_capacity("32G") == 32 * gib);
+  CHECK(why_not("33G") ==
+        "WHERRY_HOST_CAPACITY: capacity is more than the 32768M of the host at character 1 in "
+        "\">>>33G\"");
+  CHECK(why_not("1M").find("less than 2M") != std::string::npos);
+  CHECK(why_not("3000001").find("not a multiple of 4096 bytes") != std::string::npos);
+  CHECK(why_not(" much").find("at character 2 in \" >>>much\"") != std::string::npos);
+}
+
 TEST_CASE("any text gives either a usable topology or one printable line") {
   std::mt19937_64 random(test::seed());
   const std::string pieces[] = {"node",     "capacity", "workers", "kind", "concurrent",

@@ -393,4 +393,63 @@ TEST_CASE("a copy stays with its reader for a moment before a write elsewhere en
   CHECK(refused);
 }
 
+TEST_CASE("where nothing can leave a full pool the page stays where it is, and is mapped there") {
+  Setup s;
+  s.switcher.start();
+  // All of device 0 is pinned.
+  s.advice.change({0, 512}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
+
+  s.touch(host, 600);
+  s.machine.at(0).set_value(600, 4711);
+  s.touch(device, 600);
+  CHECK(s.machine.at(0).holds(600));
+  CHECK(s.machine.at(1).view(600) == 0);
+  CHECK(s.machine.at(1).maps_writable(600));
+  // What is nowhere yet is made where there is room.
+  s.touch(device, 700);
+  CHECK(s.machine.at(0).holds(700));
+  CHECK(s.machine.at(1).view(700) == 0);
+  CHECK(s.woke(device, 700));
+  CHECK(s.machine.at(1).held() == 512);
+  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds(page));
+}
+
+TEST_CASE("eviction takes what is not pinned of a block, and passes blocks by that are pinned") {
+  Setup s;
+  s.advice.change({0, 64}, {AdviceChange::Kind::pinned, {}});
+  s.advice.change({128, 16}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
+  s.touch(device, 1000);
+  CHECK(s.machine.at(1).holds(1000));
+  for (std::uint64_t page = 0; page < 512; ++page) {
+    const bool stays = page < 64 || (page >= 128 && page < 144);
+    REQUIRE(s.machine.at(1).holds(page) == stays);
+    REQUIRE(s.machine.at(0).holds(page) == !stays);
+  }
+}
+
+TEST_CASE("memory of one device alone is refused to everybody else, the second time they ask") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const auto own = s.address_space.allocate(block_size, 0, {device});
+  REQUIRE(own);
+  const std::uint64_t page = own->pages().first + 5;
+  for (const Processor other : {host, Processor::device(1)}) {
+    const FaultEvent event{base + page * page_size, 7, true, false, false};
+    // The first message may be of a touch before the memory became the device's.
+    s.answer(other, event);
+    CHECK(s.woke(other, page));
+    CHECK_FALSE(s.machine.at(other.index).forbids(page));
+    s.answer(other, event);
+    CHECK(s.machine.at(other.index).forbids(page));
+    CHECK_FALSE(s.machine.at(other.index).holds(page));
+  }
+  s.touch(device, page);
+  CHECK(s.machine.at(1).maps_writable(page));
+}
+
 }  // namespace wherry::test

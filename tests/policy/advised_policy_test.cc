@@ -80,3 +80,15 @@ TEST_CASE("accessed-by: the page stays where it is; nowhere yet, it goes to the 
   facts.preferred = Processor::host();  // elsewhere: accessed-by keeps the page from moving
   CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::device(0));
 }
+
+TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets no copies") {
+  FaultFacts facts = touch(3, {0, 512});
+  facts.pinned = true;
+  facts.residents = Processor::device(2).bit();
+  facts.read_mostly = GENERATE(false, true);
+  facts.write = GENERATE(false, true);
+  if (GENERATE(false, true)) facts.preferred = facts.toucher;
+  const Decision decision = AdvisedPolicy(16).on_fault(facts);
+  CHECK(decision.destination == Processor::device(2));
+  CHECK_FALSE(decision.duplicate);
+}

@@ -195,6 +195,38 @@ class Solve(Case):
             self.assertIn(word, done.stdout)
 
 
+class Bench(Case):
+    FIGURES = {"memcpy", "prefetch_to_device", "prefetch_to_host", "touch_by_device", "touch_by_host",
+               "prefetch_untouched", "compute_alone", "copy_alone", "overlapped", "fault_idle"}
+
+    def test_prefetch_is_measured_beside_a_copy_and_beside_faults(self):
+        report = self.good_json("bench", "prefetch", "--bytes", "16M", environment=TWO_DEVICES)
+        rows = {row["key"]: row for row in report["rows"]}
+        self.assertLessEqual(self.FIGURES, set(rows))
+        for key in ("prefetch_to_device", "prefetch_to_host"):
+            self.assertEqual(rows[key]["bytes"], 16 << 20)
+            self.assertEqual(rows[key]["against"], "memcpy")
+            self.assertAlmostEqual(rows[key]["ratio"], rows["memcpy"]["seconds"] / rows[key]["seconds"], places=3)
+        self.assertGreater(rows["fault_idle"]["p50_us"], 0)
+
+    def test_prefetch_prints_a_table(self):
+        done = wherry("bench", "prefetch", "--bytes", "16M", "--device", 1, environment=TWO_DEVICES)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("prefetch of 16 MiB between the host and device 1", done.stdout)
+        self.assertIn("memcpy of resident memory", done.stdout)
+
+    def test_what_cannot_be_measured_is_said_in_one_line(self):
+        for arguments, code, word in (
+                (("bench",), 2, "subcommand"),
+                (("bench", "prefetch", "--bytes", "1K"), 2, "--bytes"),
+                (("bench", "prefetch", "--bytes", "much"), 2, "--bytes"),
+                (("bench", "prefetch", "--device", "9"), 2, "--device"),
+                (("bench", "prefetch", "--device", "2"), 1, "--device 2"),
+                (("bench", "prefetch", "--bytes", "65M"), 1, "device 0 holds only")):
+            with self.subTest(arguments=arguments):
+                self.assert_complaint(wherry(*arguments, environment=TWO_DEVICES), code, word)
+
+
 class Refuse(Case):
     def file_complaint(self, text, *words):
         with tempfile.TemporaryDirectory() as folder:

@@ -53,6 +53,10 @@ std::vector<PoolFile> open_pools() {
 void look_at_library(Survey& survey) {
   const runtime library;
   survey.pools = open_pools();
+  for (PoolFile& pool : survey.pools) {
+    if (pool.name == std::string(pool_prefix) + "host")
+      pool.capacity = survey.topology.host_capacity;
+  }
   for (const device& each : library.devices()) {
     survey.devices.push_back({each.name(), each.process()});
     const std::string name = std::string(pool_prefix) + "dev" + std::to_string(each.ordinal());
@@ -68,8 +72,9 @@ Survey take_survey() {
   Survey survey;
   survey.features = impl::probe_features();
   survey.machine = impl::read_machine();
-  impl::TopologyResult chosen = impl::choose_topology(survey.machine, environment("WHERRY_DEVICES"),
-                                                      environment("WHERRY_HOST_NODES"));
+  impl::TopologyResult chosen =
+      impl::choose_topology(survey.machine, environment("WHERRY_DEVICES"),
+                            environment("WHERRY_HOST_NODES"), environment("WHERRY_HOST_CAPACITY"));
   if (auto* topology = std::get_if<impl::Topology>(&chosen)) {
     survey.topology = std::move(*topology);
     try {

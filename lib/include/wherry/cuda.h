@@ -60,12 +60,15 @@
 #define cuMemAdvise cuMemAdvise_v2
 #define cuMemPrefetchAsync __CUDA_API_PTSZ(cuMemPrefetchAsync_v2)
 #endif
+#define cuArray3DCreate cuArray3DCreate_v2
+#define cuArrayCreate cuArrayCreate_v2
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuCtxPopCurrent cuCtxPopCurrent_v2
 #define cuCtxPushCurrent cuCtxPushCurrent_v2
 #define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
 #define cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
+#define cuMemAlloc cuMemAlloc_v2
 #define cuMemFree cuMemFree_v2
 #define cuMemGetAddressRange cuMemGetAddressRange_v2
 #define cuMemGetInfo cuMemGetInfo_v2
@@ -113,6 +116,7 @@ typedef struct CUmod_st* CUmodule;
 typedef struct CUfunc_st* CUfunction;
 typedef struct CUevent_st* CUevent;
 typedef struct CUstream_st* CUstream;
+typedef struct CUarray_st* CUarray;
 typedef struct CUmemPoolHandle_st* CUmemoryPool;
 
 #ifndef CU_UUID_HAS_BEEN_DEFINED
@@ -492,6 +496,35 @@ typedef enum CUmemorytype_enum {
   CU_MEMORYTYPE_UNIFIED = 0x04
 } CUmemorytype;
 
+typedef enum CUarray_format_enum {
+  CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
+  CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
+  CU_AD_FORMAT_UNSIGNED_INT32 = 0x03,
+  CU_AD_FORMAT_SIGNED_INT8 = 0x08,
+  CU_AD_FORMAT_SIGNED_INT16 = 0x09,
+  CU_AD_FORMAT_SIGNED_INT32 = 0x0a,
+  CU_AD_FORMAT_HALF = 0x10,
+  CU_AD_FORMAT_FLOAT = 0x20
+} CUarray_format;
+
+typedef struct CUDA_ARRAY_DESCRIPTOR_st {
+  size_t Width;
+  size_t Height;
+  CUarray_format Format;
+  unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v2;
+typedef CUDA_ARRAY_DESCRIPTOR_v2 CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
+  size_t Width;
+  size_t Height;
+  size_t Depth;
+  CUarray_format Format;
+  unsigned int NumChannels;
+  unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v2;
+typedef CUDA_ARRAY3D_DESCRIPTOR_v2 CUDA_ARRAY3D_DESCRIPTOR;
+
 typedef enum CUmem_advise_enum {
   CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -574,7 +607,7 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
 
 /* Starts the runtime: probes the kernel, reserves the arena, creates pools, starts the device
  * processes and the fault daemon. Later calls do nothing. Flags must be 0. The environment
- * variables WHERRY_DEVICES and WHERRY_HOST_NODES choose the topology. CUDA_ERROR_INVALID_VALUE:
+ * variables WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY choose the topology. CUDA_ERROR_INVALID_VALUE:
  * Flags not 0, or a malformed environment variable (a log line on stderr shows where);
  * CUDA_ERROR_NO_DEVICE: the variables ask for no device; CUDA_ERROR_NOT_PERMITTED,
  * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM: the kernel refused something (the log line
@@ -696,9 +729,22 @@ CUresult CUDAAPI cuCtxSynchronize(void);
  * device; zero at first. flags: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST (which here mean the
  * same: devices that access concurrently need no attachment). Takes address space only; pages come
  * with the first touch. CUDA_ERROR_INVALID_VALUE: dptr NULL, bytesize 0, other flags;
- * CUDA_ERROR_OUT_OF_MEMORY: the arena has no such gap; CUDA_ERROR_INVALID_CONTEXT. On errors *dptr
- * is 0. */
+ * CUDA_ERROR_OUT_OF_MEMORY: the arena has no such gap, or all managed memory together would not fit
+ * into all pools (WHERRY_HOST_CAPACITY); CUDA_ERROR_INVALID_CONTEXT. On errors *dptr is 0. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags);
+
+/* Allocates `bytesize` bytes in the pool of the current context's device, where they stay until they are
+ * freed; zero at first. That device's kernels alone can touch them: for the host it is a fault that ends
+ * in SIGBUS or SIGSEGV with a line in the log, for a kernel elsewhere CUDA_ERROR_ILLEGAL_ADDRESS. Managed
+ * memory leaves the pool to make room. Belongs to the process, not to the context, and survives
+ * cuDevicePrimaryCtxReset with its contents.
+ * CUDA_ERROR_INVALID_VALUE: dptr NULL or bytesize 0; CUDA_ERROR_OUT_OF_MEMORY: the pool is too small, or
+ * full of what cannot leave it; CUDA_ERROR_INVALID_CONTEXT. On errors *dptr is 0. */
+CUresult CUDAAPI cuMemAlloc(CUdeviceptr* dptr, size_t bytesize);
+
+/* Not supported: devices here have no textures. CUDA_ERROR_NOT_SUPPORTED; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuArrayCreate(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray);
+CUresult CUDAAPI cuArray3DCreate(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray);
 
 /* Frees an allocation, given its first address; 0 does nothing. Needs no context. Waits for work that
  * was given to any stream before, which may still use it. Its pages leave every pool at once, and a
@@ -807,8 +853,8 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void** data, size_t* dataSizes,
  * CU_DEVICE_CPU.
  *
  * CUDA_ERROR_INVALID_VALUE: not a range, flags not 0, a location of no such type, or a node that does
- * not exist; CUDA_ERROR_INVALID_DEVICE: also a device that does not exist, if all else is right. On
- * errors nothing changes. As with a real driver a count that leads past the last address is no error,
+ * not exist; CUDA_ERROR_INVALID_DEVICE: also a device that does not exist, if all else is right;
+ * CUDA_ERROR_OUT_OF_MEMORY: more than the host may hold at all (WHERRY_HOST_CAPACITY). On errors nothing changes. As with a real driver a count that leads past the last address is no error,
  * and prefetches nothing. */
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
@@ -828,7 +874,8 @@ CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocat
  * CUDA_ERROR_INVALID_VALUE: an array NULL; count or numPrefetchLocs 0, or more locations than ranges; a
  * first number that is not 0, or one that no range has; flags not 0; the context's default stream; a
  * location that is none or does not exist: then nothing changes. Also: a range that is none, and then
- * those before it are prefetched. */
+ * those before it are prefetched. CUDA_ERROR_OUT_OF_MEMORY: likewise, at the range with which more would
+ * go to the host than it may hold at all. */
 CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
                                          CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
                                          size_t numPrefetchLocs, unsigned long long flags,

@@ -431,6 +431,10 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size,
 cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size, unsigned int flags);
 #endif
 
+/* As cuMemAlloc: `size` bytes that the current device alone can touch, zero at first. size 0 gives NULL.
+ * cudaErrorInvalidValue: devPtr NULL; cudaErrorMemoryAllocation: no room. */
+cudaError_t CUDARTAPI cudaMalloc(void** devPtr, size_t size);
+
 /* As cuMemFree; NULL frees nothing, which still starts the library.
  * cudaErrorInvalidValue: devPtr is not the first address of a live allocation. */
 cudaError_t CUDARTAPI cudaFree(void* devPtr);

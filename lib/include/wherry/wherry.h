@@ -101,6 +101,26 @@ typedef struct {
  * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. Does not touch the page. */
 CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
 
+/* Pins all pages that the `count` bytes from devPtr touch: until wherryUnpin each stays in the memory where it
+ * is, and its address there never changes. For memory that something other than a processor works on: a device
+ * driver, an I/O request, a neighbour that was told the physical address.
+ *
+ * Processors still access it at any time: those that it is not with map it where it is. Faults, evictions, prefetches
+ * and advice pass it by, and it has no copies: of pages that have some the host's stays, else that of the device with
+ * the lowest number. Pages that do not exist yet are created (zero) where a touch by the host would create them: in
+ * the memory of their preferred location, else of the host. Pinned memory takes room that nothing else can have.
+ * Pinning again what is pinned changes nothing: calls are not counted. Freeing the memory ends it.
+ *
+ * A range is `count` bytes, not 0, inside one live managed allocation.
+ * CUDA_ERROR_INVALID_VALUE: not a range; CUDA_ERROR_OUT_OF_MEMORY: no room for pages that do not exist yet, and then
+ * no page is pinned that was not before; CUDA_ERROR_NOT_INITIALIZED. Needs no context. Returns when the pages are
+ * where they stay. Thread-safe. */
+CUresult wherryPin(CUdeviceptr devPtr, size_t count);
+
+/* Lets all pages that the range touches move again, pinned or not. They stay where they are until something moves
+ * them. CUDA_ERROR_INVALID_VALUE: not a range; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
+
 /* The OS process that runs the device's kernels; a new one after cuDevicePrimaryCtxReset.
  * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_INVALID_VALUE: pid NULL; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryDeviceProcess(CUdevice device, pid_t* pid);

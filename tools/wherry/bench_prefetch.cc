@@ -1,0 +1,246 @@
+#include "bench_prefetch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <wherry/wherry.hpp>
+
+#include "bench.h"
+#include "complain.h"
+
+namespace wherry::tool {
+namespace {
+
+constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
+constexpr std::size_t region_words = 16 * page_words;
+constexpr int runs = 5;
+constexpr std::size_t chunks = 8;
+constexpr std::size_t latency_samples = 2000;
+constexpr int latency_rounds_max = 20;
+
+using Words = std::span<std::uint64_t>;
+
+class PrefetchBench {
+ public:
+  PrefetchBench(const PrefetchBenchOptions& options, const device& on)
+      : options_(options),
+        device_(on),
+        copies_(on),
+        kernels_(on),
+        data_(options.bytes / sizeof(std::uint64_t)) {}
+
+  BenchReport run() {
+    BenchReport report;
+    report.title = fmt::format("prefetch of {} MiB between the host and device {}",
+                               options_.bytes >> 20, options_.device);
+    report.machine = describe_machine();
+    rows_ = &report.rows;
+    measure_memcpy();
+    measure_prefetch();
+    measure_touch();
+    measure_untouched();
+    measure_overlap();
+    measure_latency();
+    return report;
+  }
+
+ private:
+  void move(Words words, const location& where) {
+    prefetch(words, where, copies_);
+    copies_.synchronize();
+  }
+
+  void touch_on_host(Words words) {
+    for (std::size_t i = 0; i < words.size(); i += page_words) words[i] = words[i] + 1;
+  }
+  void touch_on_device(Words words) {
+    kernels_.parallel_for(words.size() / page_words,
+                          [words](std::size_t page) { words[page * page_words] += 1; });
+    kernels_.synchronize();
+  }
+
+  void add_move(const char* name, const char* key, double seconds, double to, const char* against) {
+    rows_->push_back(
+        {name, key, seconds, options_.bytes, 0, 0, to == 0 ? 0 : to / seconds, against});
+  }
+
+  void measure_memcpy() {
+    const std::unique_ptr<std::byte[]> from(new std::byte[options_.bytes]);
+    const std::unique_ptr<std::byte[]> to(new std::byte[options_.bytes]);
+    std::memset(from.get(), 1, options_.bytes);
+    std::memset(to.get(), 2, options_.bytes);
+    std::vector<double> seconds;
+    for (int i = 0; i < runs; ++i)
+      seconds.push_back(seconds_of([&] { std::memcpy(to.get(), from.get(), options_.bytes); }));
+    memcpy_ = quantile(seconds, 0.5);
+    add_move("memcpy of resident memory, one thread", "memcpy", memcpy_, 0, "");
+  }
+
+  void measure_prefetch() {
+    touch_on_host(data_.span());
+    move(data_.span(), device_);
+    move(data_.span(), host);
+    std::vector<double> there, back;
+    for (int i = 0; i < runs; ++i) {
+      there.push_back(seconds_of([&] { move(data_.span(), device_); }));
+      back.push_back(seconds_of([&] { move(data_.span(), host); }));
+    }
+    to_device_ = quantile(there, 0.5);
+    to_host_ = quantile(back, 0.5);
+    add_move("prefetch to the device", "prefetch_to_device", to_device_, memcpy_, "memcpy");
+    add_move("prefetch to the host", "prefetch_to_host", to_host_, memcpy_, "memcpy");
+  }
+
+  void measure_touch() {
+    std::vector<double> there, back;
+    for (int i = 0; i < runs; ++i) {
+      there.push_back(seconds_of([&] { touch_on_device(data_.span()); }));
+      back.push_back(seconds_of([&] { touch_on_host(data_.span()); }));
+    }
+    add_move("touch by the device", "touch_by_device", quantile(there, 0.5), to_device_,
+             "prefetch to the device");
+    add_move("touch by the host", "touch_by_host", quantile(back, 0.5), to_host_,
+             "prefetch to the host");
+  }
+
+  void measure_untouched() {
+    std::vector<double> seconds;
+    for (int i = 0; i < runs; ++i) {
+      managed_array<std::uint64_t> fresh(data_.size());
+      seconds.push_back(seconds_of([&] { move(fresh.span(), device_); }));
+    }
+    add_move("prefetch of untouched memory to the device", "prefetch_untouched",
+             quantile(seconds, 0.5), memcpy_, "memcpy");
+  }
+
+  Words chunk(std::size_t number) {
+    const std::size_t words = data_.size() / chunks / page_words * page_words;
+    return data_.span().subspan(number * words, words);
+  }
+  // One worker reads each page of the chunk, and computes on what it read.
+  void compute(Words words, std::size_t rounds) {
+    kernels_.parallel_for(1, [words, rounds](std::size_t) {
+      for (std::size_t i = 0; i < words.size(); i += page_words) {
+        std::uint64_t value = words[i] | 1;
+        for (std::size_t round = 0; round < rounds; ++round)
+          value = value * 6364136223846793005u + 1442695040888963407u;
+        words[i] = value;
+      }
+    });
+  }
+  double time_compute(std::size_t rounds) {
+    return seconds_of([&] {
+      for (std::size_t i = 0; i < chunks; ++i) compute(chunk(i), rounds);
+      kernels_.synchronize();
+    });
+  }
+  double time_copy() {
+    return seconds_of([&] {
+      for (std::size_t i = 0; i < chunks; ++i) move(chunk(i), device_);
+    });
+  }
+
+  void measure_overlap() {
+    // As much to compute as to copy: the hardest case.
+    move(data_.span(), host);
+    const double copy_once = time_copy();
+    std::size_t rounds = 64;
+    while (time_compute(rounds) < copy_once && rounds < (std::size_t{1} << 20)) rounds *= 2;
+
+    std::vector<double> computes, copies, both;
+    for (int i = 0; i < runs; ++i) {
+      move(data_.span(), host);
+      copies.push_back(time_copy());
+      computes.push_back(time_compute(rounds));
+      move(data_.span(), host);
+      move(chunk(0), device_);
+      both.push_back(seconds_of([&] {
+        for (std::size_t k = 0; k < chunks; ++k) {
+          if (k + 1 < chunks) prefetch(chunk(k + 1), device_, copies_);
+          compute(chunk(k), rounds);
+          kernels_.synchronize();
+          copies_.synchronize();
+        }
+      }));
+    }
+    const double compute_alone = quantile(computes, 0.5);
+    const double copy_alone = quantile(copies, 0.5);
+    const double overlapped = quantile(both, 0.5);
+    rows_->push_back({"compute on chunks that are there, one worker", "compute_alone",
+                      compute_alone, 0, 0, 0, 0, ""});
+    rows_->push_back({"prefetch of the chunks, one by one", "copy_alone", copy_alone,
+                      options_.bytes, 0, 0, 0, ""});
+    rows_->push_back({"compute while the next chunk is prefetched", "overlapped", overlapped, 0, 0,
+                      0, overlapped / std::max(compute_alone, copy_alone),
+                      "the longer of the two"});
+  }
+
+  // Touches a new region of `fresh` each time, which nothing else works on, while `goes_on`.
+  template <typename GoesOn>
+  void sample_faults(Words fresh, std::vector<double>& times, const GoesOn& goes_on) {
+    for (std::size_t at = 0; at < fresh.size() && goes_on(); at += region_words)
+      times.push_back(seconds_of([&] { fresh[at] = 1; }) * 1e6);
+  }
+
+  void measure_latency() {
+    std::vector<double> idle, busy;
+    {
+      managed_array<std::uint64_t> fresh(latency_samples * region_words);
+      sample_faults(fresh.span(), idle, [] { return true; });
+    }
+    // As much as the device holds beside the data, up to four times as much: enough to be met.
+    const std::uint64_t most = std::min<std::uint64_t>(4 * options_.bytes, device_.free_memory());
+    managed_array<std::uint64_t> large(most / region_words / sizeof(std::uint64_t) * region_words);
+    touch_on_host(large.span());
+    for (int i = 0; i < latency_rounds_max && busy.size() < latency_samples; ++i) {
+      managed_array<std::uint64_t> fresh(latency_samples * region_words);
+      move(large.span(), host);
+      prefetch(large.span(), device_, copies_);
+      sample_faults(fresh.span(), busy,
+                    [&] { return cuStreamQuery(copies_.handle()) == CUDA_ERROR_NOT_READY; });
+      copies_.synchronize();
+    }
+    const double idle_p50 = quantile(idle, 0.5);
+    rows_->push_back({"first touch of a page by the host, idle", "fault_idle", 0, 0, idle_p50,
+                      quantile(idle, 0.99), 0, ""});
+    if (busy.empty()) return;
+    const double busy_p50 = quantile(busy, 0.5);
+    rows_->push_back({fmt::format("... while {} MiB are prefetched", large.size() >> 17),
+                      "fault_while_prefetching", 0, 0, busy_p50, quantile(busy, 0.99),
+                      busy_p50 / idle_p50, "idle (p50)"});
+  }
+
+  const PrefetchBenchOptions options_;
+  const device device_;
+  stream copies_;
+  stream kernels_;
+  managed_array<std::uint64_t> data_;
+  std::vector<BenchRow>* rows_ = nullptr;
+  double memcpy_ = 0;
+  double to_device_ = 0;
+  double to_host_ = 0;
+};
+
+}  // namespace
+
+int run_bench_prefetch(const PrefetchBenchOptions& options) {
+  const runtime library;
+  const int devices = library.device_count();
+  if (options.device >= devices) {
+    return complain(fmt::format("--device {}: there {} {} (WHERRY_DEVICES chooses them)",
+                                options.device, devices == 1 ? "is only" : "are only", devices));
+  }
+  const device on = library.device(options.device);
+  if (options.bytes > on.total_memory()) {
+    return complain(
+        fmt::format("--bytes {}: device {} holds only {} (WHERRY_DEVICES says how much)",
+                    options.bytes, options.device, on.total_memory()));
+  }
+  const BenchReport report = PrefetchBench(options, on).run();
+  return print_out(options.json ? as_json(report) : as_text(report));
+}
+
+}  // namespace wherry::tool
