@@ -5,6 +5,7 @@
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
 //   advising       which allocations may be advised.   allowed: address_space, advice.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
+//   event          what an event recorded last.        allowed: engine.
 //   engine         a device's streams and launches.    allowed: agent commands.
 //                                                      not allowed: waiting for a launch.
 //   changes        one change of a view at a time.     allowed: blocks, agent, and waiting until its
@@ -14,6 +15,7 @@
 //                                                      not allowed: touching managed memory (the
 //                                                      fault would need this lock), waiting, eviction.
 //   pool           one pool's eviction queue.          allowed: nothing else.
+//   recording      when an event's moment was.         allowed: nothing else.
 //   completions    what others finished for an engine. allowed: signalling its descriptor.
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.
