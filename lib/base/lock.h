@@ -6,6 +6,7 @@
 //   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
 //                                                      blocks, and waiting with a limit.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
+//   event          what an event recorded last.        allowed: engine.
 //   engine         a device's streams and launches.    allowed: agent commands.
 //                                                      not allowed: waiting for a launch.
 //   changes        one change of a view at a time.     allowed: blocks, agent, and waiting until its
@@ -16,6 +17,7 @@
 //                                                      fault would need this lock), waiting, eviction.
 //   pool           which blocks one pool holds, and    allowed: nothing else.
 //                  which leaves next.
+//   recording      when an event's moment was.         allowed: nothing else.
 //   completions    what others finished for an engine. allowed: signalling its descriptor.
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.

@@ -31,7 +31,7 @@ DeviceEngine::~DeviceEngine() {
   {
     const LockGuard guard(lock_);
     stopping_ = true;
-    for (const auto& context : contexts_) throw_away_work(*context);
+    for (const auto& context : contexts_) throw_away_work(*context, Running::is_lost);
   }
   completions_->close();
   signal_eventfd(wake_);
@@ -42,7 +42,7 @@ DeviceEngine::~DeviceEngine() {
 
 std::shared_ptr<WorkContext> DeviceEngine::create_context() {
   const auto context = std::make_shared<WorkContext>();
-  const auto stream = std::make_shared<Stream>(context, StreamKind::context_default);
+  const auto stream = std::make_shared<Stream>(context, StreamKind::context_default, 0);
   const LockGuard guard(lock_);
   context->default_stream_ = stream;
   context->streams_.push_back(stream);
@@ -52,8 +52,8 @@ std::shared_ptr<WorkContext> DeviceEngine::create_context() {
 }
 
 std::shared_ptr<Stream> DeviceEngine::create_stream(const std::shared_ptr<WorkContext>& context,
-                                                    StreamKind kind) {
-  const auto stream = std::make_shared<Stream>(context, kind);
+                                                    StreamKind kind, int priority) {
+  const auto stream = std::make_shared<Stream>(context, kind, priority);
   const LockGuard guard(lock_);
   context->streams_.push_back(stream);
   return stream;
@@ -79,7 +79,7 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
   const LockGuard guard(lock_);
   wait_until([&, last = context->last_ticket_]()
                  REQUIRES(lock_) { return is_done(*context, last); });
-  throw_away_work(*context);
+  throw_away_work(*context, Running::is_lost);
   context->status_ = WorkStatus::context_destroyed;
   std::erase(contexts_, context);
   changed();
@@ -106,12 +106,30 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
 WorkStatus DeviceEngine::launch_host(const std::shared_ptr<Stream>& stream, HostFunction function,
                                      void* data) {
   const LockGuard guard(lock_);
-  return enqueue(stream, {0, HostWork{function, data}});
+  return enqueue(stream, {0, HostWork{[function, data](WorkStatus) { function(data); }, false}});
+}
+
+WorkStatus DeviceEngine::add_callback(const std::shared_ptr<Stream>& stream,
+                                      std::function<void(WorkStatus)> call) {
+  const LockGuard guard(lock_);
+  return enqueue(stream, {0, HostWork{std::move(call), true}});
 }
 
 WorkStatus DeviceEngine::enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start) {
   const LockGuard guard(lock_);
   return enqueue(stream, {0, std::move(start)});
+}
+
+WorkStatus DeviceEngine::record(const std::shared_ptr<Stream>& stream,
+                                std::shared_ptr<Recording> recording) {
+  const LockGuard guard(lock_);
+  return enqueue(stream, {0, RecordWork{std::move(recording)}});
+}
+
+WorkStatus DeviceEngine::wait_for(const std::shared_ptr<Stream>& stream,
+                                  std::shared_ptr<Recording> recording) {
+  const LockGuard guard(lock_);
+  return enqueue(stream, {0, WaitWork{std::move(recording)}});
 }
 
 std::uint32_t DeviceEngine::prefetch_epoch(const std::shared_ptr<Stream>& stream) {
@@ -143,15 +161,19 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
 void DeviceEngine::settle() {
   while (true) {
     for (const auto& [stream, ticket, status] : completions_->take()) {
-      const bool is_front =
-          stream->running_ && !stream->queue_.empty() && stream->queue_.front().ticket == ticket;
-      if (is_front) finish_front(stream);
+      if (!is_running(*stream, ticket)) continue;  // thrown away
+      finish_front(stream);
+      if (status != WorkStatus::ok) wait_failed(stream, status);
     }
     if (ready_.empty()) return;
     const auto stream = std::move(ready_.front());
     ready_.pop_front();
     start_if_ready(stream);
   }
+}
+
+bool DeviceEngine::is_running(const Stream& stream, std::uint64_t ticket) const {
+  return stream.running_ && !stream.queue_.empty() && stream.queue_.front().ticket == ticket;
 }
 
 void DeviceEngine::start_if_ready(const std::shared_ptr<Stream>& stream) {
@@ -179,25 +201,12 @@ void DeviceEngine::start_if_ready(const std::shared_ptr<Stream>& stream) {
 }
 
 void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const KernelWork&) {
-  if (starved_.empty() && post_front(stream)) return;
-  stream->starved_ = true;
-  starved_.push_back(stream);
+  if (!starved_.empty() || !post_front(stream)) stand_in_line(stream);
 }
 
 void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const HostWork& work) {
   stream->running_ = true;
-  host_functions_.post([this, stream, epoch = stream->epoch_, work] {
-    {
-      const LockGuard guard(lock_);
-      if (stream->epoch_ != epoch) return;  // the context has failed since
-    }
-    work.function(work.data);
-    const LockGuard guard(lock_);
-    if (stream->epoch_ != epoch) return;
-    finish_front(stream);
-    settle();
-    watch_completions_if_needed();
-  });
+  post_to_host(stream, stream->queue_.front().ticket, work);
 }
 
 void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const Operation& start) {
@@ -205,6 +214,54 @@ void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const Operation&
   start([completions = completions_, stream, ticket = stream->queue_.front().ticket] {
     completions->add({stream, ticket, WorkStatus::ok});
   });
+}
+
+void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const RecordWork& work) {
+  work.recording->finish(WorkStatus::ok);
+  finish_front(stream);
+}
+
+void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const WaitWork& work) {
+  if (const auto outcome = work.recording->outcome()) {
+    finish_front(stream);
+    if (outcome->status != WorkStatus::ok) wait_failed(stream, outcome->status);
+    return;
+  }
+  stream->running_ = true;
+  work.recording->tell(completions_, {stream, stream->queue_.front().ticket, WorkStatus::ok});
+}
+
+void DeviceEngine::post_to_host(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
+                                const HostWork& work) {
+  host_functions_.post([this, stream, ticket, work] {
+    WorkStatus fate;
+    {
+      const LockGuard guard(lock_);
+      fate = fate_of(*stream, ticket);
+    }
+    if (fate == WorkStatus::ok || work.even_if_failed) work.call(fate);
+    const LockGuard guard(lock_);
+    if (!is_running(*stream, ticket)) return;
+    finish_front(stream);
+    settle();
+    watch_completions_if_needed();
+  });
+}
+
+// What host work that is about to be called is told.
+WorkStatus DeviceEngine::fate_of(const Stream& stream, std::uint64_t ticket) const {
+  const auto context = stream.context_.lock();
+  if (!context) return WorkStatus::context_destroyed;
+  if (context->status_ != WorkStatus::ok || is_running(stream, ticket)) return context->status_;
+  return WorkStatus::launch_failed;  // lost in a reset that has made the context good again
+}
+
+void DeviceEngine::stand_in_line(const std::shared_ptr<Stream>& stream) {
+  stream->starved_ = true;
+  const auto place = std::upper_bound(
+      starved_.begin(), starved_.end(), stream,
+      [](const auto& one, const auto& other) { return one->priority_ < other->priority_; });
+  starved_.insert(place, stream);
 }
 
 bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
@@ -257,9 +314,20 @@ void DeviceEngine::serve_starved() {
 
 // ---- waiting
 
+std::optional<Recording::Outcome> DeviceEngine::query(const Recording& recording) {
+  if (const auto outcome = recording.outcome()) return outcome;
+  const LockGuard guard(lock_);
+  take_events();
+  watch_completions_if_needed();
+  return recording.outcome();
+}
+
 StreamState DeviceEngine::query(const std::shared_ptr<Stream>& stream) {
   const LockGuard guard(lock_);
-  if (!stream->queue_.empty()) take_events();
+  if (!stream->queue_.empty()) {
+    take_events();
+    watch_completions_if_needed();
+  }
   return stream->queue_.empty() ? StreamState::idle : StreamState::busy;
 }
 
@@ -274,6 +342,12 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
     return WorkStatus::launch_failed;  // lost in a reset that has made the context good again
   }
   return context->status_;
+}
+
+WorkStatus DeviceEngine::wait(const Recording& recording) {
+  const LockGuard guard(lock_);
+  wait_until([&] { return recording.outcome().has_value(); });
+  return recording.outcome()->status;
 }
 
 WorkStatus DeviceEngine::wait_all(const std::shared_ptr<WorkContext>& context) {

@@ -1,5 +1,5 @@
-// The launch engine of one device: streams of kernels, host functions and operations, run in order
-// within a stream and at the same time between streams.
+// The launch engine of one device: streams of kernels, host functions, operations and events, run in
+// order within a stream and at the same time between streams.
 //
 // Work is begun by whoever makes it ready: the caller when its stream is idle, else the thread that
 // takes the completion before it. Completions are taken by a thread that waits for one if there is
@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "streams/completions.h"
 #include "streams/host_functions.h"
 #include "streams/launch_target.h"
+#include "streams/recording.h"
 #include "streams/stream.h"
 
 namespace wherry::impl {
@@ -43,7 +45,7 @@ class DeviceEngine {
   // A context is born failed when the device process is dead.
   std::shared_ptr<WorkContext> create_context() EXCLUDES(lock_);
   std::shared_ptr<Stream> create_stream(const std::shared_ptr<WorkContext>& context,
-                                        StreamKind kind) EXCLUDES(lock_);
+                                        StreamKind kind, int priority = 0) EXCLUDES(lock_);
   std::shared_ptr<Stream> default_stream(const WorkContext& context) const EXCLUDES(lock_);
   WorkStatus status(const WorkContext& context) const;
 
@@ -56,6 +58,9 @@ class DeviceEngine {
                     std::vector<std::byte> args, std::size_t items) EXCLUDES(lock_);
   WorkStatus launch_host(const std::shared_ptr<Stream>& stream, HostFunction function, void* data)
       EXCLUDES(lock_);
+  // Calls call(status) as a host function; also when the context fails first, then with its error.
+  WorkStatus add_callback(const std::shared_ptr<Stream>& stream,
+                          std::function<void(WorkStatus)> call) EXCLUDES(lock_);
   // Calls start(done) when its turn has come; the stream goes on after done(). In flight it may be
   // thrown away with its stream's other work, but nobody stops it.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
@@ -64,9 +69,20 @@ class DeviceEngine {
   // them, and no other stream answers.
   std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
 
+  // The recording is over when what was given to the stream before has finished.
+  WorkStatus record(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
+      EXCLUDES(lock_);
+  // What is given to the stream from now on waits for the recording, of any engine. Where that ends
+  // with an error the stream's context fails: what its work needed does not exist.
+  WorkStatus wait_for(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
+      EXCLUDES(lock_);
+
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
+  // Of a recording of this engine. Nothing: it is not over.
+  std::optional<Recording::Outcome> query(const Recording& recording) EXCLUDES(lock_);
   // Wait for what was given before the call. The context's status if it fails first.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
+  WorkStatus wait(const Recording& recording) EXCLUDES(lock_);
   WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
   // Waits until no context has work that the device has still to finish, or they have failed.
@@ -79,6 +95,12 @@ class DeviceEngine {
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
 
  private:
+  // What becomes of work that runs when a context's work is thrown away.
+  enum class Running {
+    is_lost,  // the device is gone, too
+    ends,     // nobody stops it, and it is waited for
+  };
+
   struct InFlight {
     std::shared_ptr<Stream> stream;
     KernelFunction kernel = nullptr;
@@ -99,11 +121,21 @@ class DeviceEngine {
   void begin(const std::shared_ptr<Stream>& stream, const KernelWork& work) REQUIRES(lock_);
   void begin(const std::shared_ptr<Stream>& stream, const HostWork& work) REQUIRES(lock_);
   void begin(const std::shared_ptr<Stream>& stream, const Operation& start) REQUIRES(lock_);
+  void begin(const std::shared_ptr<Stream>& stream, const RecordWork& work) REQUIRES(lock_);
+  void begin(const std::shared_ptr<Stream>& stream, const WaitWork& work) REQUIRES(lock_);
+  void stand_in_line(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void post_to_host(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
+                    const HostWork& work) REQUIRES(lock_);
+  WorkStatus fate_of(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
+  bool is_running(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
+  void wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
   void wait_until(const std::function<bool()>& done) REQUIRES(lock_);
   bool is_done(const Stream& stream, std::uint64_t last_ticket) const REQUIRES(lock_);
   bool is_done(const WorkContext& context, std::uint64_t last_ticket) const REQUIRES(lock_);
-  void throw_away_work(WorkContext& context) REQUIRES(lock_);
+  void throw_away_work(WorkContext& context, Running running) REQUIRES(lock_);
+  void throw_away_work(const std::shared_ptr<Stream>& stream, WorkStatus why, Running running)
+      REQUIRES(lock_);
   bool has_unfinished_work(const WorkContext& context) const REQUIRES(lock_);
   void watch_completions_if_needed() REQUIRES(lock_);
   void changed() REQUIRES(lock_);
@@ -122,7 +154,8 @@ class DeviceEngine {
   bool has_leader_ GUARDED_BY(lock_) = false;  // a waiting thread takes completions
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
   std::unordered_map<std::uint64_t, InFlight> in_flight_ GUARDED_BY(lock_);
-  // Streams whose front found no free slot, in the order in which they will get one.
+  // Streams whose front found no free slot, in the order in which they will get one: by priority, and
+  // among equals as they came.
   std::deque<std::shared_ptr<Stream>> starved_ GUARDED_BY(lock_);
   // Streams whose front may have become ready; empty whenever the lock is free.
   std::deque<std::shared_ptr<Stream>> ready_ GUARDED_BY(lock_);

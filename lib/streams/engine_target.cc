@@ -63,22 +63,54 @@ void DeviceEngine::target_ended() {
     if (context->status_ == WorkStatus::ok) {
       context->status_ = its_fault ? WorkStatus::illegal_address : WorkStatus::launch_failed;
     }
-    throw_away_work(*context);
+    throw_away_work(*context, Running::is_lost);
   }
   changed();
 }
 
-// Forgets the context's work, in the device too: completions and host functions of it find nothing.
-void DeviceEngine::throw_away_work(WorkContext& context) {
-  for (const auto& stream : context.streams_) {
-    stream->queue_.clear();
+// A stream of a context that still works waited for an event of one that has failed.
+void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
+  const auto context = stream->context_.lock();
+  if (!context || context->status_ != WorkStatus::ok) return;
+  log_line(
+      "device {}: work waited for an event of a context that has failed, so its own fails, too",
+      ordinal_);
+  context->status_ = status == WorkStatus::illegal_address ? status : WorkStatus::launch_failed;
+  throw_away_work(*context, Running::ends);
+  changed();
+}
+
+// Forgets the context's work: who is told later that it has finished finds nothing.
+void DeviceEngine::throw_away_work(WorkContext& context, Running running) {
+  const WorkStatus status = context.status_;
+  const WorkStatus why = status == WorkStatus::ok ? WorkStatus::launch_failed : status;
+  for (const auto& stream : context.streams_) throw_away_work(stream, why, running);
+  std::erase_if(context.streams_,
+                [](const auto& stream) { return stream->destroyed_ && stream->queue_.empty(); });
+}
+
+void DeviceEngine::throw_away_work(const std::shared_ptr<Stream>& stream, WorkStatus why,
+                                   Running running) {
+  const bool front_runs = stream->running_;
+  std::deque<Work> thrown;
+  thrown.swap(stream->queue_);
+  ++stream->epoch_;
+  std::erase(starved_, stream);
+  stream->starved_ = false;
+  if (front_runs && running == Running::ends) {
+    stream->queue_.push_back(std::move(thrown.front()));
+  } else {
     stream->running_ = false;
-    stream->starved_ = false;
-    ++stream->epoch_;
-    std::erase(starved_, stream);
     std::erase_if(in_flight_, [&](const auto& entry) { return entry.second.stream == stream; });
   }
-  std::erase_if(context.streams_, [](const auto& stream) { return stream->destroyed_; });
+  // Who runs knows already.
+  if (front_runs) thrown.pop_front();
+  for (const auto& [ticket, what] : thrown) {
+    if (const auto* record = std::get_if<RecordWork>(&what)) record->recording->finish(why);
+    if (const auto* host = std::get_if<HostWork>(&what); host != nullptr && host->even_if_failed) {
+      post_to_host(stream, ticket, *host);
+    }
+  }
 }
 
 void DeviceEngine::detach(const std::shared_ptr<WorkContext>& renewed) {
@@ -91,7 +123,7 @@ void DeviceEngine::detach(const std::shared_ptr<WorkContext>& renewed) {
     } else if (context->status_ == WorkStatus::ok && has_unfinished_work(*context)) {
       context->status_ = WorkStatus::launch_failed;
     }
-    throw_away_work(*context);
+    throw_away_work(*context, Running::is_lost);
   }
   changed();
   signal_eventfd(wake_);
@@ -104,7 +136,7 @@ void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
   if (dead_) {
     for (const auto& context : contexts_) {
       if (context->status_ == WorkStatus::ok) context->status_ = WorkStatus::launch_failed;
-      throw_away_work(*context);
+      throw_away_work(*context, Running::is_lost);
     }
   }
   changed();

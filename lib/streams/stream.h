@@ -1,5 +1,5 @@
-// Work in order: a stream is a queue of kernels, host functions and operations of one context; a
-// context is a set of streams that share a fate. Both are handles to the outside; every field belongs
+// Work in order: a stream is a queue of kernels, host functions, operations and events of one context;
+// a context is a set of streams that share a fate. Both are handles to the outside; every field belongs
 // to the device's engine and is guarded by its lock.
 #pragma once
 
@@ -17,13 +17,15 @@
 namespace wherry::impl {
 
 class DeviceEngine;
+class Recording;
 class WorkContext;
 
 // How work was taken, or ended. All but the first and the last are for good.
 enum class WorkStatus {
   ok,
-  illegal_address,    // a kernel of the context touched memory that the device cannot see
-  launch_failed,      // a kernel ended the device process otherwise, or the process was lost
+  illegal_address,  // a kernel of the context touched memory that the device cannot see
+  launch_failed,    // a kernel ended the device process otherwise, or the process was lost; or work
+                    // of the context waited for a context that failed
   context_destroyed,  // the context is gone
   unknown_kernel,     // the device cannot find the kernel's code; nothing else is wrong
 };
@@ -33,6 +35,10 @@ enum class StreamKind {
   blocking,         // ordered with the context's default stream
   non_blocking,     // ordered with nothing
 };
+
+// Lower numbers go first. It decides who gets the device when there is not room for all.
+inline constexpr int least_priority = 0;
+inline constexpr int greatest_priority = -5;
 
 using HostFunction = void (*)(void* data);
 
@@ -51,35 +57,49 @@ struct KernelWork {
 };
 
 struct HostWork {
-  HostFunction function = nullptr;
-  void* data = nullptr;
+  std::function<void(WorkStatus)> call;
+  bool even_if_failed = false;  // then it is called with the context's error
+};
+
+// The moment that an event records, and a wait for one of any stream, also another device's.
+struct RecordWork {
+  std::shared_ptr<Recording> recording;
+};
+struct WaitWork {
+  std::shared_ptr<Recording> recording;
 };
 
 // One entry of a stream.
 struct Work {
   std::uint64_t ticket = 0;  // counts the context's work; earlier work has a smaller one
-  std::variant<KernelWork, HostWork, Operation> what;
+  std::variant<KernelWork, HostWork, Operation, RecordWork, WaitWork> what;
 };
 
 class Stream {
  public:
-  Stream(std::shared_ptr<WorkContext> context, StreamKind kind)
-      : context_(std::move(context)), kind_(kind) {}
+  Stream(std::shared_ptr<WorkContext> context, StreamKind kind, int priority)
+      : context_(std::move(context)), kind_(kind), priority_(priority), id_(++last_id_) {}
 
   // Set when the stream is made, and never after.
   const std::weak_ptr<WorkContext>& context() const { return context_; }
   StreamKind kind() const { return kind_; }
+  int priority() const { return priority_; }
+  std::uint64_t id() const { return id_; }  // of no other stream of the process, ever
 
  private:
   friend class DeviceEngine;
 
+  inline static std::atomic<std::uint64_t> last_id_ = 0;
+
   const std::weak_ptr<WorkContext> context_;
   const StreamKind kind_;
-  std::deque<Work> queue_;          // unfinished work, oldest first; the front may be running
-  bool running_ = false;            // the front is in the device, or with whoever carries it out
-  bool starved_ = false;            // it stands in the engine's line for a launch slot
-  bool destroyed_ = false;          // to be forgotten when the queue is empty
-  std::uint64_t epoch_ = 0;         // counts how often the queue was thrown away
+  const int priority_;
+  const std::uint64_t id_;
+  std::deque<Work> queue_;            // unfinished work, oldest first; the front may be running
+  bool running_ = false;              // the front is in the device, or with whoever carries it out
+  bool starved_ = false;              // it stands in the engine's line for a launch slot
+  bool destroyed_ = false;            // to be forgotten when the queue is empty
+  std::uint64_t epoch_ = 0;           // counts how often the queue was thrown away
   std::uint32_t prefetch_epoch_ = 0;  // 0: to be numbered when next asked for
 };
 

@@ -2,105 +2,17 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <chrono>
-#include <cstring>
 #include <future>
 #include <map>
 #include <random>
 #include <thread>
 
-#include "streams/fake_target.h"
+#include "streams/bench.h"
 #include "support/conditions.h"
 
 using namespace wherry::impl;
 using namespace std::chrono_literals;
-using wherry::test::FakeTarget;
-
-namespace {
-
-void some_kernel(const void*, std::size_t, std::size_t) {}
-
-// An engine with one device that never does anything by itself.
-struct Bench {
-  explicit Bench(std::size_t slots = 64) : target(std::make_shared<FakeTarget>(slots)) {
-    engine.attach(target);
-    context = engine.create_context();
-  }
-
-  std::shared_ptr<Stream> stream(StreamKind kind = StreamKind::non_blocking) {
-    return engine.create_stream(context, kind);
-  }
-  // A launch that can be told from others by its number of items.
-  WorkStatus launch(const std::shared_ptr<Stream>& on, std::size_t items) {
-    return engine.launch(on, some_kernel, {}, items);
-  }
-  std::vector<std::size_t> running() const {
-    std::vector<std::size_t> items;
-    for (const auto& launch : target->running()) items.push_back(launch.items);
-    return items;
-  }
-  std::uint64_t id_of(std::size_t items) const {
-    for (const auto& launch : target->running()) {
-      if (launch.items == items) return launch.id;
-    }
-    return 0;
-  }
-  void finish(std::size_t items) { target->finish(id_of(items)); }
-  void take_completions(const std::shared_ptr<Stream>& of) { engine.query(of); }
-
-  DeviceEngine engine{0};
-  std::shared_ptr<FakeTarget> target;
-  std::shared_ptr<WorkContext> context;
-};
-
-using Sizes = std::vector<std::size_t>;
-
-// A host function that says that it ran, and waits for permission to return.
-struct Gate {
-  std::promise<void> entered;
-  std::promise<void> leave;
-  std::atomic<bool> ran = false;
-
-  static void pass(void* data) {
-    auto* gate = static_cast<Gate*>(data);
-    gate->ran = true;
-    gate->entered.set_value();
-    gate->leave.get_future().wait_for(10s);
-  }
-};
-
-void set_flag(void* data) {
-  *static_cast<std::atomic<bool>*>(data) = true;
-}
-
-bool comes_true(const std::atomic<bool>& flag) {
-  const auto limit = std::chrono::steady_clock::now() + 10s;
-  while (!flag && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(1ms);
-  return flag;
-}
-
-// An operation that is over when the test says so.
-struct Deed {
-  std::atomic<bool> begun = false;
-  Completion done;
-
-  Operation operation() {
-    return [this](Completion when_done) {
-      done = std::move(when_done);
-      begun = true;
-    };
-  }
-};
-
-DeviceFailure failure_of(DeviceFailure::Kind kind, std::uint64_t launch_id) {
-  DeviceFailure failure;
-  failure.kind = kind;
-  failure.launch_id = launch_id;
-  failure.address = 0xdead000;
-  return failure;
-}
-
-}  // namespace
+using namespace wherry::test;
 
 TEST_CASE("a kernel on an idle stream is with the device when launch returns", "[streams]") {
   Bench bench;
@@ -380,6 +292,25 @@ TEST_CASE("when the device has no free slot, streams get the next ones in the or
     bench.take_completions(streams[0]);
   }
   CHECK(order == Sizes{1, 2, 3, 4, 11, 12, 13, 14});
+}
+
+TEST_CASE("streams of higher priority get the next slots first", "[streams]") {
+  Bench bench(1);
+  const auto with_priority = [&](int priority) {
+    return bench.engine.create_stream(bench.context, StreamKind::non_blocking, priority);
+  };
+  bench.launch(with_priority(0), 1);  // takes the slot
+  bench.launch(with_priority(0), 2);
+  bench.launch(with_priority(-1), 3);
+  bench.launch(with_priority(greatest_priority), 4);
+  bench.launch(with_priority(-1), 5);
+  Sizes order;
+  while (order.size() < 5) {
+    REQUIRE(bench.target->wait_for_running(1));  // the engine's own thread brings the next one
+    order.push_back(bench.running().at(0));
+    bench.target->finish_oldest();
+  }
+  CHECK(order == Sizes{1, 4, 3, 5, 2});
 }
 
 TEST_CASE("a destroyed stream still finishes its work", "[streams]") {
