@@ -20,9 +20,6 @@ namespace {
 // Beyond this many CPUs more handlers only wake each other up for nothing.
 constexpr std::size_t handlers_max = 32;
 
-// More do not move more on machines that were tried.
-constexpr std::size_t copiers_max = 4;
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -83,8 +80,13 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
     }
     options.region_pages = *pages;
   }
-  options.copiers = static_cast<unsigned>(
-      std::min<std::size_t>(copiers_max, std::max<std::size_t>(options.handler_cpus.size(), 1)));
+  auto copying = choose_copy_settings(environment("WHERRY_COPIERS"),
+                                      environment("WHERRY_HUGE_PAGES"), allowed_cpus().size());
+  if (auto* wrong = std::get_if<std::string>(&copying)) {
+    error = std::move(*wrong);
+    return std::nullopt;
+  }
+  options.copying = std::get<CopySettings>(copying);
   options.uffd_access = Userfaultfd::probe_access();
   if (options.uffd_access == UffdAccess::none) {
     error =
@@ -126,7 +128,7 @@ Runtime::Part::Part(Runtime& runtime, Processor processor)
 
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
-      pools_(make_pools(processor_count(), options.arena_bytes, options.huge_pages)),
+      pools_(make_pools(processor_count(), options.arena_bytes, options.copying.huge_pages)),
       arena_(options.arena_bytes, pools_.front()->file().fd()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
@@ -147,7 +149,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   prefetcher_ = std::make_unique<Prefetcher>(
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
       [this](unsigned copier) { return make_carrier(copier); },
-      Prefetcher::Limits{options.copiers, options.flight_pages_min});
+      Prefetcher::Limits{options.copying.copiers, options.flight_pages_min});
   background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_);
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/copy_settings.h"
 #include "api/topology.h"
 #include "devices/device_process.h"
 #include "devices/view_changers.h"
@@ -40,8 +41,7 @@ struct RuntimeOptions {
       pages_per_region;  // how much a fault brings along: a power of two, 1 to 512
   std::uint64_t mappings_budget =
       0;  // of one process, beyond which remote ones are declined; 0: no limit
-  HugePages huge_pages = HugePages::if_possible;  // of the pools
-  unsigned copiers = 1;                           // threads that prefetch
+  CopySettings copying;
   unsigned flight_pages_min =
       32;  // fewer are prefetched under their block's lock, a region at a time
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
@@ -61,7 +61,7 @@ struct PageWhereabouts {
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
-  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION). Nothing: something there is malformed; `error` is one line that says what
+  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES). Nothing: something there is malformed; `error` is one line that says what
   // and where.
   static std::optional<RuntimeOptions> options_from_environment(std::string& error);
 

@@ -10,7 +10,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -20,12 +19,11 @@
 #include <string_view>
 
 #include "os/fd.h"
+#include "os/memory_file.h"
 #include "os/missing.h"
 
 namespace wherry::impl {
 namespace {
-
-constexpr int madv_collapse = 25;  // Linux 6.1; glibc 2.36 does not name it
 
 // A file of /proc or /sys, up to 4 KiB; empty when it cannot be read.
 std::string read_small_file(const char* path) {
@@ -47,22 +45,6 @@ std::uint64_t probe_userfaultfd_features(UffdAccess access) {
 bool probe_io_uring() {
   io_uring_params params{};
   return static_cast<bool>(Fd(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params))));
-}
-
-// Asks for advice on nothing, which says whether the kernel knows and permits the call.
-bool probe_process_madvise(const Fd& self) {
-  iovec nothing{nullptr, 0};
-  return self && ::process_madvise(self.get(), &nothing, 0, MADV_COLD, 0) == 0;
-}
-
-bool probe_madvise_collapse() {
-  return ::madvise(nullptr, 0, madv_collapse) == 0;
-}
-
-bool probe_huge_memfd() {
-  const std::string choices = read_small_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-  return choices.find("[never]") == std::string::npos &&
-         choices.find("[deny]") == std::string::npos && choices.find('[') != std::string::npos;
 }
 
 // Never attached anywhere: the program's mounts stay as they are.
@@ -135,11 +117,9 @@ Features probe_features() {
   // glibc 2.36 declares pidfd_open with C++ linkage.
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
-  features.process_madvise = probe_process_madvise(self);
-  features.madvise_collapse = probe_madvise_collapse();
   features.io_uring = probe_io_uring();
-  features.huge_memfd = probe_huge_memfd();
   features.huge_tmpfs = probe_huge_tmpfs();
+  features.keeps_holes = MemoryFile::kernel_keeps_holes();
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();
   return features;
@@ -164,19 +144,19 @@ std::vector<Capability> Features::capabilities() const {
       "Linux 6.6 or newer");
   add("pidfd", pidfd, true, "notices at once when a device process ends",
       "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
-  add("io_uring", io_uring, false, "large copies between pools; not used by this version",
+  add("io_uring", io_uring, false,
+      "prefetches are copied by the kernel's threads; without it by the library's own",
       "sysctl kernel.io_uring_disabled=0, and in a container a seccomp profile that allows "
       "io_uring_setup(2)");
-  add("huge pages in memfd", huge_memfd, false, "2 MiB pages in pools; not used by this version",
-      "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
   add("huge pages in own tmpfs", huge_tmpfs, false,
-      "the same without a system-wide setting; not used by this version", "run with CAP_SYS_ADMIN");
-  add("madvise collapse", madvise_collapse, false,
-      "one page table entry for 2 MiB; not used by this version",
-      "Linux 6.1 or newer with CONFIG_TRANSPARENT_HUGEPAGE");
-  add("process_madvise", process_madvise, false,
-      "the same for a device process; not used by this version",
-      "Linux 5.10 or newer with CONFIG_ADVISE_SYSCALLS");
+      "2 MiB pages in pools, and with them prefetches at several times the speed",
+      "run with CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
+      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  add("holes beside huge pages", keeps_holes, false,
+      "pages that are elsewhere stay absent when the kernel merges the others; without that no "
+      "huge "
+      "pages",
+      "Linux 6.4 or newer, and what the line above needs");
   add("node of a page", move_pages, false, "tells which node holds a page",
       "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");
   add("page frame numbers", page_frames, false, "lets tests compare frames across processes",

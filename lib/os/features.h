@@ -30,10 +30,8 @@ struct Features {
   bool uffd_poison = false;
   bool io_uring = false;
   bool pidfd = false;
-  bool process_madvise = false;
-  bool madvise_collapse = false;
-  bool huge_memfd = false;   // shmem_enabled lets a memfd have huge pages
   bool huge_tmpfs = false;   // a detached tmpfs with huge=always can be made
+  bool keeps_holes = false;  // ... and the kernel does not fill the holes of its files
   bool move_pages = false;   // the kernel tells which node holds a page
   bool page_frames = false;  // /proc/PID/pagemap shows frame numbers
 

@@ -99,6 +99,15 @@ std::string pools_text(const Survey& survey) {
   return text;
 }
 
+std::string copying_text(const Survey& survey) {
+  return fmt::format(
+      "Copying\n  {:<12}by {}, {} at most (WHERRY_COPIERS)\n  {:<12}{} (WHERRY_HUGE_PAGES)\n",
+      "prefetches",
+      survey.features.io_uring ? "io_uring: copiers" : "threads, for want of io_uring: copiers",
+      survey.copying.copiers, "pools",
+      survey.huge_pools ? "2 MiB pages where whole blocks move, else 4 KiB" : "4 KiB pages");
+}
+
 std::string limits_text(const impl::Limits& limits) {
   const auto bytes = [](std::uint64_t limit) {
     return limit == 0 ? "unlimited" : bytes_text(limit);
@@ -118,7 +127,7 @@ std::string as_text(const Survey& survey) {
   std::string text = capabilities_text(survey.features) + '\n' + nodes_text(survey) + '\n';
   if (!survey.topology.devices.empty()) text += devices_text(survey) + '\n';
   if (!survey.pools.empty()) text += pools_text(survey) + '\n';
-  return text + limits_text(survey.limits);
+  return text + copying_text(survey) + '\n' + limits_text(survey.limits);
 }
 
 Json limit_json(std::uint64_t limit) {
@@ -189,6 +198,10 @@ std::string as_json(const Survey& survey) {
                   {"host_nodes", survey.topology.host_nodes},
                   {"devices", devices_json(survey)},
                   {"pools", pools_json(survey)},
+                  {"copying",
+                   {{"io_uring", survey.features.io_uring},
+                    {"copiers", survey.copying.copiers},
+                    {"huge_pages", survey.huge_pools}}},
                   {"limits",
                    {{"max_map_count", limit_json(limits.mappings_max)},
                     {"mappings", limits.mappings},

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <wherry/wherry.hpp>
 
+#include "base/page.h"
+
 namespace wherry::tool {
 namespace {
 
@@ -72,6 +74,13 @@ Survey take_survey() {
   Survey survey;
   survey.features = impl::probe_features();
   survey.machine = impl::read_machine();
+  const auto copying = impl::choose_copy_settings(
+      environment("WHERRY_COPIERS"), environment("WHERRY_HUGE_PAGES"), impl::allowed_cpus().size());
+  if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
+    survey.copying = *settings;
+    survey.huge_pools =
+        impl::MemoryFile("wherry-probe", impl::page_size, settings->huge_pages).has_huge_pages();
+  }
   impl::TopologyResult chosen =
       impl::choose_topology(survey.machine, environment("WHERRY_DEVICES"),
                             environment("WHERRY_HOST_NODES"), environment("WHERRY_HOST_CAPACITY"));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/copy_settings.h"
 #include "api/topology.h"
 #include "os/features.h"
 #include "os/numa.h"
@@ -29,7 +30,9 @@ struct DeviceState {
 struct Survey {
   impl::Features features;
   impl::Machine machine;
-  impl::Topology topology;           // empty when `error` says why none could be chosen
+  impl::Topology topology;  // empty when `error` says why none could be chosen
+  impl::CopySettings copying;
+  bool huge_pools = false;           // pools may have huge pages
   impl::Limits limits;               // after the library has started
   std::vector<DeviceState> devices;  // as started
   std::vector<PoolFile> pools;

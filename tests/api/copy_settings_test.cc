@@ -1,0 +1,47 @@
+#include "api/copy_settings.h"
+
+#include <catch2/catch.hpp>
+
+using namespace wherry::impl;
+
+namespace {
+
+CopySettings chosen(std::string_view copiers, std::string_view huge_pages, std::size_t cpus = 8) {
+  return std::get<CopySettings>(choose_copy_settings(copiers, huge_pages, cpus));
+}
+
+std::string refused(std::string_view copiers, std::string_view huge_pages) {
+  return std::get<std::string>(choose_copy_settings(copiers, huge_pages, 8));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "by default there are as many copiers as CPUs, up to four, and huge pages where they can be "
+    "had") {
+  CHECK(chosen("", "", 1).copiers == 1);
+  CHECK(chosen("", "", 2).copiers == 2);
+  CHECK(chosen("", "", 64).copiers == 4);
+  CHECK(chosen("", "", 0).copiers == 1);
+  CHECK(chosen("", "").huge_pages == HugePages::if_possible);
+}
+
+TEST_CASE("both can be set") {
+  CHECK(chosen("1", "").copiers == 1);
+  CHECK(chosen("16", "auto").copiers == 16);
+  CHECK(chosen("", "auto").huge_pages == HugePages::if_possible);
+  CHECK(chosen("", "never").huge_pages == HugePages::never);
+}
+
+TEST_CASE("what is no setting is refused with a line that says what would be one") {
+  for (const char* wrong : {"0", "17", "-1", "two", "2 ", " 2", "2x", "99999999999999999999"}) {
+    INFO(wrong);
+    CHECK(refused(wrong, "").find("WHERRY_COPIERS: '" + std::string(wrong) +
+                                  "' is not a number from 1 to 16") == 0);
+  }
+  for (const char* wrong : {"always", "Never", "1", "auto "}) {
+    INFO(wrong);
+    CHECK(refused("", wrong) ==
+          "WHERRY_HUGE_PAGES: '" + std::string(wrong) + "' is neither 'auto' nor 'never'");
+  }
+}

@@ -1,0 +1,265 @@
+// Where prefetched memory is, and what it holds, with the kernel's pools, page tables and frames as witness; sentence by sentence
+// in prefetch_test.cc.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <random>
+#include <thread>
+
+#include "support/conditions.h"
+#include "support/stage.h"
+
+using namespace wherry::test;
+
+namespace {
+
+constexpr std::array processors{host, device0, device1};
+constexpr std::size_t mib_words = (std::size_t{1} << 20) / sizeof(std::uint64_t);
+
+Stage& stage() {
+  static Stage the_stage{"capacity=64M;capacity=64M"};
+  return the_stage;
+}
+
+CUdeviceptr address(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+void prefetch(const std::uint64_t* first, std::size_t bytes, int to, CUstream stream = nullptr) {
+  WHERRY_TRY(cuMemPrefetchAsync(address(first), bytes, location_of(to), 0, stream));
+}
+
+// ... and waits.
+void prefetch_now(const Words& words, int to) {
+  prefetch(words.data(), words.bytes(), to);
+  WHERRY_TRY(cuStreamSynchronize(nullptr));
+}
+
+// Each page gets a value of its own.
+void number_pages(int processor, const Words& words) {
+  const auto number = [first = words.data(), pages = words.size() / page_words] {
+    for (std::size_t i = 0; i < pages; ++i)
+      *const_cast<volatile std::uint64_t*>(first + i * page_words) = i + 1;
+  };
+  if (processor == host)
+    number();
+  else
+    stage().session().run(processor, number);
+}
+
+// Pages of the words that are not at `where` alone, or do not hold their number.
+std::size_t wrong_pages(const Words& words, int where) {
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < words.size(); i += page_words)
+    if (stage().residents(&words[i]) != bit_of(where)) ++wrong;
+  const std::uint64_t pages = words.size() / page_words;
+  const std::uint64_t sum = stage().read_pages(where, words.data(), words.bytes());
+  return wrong + (sum == pages * (pages + 1) / 2 ? 0 : 1);
+}
+
+// The page is part of a huge one. Requires: the kernel shows frames.
+bool is_huge(const void* word) {
+  const PageEntry entry = page_entry(Witness::process_of(0), word);
+  const int flags = ::open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+  std::uint64_t bits = 0;
+  const bool read = ::pread(flags, &bits, sizeof bits, static_cast<off_t>(entry.frame * 8)) == 8;
+  ::close(flags);
+  if (!read) throw std::runtime_error("no page flags");
+  return (bits >> 22 & 1) != 0;  // KPF_THP
+}
+
+}  // namespace
+
+TEST_CASE(
+    "prefetched pages are at the destination alone, with their contents, and cause no faults there",
+    "[system]") {
+  Stage& s = stage();
+  for (const std::size_t count :
+       {3 * page_words, region_words, 2 * mib_words, 7 * mib_words + 5 * page_words}) {
+    const Words words{count};
+    number_pages(host, words);
+    for (const int to : {device0, device1, host, device1, device0, host}) {
+      CAPTURE(count, to);
+      prefetch_now(words, to);
+      CHECK(s.comes_to_map(to, words.data()));
+      const std::uint64_t faults = Stage::faults();
+      CHECK(wrong_pages(words, to) == 0);
+      CHECK(Stage::faults() == faults);
+      check_page(s, words.data(), bit_of(to), bit_of(to));
+    }
+  }
+}
+
+TEST_CASE("only the pages that a range touches go", "[system]") {
+  Stage& s = stage();
+  const Words words{4 * mib_words};
+  number_pages(host, words);
+  // The last byte of page 99 to the first of page 800.
+  prefetch(words.data(), 1, host);
+  WHERRY_TRY(cuMemPrefetchAsync(address(words.data()) + 100 * page_bytes - 1, 700 * page_bytes + 2,
+                                location_of(device0), 0, nullptr));
+  WHERRY_TRY(cuStreamSynchronize(nullptr));
+  for (std::size_t page = 0; page < words.size() / page_words; ++page) {
+    const int where = page >= 99 && page <= 800 ? device0 : host;
+    if (s.residents(&words[page * page_words]) != bit_of(where)) FAIL("page " << page);
+  }
+  prefetch_now(words, host);
+  CHECK(wrong_pages(words, host) == 0);
+}
+
+TEST_CASE("a remote mapping ends where the memory itself is prefetched to", "[system]") {
+  Stage& s = stage();
+  const Words words{2 * mib_words};
+  advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
+  number_pages(host, words);
+  CHECK(s.read(device0, words.data()) == 1);
+  CHECK(s.same_frame(host, device0, words.data()));
+  prefetch_now(words, device0);
+  CHECK(wrong_pages(words, device0) == 0);
+  CHECK(s.comes_to_map(device0, words.data()));
+}
+
+TEST_CASE("a kernel behind a prefetch in its stream finds the memory there", "[system]") {
+  Stage& s = stage();
+  const Words words{6 * mib_words};
+  number_pages(host, words);
+  const std::uint64_t before = Stage::faults(device0);
+  prefetch(words.data(), words.bytes(), device0, s.session().stream(device0));
+  s.read_pages(device0, words.data(), words.bytes());
+  CHECK(Stage::faults(device0) == before);
+  CHECK(wrong_pages(words, device0) == 0);
+}
+
+TEST_CASE("a whole block is one huge page where pools have such", "[system]") {
+  Stage& s = stage();
+  const Words words{4 * mib_words};
+  number_pages(host, words);
+  if (!s.comes_to_map(host, words.data()) ||
+      page_entry(Witness::process_of(0), words.data()).frame == 0) {
+    WARN("the kernel shows no frames");
+    return;
+  }
+  prefetch_now(words, device0);
+  prefetch_now(words, host);
+  const bool huge = is_huge(words.data());
+  CHECK(is_huge(&words[3 * mib_words]) == huge);
+  // Part of one goes; the rest stays and keeps its contents.
+  prefetch(&words[5 * page_words], 30 * page_bytes, device0);
+  WHERRY_TRY(cuStreamSynchronize(nullptr));
+  CHECK(s.residents(&words[4 * page_words]) == bit_of(host));
+  CHECK(s.residents(&words[5 * page_words]) == bit_of(device0));
+  prefetch_now(words, host);
+  CHECK(wrong_pages(words, host) == 0);
+}
+
+TEST_CASE("discarded memory takes no room any more", "[system]") {
+  Stage& s = stage();
+  const Words words{4 * mib_words};
+  number_pages(device0, words);
+  const std::uint64_t before = s.witness().pool_bytes(1);
+  CUdeviceptr first = address(words.data());
+  std::size_t bytes = words.bytes();
+  WHERRY_TRY(cuMemDiscardBatchAsync(&first, &bytes, 1, 0, s.session().stream(device0)));
+  WHERRY_TRY(s.session().wait(device0));
+  CHECK(s.witness().pool_bytes(1) == before - words.bytes());
+  CHECK(s.residents(words.data()) == 0);
+  s.write(device1, words.data(), 7);
+  CHECK(s.read(host, words.data()) == 7);
+}
+
+TEST_CASE("discarded and prefetched memory is at the destination, and nothing was copied",
+          "[system]") {
+  Stage& s = stage();
+  const Words words{4 * mib_words};
+  number_pages(host, words);
+  const std::uint64_t copied = read_stats().bytes_copied;
+  CUdeviceptr first = address(words.data());
+  std::size_t bytes = words.bytes();
+  CUmemLocation to = location_of(device1);
+  std::size_t index = 0;
+  WHERRY_TRY(cuMemDiscardAndPrefetchBatchAsync(&first, &bytes, 1, &to, &index, 1, 0,
+                                               s.session().stream(device1)));
+  WHERRY_TRY(s.session().wait(device1));
+  CHECK(read_stats().bytes_copied == copied);
+  for (std::size_t i = 0; i < words.size(); i += page_words)
+    if (s.residents(&words[i]) != bit_of(device1)) FAIL("page " << i / page_words);
+}
+
+TEST_CASE("more than fits is prefetched as far as it fits, and no more than that is evicted",
+          "[system]") {
+  Stage& s = stage();
+  const Words words{100 * mib_words};
+  number_pages(host, words);
+  prefetch_now(words, device1);
+  CHECK(s.witness().pool_bytes(2) <= std::uint64_t{64} << 20);
+  CHECK(s.witness().pool_bytes(2) >= std::uint64_t{48} << 20);
+  // What came first has not given way to what came after it.
+  CHECK(s.residents(words.data()) == bit_of(device1));
+  CHECK(s.residents(&words[words.size() - 1]) == bit_of(host));
+  const std::uint64_t pages = words.size() / page_words;
+  CHECK(s.read_pages(host, words.data(), words.bytes()) == pages * (pages + 1) / 2);
+}
+
+TEST_CASE("memory can be used by everybody while it is prefetched to and fro", "[system]") {
+  Stage& s = stage();
+  constexpr std::size_t pages = 5 * mib_words / page_words;
+  const Words words{pages * page_words};
+  number_pages(host, words);
+  const std::uint64_t rounds = scaled(60);
+  std::atomic<bool> stop{false};
+  std::thread courier([&] {
+    cuCtxSetCurrent(s.session().context(0));
+    CUstream stream = nullptr;
+    if (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return;
+    std::mt19937_64 random(seed());
+    while (!stop) {
+      const std::size_t first = random() % pages;
+      const std::size_t count = 1 + random() % (pages - first);
+      prefetch(&words[first * page_words], count * page_bytes,
+               processors[random() % processors.size()], stream);
+      cuStreamSynchronize(stream);
+    }
+    cuStreamDestroy(stream);
+  });
+  // Each adds one to its own word of every page.
+  const auto add = [first = words.data()](std::size_t word) {
+    for (std::size_t i = 0; i < pages; ++i) {
+      auto* const place = const_cast<volatile std::uint64_t*>(first + i * page_words + word);
+      *place = *place + 1;
+    }
+  };
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    s.session().launch(device0, 1, [add](std::size_t) { add(1); });
+    s.session().launch(device1, 1, [add](std::size_t) { add(2); });
+    add(3);
+    WHERRY_TRY(s.session().wait(device0));
+    WHERRY_TRY(s.session().wait(device1));
+  }
+  stop = true;
+  courier.join();
+  for (std::size_t i = 0; i < pages; ++i) {
+    CHECK(words[i * page_words] == i + 1);
+    for (const std::size_t word : {1, 2, 3})
+      if (words[i * page_words + word] != rounds) FAIL("page " << i << ", word " << word);
+  }
+}
+
+TEST_CASE("memory can be freed with a prefetch of it under way", "[system]") {
+  Stage& s = stage();
+  CUstream stream = nullptr;
+  WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (int round = 0; round < 20; ++round) {
+    Words words{8 * mib_words};
+    words[0] = words[words.size() - 1] = 9;
+    prefetch(words.data(), words.bytes(), round % 2 == 0 ? device0 : host, stream);
+    words.free();
+    const Words next{8 * mib_words};
+    CHECK(next[0] == 0);
+    CHECK(next[next.size() - 1] == 0);
+  }
+  WHERRY_TRY(cuStreamDestroy(stream));
+  CHECK(s.witness().pool_bytes(1) <= std::uint64_t{64} << 20);
+}
