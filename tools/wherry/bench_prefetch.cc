@@ -146,12 +146,26 @@ class PrefetchBench {
     });
   }
 
-  void measure_overlap() {
-    // As much to compute as to copy: the hardest case.
-    move(data_.span(), host);
-    const double copy_once = time_copy();
+  // How much to compute so that it takes as long as copying: the hardest case.
+  std::size_t balance() {
+    double copy = 0;
+    for (int i = 0; i < runs; ++i) {
+      move(data_.span(), host);
+      const double seconds = time_copy();
+      copy = i == 0 ? seconds : std::min(copy, seconds);
+    }
     std::size_t rounds = 64;
-    while (time_compute(rounds) < copy_once && rounds < (std::size_t{1} << 20)) rounds *= 2;
+    double compute = time_compute(rounds);
+    while (compute < copy && rounds < (std::size_t{1} << 20)) {
+      rounds *= 2;
+      compute = time_compute(rounds);
+    }
+    return std::max<std::size_t>(
+        1, static_cast<std::size_t>(static_cast<double>(rounds) * std::min(1.0, copy / compute)));
+  }
+
+  void measure_overlap() {
+    const std::size_t rounds = balance();
 
     std::vector<double> computes, copies, both;
     for (int i = 0; i < runs; ++i) {
