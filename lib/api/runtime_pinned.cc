@@ -43,11 +43,8 @@ bool Runtime::create_in_block(std::uint64_t number, PageRun run, Processor p) {
     if (status == OpStatus::ok) return true;
     if (status == OpStatus::no_memory) return false;
     if (status == OpStatus::process_gone) entry = Entry::none;
-    // Nobody makes room at the host.
     const OpStatus made =
-        p.is_host() ? (room.try_grow(engine_->at(p).capacity, wanted.count()) ? OpStatus::ok
-                                                                              : OpStatus::absent)
-                    : evictor_->make_room({p, wanted.count(), number * pages_per_block}, room);
+        evictor_->make_room({p, wanted.count(), span_of(number, run).first}, room);
     if (made == OpStatus::absent || made == OpStatus::no_memory) return false;
     if (status == OpStatus::incomplete) std::this_thread::sleep_for(pause);
   }

@@ -271,10 +271,8 @@ void FaultService::finish(const Fault& fault, PageSpan wake) {
 OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room& room) {
   const Processor p = attempt.destination;
   if (attempt.outcome == Outcome::room_needed) {
-    // The host is where pages are evicted to.
-    if (p.is_host()) return OpStatus::absent;
     const OpStatus status = evictor_.make_room({p, attempt.room_needed, fault.page}, room);
-    // What would have to leave finds no room at the host.
+    // Nothing leaves the host, and what would have to leave a device finds no room there.
     return status == OpStatus::no_memory ? OpStatus::absent : status;
   }
   // On a device's node its own pages may be in the way; the host's can only wait for what the kernel reclaims.

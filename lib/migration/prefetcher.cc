@@ -295,8 +295,9 @@ Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,
 }
 
 Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) const {
-  const PageMask wanted = PageMask::of(step.run()) - parts_.effects.pinned(step.number);
-  const PageMask missing = wanted - block.at(step.to()).resident;
+  const PageMask wanted = PageMask::of(step.run());
+  const PageMask stays = parts_.effects.pinned(step.number) - block.absent();
+  const PageMask missing = wanted - block.at(step.to()).resident - stays;
   const PageMask free = missing - block.in_flight();
   const PageRun first = free.next_run(0);
   if (first.count == 0) return {missing.none() ? Progress::done : Progress::waits, {}, {}, {}};
@@ -356,8 +357,8 @@ Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& n
 
 Prefetcher::Progress Prefetcher::discard(Step& step, Block& block) {
   PageMask pages = PageMask::of(run_in_block(step.number, step.range.whole));
-  pages -= parts_.effects.pinned(step.number);
   if (!(pages & block.in_flight()).none()) return Progress::waits;
+  pages -= parts_.effects.pinned(step.number);
   // What is at the destination already may be used as it is.
   const bool stays = step.kind == PrefetchRequest::Kind::discard_and_prefetch;
   if (stays) pages -= block.at(step.to()).resident - block.held_beside(step.to());

@@ -196,7 +196,8 @@ class Solve(Case):
 
 
 class Bench(Case):
-    FIGURES = {"memcpy", "prefetch_to_device", "prefetch_to_host", "touch_by_device", "touch_by_host",
+    FIGURES = {"memcpy", "prefetch_to_device", "prefetch_to_host", "call", "touch_by_device",
+               "touch_by_host",
                "prefetch_untouched", "compute_alone", "copy_alone", "overlapped", "fault_idle"}
 
     def test_prefetch_is_measured_beside_a_copy_and_beside_faults(self):

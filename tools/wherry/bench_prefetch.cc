@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <vector>
 #include <wherry/wherry.hpp>
 
 #include "bench.h"
@@ -49,7 +50,7 @@ class PrefetchBench {
 
  private:
   void move(Words words, const location& where) {
-    prefetch(words, where, copies_);
+    calls_.push_back(seconds_of([&] { prefetch(words, where, copies_); }) * 1e6);
     copies_.synchronize();
   }
 
@@ -92,6 +93,8 @@ class PrefetchBench {
     to_host_ = quantile(back, 0.5);
     add_move("prefetch to the device", "prefetch_to_device", to_device_, memcpy_, "memcpy");
     add_move("prefetch to the host", "prefetch_to_host", to_host_, memcpy_, "memcpy");
+    rows_->push_back(
+        {"the call alone", "call", 0, 0, quantile(calls_, 0.5), quantile(calls_, 0.99), 0, ""});
   }
 
   void measure_touch() {
@@ -143,12 +146,26 @@ class PrefetchBench {
     });
   }
 
-  void measure_overlap() {
-    // As much to compute as to copy: the hardest case.
-    move(data_.span(), host);
-    const double copy_once = time_copy();
+  // How much to compute so that it takes as long as copying: the hardest case.
+  std::size_t balance() {
+    double copy = 0;
+    for (int i = 0; i < runs; ++i) {
+      move(data_.span(), host);
+      const double seconds = time_copy();
+      copy = i == 0 ? seconds : std::min(copy, seconds);
+    }
     std::size_t rounds = 64;
-    while (time_compute(rounds) < copy_once && rounds < (std::size_t{1} << 20)) rounds *= 2;
+    double compute = time_compute(rounds);
+    while (compute < copy && rounds < (std::size_t{1} << 20)) {
+      rounds *= 2;
+      compute = time_compute(rounds);
+    }
+    return std::max<std::size_t>(
+        1, static_cast<std::size_t>(static_cast<double>(rounds) * std::min(1.0, copy / compute)));
+  }
+
+  void measure_overlap() {
+    const std::size_t rounds = balance();
 
     std::vector<double> computes, copies, both;
     for (int i = 0; i < runs; ++i) {
@@ -219,6 +236,7 @@ class PrefetchBench {
   stream kernels_;
   managed_array<std::uint64_t> data_;
   std::vector<BenchRow>* rows_ = nullptr;
+  std::vector<double> calls_;  // how long they took, in microseconds
   double memcpy_ = 0;
   double to_device_ = 0;
   double to_host_ = 0;

@@ -1,4 +1,5 @@
-/* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, and where a page is.
+/* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, where a page is, and how to
+ * keep it there.
  *
  * Compiles as C11 and C++. Every function may be called from any thread of the process that called cuInit;
  * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
@@ -97,7 +98,7 @@ typedef struct {
 } wherryPageInfo_t;
 
 /* Tells where the page that contains `address` is, under the lock that moves it.
- * CUDA_ERROR_INVALID_VALUE: not in a live managed allocation, info NULL, or size too small;
+ * CUDA_ERROR_INVALID_VALUE: not in a live allocation, managed or a device's own, info NULL, or size too small;
  * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. Does not touch the page. */
 CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
 
