@@ -1,4 +1,5 @@
-// The C functions of streams, and launches into them.
+// The C functions of streams, and of what is given to them.
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -8,7 +9,7 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult create(CUstream* phStream, unsigned flags) {
+CUresult create(CUstream* phStream, unsigned flags, int priority) {
   return enter([&](Driver& driver) {
     if (phStream == nullptr || (flags != CU_STREAM_DEFAULT && flags != CU_STREAM_NON_BLOCKING)) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -17,7 +18,8 @@ CUresult create(CUstream* phStream, unsigned flags) {
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     *phStream = driver.create_stream(
-        context, flags == CU_STREAM_DEFAULT ? StreamKind::blocking : StreamKind::non_blocking);
+        context, flags == CU_STREAM_DEFAULT ? StreamKind::blocking : StreamKind::non_blocking,
+        std::clamp(priority, greatest_priority, least_priority));
     return CUDA_SUCCESS;
   });
 }
@@ -37,6 +39,47 @@ CUresult enter_stream(CUstream argument, const Body& body) {
     if (found != CUDA_SUCCESS) return found;
     return body(handle.context->device.engine, handle);
   });
+}
+
+// What body(handle) says of a stream that exists.
+template <typename Value, typename Body>
+CUresult tell(CUstream argument, Value* value, const Body& body) {
+  return enter_stream(argument, [&](DeviceEngine&, const StreamHandle& handle) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *value = body(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult get_priority(CUstream argument, int* priority) {
+  return tell(argument, priority,
+              [](const StreamHandle& handle) { return handle.stream->priority(); });
+}
+
+CUresult get_flags(CUstream argument, unsigned* flags) {
+  return tell(argument, flags, [](const StreamHandle& handle) -> unsigned {
+    return handle.stream->kind() == StreamKind::non_blocking ? CU_STREAM_NON_BLOCKING
+                                                             : CU_STREAM_DEFAULT;
+  });
+}
+
+CUresult get_id(CUstream argument, unsigned long long* id) {
+  return tell(argument, id, [](const StreamHandle& handle) { return handle.stream->id(); });
+}
+
+CUresult get_device(CUstream argument, CUdevice* device) {
+  return tell(argument, device,
+              [](const StreamHandle& handle) { return handle.context->device.ordinal; });
+}
+
+CUresult get_context(CUstream argument, CUcontext* context) {
+  return tell(argument, context, [](const StreamHandle& handle) { return handle.context->handle; });
+}
+
+CUresult get_context(CUstream argument, CUcontext* context, CUgreenCtx* green) {
+  const CUresult result = get_context(argument, context);
+  if (result == CUDA_SUCCESS && green != nullptr) *green = nullptr;
+  return result;
 }
 
 CUresult query(CUstream argument) {
@@ -61,6 +104,62 @@ CUresult launch_host(CUstream argument, CUhostFn function, void* data) {
   });
 }
 
+CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, unsigned flags) {
+  return enter_stream(argument, [&](DeviceEngine& engine, const StreamHandle& handle) {
+    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    return to_result(engine.add_callback(
+        handle.stream, [=](WorkStatus status) { callback(argument, to_result(status), data); }));
+  });
+}
+
+CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
+  return enter([&](Driver& driver) {
+    if (flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
+    StreamHandle handle;
+    const CUresult found = find_stream(driver, argument, handle);
+    if (found != CUDA_SUCCESS) return found;
+    const auto waited_for = driver.find_event(event);
+    if (!waited_for) return CUDA_ERROR_INVALID_HANDLE;
+    DeviceEngine& engine = handle.context->device.engine;
+    const auto recording = waited_for->last_recording();
+    return to_result(recording ? engine.wait_for(handle.stream, recording)
+                               : engine.status(*handle.context->work));
+  });
+}
+
+// Wherever devices and the host may use memory at the same time an attachment changes nothing: it is
+// only remembered, from its turn in the stream on.
+CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsigned flags) {
+  return enter([&](Driver& driver) {
+    StreamHandle handle;
+    const CUresult found = find_stream(driver, argument, handle);
+    if (found != CUDA_SUCCESS) return found;
+    Runtime& runtime = driver.runtime();
+    const auto allocation = runtime.find(address);
+    const bool is_whole = allocation && runtime.address_of(*allocation) == address &&
+                          (length == 0 || length == allocation->bytes);
+    if (!is_whole) return CUDA_ERROR_INVALID_VALUE;
+    Attachment attachment{flags, {}};
+    switch (flags) {
+      case CU_MEM_ATTACH_GLOBAL:
+      case CU_MEM_ATTACH_HOST:
+        break;
+      case CU_MEM_ATTACH_SINGLE:
+        // The NULL stream stands for all streams of its context.
+        if (handle.stream->kind() == StreamKind::context_default) return CUDA_ERROR_INVALID_VALUE;
+        attachment.stream = handle.stream;
+        break;
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return to_result(handle.context->device.engine.enqueue_operation(
+        handle.stream, [&runtime, allocation = *allocation, attachment](const Completion& done) {
+          runtime.attach(allocation, attachment);
+          done();
+        }));
+  });
+}
+
 CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::size_t args_size,
                 std::size_t items) {
   return enter_stream(argument, [&](DeviceEngine& engine, const StreamHandle& handle) {
@@ -76,10 +175,20 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
 }  // namespace
 
 CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
-  return create(phStream, Flags);
+  return create(phStream, Flags, 0);
 }
-CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int) {
-  return create(phStream, flags);  // one level: any priority is taken as it
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  return create(phStream, flags, priority);
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    if (leastPriority != nullptr) *leastPriority = least_priority;
+    if (greatestPriority != nullptr) *greatestPriority = greatest_priority;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuStreamDestroy(CUstream hStream) {
@@ -87,6 +196,48 @@ CUresult cuStreamDestroy(CUstream hStream) {
 }
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   return destroy(hStream);
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+  return get_priority(hStream, priority);
+}
+CUresult cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
+  return get_priority(per_thread(hStream), priority);
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
+  return get_flags(hStream, flags);
+}
+CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int* flags) {
+  return get_flags(per_thread(hStream), flags);
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  return get_id(hStream, streamId);
+}
+CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId) {
+  return get_id(per_thread(hStream), streamId);
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  return get_device(hStream, device);
+}
+CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice* device) {
+  return get_device(per_thread(hStream), device);
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  return get_context(hStream, pctx);
+}
+CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) {
+  return get_context(per_thread(hStream), pctx);
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  return get_context(hStream, pCtx, pGreenCtx);
+}
+CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  return get_context(per_thread(hStream), pCtx, pGreenCtx);
 }
 
 CUresult cuStreamQuery(CUstream hStream) {
@@ -101,6 +252,31 @@ CUresult cuStreamSynchronize(CUstream hStream) {
 }
 CUresult cuStreamSynchronize_ptsz(CUstream hStream) {
   return synchronize(per_thread(hStream));
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  return wait_event(hStream, hEvent, Flags);
+}
+CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  return wait_event(per_thread(hStream), hEvent, Flags);
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
+  return add_callback(hStream, callback, userData, flags);
+}
+CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData,
+                                  unsigned int flags) {
+  return add_callback(per_thread(hStream), callback, userData, flags);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                unsigned int flags) {
+  return attach(hStream, dptr, length, flags);
+}
+CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                     unsigned int flags) {
+  return attach(per_thread(hStream), dptr, length, flags);
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {

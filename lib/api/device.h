@@ -4,6 +4,7 @@
 #include <wherry/cuda.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/lock.h"
 #include "streams/device_engine.h"
@@ -12,9 +13,11 @@ namespace wherry::impl {
 
 class Device;
 
-// A context of the API. Its streams are found through their handles; what they share is `work`.
+// A context of the API. Its streams and events are found through their handles; what they share is
+// `work`.
 struct Context {
   Device& device;
+  const CUcontext handle;
   const unsigned flags;
   const bool primary;
   const std::shared_ptr<WorkContext> work;
@@ -24,6 +27,25 @@ struct Context {
 struct StreamHandle {
   std::shared_ptr<Context> context;
   std::shared_ptr<Stream> stream;
+};
+
+// An event of the API.
+struct Event {
+  Event(std::shared_ptr<Context> its_context, unsigned its_flags)
+      : context(std::move(its_context)), flags(its_flags) {}
+
+  // What to wait for, or ask of; null: there was none yet.
+  std::shared_ptr<Recording> last_recording() const EXCLUDES(lock) {
+    const LockGuard guard(lock);
+    return recording;
+  }
+
+  const std::shared_ptr<Context> context;
+  const unsigned flags;
+
+  // Held while it is recorded, so that the last one to be recorded is the one that is kept.
+  mutable Mutex lock;
+  std::shared_ptr<Recording> recording GUARDED_BY(lock);
 };
 
 class Device {

@@ -114,8 +114,11 @@ void Driver::context_ends(const Device& device) {
 
 CUcontext Driver::create_context(Device& device, unsigned flags) {
   context_begins(device);
-  return contexts_.insert(std::make_shared<Context>(
-      Context{device, flags, /*primary=*/false, device.engine.create_context()}));
+  const CUcontext handle = contexts_.reserve();
+  contexts_.assign(handle,
+                   std::make_shared<Context>(Context{device, handle, flags, /*primary=*/false,
+                                                     device.engine.create_context()}));
+  return handle;
 }
 
 bool Driver::destroy_context(CUcontext handle) {
@@ -123,7 +126,7 @@ bool Driver::destroy_context(CUcontext handle) {
   if (!found || found->primary) return false;
   const auto context = contexts_.take(handle);
   if (!context) return false;  // another thread was faster
-  destroy_streams_of(*context);
+  destroy_handles_of(*context);
   context->device.engine.destroy_context(context->work);
   context_ends(context->device);
   return true;
@@ -139,8 +142,9 @@ WorkStatus Driver::context_status(CUcontext handle) const {
 
 CUcontext Driver::retain_primary_locked(Device& device) {
   if (!device.primary) {
-    device.primary = std::make_shared<Context>(
-        Context{device, CU_CTX_SCHED_AUTO, /*primary=*/true, device.engine.create_context()});
+    device.primary =
+        std::make_shared<Context>(Context{device, device.primary_handle, CU_CTX_SCHED_AUTO,
+                                          /*primary=*/true, device.engine.create_context()});
     contexts_.assign(device.primary_handle, device.primary);
     context_begins(device);
   }
@@ -170,7 +174,7 @@ bool Driver::release_primary(Device& device) {
     device.primary = nullptr;
     contexts_.take(device.primary_handle);
   }
-  destroy_streams_of(*last);
+  destroy_handles_of(*last);
   device.engine.destroy_context(last->work);
   context_ends(device);
   return true;
@@ -184,7 +188,7 @@ void Driver::reset(Device& device) {
     primary = device.primary;
   }
   device.engine.detach(primary ? primary->work : nullptr);
-  if (primary) destroy_streams_of(*primary);
+  if (primary) destroy_handles_of(*primary);
   try {
     const DeviceStart scope;
     runtime_.restart_device(device.ordinal);
@@ -195,11 +199,12 @@ void Driver::reset(Device& device) {
   device.engine.attach(std::make_shared<ProcessTarget>(runtime_.process(device.ordinal)));
 }
 
-// ---- streams
+// ---- streams and events
 
-CUstream Driver::create_stream(const std::shared_ptr<Context>& context, StreamKind kind) {
+CUstream Driver::create_stream(const std::shared_ptr<Context>& context, StreamKind kind,
+                               int priority) {
   return streams_.insert(std::make_shared<StreamHandle>(
-      StreamHandle{context, context->device.engine.create_stream(context->work, kind)}));
+      StreamHandle{context, context->device.engine.create_stream(context->work, kind, priority)}));
 }
 
 bool Driver::destroy_stream(CUstream handle) {
@@ -209,9 +214,18 @@ bool Driver::destroy_stream(CUstream handle) {
   return true;
 }
 
-void Driver::destroy_streams_of(const Context& context) {
-  const auto streams = streams_.take_if(
-      [&](const StreamHandle& handle) { return handle.context.get() == &context; });
+CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags) {
+  return events_.insert(std::make_shared<Event>(context, flags));
+}
+
+bool Driver::destroy_event(CUevent handle) {
+  return events_.take(handle) != nullptr;
+}
+
+void Driver::destroy_handles_of(const Context& context) {
+  const auto is_its = [&](const auto& object) { return object.context.get() == &context; };
+  events_.take_if(is_its);
+  const auto streams = streams_.take_if(is_its);
   for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
 }
 

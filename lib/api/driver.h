@@ -42,11 +42,16 @@ class Driver {
   // Throws std::system_error when no new process can be started.
   void reset(Device& device);
 
-  // ---- streams
+  // ---- streams and events
 
-  CUstream create_stream(const std::shared_ptr<Context>& context, StreamKind kind);
+  CUstream create_stream(const std::shared_ptr<Context>& context, StreamKind kind, int priority);
   bool destroy_stream(CUstream handle);
   std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
+
+  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags);
+  // Who waits for it still does.
+  bool destroy_event(CUevent handle);
+  std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
 
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
@@ -55,7 +60,7 @@ class Driver {
   explicit Driver(const RuntimeOptions& options);
 
   CUcontext retain_primary_locked(Device& device) REQUIRES(device.lock);
-  void destroy_streams_of(const Context& context);
+  void destroy_handles_of(const Context& context);
   // While a device that cannot share managed memory with the host at the same time has a context,
   // nothing is read-duplicated.
   void context_begins(const Device& device) EXCLUDES(exclusive_lock_);
@@ -64,6 +69,7 @@ class Driver {
   Runtime runtime_;
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
+  HandleTable<CUevent, Event> events_{4};
   std::vector<std::unique_ptr<Device>> devices_;
   Mutex exclusive_lock_;
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;

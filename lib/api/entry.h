@@ -38,6 +38,10 @@ CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
 // The same for functions that need a context and work on none: they only ask whether it works.
 CUresult check_working(const Driver& driver);
+// What a stream argument means where the NULL stream is the calling thread's own.
+inline CUstream per_thread(CUstream argument) {
+  return argument == nullptr ? CU_STREAM_PER_THREAD : argument;
+}
 // What a stream argument means; default streams need a current context.
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 // ... where the NULL stream is the calling thread's own.

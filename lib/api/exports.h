@@ -20,6 +20,10 @@
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuDeviceTotalMem
+#undef cuEventDestroy
+#undef cuEventElapsedTime
+#undef cuEventRecord
+#undef cuEventRecordWithFlags
 #undef cuLaunchHostFunc
 #undef cuMemAdvise
 #undef cuMemAlloc
@@ -31,7 +35,15 @@
 #undef cuMemPrefetchAsync
 #undef cuMemPrefetchAsync_v2
 #undef cuMemPrefetchBatchAsync
+#undef cuStreamAddCallback
+#undef cuStreamAttachMemAsync
 #undef cuStreamDestroy
+#undef cuStreamGetCtx
+#undef cuStreamGetCtx_v2
+#undef cuStreamGetDevice
+#undef cuStreamGetFlags
+#undef cuStreamGetId
+#undef cuStreamGetPriority
 #undef cuStreamQuery
 #undef cuStreamSynchronize
 #undef cudaMemDiscardAndPrefetchBatchAsync
@@ -39,6 +51,19 @@
 #undef cudaMemPrefetchAsync
 #undef cudaMemPrefetchAsync_v2
 #undef cudaMemPrefetchBatchAsync
+#undef cuStreamWaitEvent
+#undef cudaEventRecord
+#undef cudaEventRecordWithFlags
+#undef cudaLaunchHostFunc
+#undef cudaStreamAddCallback
+#undef cudaStreamAttachMemAsync
+#undef cudaStreamGetDevice
+#undef cudaStreamGetFlags
+#undef cudaStreamGetId
+#undef cudaStreamGetPriority
+#undef cudaStreamQuery
+#undef cudaStreamSynchronize
+#undef cudaStreamWaitEvent
 #undef wherryLaunch
 
 #pragma GCC visibility push(default)
@@ -76,12 +101,41 @@ CUresult cuCtxPushCurrent(CUcontext ctx);
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev);
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev);
 CUresult cuDevicePrimaryCtxReset(CUdevice dev);
+CUresult cuEventDestroy(CUevent hEvent);
+CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd);
 CUresult cuStreamDestroy(CUstream hStream);
 
 /* The NULL stream is the context's ... */
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream);
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags);
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                unsigned int flags);
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx);
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx);
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device);
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags);
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId);
+CUresult cuStreamGetPriority(CUstream hStream, int* priority);
 CUresult cuStreamQuery(CUstream hStream);
 CUresult cuStreamSynchronize(CUstream hStream);
-CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                  void* userData, unsigned int flags);
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length,
+                                     unsigned int flags);
+cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device);
+cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags);
+cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId);
+cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int* priority);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
@@ -145,9 +199,37 @@ cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void** dptrs, size_t* sizes
                                                      size_t* prefetchLocIdxs,
                                                      size_t numPrefetchLocs,
                                                      unsigned long long flags, cudaStream_t stream);
+CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream);
+CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags);
+CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData);
+CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData,
+                                  unsigned int flags);
+CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                     unsigned int flags);
+CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx);
+CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx);
+CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice* device);
+CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int* flags);
+CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId);
+CUresult cuStreamGetPriority_ptsz(CUstream hStream, int* priority);
 CUresult cuStreamQuery_ptsz(CUstream hStream);
 CUresult cuStreamSynchronize_ptsz(CUstream hStream);
-CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData);
+CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
+                                          unsigned int flags);
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void* userData);
+cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback,
+                                       void* userData, unsigned int flags);
+cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void* devPtr, size_t length,
+                                          unsigned int flags);
+cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int* device);
+cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t hStream, unsigned int* flags);
+cudaError_t cudaStreamGetId_ptsz(cudaStream_t hStream, unsigned long long* streamId);
+cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int* priority);
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                            size_t items);
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "api/copy_settings.h"
@@ -89,6 +90,13 @@ class Runtime {
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
   // The live allocation that contains `address`.
   std::optional<Allocation> find(std::uintptr_t address) const;
+  // Remembers which streams the program says it will use the allocation from.
+  void attach(const Allocation& allocation, Attachment attachment) {
+    address_space_.attach(allocation, std::move(attachment));
+  }
+  unsigned attach_flags(const Allocation& allocation) const {
+    return address_space_.attach_flags(allocation);
+  }
   std::uintptr_t address_of(const Allocation& allocation) const {
     return arena_.base() + allocation.offset;
   }

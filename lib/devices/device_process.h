@@ -35,6 +35,10 @@ struct DeviceProcessOptions {
 
 using KernelFunction = void (*)(const void* args, std::size_t begin, std::size_t end);
 
+// Of launches; lower numbers go first.
+inline constexpr int least_priority = 0;
+inline constexpr int greatest_priority = -5;
+
 // One launch as posted. `address` is the kernel's address in the device process, from resolve_kernel().
 struct LaunchRequest {
   std::uint64_t id = 0;  // given back on completion
@@ -42,6 +46,7 @@ struct LaunchRequest {
   const void* args = nullptr;
   std::size_t args_size = 0;
   std::size_t items = 0;
+  int priority = 0;  // which launch a free worker takes first
 };
 
 // Why a device process ended, as far as it could say itself.

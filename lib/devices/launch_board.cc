@@ -27,7 +27,9 @@ std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
     if (piece >= pieces) return {};
   } while (!launch.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire));
   // Before the piece runs, hence before the launch can be done and the slot be posted again.
-  if (piece + 1 == pieces) board.ready.fetch_and(~bit(slot), std::memory_order_relaxed);
+  if (piece + 1 == pieces) {
+    board.ready[launch.level].fetch_and(~bit(slot), std::memory_order_relaxed);
+  }
 
   const std::size_t share = launch.items / pieces;
   const std::size_t rest = launch.items % pieces;
@@ -45,9 +47,11 @@ void relax() {
 }  // namespace
 
 std::optional<LaunchPiece> try_take_piece(LaunchBoard& board) {
-  for (std::uint64_t ready = board.ready.load(); ready != 0; ready &= ready - 1) {
-    const auto slot = static_cast<unsigned>(std::countr_zero(ready));
-    if (const auto piece = try_take_from(board, slot)) return piece;
+  for (const auto& level : board.ready) {
+    for (std::uint64_t ready = level.load(); ready != 0; ready &= ready - 1) {
+      const auto slot = static_cast<unsigned>(std::countr_zero(ready));
+      if (const auto piece = try_take_from(board, slot)) return piece;
+    }
   }
   return {};
 }
@@ -94,10 +98,12 @@ bool LaunchPoster::try_post(const LaunchRequest& request) {
     launch.id = request.id;
     launch.kernel = request.address;
     launch.items = request.items;
+    const auto level = static_cast<unsigned>(request.priority - greatest_priority);
+    launch.level = level;
     if (request.args_size != 0) std::memcpy(launch.args, request.args, request.args_size);
     launch.unfinished.store(pieces, std::memory_order_relaxed);
     launch.ticket.store(std::uint64_t{pieces} << 32, std::memory_order_release);
-    board_.ready.fetch_or(bit(slot));
+    board_.ready[level].fetch_or(bit(slot));
   }
   // Sequentially consistent with take_piece(): either it sees the new value, or we see the sleeper.
   board_.posted.fetch_add(1);

@@ -2,9 +2,9 @@
 // pieces, the worker that finishes the last piece of a launch marks it done. Also the place where
 // a dying device says why.
 //
-// A launch is split in min(items, workers) contiguous pieces. No order between launches: the host
-// posts only what may run now. The host believes nothing it reads here: a kernel may have
-// overwritten it.
+// A launch is split in min(items, workers) contiguous pieces. Pieces of higher priority are taken
+// first; there is no other order between launches: the host posts only what may run now. The host
+// believes nothing it reads here: a kernel may have overwritten it.
 #pragma once
 
 #include <atomic>
@@ -20,6 +20,7 @@ namespace wherry::impl {
 
 inline constexpr unsigned launch_slots = 64;
 inline constexpr std::size_t launch_args_limit = 4096;
+inline constexpr unsigned launch_levels = least_priority - greatest_priority + 1;
 
 struct LaunchSlot {
   // pieces << 32 | next piece to take; taken with compare-and-swap, so whoever gets a piece knows
@@ -29,6 +30,7 @@ struct LaunchSlot {
   std::uint64_t id;
   std::uintptr_t kernel;
   std::size_t items;
+  unsigned level;  // of its priority, the greatest first
   alignas(64) std::byte args[launch_args_limit];
 };
 
@@ -52,8 +54,9 @@ struct FailureRecord {
 struct LaunchBoard {
   std::atomic<std::uint32_t> posted;    // changes with every launch; idle workers sleep on it
   std::atomic<std::uint32_t> sleepers;  // about to sleep on it, or asleep
-  alignas(64) std::atomic<std::uint64_t> ready;  // bit s: slot s has pieces that nobody has taken
-  alignas(64) std::atomic<std::uint64_t> done;   // bit s: slot s is finished; the host takes it
+  // By level; bit s: slot s has pieces that nobody has taken.
+  alignas(64) std::atomic<std::uint64_t> ready[launch_levels];
+  alignas(64) std::atomic<std::uint64_t> done;  // bit s: slot s is finished; the host takes it
   alignas(64) FailureRecord failure;
   alignas(64) LaunchSlot slots[launch_slots];
 };
@@ -82,7 +85,7 @@ class LaunchPoster {
       : board_(board), workers_(static_cast<std::uint32_t>(workers)) {}
 
   // False when all slots are taken. A launch of no items is done at once.
-  // Requires: args_size <= launch_args_limit.
+  // Requires: args_size <= launch_args_limit, and a priority from the least to the greatest.
   [[nodiscard]] bool try_post(const LaunchRequest& request) EXCLUDES(lock_);
   std::vector<std::uint64_t> take_completed() EXCLUDES(lock_);
 

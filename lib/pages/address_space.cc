@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
 
@@ -104,6 +105,7 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   if (found == live_.end()) return std::nullopt;
   const Allocation allocation = found->second;
   live_.erase(found);
+  attachments_.erase(allocation.id);
   leaving_.emplace(offset, reserved_bytes(allocation.bytes));
   return allocation;
 }
@@ -126,6 +128,21 @@ void AddressSpace::end_free(const Allocation& allocation) {
     hole = retired_.erase(hole);
   }
   if (start < end) give_back(start, end - start);
+}
+
+void AddressSpace::attach(const Allocation& allocation, Attachment attachment) {
+  const WriteGuard guard(lock_);
+  const auto found = live_.find(allocation.offset);
+  if (found == live_.end() || found->second.id != allocation.id) return;
+  attachments_[allocation.id] = std::move(attachment);
+}
+
+unsigned AddressSpace::attach_flags(const Allocation& allocation) const {
+  const ReadGuard guard(lock_);
+  const auto found = attachments_.find(allocation.id);
+  if (found == attachments_.end()) return allocation.flags;
+  const auto& stream = found->second.stream;
+  return stream && stream->expired() ? allocation.flags : found->second.flags;
 }
 
 std::optional<Allocation> AddressSpace::find_locked(std::uint64_t offset) const {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -38,6 +39,14 @@ struct Allocation {
   PageSpan pages() const { return {offset / page_size, round_up(bytes, page_size) / page_size}; }
 };
 
+// Which streams the program says it will use an allocation from, in place of what it said when it
+// allocated it.
+struct Attachment {
+  unsigned flags = 0;  // one of the API's attach flags
+  // The only stream, if it is one; the attachment ends with it.
+  std::optional<std::weak_ptr<const void>> stream;
+};
+
 class AddressSpace {
  public:
   explicit AddressSpace(std::uint64_t bytes);
@@ -52,6 +61,10 @@ class AddressSpace {
   // Its pages are gone from every pool and page table: the address may be reused.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
+  // Replaces the attachment of an allocation, if it is still live.
+  void attach(const Allocation& allocation, Attachment attachment) EXCLUDES(lock_);
+  // The attach flags that hold now.
+  unsigned attach_flags(const Allocation& allocation) const EXCLUDES(lock_);
   // The live allocation whose pages contain the byte at `offset`.
   std::optional<Allocation> find(std::uint64_t offset) const EXCLUDES(lock_);
   // Makes sure that the 64 KiB around a page that no live allocation covers are never handed out.
@@ -90,8 +103,9 @@ class AddressSpace {
   mutable SharedMutex lock_;
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
   FreeList small_ GUARDED_BY(lock_);  // multiples of 64 KiB inside 2 MiB chunks taken from large_
-  std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);        // by offset
-  std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);  // offset -> reserved bytes
+  std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
+  std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of those, by id
+  std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes
   std::set<std::uint64_t> retired_
       GUARDED_BY(lock_);  // 64 KiB stretches of live_ and leaving_ ones
   std::uint64_t high_water_ GUARDED_BY(lock_) = 0;

@@ -273,6 +273,7 @@ bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
   request.args = work.args.data();
   request.args_size = work.args.size();
   request.items = work.items;
+  request.priority = stream->priority_;
   if (!target_->try_post(request)) return false;
   ++next_id_;
   in_flight_.emplace(request.id, InFlight{stream, work.kernel});

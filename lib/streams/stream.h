@@ -36,10 +36,6 @@ enum class StreamKind {
   non_blocking,     // ordered with nothing
 };
 
-// Lower numbers go first. It decides who gets the device when there is not room for all.
-inline constexpr int least_priority = 0;
-inline constexpr int greatest_priority = -5;
-
 using HostFunction = void (*)(void* data);
 
 // Says that an operation is over: once, from any thread, holding any lock, at any time; also when

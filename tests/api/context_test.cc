@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/busy.h"
 #include "support/session.h"
 
 using namespace wherry::test;
@@ -36,29 +37,6 @@ CUdevice current_device() {
   WHERRY_TRY(cuCtxGetDevice(&device));
   return device;
 }
-
-// A kernel that runs until the host says so.
-struct Busy {
-  explicit Busy(CUstream stream) : flags(2) {
-    struct Args {
-      std::atomic<int>* leave;
-      std::atomic<int>* entered;
-    };
-    const Args args{&flags[0], &flags[1]};
-    WHERRY_TRY(wherryLaunch(
-        stream,
-        [](const void* data, std::size_t, std::size_t) {
-          const Args& given = *static_cast<const Args*>(data);
-          *given.entered = 1;
-          while (*given.leave == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        },
-        &args, sizeof args, 1));
-    while (flags[1] == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  void leave() { flags[0] = 1; }
-
-  Managed<std::atomic<int>> flags;
-};
 
 }  // namespace
 
@@ -165,6 +143,7 @@ TEST_CASE("destroying a context waits for its work and leaves managed memory alo
   const Managed<int> memory(1);
   memory[0] = 17;
   Busy busy(stream);
+  busy.wait_until_begun();
   auto destroying = std::async(std::launch::async, [&] { return cuCtxDestroy(context); });
   CHECK(destroying.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
   busy.leave();
@@ -205,6 +184,7 @@ TEST_CASE("a primary context lives as long as it has users, always under one han
 TEST_CASE("every thread has a default stream of its own, ordered with the context's", "[api]") {
   session();
   Busy busy(CU_STREAM_PER_THREAD);
+  busy.wait_until_begun();
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
   std::thread([&] {
     WHERRY_TRY(cuCtxSetCurrent(session().context(0)));

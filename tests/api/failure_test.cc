@@ -8,11 +8,13 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "support/busy.h"
 #include "support/child.h"
 #include "support/session.h"
 
@@ -54,6 +56,7 @@ void expect_everywhere(const Session& s, int device, CUresult wanted) {
   CUdeviceptr pointer = 0;
   std::size_t size = 0;
   CUstream stream = nullptr;
+  CUevent event = nullptr;
   WHERRY_TRY(cuCtxSetCurrent(s.context(device)));
   call("cuCtxSynchronize", cuCtxSynchronize());
   call("cuStreamSynchronize", cuStreamSynchronize(s.stream(device)));
@@ -63,6 +66,9 @@ void expect_everywhere(const Session& s, int device, CUresult wanted) {
   call("cuMemGetInfo", cuMemGetInfo(&size, &size));
   call("cuLaunchHostFunc", cuLaunchHostFunc(
                                s.stream(device), [](void*) {}, nullptr));
+  call("cuStreamAddCallback", cuStreamAddCallback(
+                                  s.stream(device), [](CUstream, CUresult, void*) {}, nullptr, 0));
+  call("cuEventCreate", cuEventCreate(&event, 0));
   call("wherryLaunch",
        wherryLaunch(
            s.stream(device), [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1));
@@ -188,6 +194,78 @@ TEST_CASE("contexts that share a device share its end, each with its own error",
     CUcontext fresh = nullptr;
     WHERRY_TRY(cuCtxCreate(&fresh, nullptr, 0, 0));
     WHERRY_TRY(cuCtxSynchronize());
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("a killed device ends the waits for its events with the error, on other devices too",
+          "[api]") {
+  const Outcome outcome = in_fresh_process([] {
+    Session s("capacity=64M;capacity=64M");
+    const Managed<int> memory(1);
+    memory[0] = 17;
+    CUcontext other = nullptr;
+    CUstream bystander = nullptr;
+    WHERRY_TRY(cuCtxCreate(&other, nullptr, 0, 1));
+    WHERRY_TRY(cuStreamCreate(&bystander, CU_STREAM_NON_BLOCKING));
+    WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
+    CUevent event = nullptr;
+    WHERRY_TRY(cuEventCreate(&event, 0));
+    Busy busy(s.stream(0));
+    busy.wait_until_begun();
+    WHERRY_TRY(cuEventRecord(event, s.stream(0)));
+    WHERRY_TRY(cuStreamWaitEvent(s.stream(1), event, 0));
+    s.launch(1, 1, [word = memory.data()](std::size_t) { *word = 99; });
+
+    auto thread = std::async(std::launch::async, [&] { return cuEventSynchronize(event); });
+    auto stream = std::async(std::launch::async, [&] { return s.wait(1); });
+    std::this_thread::sleep_for(20ms);
+    ::kill(device_process(0), SIGKILL);
+    const auto answer = [](std::future<CUresult>& wait, const char* whose) {
+      expect(wait.wait_for(30s) == std::future_status::ready, std::string("no end for ") + whose);
+      const CUresult result = wait.get();
+      expect(result == CUDA_ERROR_LAUNCH_FAILED, std::string(whose) + ": " + name_of(result));
+    };
+    answer(thread, "the thread that waits for the event");
+    answer(stream, "the stream of the other device");
+    expect(cuEventQuery(event) == CUDA_ERROR_LAUNCH_FAILED, "the event tells the error");
+    expect(memory[0] == 17, "what stood behind the wait has run");
+
+    // Nothing is wrong with the other device, nor with its other contexts.
+    WHERRY_TRY(wherryLaunch(
+        bystander, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1));
+    WHERRY_TRY(cuStreamSynchronize(bystander));
+    for (const int device : {0, 1}) {
+      WHERRY_TRY(cuDevicePrimaryCtxReset(device));
+      s.renew_stream(device);
+      s.run(device, [word = memory.data()] { *word += 1; });
+    }
+    expect(memory[0] == 19, "both work again");
+    expect(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE, "the event went with the reset");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err, Catch::Contains("waited for an event"));
+}
+
+TEST_CASE("callbacks behind a failed kernel are called with its error", "[api]") {
+  const Outcome outcome = in_fresh_process([] {
+    Session s("capacity=64M");
+    static std::atomic<CUresult> told = CUDA_SUCCESS;
+    const auto tell = [](CUstream, CUresult status, void*) { told = status; };
+    s.launch(0, 1, [](std::size_t) { std::abort(); });
+    // The kernel may have failed already, then the callback is not taken any more.
+    const CUresult added = cuStreamAddCallback(s.stream(0), tell, nullptr, 0);
+    expect(s.wait(0) == CUDA_ERROR_LAUNCH_FAILED, "the wait");
+    if (added != CUDA_SUCCESS) {
+      expect(added == CUDA_ERROR_LAUNCH_FAILED, "the callback was refused with " + name_of(added));
+      return;
+    }
+    for (int i = 0; i < 20'000 && told == CUDA_SUCCESS; ++i) {
+      std::this_thread::sleep_for(1ms);
+    }
+    expect(told == CUDA_ERROR_LAUNCH_FAILED, "the callback was told " + name_of(told));
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

@@ -26,9 +26,11 @@ LAYOUTS = {  # struct: its fields
     "CUctxCigParam": ["sharedDataType", "sharedData"],
     "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
 }
-SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUhostFn", "cuuint32_t", "cuuint64_t"]
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
+           "cuuint32_t", "cuuint64_t"]
 RUNTIME_LAYOUTS = {"struct cudaMemLocation": ["type", "id"]}
-RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute"]
+RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute",
+                   "cudaStream_t", "cudaEvent_t", "cudaHostFn_t", "cudaStreamCallback_t"]
 # Ours alone: CUDA 13 has no such name any more.
 OWN_MACROS = {"WHERRY_CUDA_API"}
 OWN_FUNCTIONS = {"cudaMemAdvise_v2", "cudaMemPrefetchAsync_v2"}
@@ -134,11 +136,12 @@ def check_runtime(lib, home, problems):
     assert len(enumerators) > 250, len(enumerators)
     for what, names in values(enumerators, RUNTIME_LAYOUTS, RUNTIME_SCALARS).items():
         compare(f"runtime {what}", ours.evaluate(names), theirs.evaluate(names), problems)
-    names = [name for name in ours.macros() if re.match("cuda[A-Z]|CUDART", name)]
-    compare("runtime source name", ours.expand(names), theirs.expand(names), problems)
-    declared = [line for line in prototypes(ours.preprocess())
-                if re.search(r"\bcuda[A-Z]", line) and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
-    check_signatures("runtime signatures", declared, theirs, problems)
+    for flags in ([], [PER_THREAD]):
+        names = [name for name in ours.macros(*flags) if re.match("cuda[A-Z]|CUDART", name)]
+        compare("runtime source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
+        declared = [line for line in prototypes(ours.preprocess(*flags))
+                    if re.search(r"\bcuda[A-Z]", line) and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
+        check_signatures("runtime signatures", declared, theirs, problems, *flags)
 
 
 def exported(library):

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -79,6 +82,54 @@ TEST_CASE("streams keep their order, with host functions in between", "[api]") {
     stream.synchronize();
     CHECK(value[0] == 9);
   }
+}
+
+TEST_CASE("a stream waits for an event of another, and events tell the time between them",
+          "[api]") {
+  library();
+  const wherry::device here(0);
+  const wherry::device there(1);
+  wherry::stream first(here);
+  wherry::stream second(there, CU_STREAM_NON_BLOCKING, -1);
+  wherry::managed_array<int> values(2);
+  wherry::event start(here);
+  wherry::event middle(here);
+  wherry::event end(there, CU_EVENT_DISABLE_TIMING);
+  CHECK(start.done());
+  first.record(start);
+  first.then([&] { values[0] = 17; });
+  first.record(middle);
+  second.wait(middle);
+  second.parallel_for(1, [values = values.data()](std::size_t) { values[1] = values[0] + 1; });
+  second.record(end);
+  const wherry::event moved = std::move(end);
+  moved.synchronize();
+  CHECK(values[1] == 18);
+  CHECK(middle.done());
+  CHECK(middle.milliseconds_since(start) >= 0.0f);
+  CHECK_THROWS_AS(second.record(middle), wherry::error);  // of another device
+}
+
+TEST_CASE("what a stream will not call it still destroys", "[api]") {
+  library();
+  const wherry::device device(1);
+  const auto held = std::make_shared<int>(0);
+  wherry::stream stream(device);
+  wherry::managed_array<std::atomic<int>> go(1);
+  stream.parallel_for(1, [go = go.data()](std::size_t) {
+    while (*go == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::abort();
+  });
+  stream.then([held] { *held = 1; });
+  CHECK(held.use_count() > 1);
+  go[0] = 1;
+  CHECK_THROWS_AS(stream.synchronize(), wherry::error);
+  for (int i = 0; i < 20'000 && held.use_count() > 1; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(held.use_count() == 1);
+  CHECK(*held == 0);
+  device.reset();
 }
 
 TEST_CASE("arrays are zero at first, take values, and move without copying", "[api]") {

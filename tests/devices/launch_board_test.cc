@@ -57,6 +57,19 @@ TEST_CASE("A launch of fewer items than workers has as many pieces as items") {
   CHECK_FALSE(try_take_piece(*f.board));
 }
 
+TEST_CASE("Pieces of a launch of higher priority are taken first") {
+  Fixture f;
+  LaunchPoster poster(*f.board, 2);
+  for (const int priority : {0, -2, greatest_priority, -2}) {
+    LaunchRequest posted = request(static_cast<std::uint64_t>(-priority), 2);
+    posted.priority = priority;
+    REQUIRE(poster.try_post(posted));
+  }
+  std::vector<std::uint64_t> order;
+  while (const auto piece = try_take_piece(*f.board)) order.push_back(piece->launch_id);
+  CHECK(order == std::vector<std::uint64_t>{5, 5, 2, 2, 2, 2, 0, 0});
+}
+
 TEST_CASE("A launch is complete when its last piece is, and is reported once") {
   Fixture f;
   LaunchPoster poster(*f.board, 2);

@@ -10,7 +10,8 @@
  *   - it may be called from any thread at any time;
  *   - before cuInit has succeeded it returns CUDA_ERROR_NOT_INITIALIZED, and so it does in a
  *     child made by fork(), and in a kernel;
- *   - in a function that cuLaunchHostFunc calls it returns CUDA_ERROR_NOT_PERMITTED;
+ *   - in a function that cuLaunchHostFunc or cuStreamAddCallback calls it returns
+ *     CUDA_ERROR_NOT_PERMITTED;
  *   - a pointer or handle that is not what it should be gives an error code and changes nothing;
  *   - once a kernel of a context has failed, every function that works on that context returns
  *     the same error (CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED) until
@@ -57,6 +58,7 @@
 #else
 #define cuCtxCreate cuCtxCreate_v4
 #define cuDeviceGetUuid cuDeviceGetUuid_v2
+#define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuMemAdvise cuMemAdvise_v2
 #define cuMemPrefetchAsync __CUDA_API_PTSZ(cuMemPrefetchAsync_v2)
 #endif
@@ -69,12 +71,15 @@
 #define cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuMemAlloc cuMemAlloc_v2
+#define cuEventDestroy cuEventDestroy_v2
 #define cuMemFree cuMemFree_v2
 #define cuMemGetAddressRange cuMemGetAddressRange_v2
 #define cuMemGetInfo cuMemGetInfo_v2
 #define cuStreamDestroy cuStreamDestroy_v2
 
 #if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define cuEventRecord __CUDA_API_PTSZ(cuEventRecord)
+#define cuEventRecordWithFlags __CUDA_API_PTSZ(cuEventRecordWithFlags)
 #define cuLaunchHostFunc __CUDA_API_PTSZ(cuLaunchHostFunc)
 #define cuMemDiscardAndPrefetchBatchAsync __CUDA_API_PTSZ(cuMemDiscardAndPrefetchBatchAsync)
 #define cuMemDiscardBatchAsync __CUDA_API_PTSZ(cuMemDiscardBatchAsync)
@@ -83,8 +88,17 @@
 #define cuMemPrefetchAsync __CUDA_API_PTSZ(cuMemPrefetchAsync)
 #define cuMemPrefetchAsync_v2 __CUDA_API_PTSZ(cuMemPrefetchAsync_v2)
 #endif
+#define cuStreamAddCallback __CUDA_API_PTSZ(cuStreamAddCallback)
+#define cuStreamAttachMemAsync __CUDA_API_PTSZ(cuStreamAttachMemAsync)
+#define cuStreamGetCtx __CUDA_API_PTSZ(cuStreamGetCtx)
+#define cuStreamGetCtx_v2 __CUDA_API_PTSZ(cuStreamGetCtx_v2)
+#define cuStreamGetDevice __CUDA_API_PTSZ(cuStreamGetDevice)
+#define cuStreamGetFlags __CUDA_API_PTSZ(cuStreamGetFlags)
+#define cuStreamGetId __CUDA_API_PTSZ(cuStreamGetId)
+#define cuStreamGetPriority __CUDA_API_PTSZ(cuStreamGetPriority)
 #define cuStreamQuery __CUDA_API_PTSZ(cuStreamQuery)
 #define cuStreamSynchronize __CUDA_API_PTSZ(cuStreamSynchronize)
+#define cuStreamWaitEvent __CUDA_API_PTSZ(cuStreamWaitEvent)
 #endif
 
 #ifdef __cplusplus
@@ -118,6 +132,7 @@ typedef struct CUevent_st* CUevent;
 typedef struct CUstream_st* CUstream;
 typedef struct CUarray_st* CUarray;
 typedef struct CUmemPoolHandle_st* CUmemoryPool;
+typedef struct CUgreenCtx_st* CUgreenCtx;
 
 #ifndef CU_UUID_HAS_BEEN_DEFINED
 #define CU_UUID_HAS_BEEN_DEFINED
@@ -244,6 +259,9 @@ typedef enum cudaError_enum {
   CUDA_ERROR_KEY_ROTATION = 916,
   CUDA_ERROR_UNKNOWN = 999
 } CUresult;
+
+/* Runs on a thread of the library, in stream order. It must not call functions of this API. */
+typedef void(CUDA_CB* CUstreamCallback)(CUstream hStream, CUresult status, void* userData);
 
 /* ---- Devices ---- */
 
@@ -481,6 +499,16 @@ typedef enum CUevent_flags_enum {
   CU_EVENT_INTERPROCESS = 0x4
 } CUevent_flags;
 
+typedef enum CUevent_record_flags_enum {
+  CU_EVENT_RECORD_DEFAULT = 0x0,
+  CU_EVENT_RECORD_EXTERNAL = 0x1
+} CUevent_record_flags;
+
+typedef enum CUevent_wait_flags_enum {
+  CU_EVENT_WAIT_DEFAULT = 0x0,
+  CU_EVENT_WAIT_EXTERNAL = 0x1
+} CUevent_wait_flags;
+
 /* ---- Memory ---- */
 
 typedef enum CUmemAttach_flags_enum {
@@ -654,15 +682,15 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevi
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev);
 
 /* Counts one user less. The last one closes the context: waits for its unfinished work, destroys its
- * streams. Who has it current gets CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained again, by
+ * streams and events. Who has it current gets CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained again, by
  * the same handle. Managed allocations survive.
  * CUDA_ERROR_INVALID_CONTEXT: it has no users; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
 /* Starts a fresh device process and clears the error of the device's primary context. Work that has
  * not finished is thrown away, that of other contexts of the device too: these then fail with
- * CUDA_ERROR_LAUNCH_FAILED, and stay failed until they are destroyed. Streams of the primary context
- * are destroyed. Unlike CUDA, managed allocations survive, with their contents and advice. The
+ * CUDA_ERROR_LAUNCH_FAILED, and stay failed until they are destroyed. Streams and events of the primary
+ * context are destroyed. Unlike CUDA, managed allocations survive, with their contents and advice. The
  * number of users stays as it was; there may be none.
  * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_OPERATING_SYSTEM: the new process could not be started (a
  * log line says why, and the device is unusable until a later reset succeeds). */
@@ -672,7 +700,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active);
 
-/* ---- Contexts: each owns streams; memory belongs to none ---- */
+/* ---- Contexts: each owns streams and events; memory belongs to none ---- */
 
 /* Creates a context on the device and makes it the calling thread's current one, on top of its
  * stack. flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
@@ -692,8 +720,8 @@ CUresult CUDAAPI cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams
                              unsigned int flags, CUdevice dev);
 #endif
 
-/* Destroys the context: waits for its unfinished work, destroys its streams, and pops it from the
- * calling thread's stack if it is on top. Other threads that have it current get
+/* Destroys the context: waits for its unfinished work, destroys its streams and events, and pops it
+ * from the calling thread's stack if it is on top. Other threads that have it current get
  * CUDA_ERROR_CONTEXT_IS_DESTROYED. Nothing else is freed: managed allocations belong to the
  * process, not to a context. CUDA_ERROR_INVALID_CONTEXT: not a context, destroyed already, or a
  * primary context. */
@@ -902,9 +930,25 @@ CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* s
  * CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamCreate(CUstream* phStream, unsigned int Flags);
 
-/* The same with a priority, lower numbers first; there is one level, so any number is taken as 0.
- */
+/* The same with a priority: lower numbers go first, where there is not room on the device for all
+ * that could run. What runs is not interrupted, and 0 is the default. A number out of the range of
+ * cuCtxGetStreamPriorityRange is taken for the nearest one in it. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority);
+
+/* The range of priorities: 0 and -5. Either pointer may be NULL. CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
+
+/* What a stream was created with, default streams included: its priority; its flags; a number that no
+ * other stream of the process has, ever; its device; its context (the current one for a default
+ * stream). cuStreamGetCtx_v2 gives NULL in *pGreenCtx, which may be NULL: there are no green contexts.
+ * CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT: a
+ * default stream without a current context. */
+CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int* priority);
+CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int* flags);
+CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long* streamId);
+CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice* device);
+CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext* pctx);
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx);
 
 /* Destroys a stream and returns at once; work that was given to it still finishes.
  * CUDA_ERROR_INVALID_HANDLE: not a stream, a default stream, or destroyed already. */
@@ -924,6 +968,68 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream);
  * device share one such thread: a function that waits for another's effect can wait for ever.
  * CUDA_ERROR_INVALID_VALUE: fn NULL; CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
+
+/* Calls callback(hStream, status, userData) once, as cuLaunchHostFunc does, and also when the context
+ * fails first: status is then its error, else CUDA_SUCCESS. flags must be 0.
+ * CUDA_ERROR_INVALID_VALUE: callback NULL or flags not 0; CUDA_ERROR_INVALID_HANDLE;
+ * CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                                     unsigned int flags);
+
+/* Work given to the stream from now on waits for what hEvent recorded last before this call, in any
+ * stream of any context or device; a later recording changes nothing. An event that has never been
+ * recorded is not waited for. If the event's context fails first, hStream's context fails, too: what
+ * its work would have needed does not exist. Flags must be 0.
+ * CUDA_ERROR_INVALID_VALUE: Flags not 0; CUDA_ERROR_INVALID_HANDLE: not a stream, or not an event;
+ * CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
+
+/* Says which streams will use a managed allocation on the device, from the turn of this call in the
+ * stream on. flags: CU_MEM_ATTACH_GLOBAL, any; CU_MEM_ATTACH_HOST, none; CU_MEM_ATTACH_SINGLE, hStream
+ * alone, until it is destroyed and its work has finished: then what was said at the allocation holds
+ * again. It is remembered and restricts nothing: devices and the host may use managed memory at the
+ * same time here. dptr: the allocation's first address; length: its size as asked for, or 0.
+ * CUDA_ERROR_INVALID_VALUE: not a whole allocation, other flags, or CU_MEM_ATTACH_SINGLE with the
+ * context's default stream; CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                        unsigned int flags);
+
+/* ---- Events: a moment in a stream, to ask for, wait for and measure from ---- */
+
+/* Creates an event of the current context. Flags: CU_EVENT_DISABLE_TIMING, it has no time to measure
+ * with; CU_EVENT_BLOCKING_SYNC, nothing, because every wait here sleeps. CU_EVENT_INTERPROCESS, which
+ * goes with CU_EVENT_DISABLE_TIMING alone, is not supported.
+ * CUDA_ERROR_INVALID_VALUE: phEvent NULL, unknown flags, or CU_EVENT_INTERPROCESS without
+ * CU_EVENT_DISABLE_TIMING; CUDA_ERROR_NOT_SUPPORTED: with it; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags);
+
+/* Makes the event stand for the work that was given to the stream before this call, in place of what it
+ * stood for. Its time is the moment when that work has finished. flags must be 0.
+ * CUDA_ERROR_INVALID_VALUE: flags not 0; CUDA_ERROR_INVALID_HANDLE: not an event, not a stream, or
+ * they are of different contexts; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
+CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
+
+/* CUDA_SUCCESS: the work that the event stands for has finished, or it was never recorded;
+ * CUDA_ERROR_NOT_READY: not yet. CUDA_ERROR_INVALID_HANDLE: not an event, or its context is gone. */
+CUresult CUDAAPI cuEventQuery(CUevent hEvent);
+
+/* Waits for the work that the event stands for at this call. Errors as cuEventQuery and
+ * cuCtxSynchronize. */
+CUresult CUDAAPI cuEventSynchronize(CUevent hEvent);
+
+/* The time from one event to the other in milliseconds, negative if hEnd was first.
+ * CUDA_ERROR_INVALID_VALUE: pMilliseconds NULL; CUDA_ERROR_INVALID_HANDLE: one is not an event, was
+ * never recorded, or has CU_EVENT_DISABLE_TIMING, or they are of different devices;
+ * CUDA_ERROR_NOT_READY: work that one stands for has not finished. */
+CUresult CUDAAPI cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd);
+#if WHERRY_CUDA_API == 12
+CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd);
+#endif
+
+/* Destroys an event and returns at once. Who waits for it still does.
+ * CUDA_ERROR_INVALID_HANDLE: not an event, or destroyed already. */
+CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

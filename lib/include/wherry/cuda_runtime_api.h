@@ -12,7 +12,7 @@
  *     until the process ends. A context that the thread made current through cuda.h is used as it is;
  *   - an error is returned and also remembered as the thread's last error;
  *   - in a child made by fork(), and in a kernel, it returns cudaErrorInitializationError, and in a
- *     function that cuLaunchHostFunc calls cudaErrorNotPermitted;
+ *     function that cudaLaunchHostFunc or cudaStreamAddCallback calls cudaErrorNotPermitted;
  *   - it also returns the error of its context, once a kernel there has failed
  *     (cudaErrorIllegalAddress, cudaErrorLaunchFailure), until cuDevicePrimaryCtxReset. */
 
@@ -24,7 +24,8 @@
 
 #define CUDART_VERSION CUDA_VERSION
 
-/* Which symbol a source name stands for: the unsuffixed one takes a location, as in CUDA 13. */
+/* Which symbol a source name stands for: the unsuffixed one takes a location, as in CUDA 13, and takes
+ * the NULL stream for the context's. */
 #if WHERRY_CUDA_API == 12
 #define cudaMemAdvise cudaMemAdvise_v1
 #define cudaMemPrefetchAsync __CUDA_API_PTSZ(cudaMemPrefetchAsync_v1)
@@ -39,8 +40,58 @@
 #endif
 #endif
 
-/* Calling convention, which Linux has only one of. */
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define __CUDART_API_PER_THREAD_DEFAULT_STREAM
+#define __CUDART_API_PTDS(api) api##_ptds
+#define __CUDART_API_PTSZ(api) api##_ptsz
+#else
+#define __CUDART_API_PTDS(api) api
+#define __CUDART_API_PTSZ(api) api
+#endif
+
+#if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
+#define cudaEventRecord __CUDART_API_PTSZ(cudaEventRecord)
+#define cudaEventRecordWithFlags __CUDART_API_PTSZ(cudaEventRecordWithFlags)
+#define cudaLaunchHostFunc __CUDART_API_PTSZ(cudaLaunchHostFunc)
+#define cudaStreamAddCallback __CUDART_API_PTSZ(cudaStreamAddCallback)
+#define cudaStreamAttachMemAsync __CUDART_API_PTSZ(cudaStreamAttachMemAsync)
+#define cudaStreamGetDevice __CUDART_API_PTSZ(cudaStreamGetDevice)
+#define cudaStreamGetFlags __CUDART_API_PTSZ(cudaStreamGetFlags)
+#define cudaStreamGetId __CUDART_API_PTSZ(cudaStreamGetId)
+#define cudaStreamGetPriority __CUDART_API_PTSZ(cudaStreamGetPriority)
+#define cudaStreamQuery __CUDART_API_PTSZ(cudaStreamQuery)
+#define cudaStreamSynchronize __CUDART_API_PTSZ(cudaStreamSynchronize)
+#define cudaStreamWaitEvent __CUDART_API_PTSZ(cudaStreamWaitEvent)
+#endif
+
+/* Calling conventions, which Linux has only one of. */
 #define CUDARTAPI
+#define CUDART_CB
+
+/* Default arguments, in C++. */
+#if !defined(__dv)
+#if defined(__cplusplus)
+#define __dv(v) = v
+#else
+#define __dv(v)
+#endif
+#endif
+
+#define cudaStreamDefault 0x00
+#define cudaStreamNonBlocking 0x01
+
+/* The default streams by name, see CU_STREAM_LEGACY. */
+#define cudaStreamLegacy ((cudaStream_t)0x1)
+#define cudaStreamPerThread ((cudaStream_t)0x2)
+
+#define cudaEventDefault 0x00
+#define cudaEventBlockingSync 0x01
+#define cudaEventDisableTiming 0x02
+#define cudaEventInterprocess 0x04
+#define cudaEventRecordDefault 0x00
+#define cudaEventRecordExternal 0x01
+#define cudaEventWaitDefault 0x00
+#define cudaEventWaitExternal 0x01
 
 /* A parameter's default, where the language has them. */
 #ifndef __dv
@@ -203,6 +254,15 @@ enum cudaError {
   cudaErrorApiFailureBase = 10000
 };
 typedef enum cudaError cudaError_t;
+
+/* ---- Handles and functions of the program: those of cuda.h, which may be used for one another ---- */
+
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+
+typedef void(CUDART_CB* cudaHostFn_t)(void* userData);
+typedef void(CUDART_CB* cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
+                                              void* userData);
 
 /* ---- Values ---- */
 
@@ -419,6 +479,9 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr att
 /* Waits until everything that was given to the current context's streams has finished. */
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void);
 
+/* As cuCtxGetStreamPriorityRange. */
+cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
+
 /* ---- Managed memory ---- */
 
 /* As cuMemAllocManaged: `size` bytes, valid at one address on the host and on every device, zero at
@@ -490,6 +553,45 @@ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void** data, size_t* dataSizes,
                                                 enum cudaMemRangeAttribute* attributes,
                                                 size_t numAttributes, const void* devPtr,
                                                 size_t count);
+
+/* ---- Streams and events: each as the function of cuda.h with the same name, with its errors ---- */
+
+cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t* pStream);
+cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags);
+cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int flags,
+                                                   int priority);
+cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream);
+
+cudaError_t CUDARTAPI cudaStreamGetPriority(cudaStream_t hStream, int* priority);
+cudaError_t CUDARTAPI cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags);
+cudaError_t CUDARTAPI cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId);
+cudaError_t CUDARTAPI cudaStreamGetDevice(cudaStream_t hStream, int* device);
+
+cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t stream);
+cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream);
+
+cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                          unsigned int flags __dv(0));
+cudaError_t CUDARTAPI cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                            void* userData, unsigned int flags);
+cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData);
+#ifdef __cplusplus
+cudaError_t CUDARTAPI cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length = 0,
+                                               unsigned int flags = cudaMemAttachSingle);
+#else
+cudaError_t CUDARTAPI cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length,
+                                               unsigned int flags);
+#endif
+
+cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t* event);
+cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
+cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream __dv(0));
+cudaError_t CUDARTAPI cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream __dv(0),
+                                               unsigned int flags __dv(0));
+cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event);
+cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
+cudaError_t CUDARTAPI cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end);
+cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

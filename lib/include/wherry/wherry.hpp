@@ -241,14 +241,18 @@ class runtime {
   }
 };
 
+class event;
+
 // A queue of work for one device; what it is given runs in order. Move-only. Destroying it does not
 // wait: the work still finishes.
 class stream {
  public:
-  // flags: CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING.
-  explicit stream(const device& on, unsigned flags = CU_STREAM_NON_BLOCKING) : device_(on) {
+  // flags: CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING. priority: lower numbers go first, 0 to -5.
+  explicit stream(const device& on, unsigned flags = CU_STREAM_NON_BLOCKING, int priority = 0)
+      : device_(on) {
     const detail::scoped_context scope(on.context());
-    detail::check(cuStreamCreate(&handle_, flags), "cuStreamCreate");
+    detail::check(cuStreamCreateWithPriority(&handle_, flags, priority),
+                  "cuStreamCreateWithPriority");
   }
   stream(stream&& other) noexcept
       : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
@@ -298,22 +302,27 @@ class stream {
   }
 
   // Calls function() on a thread of the library when the work given so far has finished. It must
-  // not throw, and must not call this library. Where the device fails first it is not called, and
-  // the callable is never destroyed.
+  // not throw, and must not call this library. Where the device fails first it is not called.
   template <typename Function>
   void then(Function&& function) {
     using Held = std::function<void()>;
     auto held = std::make_unique<Held>(std::forward<Function>(function));
-    detail::check(cuLaunchHostFunc(
+    // A callback rather than a host function, which in a failure would never be destroyed.
+    detail::check(cuStreamAddCallback(
                       handle_,
-                      [](void* data) {
+                      [](CUstream, CUresult status, void* data) {
                         const std::unique_ptr<Held> held(static_cast<Held*>(data));
-                        (*held)();
+                        if (status == CUDA_SUCCESS) (*held)();
                       },
-                      held.get()),
-                  "cuLaunchHostFunc");
+                      held.get(), 0),
+                  "cuStreamAddCallback");
     [[maybe_unused]] Held* given_away = held.release();
   }
+
+  // Makes the event stand for the work given so far. It is an event of this stream's device.
+  void record(const event& moment);
+  // What is given from now on waits for the work that the event stands for, on whatever device.
+  void wait(const event& moment);
 
   // Whether all work given so far has finished.
   bool idle() const {
@@ -329,6 +338,54 @@ class stream {
   wherry::device device_;
   CUstream handle_ = nullptr;
 };
+
+// A moment in a stream: when the work that was given to it before stream::record() has finished.
+// Move-only.
+class event {
+ public:
+  // flags: CU_EVENT_DEFAULT, or CU_EVENT_DISABLE_TIMING where no time will be asked for.
+  explicit event(const device& on, unsigned flags = CU_EVENT_DEFAULT) {
+    const detail::scoped_context scope(on.context());
+    detail::check(cuEventCreate(&handle_, flags), "cuEventCreate");
+  }
+  event(event&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  event& operator=(event&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~event() {
+    if (handle_ != nullptr) cuEventDestroy(handle_);
+  }
+
+  CUevent handle() const { return handle_; }
+
+  // Whether the work has finished; also when it was never recorded.
+  bool done() const {
+    const CUresult result = cuEventQuery(handle_);
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    detail::check(result, "cuEventQuery");
+    return true;
+  }
+  // Waits for the work.
+  void synchronize() const { detail::check(cuEventSynchronize(handle_), "cuEventSynchronize"); }
+  // From `start` to this event, in milliseconds. Both are done, and of one device.
+  float milliseconds_since(const event& start) const {
+    float time = 0;
+    detail::check(cuEventElapsedTime(&time, start.handle_, handle_), "cuEventElapsedTime");
+    return time;
+  }
+
+ private:
+  CUevent handle_ = nullptr;
+};
+
+inline void stream::record(const event& moment) {
+  detail::check(cuEventRecord(moment.handle(), handle_), "cuEventRecord");
+}
+
+inline void stream::wait(const event& moment) {
+  detail::check(cuStreamWaitEvent(handle_, moment.handle(), 0), "cuStreamWaitEvent");
+}
 
 // A fixed number of elements in managed memory, zero at first; valid at one address on every
 // processor. Move-only. Elements are plain data: they may live in several processes and are copied

@@ -1,0 +1,135 @@
+// The C functions of events.
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+CUresult create(CUevent* phEvent, unsigned flags) {
+  return enter([&](Driver& driver) {
+    constexpr unsigned known =
+        CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+    const bool timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+    if (phEvent == nullptr || (flags & ~known) != 0 || (shared && timed)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    if (shared) return CUDA_ERROR_NOT_SUPPORTED;
+    *phEvent = driver.create_event(context, flags);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult destroy(CUevent handle) {
+  return enter([&](Driver& driver) {
+    return driver.destroy_event(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+CUresult record(CUevent handle, CUstream argument, unsigned flags) {
+  return enter([&](Driver& driver) {
+    if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
+    StreamHandle stream;
+    const CUresult found = find_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
+    const auto event = driver.find_event(handle);
+    if (!event || event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+    const auto recording = std::make_shared<Recording>();
+    const LockGuard guard(event->lock);
+    const WorkStatus status = event->context->device.engine.record(stream.stream, recording);
+    if (status == WorkStatus::ok) event->recording = recording;
+    return to_result(status);
+  });
+}
+
+// Calls body(engine, recording) for an event that has been recorded; one that has not is over.
+template <typename Body>
+CUresult enter_event(CUevent handle, const Body& body) {
+  return enter([&](Driver& driver) {
+    const auto event = driver.find_event(handle);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    DeviceEngine& engine = event->context->device.engine;
+    const CUresult health = to_result(engine.status(*event->context->work));
+    if (health != CUDA_SUCCESS) return health;
+    const auto recording = event->last_recording();
+    return recording ? body(engine, *recording) : CUDA_SUCCESS;
+  });
+}
+
+CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end) {
+  return enter([&](Driver& driver) {
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_ptr<Event> events[] = {driver.find_event(start), driver.find_event(end)};
+    for (const auto& event : events) {
+      if (!event || (event->flags & CU_EVENT_DISABLE_TIMING) != 0 || !event->last_recording()) {
+        return CUDA_ERROR_INVALID_HANDLE;
+      }
+    }
+    // As a driver has it, though one clock serves all devices here.
+    if (&events[0]->context->device != &events[1]->context->device) {
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    std::chrono::steady_clock::time_point times[2];
+    for (int i = 0; i < 2; ++i) {
+      const auto outcome = events[i]->context->device.engine.query(*events[i]->last_recording());
+      if (!outcome) return CUDA_ERROR_NOT_READY;
+      if (outcome->status != WorkStatus::ok) return to_result(outcome->status);
+      times[i] = outcome->time;
+    }
+    *milliseconds = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
+  return create(phEvent, Flags);
+}
+
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream) {
+  return record(hEvent, per_thread(hStream), CU_EVENT_RECORD_DEFAULT);
+}
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  return record(hEvent, hStream, flags);
+}
+CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  return record(hEvent, per_thread(hStream), flags);
+}
+
+CUresult cuEventQuery(CUevent hEvent) {
+  return enter_event(hEvent, [](DeviceEngine& engine, const Recording& recording) {
+    const auto outcome = engine.query(recording);
+    return outcome ? to_result(outcome->status) : CUDA_ERROR_NOT_READY;
+  });
+}
+
+CUresult cuEventSynchronize(CUevent hEvent) {
+  return enter_event(hEvent, [](DeviceEngine& engine, const Recording& recording) {
+    return to_result(engine.wait(recording));
+  });
+}
+
+CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed_time(pMilliseconds, hStart, hEnd);
+}
+CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed_time(pMilliseconds, hStart, hEnd);
+}
+
+CUresult cuEventDestroy(CUevent hEvent) {
+  return destroy(hEvent);
+}
+CUresult cuEventDestroy_v2(CUevent hEvent) {
+  return destroy(hEvent);
+}
