@@ -1,7 +1,9 @@
 // The C functions of wherry.h that look: counters, pages, processes.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "api/entry.h"
 
@@ -42,6 +44,36 @@ CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
     value.mapped_write = page->writable;
     value.node = page->node;
     answer(info, value);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t* dropped) {
+  return enter([&](Driver& driver) {
+    if (count == nullptr || (events == nullptr && *count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    Runtime& runtime = driver.runtime();
+    const auto address_of = [&](std::uint64_t page) {
+      return static_cast<CUdeviceptr>(runtime.arena().base() + page * page_size);
+    };
+    const std::size_t wanted = *count;
+    std::array<Eviction, 64> batch;
+    *count = 0;
+    while (*count < wanted) {
+      const std::size_t fitting = std::min(wanted - *count, batch.size());
+      const std::size_t taken = runtime.evictions().take(std::span(batch).first(fitting));
+      if (taken == 0) break;
+      for (const Eviction& eviction : std::span(batch).first(taken)) {
+        wherryEviction& event = events[(*count)++];
+        event.time_ns = eviction.time_ns;
+        event.block = address_of(block_span(eviction.block).first);
+        event.cause = address_of(eviction.for_page);
+        event.pages_moved = eviction.moved;
+        event.pages_dropped = eviction.dropped;
+        event.device = eviction.from.ordinal();
+        event.background = eviction.background ? 1 : 0;
+      }
+    }
+    if (dropped != nullptr) *dropped = runtime.evictions().dropped();
     return CUDA_SUCCESS;
   });
 }
