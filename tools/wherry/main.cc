@@ -5,6 +5,7 @@
 #include <string>
 #include <wherry/wherry.hpp>
 
+#include "bench.h"
 #include "cg.h"
 #include "complain.h"
 #include "info.h"
@@ -54,6 +55,8 @@ int run(int argc, char** argv) {
   info->add_flag("--json", info_json, "Print one JSON object");
   CgOptions cg_options;
   CLI::App* cg = add_cg(app, cg_options);
+  BenchOptions bench_options;
+  CLI::App* bench = add_bench(app, bench_options);
 
   try {
     app.parse(argc, argv);
@@ -63,6 +66,7 @@ int run(int argc, char** argv) {
     return exit_usage;
   }
   if (cg->parsed()) return run_cg(cg_options);
+  if (bench->parsed()) return run_bench(bench_options);
   return run_info(info_json);
 }
 

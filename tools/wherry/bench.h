@@ -1,0 +1,21 @@
+// `wherry bench`: what the library makes of typical loads on this machine, as tables or JSON. Each benchmark is a
+// subcommand with options of its own.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "oversubscribe.h"
+
+namespace wherry::tool {
+
+struct BenchOptions {
+  OversubscribeOptions oversubscribe;
+};
+
+// Adds the command with its subcommands; `options` receives what they are given, and outlives `app`.
+CLI::App* add_bench(CLI::App& app, BenchOptions& options);
+
+// Runs the subcommand that was parsed; there is one. Returns the exit code. Throws wherry::error, std::bad_alloc.
+int run_bench(const BenchOptions& options);
+
+}  // namespace wherry::tool
