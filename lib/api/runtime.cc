@@ -136,7 +136,8 @@ Runtime::Runtime(const RuntimeOptions& options)
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
-  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_);
+  sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, changers);
+  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 

@@ -268,6 +268,11 @@ OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Proces
   const Processor owner = block.view(p, run.first);
   const PageMask wanted = PageMask::of(run);
   if (!(wanted & block.switching(p)).none()) return {OpStatus::incomplete, 0};
+  if (!owner.is_host()) {
+    // Somebody accesses what is in the pool.
+    held_by(owner).touched(number);
+    block.prefetched_in = 0;
+  }
   const PageMask several = wanted & block.held_beside(owner);
   for (const bool writable : {true, false}) {
     for (const PageRun part : runs_of(writable ? wanted - several : several)) {
