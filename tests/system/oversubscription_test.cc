@@ -51,8 +51,7 @@ class Sampler {
   std::thread thread_;
 };
 
-// Visits every region once, in an order that `seed` gives: adds one to word `own`, and says whether the
-// others are what was written at the start.
+// Visits every region once, in an order that `seed` gives, and adds one to word `own`.
 void visit_regions(std::uint64_t* words, std::size_t regions, std::size_t own, std::uint64_t seed) {
   const std::uint64_t stride =
       (seed | 1) % regions;  // odd, and the number of regions a power of two
@@ -128,10 +127,11 @@ TEST_CASE("host and two devices work in random order on several times what a dev
 }
 
 TEST_CASE("a sweep over more than fits finds a part of it each time", "[system]") {
+  Stage& s = stage();
   for (const std::size_t quarters : {5, 8}) {
     const std::size_t blocks = capacity_blocks * quarters / 4;
     const Words words{blocks * block_words};
-    stage().write_pages(host, words.data(), words.bytes(), 1);
+    s.write_pages(host, words.data(), words.bytes(), 1);
     std::vector<std::size_t> sweep;
     for (std::size_t i = 0; i < 2 * blocks; ++i) sweep.push_back(i % blocks);
     read_blocks(words, sweep);
@@ -142,10 +142,11 @@ TEST_CASE("a sweep over more than fits finds a part of it each time", "[system]"
 }
 
 TEST_CASE("what is used all the time stays while a scan passes", "[system]") {
+  Stage& s = stage();
   constexpr std::size_t hot = 9, scanned_each = 10;
   const std::size_t rounds = 12;
   const Words words{(hot + rounds * scanned_each) * block_words};
-  stage().write_pages(host, words.data(), words.bytes(), 1);
+  s.write_pages(host, words.data(), words.bytes(), 1);
   std::size_t next = hot;
   std::uint64_t brought = 0;
   for (std::size_t round = 0; round < rounds; ++round) {
