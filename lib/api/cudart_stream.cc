@@ -33,10 +33,6 @@ cudaError_t add_callback(AddCallback add, cudaStream_t stream, cudaStreamCallbac
   });
 }
 
-CUdeviceptr address_of(const void* pointer) {
-  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
-}
-
 }  // namespace
 
 cudaError_t cudaStreamCreate(cudaStream_t* pStream) {

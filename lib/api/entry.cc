@@ -53,8 +53,4 @@ CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
   return CUDA_SUCCESS;
 }
 
-CUstream per_thread(CUstream argument) {
-  return argument == nullptr ? CU_STREAM_PER_THREAD : argument;
-}
-
 }  // namespace wherry::impl

@@ -44,7 +44,5 @@ inline CUstream per_thread(CUstream argument) {
 }
 // What a stream argument means; default streams need a current context.
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
-// ... where the NULL stream is the calling thread's own.
-CUstream per_thread(CUstream argument);
 
 }  // namespace wherry::impl

@@ -146,11 +146,12 @@ Runtime::Runtime(const RuntimeOptions& options)
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
+  sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, changers);
+  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
   prefetcher_ = std::make_unique<Prefetcher>(
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
       [this](unsigned copier) { return make_carrier(copier); },
       Prefetcher::Limits{options.copying.copiers, options.flight_pages_min});
-  background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_);
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 

@@ -210,6 +210,7 @@ class Runtime {
   std::unique_ptr<AdviceEffects> effects_;
   std::unique_ptr<Evictor> evictor_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<AccessSampler> sampler_;
   std::unique_ptr<BackgroundEvictor> background_evictor_;
   std::unique_ptr<FaultService> service_;
   std::unique_ptr<FaultDaemon> daemon_;

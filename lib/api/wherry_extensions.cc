@@ -1,7 +1,9 @@
 // The C functions of wherry.h that look, counters, pages, processes; and those that pin.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "api/entry.h"
 #include "api/ranges.h"
@@ -72,6 +74,36 @@ CUresult wherryUnpin(CUdeviceptr devPtr, size_t count) {
     const bool unpinned =
         is_range(runtime, devPtr, count) && runtime.unpin(pages_touched(runtime, devPtr, count));
     return unpinned ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t* dropped) {
+  return enter([&](Driver& driver) {
+    if (count == nullptr || (events == nullptr && *count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    Runtime& runtime = driver.runtime();
+    const auto address_of = [&](std::uint64_t page) {
+      return static_cast<CUdeviceptr>(runtime.arena().base() + page * page_size);
+    };
+    const std::size_t wanted = *count;
+    std::array<Eviction, 64> batch;
+    *count = 0;
+    while (*count < wanted) {
+      const std::size_t fitting = std::min(wanted - *count, batch.size());
+      const std::size_t taken = runtime.evictions().take(std::span(batch).first(fitting));
+      if (taken == 0) break;
+      for (const Eviction& eviction : std::span(batch).first(taken)) {
+        wherryEviction& event = events[(*count)++];
+        event.time_ns = eviction.time_ns;
+        event.block = address_of(block_span(eviction.block).first);
+        event.cause = address_of(eviction.for_page);
+        event.pages_moved = eviction.moved;
+        event.pages_dropped = eviction.dropped;
+        event.device = eviction.from.ordinal();
+        event.background = eviction.background ? 1 : 0;
+      }
+    }
+    if (dropped != nullptr) *dropped = runtime.evictions().dropped();
+    return CUDA_SUCCESS;
   });
 }
 

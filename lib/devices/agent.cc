@@ -73,6 +73,12 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
                                       command.address - start.options->arena_base,
                                       start.options->pool_fds[command.owner], userfaultfd.get());
       break;
+    case CommandKind::forget_entries:
+      for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
+        reply.error = forget_entries(start.options->arena_base + page * page_size, page_size);
+        if (reply.error != 0) break;
+      }
+      break;
     case CommandKind::load_module:
       if (const auto base = loader.load(command.path, {command.file_device, command.file_inode}))
         reply.value = *base;

@@ -16,15 +16,17 @@
 #include "os/address_map.h"
 #include "os/fd.h"
 #include "os/start_block.h"
+#include "trap/view_changer.h"
 
 namespace wherry::impl {
 
 enum class CommandKind : std::uint32_t {
-  run,          // starts the workers
-  open_arena,   // `bytes` from the arena's base become accessible
-  forbid,       // [address, address + bytes) becomes inaccessible
-  change_view,  // [address, address + bytes) shows the pool of processor `owner` from now on
-  load_module,  // loads `path`; the reply's value is where
+  run,             // starts the workers
+  open_arena,      // `bytes` from the arena's base become accessible
+  forbid,          // [address, address + bytes) becomes inaccessible
+  change_view,     // [address, address + bytes) shows the pool of processor `owner` from now on
+  forget_entries,  // the first `page_count` of `pages` have no entry any more
+  load_module,     // loads `path`; the reply's value is where
   quit,
 };
 
@@ -35,6 +37,8 @@ struct Command {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint64_t owner = 0;
+  std::uint64_t page_count = 0;
+  std::uint64_t pages[ViewChanger::pages_max] = {};
   std::uint64_t file_device = 0;  // of the module that the host has, see ModuleLocation
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};

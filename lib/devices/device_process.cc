@@ -252,6 +252,14 @@ int DeviceProcess::change_view(std::uintptr_t address, std::size_t bytes, std::s
   return state_->send_command(command);
 }
 
+int DeviceProcess::forget_entries(std::span<const std::uint64_t> pages) {
+  Command command;
+  command.kind = CommandKind::forget_entries;
+  command.page_count = pages.size();
+  std::ranges::copy(pages, std::begin(command.pages));
+  return state_->send_command(command);
+}
+
 std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;

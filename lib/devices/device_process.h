@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,8 @@ class DeviceProcess {
                            std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
   // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd has been read.
   [[nodiscard]] int change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner);
+  // Takes the device's entries for these pages of the arena out of its page table; at most ViewChanger::pages_max.
+  [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);
   // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
   // Nothing: the address lies in no loaded module, or the device cannot load it.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);

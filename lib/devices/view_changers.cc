@@ -15,6 +15,12 @@ int HostViewChanger::change_view(PageSpan span, Processor owner) {
                            pool_fds_[static_cast<std::size_t>(owner.index)], uffd_->fd());
 }
 
+int HostViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
+  for (const std::uint64_t page : pages)
+    if (const int error = impl::forget_entries(base_ + page * page_size, page_size)) return error;
+  return 0;
+}
+
 std::uint64_t HostViewChanger::count_mappings() {
   return impl::count_mappings(::getpid());
 }
@@ -38,6 +44,10 @@ int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
   log_line("device process {} does not answer: it is ended", device->pid());
   device->stop();
   return ESRCH;
+}
+
+int DeviceViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
+  return process()->forget_entries(pages);
 }
 
 std::uint64_t DeviceViewChanger::count_mappings() {

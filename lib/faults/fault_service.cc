@@ -246,6 +246,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
   const PageMask missing = (region & block.viewed(p, seen) & block.at(seen).resident) -
                            block.at(p).mapped - block.switching(p);
   const PageMask enter = missing.test(page) ? missing : PageMask::of({page, 1});
+  engine_.note_access(block, number, seen);
   for (const PageRun run : runs_of(enter)) {
     const OpResult result = engine_.map(block, number, run, p);
     if (result.status == OpStatus::process_gone) return Attempt{Outcome::resolved};

@@ -1,5 +1,6 @@
 // Evicts ahead of need, so that a fault does not normally wait for an eviction: a thread that is woken when a device's
-// pool has little room left, and makes some more.
+// pool has little room left, makes some more, and then has the accesses to some blocks made visible, so that the right
+// ones leave next.
 //
 // Small pools are left to those who need room: what would be kept free there is better used.
 #pragma once
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "migration/access_sampler.h"
 #include "migration/evictor.h"
 
 namespace wherry::impl {
@@ -21,7 +23,8 @@ struct Watermarks {
 
 class BackgroundEvictor {
  public:
-  BackgroundEvictor(PageEngine& engine, Evictor& evictor) : engine_(engine), evictor_(evictor) {}
+  BackgroundEvictor(PageEngine& engine, Evictor& evictor, AccessSampler& sampler)
+      : engine_(engine), evictor_(evictor), sampler_(sampler) {}
   // Ends after the block under way.
   ~BackgroundEvictor();
   // Nothing is evicted before. Once, and before any page comes to a pool.
@@ -34,6 +37,7 @@ class BackgroundEvictor {
 
   PageEngine& engine_;
   Evictor& evictor_;
+  AccessSampler& sampler_;
   Bell bell_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

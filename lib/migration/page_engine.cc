@@ -317,6 +317,12 @@ OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Proc
   return done == span.count ? OpStatus::ok : status;
 }
 
+void PageEngine::note_access(Block& block, std::uint64_t number, Processor owner) {
+  if (owner.is_host()) return;
+  held_by(owner).touched(number);
+  block.prefetched_in = 0;
+}
+
 OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Processor p) {
   const Processor owner = block.view(p, run.first);
   const PageMask wanted = PageMask::of(run);

@@ -85,6 +85,8 @@ class PageEngine {
   // one pool is in p's view of them all, and holds them. absent: it does not. incomplete: not all of
   // them, or not any more: look again.
   OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+  // Somebody accesses what the owner's pool holds of the block.
+  void note_access(Block& block, std::uint64_t number, Processor owner) REQUIRES(block.lock);
   // Lets whoever maps the owner's pages write them again. Requires: they have no copies.
   void allow_writes(Block& block, std::uint64_t number, PageRun run, Processor owner)
       REQUIRES(block.lock);

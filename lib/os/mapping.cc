@@ -90,6 +90,11 @@ int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t off
   return error;
 }
 
+int forget_entries(std::uintptr_t start, std::size_t bytes) {
+  // Of a shared mapping this drops no data.
+  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
+}
+
 int allow_access(std::uintptr_t start, std::size_t bytes) {
   return ::mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
 }

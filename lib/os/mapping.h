@@ -53,6 +53,10 @@ class Mapping {
 [[nodiscard]] int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset,
                                     int fd, int userfaultfd);
 
+// Takes the entries for part of such a view out of the page table: the next touch faults, though the file holds the page.
+// Write protection by userfaultfd stays. Returns 0 or an errno.
+[[nodiscard]] int forget_entries(std::uintptr_t start, std::size_t bytes);
+
 // Changes access. Returns 0 or an errno.
 [[nodiscard]] int allow_access(std::uintptr_t start, std::size_t bytes);
 [[nodiscard]] int forbid_access(std::uintptr_t start, std::size_t bytes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/page.h"
 #include "base/processor.h"
@@ -19,6 +20,11 @@ class ViewChanger {
   // to have a fault answered: never called under a lock that a fault needs. Returns 0 or an errno, with
   // nothing changed; ENOMEM: the process has as many mappings as it may have.
   [[nodiscard]] virtual int change_view(PageSpan span, Processor owner) = 0;
+  // Takes the processor's own entries for these pages, at most pages_max, out of its page table: the next touch of each is
+  // a fault. What the pools hold, and write protection, stay. Never called under a lock that a fault needs. Returns 0 or
+  // an errno: then nobody knows which are out.
+  [[nodiscard]] virtual int forget_entries(std::span<const std::uint64_t> pages) = 0;
+  static constexpr std::size_t pages_max = 16;
   // How many mappings the processor's process has, asked of the kernel; 0: it does not say.
   virtual std::uint64_t count_mappings() = 0;
 };

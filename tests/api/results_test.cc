@@ -95,6 +95,8 @@ std::string answers_other_than(CUresult wanted) {
   call("wherryPin", wherryPin(0, 0));
   call("wherryUnpin", wherryUnpin(0, 0));
   call("wherryDeviceProcess", wherryDeviceProcess(0, &pid));
+  std::size_t evictions = 0;
+  call("wherryGetEvictions", wherryGetEvictions(nullptr, &evictions, nullptr));
   return others;
 }
 
@@ -371,6 +373,14 @@ TEST_CASE("devices are numbered from 0, and others do not exist", "[api]") {
   CHECK(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryDeviceProcess(0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  std::size_t evictions = 1;
+  CHECK(wherryGetEvictions(nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetEvictions(nullptr, &evictions, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  std::uint64_t dropped = 1;
+  wherryEviction event;
+  CHECK(wherryGetEvictions(&event, &evictions, &dropped) == CUDA_SUCCESS);
+  CHECK(evictions == 0);
+  CHECK(dropped == 0);
 }
 
 TEST_CASE("attributes of unified memory are those of a device with a page table of its own",

@@ -195,7 +195,8 @@ TEST_CASE("small pools keep nothing free, larger ones at least a block and a six
 
 TEST_CASE("a pool that gets full is given room by the thread, for the page that came last") {
   Setup s(20, 16);
-  BackgroundEvictor background(s.engine, s.evictor);
+  AccessSampler sampler(s.engine, s.machine.blocks(), s.machine.changers());
+  BackgroundEvictor background(s.engine, s.evictor, sampler);
   background.start();
   s.fill(device,
          16);  // fills the last block too: room for it, or an eviction before, is all the same

@@ -101,6 +101,9 @@ class TroubledChanger final : public ViewChanger {
     if (trouble == Trouble::delay_after) injector_.delay();
     return error;
   }
+  int forget_entries(std::span<const std::uint64_t> pages) override {
+    return real_.forget_entries(pages);
+  }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
  private:

@@ -133,6 +133,16 @@ int FakeProcessor::change_view(PageSpan span, Processor owner) {
   return 0;
 }
 
+int FakeProcessor::forget_entries(std::span<const std::uint64_t> pages) {
+  for (const std::uint64_t page : pages) {
+    machine_.begin("forget", id_, {page, 1});
+    const std::lock_guard guard(machine_.lock);
+    if (dead_) return ESRCH;
+    unmap(page);
+  }
+  return 0;
+}
+
 std::uint64_t FakeProcessor::count_mappings() {
   return machine_.mappings;
 }

@@ -49,6 +49,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;
   int change_view(PageSpan span, Processor owner) override;
+  int forget_entries(std::span<const std::uint64_t> pages) override;
   std::uint64_t count_mappings() override;
   const std::byte* alias(std::uint64_t page) const override {
     return file_.data() + page * page_size;

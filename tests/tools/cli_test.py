@@ -264,9 +264,32 @@ class Refuse(Case):
                           ["cg", "--poisson", "0"], ["cg", "--poisson", "-3"], ["cg", "--poisson", "many"],
                           ["cg", "--tolerance", "0"], ["cg", "--tolerance", "-1"], ["cg", "--tolerance", "nan"],
                           ["cg", "--tolerance", "2"], ["cg", "--matrix"], ["cg", "extra"], ["info", "--poisson", "3"],
-                          ["cg", "--matrix", "a.mtx", "--poisson", "3"]):
+                          ["cg", "--matrix", "a.mtx", "--poisson", "3"], ["bench"], ["bench", "nonsense"],
+                          ["bench", "oversubscribe", "--rounds", "0"], ["bench", "oversubscribe", "--rounds", "many"],
+                          ["bench", "oversubscribe", "--seed", "-1"], ["bench", "oversubscribe", "extra"]):
             with self.subTest(arguments=arguments):
                 self.assert_complaint(wherry(*arguments), 2)
+
+    def test_oversubscribed_devices_are_measured_beside_other_replacements(self):
+        report = self.good_json("bench", "oversubscribe", "--rounds", 2, "--seed", 5,
+                                environment={"WHERRY_DEVICES": "capacity=8M,workers=1"})
+        self.assertEqual((report["capacity_bytes"], report["rounds"], report["seed"]), (8 << 20, 2, 5))
+        self.assertGreater(report["plain_migration_bytes_per_second"], 0)
+        self.assertEqual({(row["order"], row["size_in_capacities"]) for row in report["rows"]},
+                         {(order, size) for order in ("sweep", "random", "zipf") for size in (1.25, 2, 4)})
+        for row in report["rows"]:
+            with self.subTest(row=row):
+                self.assertLess(row["hit_rate"], 1)
+                # The best one is the best over all accesses, warming up included.
+                self.assertLessEqual(row["hit_rate_lru"], row["hit_rate_optimum"])
+                self.assertLessEqual(row["hit_rate_random"], row["hit_rate_optimum"])
+                self.assertGreater(row["evictions"], 0)
+                self.assertGreater(row["bytes_per_second"], 0)
+                if row["order"] == "sweep":
+                    self.assertEqual(row["hit_rate_lru"], 0)
+        text = wherry("bench", "oversubscribe", "--rounds", 1, environment={"WHERRY_DEVICES": "capacity=4M"})
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        self.assertEqual(sum(line.startswith(("sweep", "random", "zipf")) for line in text.stdout.splitlines()), 9)
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w") as full:
@@ -310,7 +333,8 @@ class Info(Case):
         self.assertIn("unknown key 'capcity'", done.stderr)
 
     def test_help_and_version(self):
-        for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["--version"]):
+        for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["bench", "--help"],
+                          ["bench", "oversubscribe", "--help"], ["--version"]):
             done = wherry(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout.strip())

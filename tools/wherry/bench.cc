@@ -1,76 +1,55 @@
 #include "bench.h"
 
-#include <fmt/format.h>
-#include <sys/utsname.h>
-
-#include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <thread>
+#include <wherry/wherry.h>
 
 namespace wherry::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-double gigabytes_per_second(const BenchRow& row) {
-  return row.seconds == 0 ? 0 : static_cast<double>(row.bytes) / row.seconds / 1e9;
+CLI::App* add_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {
+  CLI::App* prefetch = bench.add_subcommand(
+      "prefetch", "Move memory ahead of its use, beside a plain copy and beside faults");
+  prefetch->add_option("--bytes", options.bytes, "How much to move; suffixes K, M, G")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(prefetch_bytes_min, prefetch_bytes_max))
+      ->capture_default_str();
+  prefetch->add_option("--device", options.device, "Where to")
+      ->type_name("D")
+      ->check(CLI::Range(0, WHERRY_MAX_DEVICES - 1))
+      ->capture_default_str();
+  prefetch->add_flag("--json", options.json, "Print one JSON object");
+  return prefetch;
 }
 
-// Blank where there is nothing to show.
-std::string cell(double value, const char* unit, int width, int digits) {
-  if (value == 0) return std::string(static_cast<std::size_t>(width), ' ');
-  return fmt::format("{:>{}}", fmt::format("{:.{}f} {}", value, digits, unit), width);
+CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
+  CLI::App* oversubscribe = bench.add_subcommand(
+      "oversubscribe", "A device works on more memory than it holds: what it finds there");
+  oversubscribe
+      ->add_option("--rounds", options.rounds,
+                   "How often each block is accessed, on average, after warming up")
+      ->type_name("N")
+      ->check(CLI::Range(1, oversubscribe_rounds_max))
+      ->capture_default_str();
+  oversubscribe->add_option("--seed", options.seed, "Of the random orders")
+      ->type_name("N")
+      ->capture_default_str();
+  oversubscribe->add_flag("--json", options.json, "Print one JSON object");
+  return oversubscribe;
 }
 
 }  // namespace
 
-std::string describe_machine() {
-  utsname name{};
-  ::uname(&name);
-  return fmt::format("{} {}, {} CPUs", name.sysname, name.release,
-                     std::thread::hardware_concurrency());
+CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure what the library does on this machine");
+  bench->require_subcommand(1);
+  add_prefetch(*bench, options.prefetch);
+  options.oversubscribes = add_oversubscribe(*bench, options.oversubscribe);
+  return bench;
 }
 
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  const double last = static_cast<double>(values.size() - 1);
-  return values[static_cast<std::size_t>(std::lround(part * last))];
-}
-
-std::string as_text(const BenchReport& report) {
-  std::string text =
-      fmt::format("{}\n{}\n\n{:<44}{:>12}{:>12}{:>12}{:>12}{:>8}  {}\n", report.title,
-                  report.machine, "", "time", "bandwidth", "p50", "p99", "ratio", "to");
-  for (const BenchRow& row : report.rows) {
-    text +=
-        fmt::format("{:<44}{}{}{}{}{}  {}\n", row.name, cell(row.seconds * 1e3, "ms", 12, 2),
-                    cell(gigabytes_per_second(row), "GB/s", 12, 2), cell(row.p50_us, "us", 12, 1),
-                    cell(row.p99_us, "us", 12, 1),
-                    row.against.empty() ? std::string(8, ' ') : fmt::format("{:>8.2f}", row.ratio),
-                    row.against);
-  }
-  return text;
-}
-
-std::string as_json(const BenchReport& report) {
-  Json json{{"title", report.title}, {"machine", report.machine}, {"rows", Json::array()}};
-  for (const BenchRow& row : report.rows) {
-    Json one{{"key", row.key}, {"name", row.name}};
-    if (row.seconds != 0) one["seconds"] = row.seconds;
-    if (row.bytes != 0) {
-      one["bytes"] = row.bytes;
-      one["gigabytes_per_second"] = gigabytes_per_second(row);
-    }
-    if (row.p50_us != 0) one["p50_us"] = row.p50_us;
-    if (row.p99_us != 0) one["p99_us"] = row.p99_us;
-    if (!row.against.empty()) {
-      one["ratio"] = row.ratio;
-      one["against"] = row.against;
-    }
-    json["rows"].push_back(std::move(one));
-  }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+int run_bench(const BenchOptions& options) {
+  return options.oversubscribes->parsed() ? run_oversubscribe(options.oversubscribe)
+                                          : run_bench_prefetch(options.prefetch);
 }
 
 }  // namespace wherry::tool

@@ -1,45 +1,24 @@
-// What the commands of `wherry bench` share: how they measure, and how they tell what came out.
+// `wherry bench`: what the library makes of typical loads on this machine, as tables or JSON. Each benchmark is a
+// subcommand with options of its own.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <CLI/CLI.hpp>
+
+#include "bench_prefetch.h"
+#include "oversubscribe.h"
 
 namespace wherry::tool {
 
-// One figure. What does not apply is 0, and is left out where it is shown.
-struct BenchRow {
-  std::string name;         // "prefetch to the device"
-  std::string key;          // the same in JSON: "prefetch_to_device"
-  double seconds = 0;       // the median of several runs
-  std::uint64_t bytes = 0;  // that came to their place in that time
-  double p50_us = 0;        // of single events
-  double p99_us = 0;
-  double ratio = 0;     // to the figure that it is held against
-  std::string against;  // which that is
+struct BenchOptions {
+  PrefetchBenchOptions prefetch;
+  OversubscribeOptions oversubscribe;
+  const CLI::App* oversubscribes = nullptr;  // the subcommand; the other one otherwise
 };
 
-struct BenchReport {
-  std::string title;    // "prefetch of 256 MiB, device 0"
-  std::string machine;  // kernel, CPUs
-  std::vector<BenchRow> rows;
-};
+// Adds the command with its subcommands; `options` receives what they are given, and outlives `app`.
+CLI::App* add_bench(CLI::App& app, BenchOptions& options);
 
-// "Linux 6.1.0, 2 CPUs".
-std::string describe_machine();
-
-std::string as_text(const BenchReport& report);
-std::string as_json(const BenchReport& report);
-
-// Sorts; 0.5 is the median. Requires: there are values.
-double quantile(std::vector<double> values, double part);
-
-template <typename Work>
-double seconds_of(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
+// Runs the subcommand that was parsed; there is one. Returns the exit code. Throws wherry::error, std::bad_alloc.
+int run_bench(const BenchOptions& options);
 
 }  // namespace wherry::tool

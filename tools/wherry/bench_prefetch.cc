@@ -9,7 +9,7 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
-#include "bench.h"
+#include "bench_report.h"
 #include "complain.h"
 
 namespace wherry::tool {

@@ -5,7 +5,7 @@
 #include <string>
 #include <wherry/wherry.hpp>
 
-#include "bench_prefetch.h"
+#include "bench.h"
 #include "cg.h"
 #include "complain.h"
 #include "info.h"
@@ -45,22 +45,6 @@ CLI::App* add_cg(CLI::App& app, CgOptions& options) {
   return cg;
 }
 
-CLI::App* add_bench_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {
-  CLI::App* prefetch = bench.add_subcommand(
-      "prefetch", "Move memory ahead of its use, beside a plain copy and beside faults");
-  prefetch->add_option("--bytes", options.bytes, "How much to move; suffixes K, M, G")
-      ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(prefetch_bytes_min, prefetch_bytes_max))
-      ->capture_default_str();
-  prefetch->add_option("--device", options.device, "Where to")
-      ->type_name("D")
-      ->check(CLI::Range(0, WHERRY_MAX_DEVICES - 1))
-      ->capture_default_str();
-  prefetch->add_flag("--json", options.json, "Print one JSON object");
-  return prefetch;
-}
-
 int run(int argc, char** argv) {
   CLI::App app("Wherry: unified memory for machines without a GPU", "wherry");
   app.set_version_flag("--version", WHERRY_VERSION);
@@ -71,10 +55,8 @@ int run(int argc, char** argv) {
   info->add_flag("--json", info_json, "Print one JSON object");
   CgOptions cg_options;
   CLI::App* cg = add_cg(app, cg_options);
-  CLI::App* bench = app.add_subcommand("bench", "Measure what the library does on this machine");
-  bench->require_subcommand(1);
-  PrefetchBenchOptions prefetch_options;
-  const CLI::App* prefetch = add_bench_prefetch(*bench, prefetch_options);
+  BenchOptions bench_options;
+  CLI::App* bench = add_bench(app, bench_options);
 
   try {
     app.parse(argc, argv);
@@ -84,7 +66,7 @@ int run(int argc, char** argv) {
     return exit_usage;
   }
   if (cg->parsed()) return run_cg(cg_options);
-  if (prefetch->parsed()) return run_bench_prefetch(prefetch_options);
+  if (bench->parsed()) return run_bench(bench_options);
   return run_info(info_json);
 }
 

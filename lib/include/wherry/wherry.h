@@ -122,6 +122,28 @@ CUresult wherryPin(CUdeviceptr devPtr, size_t count);
  * them. CUDA_ERROR_INVALID_VALUE: not a range; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
 
+/* One block of 2 MiB, or what was there of it, that left a device's pool to make room. */
+typedef struct {
+  uint64_t time_ns;  /* CLOCK_MONOTONIC, when it had left */
+  CUdeviceptr block; /* where the block begins */
+  CUdeviceptr
+      cause; /* the page that needed the room; of a background eviction: the one that came last before */
+  uint32_t pages_moved;   /* pages that went to the host */
+  uint32_t pages_dropped; /* pages of which others have copies: nothing was moved */
+  CUdevice device;
+  int background; /* 1: ahead of need, nobody waited for it; 0: a fault needed the room */
+} wherryEviction;
+
+/* Takes the oldest evictions out of the library's record of them, which keeps 4096.
+ *
+ *   events   where they go; NULL if *count is 0
+ *   count    in: how many fit in `events`; out: how many were written, 0 when there are no more
+ *   dropped  how many evictions since cuInit found the record full, and are missing in it; may be NULL
+ *
+ * An eviction is there once the memory that it made room for can be accessed. CUDA_ERROR_INVALID_VALUE: count NULL, or
+ * events NULL with a count; CUDA_ERROR_NOT_INITIALIZED. Thread-safe: each eviction goes to one caller. */
+CUresult wherryGetEvictions(wherryEviction* events, size_t* count, uint64_t* dropped);
+
 /* The OS process that runs the device's kernels; a new one after cuDevicePrimaryCtxReset.
  * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_INVALID_VALUE: pid NULL; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryDeviceProcess(CUdevice device, pid_t* pid);

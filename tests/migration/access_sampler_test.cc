@@ -1,0 +1,97 @@
+// What is taken out of a device's page table so that accesses are seen, and what is left alone.
+#include "migration/access_sampler.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/fake_machine.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr Processor device = Processor::device(0);
+constexpr std::uint64_t blocks = 8;
+constexpr PageRun some{64, 32};
+
+struct Setup {
+  FakeMachine machine{2, blocks, blocks* pages_per_block};
+  PageEngine engine{machine.memories()};
+  AccessSampler sampler{engine, machine.blocks(), machine.changers()};
+
+  Setup() {
+    for (std::uint64_t number = 0; number < blocks; ++number) {
+      Block& block = machine.blocks().at(number);
+      const LockGuard guard(block.lock);
+      Room room;
+      REQUIRE(room.try_grow(machine.memory(1).capacity, some.count));
+      REQUIRE(engine.populate(block, number, some, device, room));
+    }
+  }
+  unsigned mapped(std::uint64_t number) {
+    unsigned sum = 0;
+    for (std::uint64_t page = 0; page < pages_per_block; ++page)
+      sum += machine.at(1).maps(span_of(number, {0, 1}).first + page) ? 1 : 0;
+    return sum;
+  }
+  bool watched(std::uint64_t number) { return machine.blocks().at(number).links(device).watched; }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "of each block that is watched one page has no entry, and the pool holds it all the same") {
+  Setup s;
+  s.sampler.watch(device, 3);
+  unsigned watched = 0;
+  for (std::uint64_t number = 0; number < blocks; ++number) {
+    CHECK(s.mapped(number) == some.count - (s.watched(number) ? 1 : 0));
+    watched += s.watched(number) ? 1 : 0;
+    Block& block = s.machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    CHECK(block.at(device).mapped.count() == some.count);  // a superset of the truth
+    CHECK(block.at(device).resident.count() == some.count);
+  }
+  CHECK(watched == 3);
+  CHECK(s.machine.at(1).held() == blocks * some.count);
+}
+
+TEST_CASE("a touch of the page makes the block one that is in use") {
+  Setup s;
+  s.sampler.watch(device, 1);
+  std::uint64_t number = 0;
+  while (!s.watched(number)) ++number;
+  Block& block = s.machine.blocks().at(number);
+  {
+    const LockGuard guard(block.lock);
+    s.engine.note_access(block, number, device);
+    REQUIRE(s.engine.map(block, number, some, device));
+  }
+  CHECK_FALSE(s.watched(number));
+  CHECK(s.mapped(number) == some.count);
+}
+
+TEST_CASE(
+    "pages in flight, or whose view is being changed, are left alone, and do not count as idle") {
+  Setup s;
+  for (std::uint64_t number = 0; number < blocks; ++number) {
+    Block& block = s.machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    if (number % 2 == 0)
+      block.flight_begun(some);
+    else
+      block.switch_begun(device, some);
+  }
+  s.sampler.watch(device, 4);
+  for (std::uint64_t number = 0; number < blocks; ++number) {
+    CHECK(s.mapped(number) == some.count);
+    CHECK_FALSE(s.watched(number));
+  }
+}
+
+TEST_CASE("what a device that has ended cannot be asked does not count as idle") {
+  Setup s;
+  s.machine.at(1).die();
+  s.sampler.watch(device, 4);
+  for (std::uint64_t number = 0; number < blocks; ++number) CHECK_FALSE(s.watched(number));
+}
+
+}  // namespace wherry::test
