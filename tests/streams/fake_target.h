@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -65,7 +66,14 @@ class FakeTarget final : public impl::LaunchTarget {
     impl::signal_eventfd(exit_);
   }
 
-  int completion_fd() const override { return completion_.get(); }
+  // Whether somebody has begun to wait for a launch to finish. The engine's own thread does, too,
+  // where work stands behind one.
+  bool is_waited_for() const { return waited_for_; }
+
+  int completion_fd() const override {
+    waited_for_ = true;
+    return completion_.get();
+  }
   int exit_fd() const override { return exit_.get(); }
   pid_t pid() const override { return 4711; }
   std::optional<std::uintptr_t> resolve(impl::KernelFunction kernel) override {
@@ -99,6 +107,7 @@ class FakeTarget final : public impl::LaunchTarget {
   const impl::Fd exit_ = impl::make_eventfd();
   std::function<void(const Posted&)> observer_;
   bool knows_kernels_ = true;
+  mutable std::atomic<bool> waited_for_ = false;
 
   mutable std::mutex lock_;
   mutable std::condition_variable changed_;
