@@ -1,5 +1,8 @@
 #include "bench.h"
 
+#include <cstdint>
+#include <limits>
+
 namespace wherry::tool {
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
@@ -16,6 +19,7 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
       ->capture_default_str();
   oversubscribe->add_option("--seed", options.oversubscribe.seed, "Of the random orders")
       ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   oversubscribe->add_flag("--json", options.oversubscribe.json, "Print one JSON object");
   return bench;
