@@ -123,10 +123,9 @@ std::size_t hits_of_s3_fifo(const Row& row, bool sees_hits) {
 
 // The library's. `watched_per_miss`: how many blocks have their touches made visible, on average.
 std::size_t hits_of_ours(const Row& row, double watched_per_miss, double seen_share) {
-  BlockDirectory blocks(1 << 14, 2);
-  const Processor p = Processor::device(0);
-  Replacement replacement(blocks, p);
-  std::vector<bool> held(1 << 14);
+  std::vector<ReplacementLinks> links(1 << 14);
+  Replacement replacement(links);
+  std::vector<bool> held(links.size());
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(0, 1);
   std::size_t hits = 0;
@@ -135,8 +134,7 @@ std::size_t hits_of_ours(const Row& row, double watched_per_miss, double seen_sh
     const std::uint32_t block = row.trace[i];
     if (held[block]) {
       hits += i >= row.first ? 1 : 0;
-      if (blocks.at(block).links(p).watched && uniform(random) < seen_share)
-        replacement.touched(block);
+      if (replacement.is_watched(block) && uniform(random) < seen_share) replacement.touched(block);
       continue;
     }
     if (replacement.size() == capacity) {
@@ -145,7 +143,6 @@ std::size_t hits_of_ours(const Row& row, double watched_per_miss, double seen_sh
       replacement.left(victim, Replacement::Departure::evicted);
       for (to_watch += watched_per_miss; to_watch >= 1; --to_watch) (void)replacement.watch();
     }
-    blocks.at(block);
     held[block] = true;
     replacement.came(block);
   }

@@ -7,13 +7,17 @@
 #include <optional>
 
 #include "base/lock.h"
+#include "os/mapping.h"
 #include "policy/replacement.h"
 
 namespace wherry::impl {
 
 class HeldBlocks {
  public:
-  HeldBlocks(BlockDirectory& blocks, Processor processor) : replacement_(blocks, processor) {}
+  // For all blocks of the arena; memory is committed as they come.
+  explicit HeldBlocks(std::uint64_t blocks)
+      : links_(Mapping::zeroed(blocks * sizeof(ReplacementLinks))),
+        replacement_({reinterpret_cast<ReplacementLinks*>(links_.data()), blocks}) {}
 
   // As Replacement has them.
   void came(std::uint64_t block) EXCLUDES(lock_) {
@@ -45,12 +49,17 @@ class HeldBlocks {
   void set_last_arrival(std::uint64_t page) {
     last_arrival_.store(page, std::memory_order_relaxed);
   }
+  bool is_watched(std::uint64_t block) const EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    return replacement_.is_watched(block);
+  }
   std::uint64_t size() const EXCLUDES(lock_) {
     const LockGuard guard(lock_);
     return replacement_.size();
   }
 
  private:
+  const Mapping links_;
   std::atomic<std::uint64_t> last_arrival_{0};
   mutable Mutex lock_;
   Replacement replacement_ GUARDED_BY(lock_);

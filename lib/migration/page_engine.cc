@@ -20,7 +20,7 @@ PageEngine::PageEngine(std::span<ProcessorMemory* const> processors)
     : count_(static_cast<int>(processors.size())) {
   for (std::size_t i = 0; i < processors.size(); ++i) {
     processors_[i] = processors[i];
-    if (!processors[i]->id.is_host()) held_[i].emplace(processors[i]->blocks, processors[i]->id);
+    if (!processors[i]->id.is_host()) held_[i].emplace(processors[i]->blocks.size());
   }
 }
 

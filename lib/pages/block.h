@@ -42,17 +42,6 @@ struct ProcessorViews {
   std::array<PageMask, max_processors> shown;  // of each pool, where foreign
 };
 
-// What one pool's replacement (policy/replacement.h) remembers of a block, also while the pool holds none of it.
-struct ReplacementLinks {
-  std::uint32_t older = 0;  // block number + 1; 0 is "none"
-  std::uint32_t younger = 0;
-  std::uint32_t evicted_at = 0;  // by the pool's count of evictions
-  std::uint32_t watched_at = 0;  // likewise
-  std::uint8_t group = 0;        // the queue it is in
-  std::uint8_t left_group = 0;   // ... and was in when it was evicted
-  bool watched = false;
-};
-
 class alignas(64) Block {
  public:
   explicit Block(int processors) : processors_(processors) {}
@@ -129,9 +118,6 @@ class alignas(64) Block {
   // nowhere.
   void check_invariants() const REQUIRES(lock);
 
-  // Guarded by the lock of processor p's pool, not by this block's.
-  ReplacementLinks& links(Processor p) { return links_[p.index]; }
-
   static constexpr std::size_t bytes_for(int processors) {
     return sizeof(Block) + static_cast<std::size_t>(processors) * sizeof(ProcessorPages);
   }
@@ -151,10 +137,9 @@ class alignas(64) Block {
   void tidy_views(Processor p) REQUIRES(lock);
 
   int processors_;
-  PageMask in_flight_;
   // Null: p sees its own pool everywhere, and stays so while the lock is held.
   std::array<std::unique_ptr<ProcessorViews>, max_processors> views_;
-  ReplacementLinks links_[max_processors];
+  PageMask in_flight_;  // last: aligned, it leaves no hole here
 };
 
 }  // namespace wherry::impl

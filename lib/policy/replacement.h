@@ -14,17 +14,27 @@
 // case, to learn whether it is missed. A kept block that is watched, and not touched for twice as long as it takes a
 // block on trial to be missed, is not used any more, and goes first.
 //
-// Bookkeeping alone: no memory but the links in the blocks, no clock but the number of evictions. Guarded by
-// the pool's lock.
+// Bookkeeping alone: no memory but a place for each block, which is given, no clock but the number of evictions.
+// Guarded by the pool's lock.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
-
-#include "pages/block_directory.h"
+#include <span>
 
 namespace wherry::impl {
+
+// What is remembered of a block, also while the pool holds none of it. Zeros: nothing.
+struct ReplacementLinks {
+  std::uint32_t older = 0;  // block number + 1; 0 is "none"
+  std::uint32_t younger = 0;
+  std::uint32_t evicted_at = 0;  // by the count of evictions
+  std::uint32_t watched_at = 0;  // likewise
+  std::uint8_t group = 0;        // the queue it is in
+  std::uint8_t left_group = 0;   // ... and was in when it was evicted
+  bool watched = false;
+};
 
 class Replacement {
  public:
@@ -33,8 +43,8 @@ class Replacement {
     otherwise
   };
 
-  Replacement(BlockDirectory& blocks, Processor processor)
-      : blocks_(blocks), processor_(processor) {}
+  // links[i] is block i's.
+  explicit Replacement(std::span<ReplacementLinks> links) : links_(links) {}
 
   // The pool holds pages of the block now. Requires: it did not.
   void came(std::uint64_t block);
@@ -52,6 +62,9 @@ class Replacement {
   // The next block of which a touch should be made visible; none when the oldest ones are watched already. It counts as
   // watched from now on.
   std::optional<std::uint64_t> watch();
+
+  // Whether a touch of it would be seen.
+  bool is_watched(std::uint64_t block) const { return links(block).watched; }
 
   std::uint64_t size() const { return size_; }
 
@@ -90,9 +103,7 @@ class Replacement {
     std::uint32_t evicted_at = 0;
   };
 
-  ReplacementLinks& links(std::uint64_t block) const {
-    return blocks_.find(block)->links(processor_);
-  }
+  ReplacementLinks& links(std::uint64_t block) const { return links_[block]; }
   Queue& queue(Group group) { return queues_[group]; }
   const Queue& queue(Group group) const { return queues_[group]; }
   std::uint64_t on_trial() const { return queue(fresh).size + queue(returned).size; }
@@ -111,8 +122,7 @@ class Replacement {
   // Those that were not missed in time.
   void end_late_probes();
 
-  BlockDirectory& blocks_;
-  const Processor processor_;
+  const std::span<ReplacementLinks> links_;
   std::array<Queue, groups> queues_{};
   std::array<Record, groups> records_{};
   std::array<Probe, 8> probes_{};

@@ -32,7 +32,7 @@ struct Setup {
       sum += machine.at(1).maps(span_of(number, {0, 1}).first + page) ? 1 : 0;
     return sum;
   }
-  bool watched(std::uint64_t number) { return machine.blocks().at(number).links(device).watched; }
+  bool watched(std::uint64_t number) { return engine.held_by(device).is_watched(number); }
 };
 
 }  // namespace

@@ -16,16 +16,12 @@ namespace {
 
 constexpr std::uint32_t capacity = 64;
 constexpr std::uint64_t blocks = 1 << 14;
-constexpr Processor device = Processor::device(0);
 
 struct Setup {
-  BlockDirectory directory{blocks, 2};
-  Replacement replacement{directory, device};
+  std::vector<ReplacementLinks> links = std::vector<ReplacementLinks>(blocks);
+  Replacement replacement{links};
 
-  void come(std::uint64_t block) {
-    directory.at(block);
-    replacement.came(block);
-  }
+  void come(std::uint64_t block) { replacement.came(block); }
   void evict(std::uint64_t block) { replacement.left(block, Replacement::Departure::evicted); }
 };
 
@@ -44,7 +40,7 @@ Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
     const std::uint32_t block = trace[i];
     if (held[block]) {
       hits += i >= first ? 1 : 0;
-      if (s.directory.at(block).links(device).watched) s.replacement.touched(block);
+      if (s.replacement.is_watched(block)) s.replacement.touched(block);
       continue;
     }
     if (s.replacement.size() == capacity) {

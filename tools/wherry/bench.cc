@@ -1,6 +1,8 @@
 #include "bench.h"
 
 #include <wherry/wherry.h>
+#include <cstdint>
+#include <limits>
 
 namespace wherry::tool {
 namespace {
@@ -32,6 +34,7 @@ CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
       ->capture_default_str();
   oversubscribe->add_option("--seed", options.seed, "Of the random orders")
       ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   oversubscribe->add_flag("--json", options.json, "Print one JSON object");
   return oversubscribe;
