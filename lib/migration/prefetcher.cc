@@ -17,6 +17,9 @@ constexpr int failures_max = 3;
 constexpr std::uint64_t moment_ns = 100'000;
 // How long a step waits for others: flights, changes of views, room that faults have spoken for.
 constexpr std::uint64_t step_limit_ns = 1'000'000'000;
+// How much of the average of other runnable threads one look makes up, and what one thread counts there.
+constexpr unsigned average_weight = 4;
+constexpr unsigned one_thread = 256;
 constexpr auto idle_check = std::chrono::milliseconds(1);
 
 // Counts while it lives.
@@ -110,12 +113,16 @@ std::optional<Prefetcher::Step> Prefetcher::next_step() {
   return std::nullopt;
 }
 
-bool Prefetcher::may_work(unsigned copier) const {
+bool Prefetcher::may_work(unsigned copier) {
   if (copier == 0) return true;
   const unsigned runnable = runnable_threads();
   const unsigned ours = busy_threads_.load(std::memory_order_relaxed) + 1;  // with this one
   const unsigned others = runnable > ours ? runnable - ours : 0;
-  return others + copier < cpus_;
+  // What is counted at one moment may be a thread that is about to sleep.
+  const unsigned before = others_average_.load(std::memory_order_relaxed);
+  const unsigned average = before - before / average_weight + others * one_thread / average_weight;
+  others_average_.store(average, std::memory_order_relaxed);
+  return average + copier * one_thread < cpus_ * one_thread - one_thread / 4;
 }
 
 std::optional<Prefetcher::Step> Prefetcher::take(unsigned copier, bool wait) {

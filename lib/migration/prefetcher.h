@@ -114,7 +114,7 @@ class Prefetcher {
   // A step whose time has come; nothing: none has, or the CPU is wanted elsewhere. Waits for one if `wait`.
   std::optional<Step> take(unsigned copier, bool wait);
   // Whether the program leaves a CPU to this copier.
-  bool may_work(unsigned copier) const;
+  bool may_work(unsigned copier);
   std::optional<Step> next_step();
   std::optional<Step> next_of(TaskPlace task);
   void put_back(Step step);
@@ -137,6 +137,7 @@ class Prefetcher {
   const unsigned cpus_;
   // Threads that prefetching keeps busy: copiers that are awake, and kernel threads that copy.
   std::atomic<unsigned> busy_threads_{0};
+  std::atomic<unsigned> others_average_{0};  // threads of others that want a CPU
 
   std::mutex lock_;  // a leaf
   std::condition_variable changed_;

@@ -85,9 +85,7 @@ class UringRing final : public IoRing {
     WHERRY_CHECK(entry != nullptr, "more operations than the ring was made for");
     return entry;
   }
-  // None of it can be done without sleeping, so the kernel need not try first.
   static void finish(io_uring_sqe* entry, std::uint64_t tag, Link link) {
-    entry->flags |= IOSQE_ASYNC;
     if (link == Link::next) entry->flags |= IOSQE_IO_LINK;
     entry->user_data = tag;
   }

@@ -78,7 +78,7 @@ TEST_CASE("A signal that somebody sends is not taken for an illegal address") {
 
 TEST_CASE("A page that was cut off the file ends as illegal address by SIGBUS") {
   TestArena arena;
-  impl::MemoryFile file("wherry-test-short", 4096, HugePages::never);
+  impl::MemoryFile file("wherry-test-short", 4096, impl::HugePages::never);
   void* mapped = ::mmap(nullptr, 8192, PROT_READ, MAP_SHARED, file.fd(), 0);
   REQUIRE(mapped != MAP_FAILED);
   TestDevice device(arena);
