@@ -1,7 +1,6 @@
 // What the kernel answers to each operation of a mapper, on a small arena of this process.
 #include "trap/userfaultfd_mapper.h"
 
-#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include <csetjmp>
@@ -82,7 +81,8 @@ TEST_CASE(
     "pages in the pool but not in the page table are entered; absent and entered ones are told "
     "apart") {
   Setup s;
-  REQUIRE(::pwrite(s.pool.file().fd(), "x", 1, 4 * page_size) == 1);
+  const std::vector<std::byte> source(page_size, std::byte{'x'});
+  REQUIRE(s.pool.fill({4, 1}, source.data()));
   CHECK(s.mapper.map_resident({4, 1}, false));
   CHECK((*s.word(4) & 0xff) == 'x');
   CHECK(s.mapper.map_resident({4, 1}, false).status == OpStatus::occupied);

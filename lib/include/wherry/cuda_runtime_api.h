@@ -33,9 +33,10 @@
 #if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define cudaMemDiscardAndPrefetchBatchAsync __CUDA_API_PTSZ(cudaMemDiscardAndPrefetchBatchAsync)
 #define cudaMemDiscardBatchAsync __CUDA_API_PTSZ(cudaMemDiscardBatchAsync)
-#define cudaMemPrefetchAsync_v2 __CUDA_API_PTSZ(cudaMemPrefetchAsync_v2)
 #define cudaMemPrefetchBatchAsync __CUDA_API_PTSZ(cudaMemPrefetchBatchAsync)
-#if WHERRY_CUDA_API != 12
+#if WHERRY_CUDA_API == 12
+#define cudaMemPrefetchAsync_v2 __CUDA_API_PTSZ(cudaMemPrefetchAsync_v2)
+#else
 #define cudaMemPrefetchAsync __CUDA_API_PTSZ(cudaMemPrefetchAsync)
 #endif
 #endif
