@@ -151,7 +151,8 @@ Runtime::Runtime(const RuntimeOptions& options)
   prefetcher_ = std::make_unique<Prefetcher>(
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
       [this](unsigned copier) { return make_carrier(copier); },
-      Prefetcher::Limits{options.copying.copiers, options.flight_pages_min});
+      Prefetcher::Limits{options.copying.copiers, options.flight_pages_min,
+                         options.topology.host_nodes.size() > 1});
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 

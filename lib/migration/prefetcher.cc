@@ -52,7 +52,8 @@ Prefetcher::~Prefetcher() {
     const std::lock_guard guard(lock_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  work_.notify_all();
+  surplus_.notify_all();
   for (std::thread& copier : copiers_) copier.join();
 }
 
@@ -68,7 +69,8 @@ void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> do
     const std::lock_guard guard(lock_);
     tasks_.push_back(std::move(task));
   }
-  changed_.notify_all();
+  // The first copier calls the others: to wake several threads takes longer than the program should wait.
+  work_.notify_one();
 }
 
 // ---- steps
@@ -132,10 +134,11 @@ std::optional<Prefetcher::Step> Prefetcher::take(unsigned copier, bool wait) {
     std::unique_lock guard(lock_);
     const auto sleep = [&](std::optional<std::chrono::nanoseconds> limit) {
       if (!wait) return;
+      std::condition_variable& changed = copier == 0 ? work_ : surplus_;
       if (limit)
-        changed_.wait_for(guard, *limit);
+        changed.wait_for(guard, *limit);
       else
-        changed_.wait(guard);
+        changed.wait(guard);
     };
     if (stopping_) return std::nullopt;
     if (tasks_.empty()) {
@@ -146,7 +149,10 @@ std::optional<Prefetcher::Step> Prefetcher::take(unsigned copier, bool wait) {
       sleep(idle_check);
       return std::nullopt;
     }
-    if (auto step = next_step()) return step;
+    if (auto step = next_step()) {
+      if (copier == 0 && step->task->has_more_steps()) surplus_.notify_all();
+      return step;
+    }
     // A request without pages has no steps: it is done as soon as somebody looks.
     const auto empty =
         std::ranges::find_if(tasks_, [](const Task& task) { return task.open.empty(); });
@@ -384,7 +390,16 @@ Prefetcher::Progress Prefetcher::settle(const Step& step, Block& block) {
   const PageMask pages = PageMask::of(step.run());
   if (parts_.effects.show(block, step.number, pages, step.to()) == AdviceEffects::Progress::pending)
     return Progress::waits;
-  return parts_.effects.follow(block, step.number, step.run()) ? Progress::done : Progress::waits;
+  if (!parts_.effects.follow(block, step.number, step.run())) return Progress::waits;
+  // Whoever prefetches to one of several nodes of the host means that one.
+  if (limits_.host_has_nodes && step.range.to.kind == Location::Kind::host_node) {
+    ProcessorMemory& memory = parts_.engine.at(Processor::host());
+    const PageMask there = (pages & block.at(Processor::host()).resident) - block.in_flight() -
+                           parts_.effects.pinned(step.number);
+    for (const PageRun run : runs_of(there))
+      memory.file.move_to_node(span_of(step.number, run), step.range.to.id);
+  }
+  return Progress::done;
 }
 
 }  // namespace wherry::impl

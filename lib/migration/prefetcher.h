@@ -45,6 +45,7 @@ class Prefetcher {
     unsigned copiers = 1;
     // Below this a flight costs more than it saves: pages are copied and mapped in one call, under the lock.
     unsigned flight_pages_min = 1;
+    bool host_has_nodes = false;  // several
   };
   Prefetcher(const Parts& parts, MakeCarrier make_carrier, Limits limits);
   // Lands what is in flight; the rest of the requests is dropped, and not reported.
@@ -139,8 +140,9 @@ class Prefetcher {
   std::atomic<unsigned> busy_threads_{0};
   std::atomic<unsigned> others_average_{0};  // threads of others that want a CPU
 
-  std::mutex lock_;  // a leaf
-  std::condition_variable changed_;
+  std::mutex lock_;                  // a leaf
+  std::condition_variable work_;     // for the first copier: there is something to do
+  std::condition_variable surplus_;  // for the others: there is more than that one does at once
   std::list<Task> tasks_;  // the next step is the first one's, which then becomes the last
   std::deque<Step> put_back_;
   bool stopping_ = false;

@@ -1,6 +1,7 @@
 // Prefetching against a machine in memory: where pages end up, what they hold, and that nothing is lost whatever fails.
 #include "migration/prefetcher.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <random>
@@ -72,7 +73,7 @@ struct Setup {
     prefetcher = std::make_unique<Prefetcher>(
         Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor},
         [this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
-        Prefetcher::Limits{copiers_, 32});
+        Prefetcher::Limits{copiers_, 32, /*host_has_nodes=*/true});
     prefetcher->start();
   }
 
@@ -302,6 +303,25 @@ TEST_CASE("ranges that overlap are done in their order") {
   s.check_at(host, {200, 50});
   s.check_at(Processor::device(1), {250, several_blocks.end() - 250});
   s.check_books();
+}
+
+TEST_CASE("what is prefetched to a node of the host goes to that node, unless it is pinned") {
+  Setup s;
+  s.stock(host, {0, 100});
+  s.stock(device, {100, 100});
+  s.advice.change({40, 10}, {AdviceChange::Kind::pinned, {}});
+  s.machine.log.clear();
+  s.prefetch({0, 200}, Location::host_node(1));
+  s.check_at(host, {0, 200});
+  const auto moved = [&](const char* pages) {
+    return std::ranges::find(s.machine.log, std::string("node 1 of 0: ") + pages) !=
+           s.machine.log.end();
+  };
+  CHECK(moved("0+40"));
+  CHECK(moved("50+150"));
+  s.machine.log.clear();
+  s.prefetch({0, 200}, Location::host());
+  CHECK_FALSE(moved("0+40"));
 }
 
 TEST_CASE("requests without pages are done at once, also in the middle of others") {
