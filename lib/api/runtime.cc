@@ -342,7 +342,8 @@ std::optional<PageWhereabouts> Runtime::page_whereabouts(std::uintptr_t address)
   PageWhereabouts answer;
   Block* block = blocks_.find(block_of(page));
   if (block == nullptr) return answer;
-  const LockGuard guard(block->lock);
+  // Not while it is in flight: it may have left already where the books say that it is.
+  const RestGuard guard(*block, {in_block, 1});
   answer.resident = block->residents(in_block);
   answer.mapped = block->mappers(in_block);
   answer.writable = block->writers(in_block);

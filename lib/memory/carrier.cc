@@ -50,6 +50,11 @@ class PoolCarrier : public Carrier {
       return std::nullopt;
     return writes ? CopyMethod::write : CopyMethod::read;
   }
+  // Whether a punch is sure to free what was carried: Linux may not be able to take a huge page apart at the moment.
+  bool leaves_nothing(const Cargo& cargo) const {
+    return cargo.kind == Cargo::Kind::move &&
+           (cargo.span.count == pages_per_block || !source(cargo).has_huge_pages());
+  }
   std::span<std::byte> window(unsigned slot) const { return windows_[slot].shown(); }
   void close_window(unsigned slot) { windows_[slot].hide(); }
 
@@ -97,6 +102,7 @@ class RingCarrier final : public PoolCarrier {
     ring_->submit();
     under_way_[slot] = {moves ? 2u : 1u,
                         cargo.kind == Cargo::Kind::create ? 0 : cargo.span.bytes(),
+                        leaves_nothing(cargo),
                         {slot, OpStatus::ok, false}};
   }
 
@@ -113,7 +119,7 @@ class RingCarrier final : public PoolCarrier {
         note(done.result);
         one.delivery.status = status_of(done.result, one.bytes);
       } else {
-        one.delivery.released = done.result == 0;
+        one.delivery.released = done.result == 0 && one.whole;
       }
       if (--one.operations != 0) continue;
       close_window(one.delivery.slot);
@@ -125,6 +131,7 @@ class RingCarrier final : public PoolCarrier {
   struct UnderWay {
     unsigned operations = 0;  // that have not reported yet
     std::size_t bytes = 0;    // what the first is to report
+    bool whole = false;       // a punch leaves nothing behind
     Delivery delivery;
   };
 
@@ -162,7 +169,8 @@ class PlainCarrier final : public PoolCarrier {
       delivery.status = status_of(result, cargo_.span.bytes());
     }
     if (delivery.status == OpStatus::ok && cargo_.kind == Cargo::Kind::move)
-      delivery.released = source(cargo_).punch(offset, cargo_.span.bytes()) == 0;
+      delivery.released =
+          source(cargo_).punch(offset, cargo_.span.bytes()) == 0 && leaves_nothing(cargo_);
     close_window(0);
     return delivery;
   }

@@ -33,7 +33,7 @@ struct Delivery {
   // ok: the target's pool holds all of it. Otherwise it may hold some, and the source still holds everything.
   // no_memory: there is none for the target; incomplete: another attempt may go better.
   OpStatus status = OpStatus::ok;
-  bool released = false;  // the source's pool holds nothing of it any more
+  bool released = false;  // the source's pool is known to hold nothing of it any more
 };
 
 // One thread's own.

@@ -1,5 +1,8 @@
 #include "memory/pool.h"
 
+#include <chrono>
+#include <thread>
+
 #include "os/fd.h"
 #include "os/numa.h"
 
@@ -11,6 +14,20 @@ MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes,
       filler_(Userfaultfd::create(Userfaultfd::probe_access()), /*raises_sigbus=*/true) {
   if (const int error = filler_.register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
+}
+
+int MemoryPoolFile::punch(PageSpan span) {
+  // While somebody reads a huge page Linux cannot take it apart: it only clears what was to go.
+  constexpr int attempts_max = 200;
+  constexpr std::chrono::microseconds pause{20};
+  const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;
+  for (int attempt = 0;; ++attempt) {
+    const int error = file_.punch(span.offset(), span.bytes());
+    if (error != 0 || !in_part || attempt == attempts_max ||
+        !holds_pages(alias(span.first), span.bytes()))
+      return error;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 OpResult MemoryPoolFile::fill(PageSpan span, const std::byte* source) {

@@ -20,8 +20,8 @@ namespace wherry::impl {
 class PoolFile {
  public:
   virtual ~PoolFile() = default;
-  // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in
-  // the file.
+  // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in the file, unless somebody
+  // holds on to the huge page that they are part of for longer than a few milliseconds.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
   // Puts copies of the pages at `source` into the file, mapped at no processor. Requires: they are not
   // there.
@@ -39,7 +39,7 @@ class MemoryPoolFile final : public PoolFile {
  public:
   MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted);
 
-  int punch(PageSpan span) override { return file_.punch(span.offset(), span.bytes()); }
+  int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;

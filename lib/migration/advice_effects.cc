@@ -99,6 +99,7 @@ bool AdviceEffects::send_all_home(Block& block, std::uint64_t number, PageRun ru
 void AdviceEffects::released(Block& block, std::uint64_t number, PageRun run) {
   for (int i = 0; i < engine_.processors(); ++i) {
     const Processor p{i};
+    switcher_.withdraw(p, number, PageMask::of(run));
     const PageMask away = PageMask::of(run) & block.foreign(p);
     // By then the addresses may be somebody else's, who wants to see their pages where they are.
     if (!away.none()) (void)switcher_.request(p, number, away, ViewSwitcher::Wish::tidy);

@@ -32,7 +32,8 @@ OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
 OpStatus Evictor::evict_one(const RoomRequest& request) {
   HeldBlocks& held = engine_.held_by(request.at);
   bool another_time = false;
-  for (std::uint64_t left = held.size(); left > 0; --left) {
+  // Twice: those on trial and those that are kept come in turn.
+  for (std::uint64_t left = 2 * held.size(); left > 0; --left) {
     const auto number = held.victim();
     if (!number) break;
     Verdict verdict = Verdict::yes;

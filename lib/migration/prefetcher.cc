@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <exception>
 #include <string>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "os/load.h"
 #include "os/thread.h"
 
@@ -79,6 +81,12 @@ std::optional<Prefetcher::Step> Prefetcher::next_of(TaskPlace place) {
   Task& task = *place;
   while (task.has_more_steps()) {
     Range range = task.ranges[task.range];
+    if (task.kind == PrefetchRequest::Kind::prefetch &&
+        (task.full & range.to.processor().bit()) != 0) {
+      ++task.range;
+      task.block = 0;
+      continue;
+    }
     const PageSpan all = task.kind == PrefetchRequest::Kind::discard ? range.whole : range.pages;
     const std::uint64_t number = std::max(task.block, block_of(all.first));
     // Where ranges overlap they are done in their order.
@@ -179,7 +187,7 @@ void Prefetcher::finish(const Step& step, bool stuck) {
   {
     const std::lock_guard guard(lock_);
     Task& task = *step.task;
-    task.stopped = task.stopped || stuck;
+    if (stuck) task.full |= step.to().bit();
     task.open.erase(std::ranges::find(task.open, step.number));
     if (!task.open.empty() || task.has_more_steps()) return;
     done = std::move(task.done);
@@ -208,7 +216,12 @@ void Prefetcher::work(unsigned copier) {
       if (progress == Progress::moves) continue;
       if (progress == Progress::flies) {
         if (!carrier) {
-          carrier = make_carrier_(copier);
+          carrier = try_to_make_carrier(copier);
+          if (!carrier) {
+            land(*current, {0, OpStatus::no_memory, false});
+            current->step.failures = failures_max;
+            continue;
+          }
           legs.resize(carrier->slots());
         }
         const auto slot = find_free();
@@ -239,6 +252,15 @@ void Prefetcher::work(unsigned copier) {
       put_back(std::move(leg->step));
     leg.reset();
     if (--flying == 0) --busy_threads_;
+  }
+}
+
+std::unique_ptr<Carrier> Prefetcher::try_to_make_carrier(unsigned copier) const {
+  try {
+    return make_carrier_(copier);
+  } catch (const std::exception& failure) {
+    log_line("cannot prefetch by whole blocks: {}", failure.what());
+    return nullptr;
   }
 }
 

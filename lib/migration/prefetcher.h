@@ -69,9 +69,9 @@ class Prefetcher {
     std::size_t range = 0;            // of the next step
     std::uint64_t block = 0;          // ... or 0: the range's first
     std::vector<std::uint64_t> open;  // blocks of the steps that were taken and are not done
-    bool stopped = false;             // no room: no further steps
+    ProcessorMask full = 0;           // no room: nothing more is prefetched there
 
-    bool has_more_steps() const { return !stopped && range < ranges.size(); }
+    bool has_more_steps() const { return range < ranges.size(); }
   };
   using TaskPlace = std::list<Task>::iterator;
 
@@ -131,6 +131,8 @@ class Prefetcher {
   Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
   void note_arrival(const Step& step, Block& block) REQUIRES(block.lock);
   void land(Leg& leg, const Delivery& delivery);
+  // Null: this process has no mappings left, or no memory.
+  std::unique_ptr<Carrier> try_to_make_carrier(unsigned copier) const;
 
   const Parts parts_;
   const MakeCarrier make_carrier_;

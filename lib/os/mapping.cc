@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/page.h"
@@ -93,6 +95,15 @@ int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t off
 int forget_entries(std::uintptr_t start, std::size_t bytes) {
   // Of a shared mapping this drops no data.
   return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
+}
+
+bool holds_pages(const std::byte* start, std::size_t bytes) {
+  std::array<unsigned char, 512> there{};
+  const std::size_t pages = bytes / page_size;
+  if (pages > there.size() || ::mincore(const_cast<std::byte*>(start), bytes, there.data()) != 0)
+    return false;
+  return std::any_of(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(pages),
+                     [](unsigned char page) { return (page & 1) != 0; });
 }
 
 int allow_access(std::uintptr_t start, std::size_t bytes) {

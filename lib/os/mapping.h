@@ -57,6 +57,9 @@ class Mapping {
 // Write protection by userfaultfd stays. Returns 0 or an errno.
 [[nodiscard]] int forget_entries(std::uintptr_t start, std::size_t bytes);
 
+// Whether the file has a page anywhere in this part of a mapping of it.
+[[nodiscard]] bool holds_pages(const std::byte* start, std::size_t bytes);
+
 // Changes access. Returns 0 or an errno.
 [[nodiscard]] int allow_access(std::uintptr_t start, std::size_t bytes);
 [[nodiscard]] int forbid_access(std::uintptr_t start, std::size_t bytes);

@@ -120,6 +120,7 @@ void Replacement::left(std::uint64_t block, Departure how) {
   mine.left_group = none;
   if (how == Departure::otherwise) return;
   ++evictions_;
+  passed_over_ = 0;
   mine.evicted_at = evictions_;
   mine.left_group = group;
   if (group == kept) {
@@ -167,6 +168,7 @@ void Replacement::touched(std::uint64_t block) {
 
 void Replacement::passed_over(std::uint64_t block) {
   if (links(block).group == none) return;
+  ++passed_over_;
   take_out(block);
   push(block, kept);
 }
@@ -193,7 +195,10 @@ bool Replacement::kept_is_less_useful(std::uint32_t trial_missed,
 
 std::optional<std::uint64_t> Replacement::victim() const {
   if (size_ == 0) return std::nullopt;
-  return queue(kept_goes_first() ? kept : less_useful_trial()).oldest - 1;
+  // Blocks that cannot be evicted must not hide the others: both sides in turn until one goes.
+  const bool both = queue(kept).size != 0 && on_trial() != 0;
+  const bool from_kept = kept_goes_first() != (both && passed_over_ % 2 != 0);
+  return queue(from_kept ? kept : less_useful_trial()).oldest - 1;
 }
 
 std::optional<std::uint64_t> Replacement::watch() {

@@ -128,6 +128,7 @@ class Replacement {
   std::array<Probe, 8> probes_{};
   std::uint64_t size_ = 0;
   std::uint32_t evictions_ = 0;      // the clock; goes round
+  std::uint32_t passed_over_ = 0;    // blocks in a row that could not be evicted
   std::uint32_t last_of_kept_ = 0;   // when a kept block was evicted last
   std::uint32_t last_of_trial_ = 0;  // ... and one on trial
   std::uint32_t missed_after_ =

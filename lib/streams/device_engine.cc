@@ -106,12 +106,14 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
 WorkStatus DeviceEngine::launch_host(const std::shared_ptr<Stream>& stream, HostFunction function,
                                      void* data) {
   const LockGuard guard(lock_);
+  stream->prefetch_epoch_ = 0;
   return enqueue(stream, {0, HostWork{[function, data](WorkStatus) { function(data); }, false}});
 }
 
 WorkStatus DeviceEngine::add_callback(const std::shared_ptr<Stream>& stream,
                                       std::function<void(WorkStatus)> call) {
   const LockGuard guard(lock_);
+  stream->prefetch_epoch_ = 0;
   return enqueue(stream, {0, HostWork{std::move(call), true}});
 }
 
@@ -129,6 +131,7 @@ WorkStatus DeviceEngine::record(const std::shared_ptr<Stream>& stream,
 WorkStatus DeviceEngine::wait_for(const std::shared_ptr<Stream>& stream,
                                   std::shared_ptr<Recording> recording) {
   const LockGuard guard(lock_);
+  stream->prefetch_epoch_ = 0;
   return enqueue(stream, {0, WaitWork{std::move(recording)}});
 }
 
@@ -339,6 +342,7 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   const std::uint64_t last = stream->queue_.empty() ? 0 : stream->queue_.back().ticket;
   const std::uint64_t epoch = stream->epoch_;
   wait_until([&]() REQUIRES(lock_) { return is_done(*stream, last); });
+  stream->prefetch_epoch_ = 0;
   if (context->status_ == WorkStatus::ok && stream->epoch_ != epoch && last != 0) {
     return WorkStatus::launch_failed;  // lost in a reset that has made the context good again
   }
@@ -355,6 +359,7 @@ WorkStatus DeviceEngine::wait_all(const std::shared_ptr<WorkContext>& context) {
   const LockGuard guard(lock_);
   const std::uint64_t last = context->last_ticket_;
   wait_until([&]() REQUIRES(lock_) { return is_done(*context, last); });
+  for (const auto& stream : context->streams_) stream->prefetch_epoch_ = 0;
   return context->status_;
 }
 

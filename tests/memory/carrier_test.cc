@@ -96,7 +96,9 @@ TEST_CASE(
       depot.stock({512, 512});
       const Delivery delivery = depot.carry(Cargo::Kind::move, span);
       REQUIRE(delivery.status == OpStatus::ok);
-      CHECK(delivery.released);
+      // Part of a huge page may have to be punched again.
+      const bool whole = span.count == pages_per_block;
+      CHECK(delivery.released == (whole || !depot.pool(0).file().has_huge_pages()));
       CHECK(depot.pages(0) == 512 - span.count);
       CHECK(depot.pages(1) == span.count);
       for (std::uint64_t page = 512; page < 1024; ++page) {

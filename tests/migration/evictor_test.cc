@@ -153,6 +153,35 @@ TEST_CASE("what the same round prefetched stays, and it says so when nothing els
   CHECK(block.prefetched_in == 0);
 }
 
+TEST_CASE("blocks that cannot leave do not hide those that can, however long that goes on") {
+  // Two blocks of sixteen may leave, while others come and go through them.
+  constexpr std::uint64_t blocks = 20;
+  constexpr std::uint64_t stuck = 14;
+  Setup s(blocks, 16);
+  s.fill(device, stuck);
+  s.advice.change({0, stuck * pages_per_block}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t number = stuck; number < blocks; ++number) {
+    for (int round = 0; round < 20; ++round) {
+      Room room;
+      if (s.capacity(device).pages() - s.capacity(device).reserved() < pages_per_block)
+        REQUIRE(s.evictor.make_room({device, pages_per_block, number}, room) == OpStatus::ok);
+      room = Room();
+      const std::uint64_t next =
+          stuck + (number + static_cast<std::uint64_t>(round)) % (blocks - stuck);
+      Block& block = s.machine.blocks().at(next);
+      const LockGuard guard(block.lock);
+      if (!block.at(device).resident.none()) continue;
+      REQUIRE(room.try_grow(s.capacity(device), pages_per_block));
+      if (!block.at(host).resident.none())
+        REQUIRE(s.engine.migrate(block, next, Setup::all, host, device, room, MoveCause::fault));
+      else
+        REQUIRE(s.engine.populate(block, next, Setup::all, device, room));
+    }
+  }
+  for (std::uint64_t number = 0; number < stuck; ++number)
+    CHECK(s.machine.at(1).holds(number * pages_per_block));
+}
+
 TEST_CASE("more than the pool can ever hold is refused at once") {
   Setup s;
   s.fill(device, 1);

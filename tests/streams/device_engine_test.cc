@@ -187,6 +187,16 @@ TEST_CASE("a stream's prefetch epoch changes with its launches, and is its own",
   CHECK(bench.engine.prefetch_epoch(stream) == first);
   bench.launch(stream, 2);
   CHECK(bench.engine.prefetch_epoch(stream) != first);
+  bench.finish(2);
+  // Whoever waits for what was prefetched is about to use it.
+  const std::uint32_t second = bench.engine.prefetch_epoch(other);
+  bench.finish(1);
+  CHECK(bench.engine.wait(other) == WorkStatus::ok);
+  const std::uint32_t third = bench.engine.prefetch_epoch(other);
+  CHECK(third != second);
+  bench.engine.launch_host(
+      other, [](void*) {}, nullptr);
+  CHECK(bench.engine.prefetch_epoch(other) != third);
 }
 
 TEST_CASE("waiting for a stream ends with the work that was given before", "[streams]") {

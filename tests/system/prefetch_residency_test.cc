@@ -247,6 +247,22 @@ TEST_CASE("memory can be used by everybody while it is prefetched to and fro", "
   }
 }
 
+TEST_CASE("where a page is can be asked while it is prefetched", "[system]") {
+  Stage& s = stage();
+  const Words words{32 * mib_words};
+  number_pages(host, words);
+  for (const int to : {device0, device1, host}) {
+    prefetch(words.data(), words.bytes(), to, s.session().stream(device0));
+    std::size_t there = 0;
+    for (std::size_t i = 0; i < words.size(); i += 16 * page_words)
+      there += page_info(&words[i]).resident == bit_of(to) ? 1 : 0;
+    CHECK(there <= words.size() / (16 * page_words));
+    while (cuStreamQuery(s.session().stream(device0)) == CUDA_ERROR_NOT_READY)
+      for (std::size_t i = 0; i < words.size(); i += 512 * page_words) (void)page_info(&words[i]);
+    CHECK(wrong_pages(words, to) == 0);
+  }
+}
+
 TEST_CASE("memory can be freed with a prefetch of it under way", "[system]") {
   Stage& s = stage();
   CUstream stream = nullptr;
