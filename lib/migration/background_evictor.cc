@@ -61,7 +61,8 @@ bool BackgroundEvictor::relieve(Processor p) {
   if (free_pages() >= marks.low) return true;
   std::uint64_t evicted = 0;
   for (; free_pages() < marks.high && !stopping_; ++evicted) {
-    const RoomRequest request{p, 0, engine_.held_by(p).last_arrival(), 0, /*background=*/true};
+    const RoomRequest request{p, 0, engine_.held_by(p).last_arrival(), evictor_.latest_round(p),
+                              /*background=*/true};
     switch (evictor_.evict_one(request)) {
       case OpStatus::ok:
         break;

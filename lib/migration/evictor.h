@@ -3,6 +3,9 @@
 // does; never under a block lock.
 #pragma once
 
+#include <array>
+#include <atomic>
+
 #include "migration/advice_effects.h"
 #include "migration/eviction_log.h"
 #include "migration/page_engine.h"
@@ -33,6 +36,14 @@ class Evictor {
   // go on; no_memory: the host has none; absent: nothing may be evicted.
   OpStatus evict_one(const RoomRequest& request);
 
+  // The latest round of prefetching that brought pages to p; 0: none. What it brought is not evicted ahead of need.
+  void note_round(Processor p, std::uint32_t epoch) {
+    rounds_[static_cast<std::size_t>(p.index)].store(epoch, std::memory_order_relaxed);
+  }
+  std::uint32_t latest_round(Processor p) const {
+    return rounds_[static_cast<std::size_t>(p.index)].load(std::memory_order_relaxed);
+  }
+
   EvictionLog& log() { return log_; }
 
  private:
@@ -54,6 +65,7 @@ class Evictor {
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AdviceEffects& effects_;
+  std::array<std::atomic<std::uint32_t>, max_processors> rounds_{};
   EvictionLog log_;
 };
 

@@ -322,6 +322,8 @@ Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,
     room_needed = need.run.count;
     return Progress::waits;
   }
+  // Before anything arrives that it concerns.
+  parts_.evictor.note_round(to, step.epoch);
   if (need.run.count < limits_.flight_pages_min || step.failures >= failures_max)
     return carry_now(leg, block, need);
   leg.flight = {step.number, need.run, need.kind, need.from, to, MoveCause::prefetch};
