@@ -270,6 +270,9 @@ void Prefetcher::land(Leg& leg, const Delivery& delivery) {
   if (delivery.status == OpStatus::ok) {
     parts_.engine.land(block, leg.flight, delivery, leg.room);
     note_arrival(leg.step, block);
+    // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to come mapped.
+    if (!(PageMask::of(leg.flight.run) - block.at(leg.step.to()).resident).none())
+      leg.step.failures = failures_max;
   } else {
     parts_.engine.turn_back(block, leg.flight);
     ++leg.step.failures;

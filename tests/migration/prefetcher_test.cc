@@ -165,6 +165,17 @@ TEST_CASE("read-mostly memory gets a copy at the destination") {
   s.check_books();
 }
 
+TEST_CASE("where the kernel cannot map copies protected later they come mapped") {
+  Setup s;
+  s.stock(host, several_blocks);
+  s.advice.change(several_blocks, {AdviceChange::Kind::set_read_mostly, {}});
+  s.machine.failures.assign(20, {"map", OpStatus::unsupported, 0});
+  s.prefetch(several_blocks, Location::device(0));
+  s.check_at(device, several_blocks, /*alone=*/false);
+  CHECK(s.machine.at(1).maps(300));
+  s.check_books();
+}
+
 TEST_CASE("pages from everywhere come together, in whatever pieces they lie") {
   Setup s;
   for (std::uint64_t page = 0; page < 1024; page += 16) {
