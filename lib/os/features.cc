@@ -7,7 +7,6 @@
 #include <numaif.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -45,15 +44,6 @@ std::uint64_t probe_userfaultfd_features(UffdAccess access) {
 bool probe_io_uring() {
   io_uring_params params{};
   return static_cast<bool>(Fd(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params))));
-}
-
-// Never attached anywhere: the program's mounts stay as they are.
-bool probe_huge_tmpfs() {
-  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
-  if (!context) return false;
-  if (::fsconfig(context.get(), FSCONFIG_SET_STRING, "huge", "always", 0) != 0) return false;
-  if (::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return false;
-  return static_cast<bool>(Fd(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0)));
 }
 
 bool probe_move_pages() {
@@ -118,7 +108,7 @@ Features probe_features() {
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
   features.io_uring = probe_io_uring();
-  features.huge_tmpfs = probe_huge_tmpfs();
+  features.huge_tmpfs = MemoryFile::can_use_huge_tmpfs();
   features.keeps_holes = MemoryFile::kernel_keeps_holes();
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();

@@ -76,6 +76,10 @@ bool keeps_holes(int fd) {
 
 }  // namespace
 
+bool MemoryFile::can_use_huge_tmpfs() {
+  return static_cast<bool>(create_on_huge_tmpfs("wherry-probe"));
+}
+
 bool MemoryFile::kernel_keeps_holes() {
   static const bool keeps = [] {
     const Fd file = create_on_huge_tmpfs("wherry-probe");

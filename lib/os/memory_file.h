@@ -37,6 +37,8 @@ class MemoryFile {
   std::uint64_t allocated_bytes() const;
   void close() { fd_.reset(); }
 
+  // Whether a tmpfs of one's own with huge pages can be had.
+  static bool can_use_huge_tmpfs();
   // Whether this kernel leaves the holes of a file with huge pages alone (before Linux 6.4 or so it fills them, as it likes,
   // when it merges pages). Found out by trying, once.
   static bool kernel_keeps_holes();
