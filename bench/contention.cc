@@ -1,6 +1,6 @@
 // What do two processors get done that want the same memory all the time: one page, or different pages
 // that one fault moves together? And how equally?
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

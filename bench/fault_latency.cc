@@ -1,6 +1,6 @@
 // How long does the first touch of a page take on the host, against a bare userfaultfd loop with
 // the same handlers?
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <wherry/cuda.h>
 
 #include <cstdlib>

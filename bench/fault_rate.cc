@@ -1,6 +1,6 @@
 // How many faults per second does the host get answered with 1, 2 and 4 threads, and how much
 // memory do the books take?
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <barrier>

@@ -1,6 +1,6 @@
 // How fast do faults move pages between the host and a device, against the bare sequence of kernel
 // calls?
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 // Which block should leave a full pool? Replays traces of block accesses against replacements, and against the
 // library's, which sees only what a pool sees: misses, and touches of the blocks that it has watched.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <deque>

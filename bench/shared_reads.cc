@@ -1,7 +1,7 @@
 // Do processors that read the same pages run at the speed of plain memory, without faults? Read-mostly
 // pages after the first copy, and pages that a processor is advised to access while others take them
 // back and forth.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>

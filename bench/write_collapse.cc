@@ -1,6 +1,6 @@
 // What does it cost the host to write pages of which devices have copies, against the bare kernel calls
 // that end the copies?
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 

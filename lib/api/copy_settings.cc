@@ -1,6 +1,6 @@
 #include "api/copy_settings.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

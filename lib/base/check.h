@@ -2,7 +2,7 @@
 // answers never come here.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 namespace wherry::impl {
 
-void write_log_line(std::string_view text) {
+void vlog_line(fmt::string_view format, fmt::format_args values) {
   const int saved_errno = errno;
-  fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), "wherry: {}\n", text);
+  const std::string line = "wherry: " + fmt::vformat(format, values) + "\n";
   // A log that cannot be written has nobody to tell.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   errno = saved_errno;

@@ -3,21 +3,17 @@
 // touched after it was freed); never for progress.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <string_view>
+#include <fmt/core.h>
 
 namespace wherry::impl {
 
 // Writes "wherry: <text>\n" to stderr in one write. Does not touch errno, managed memory, or
 // stdio's buffers.
-void write_log_line(std::string_view text);
+void vlog_line(fmt::string_view format, fmt::format_args values);
 
 template <typename... Args>
 void log_line(fmt::format_string<Args...> format, Args&&... args) {
-  fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), format, std::forward<Args>(args)...);
-  write_log_line({line.data(), line.size()});
+  vlog_line(format, fmt::make_format_args(args...));
 }
 
 }  // namespace wherry::impl

@@ -1,7 +1,7 @@
 // describe_code_address(): for log lines, so it may take its time.
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <link.h>
 
 #include <cstdlib>

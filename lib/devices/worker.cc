@@ -1,7 +1,7 @@
 #include "devices/worker.h"
 
 #include <cxxabi.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stdio_ext.h>
 
 #include <cstdio>

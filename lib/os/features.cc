@@ -2,7 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/io_uring.h>
 #include <numaif.h>
 #include <sys/ioctl.h>

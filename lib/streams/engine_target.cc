@@ -53,7 +53,7 @@ void DeviceEngine::target_ended() {
     culprit_context = culprit->second.stream->context_.lock();
     kernel = reinterpret_cast<std::uintptr_t>(culprit->second.kernel);
   }
-  write_log_line(describe_failure(ordinal_, target_->pid(), failure, kernel));
+  log_line("{}", describe_failure(ordinal_, target_->pid(), failure, kernel));
 
   dead_ = true;
   target_.reset();

@@ -1,6 +1,6 @@
 #include "streams/failure_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string.h>
 
 namespace wherry::impl {

@@ -1,6 +1,6 @@
 #include "support/fake_machine.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 

@@ -1,6 +1,6 @@
 #include "bench_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/utsname.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "cg.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "managed_solve.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "device_product.h"
 #include "vectors.h"
