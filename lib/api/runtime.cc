@@ -145,7 +145,9 @@ Runtime::Runtime(const RuntimeOptions& options)
   engine_ = std::make_unique<PageEngine>(memories);
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
-  evictor_ = std::make_unique<Evictor>(*engine_, blocks_, *effects_);
+  evictor_ = std::make_unique<Evictor>(
+      *engine_, blocks_, *effects_, [this] { return make_eviction_carrier(); },
+      options.flight_pages_min);
   sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, changers);
   background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
   prefetcher_ = std::make_unique<Prefetcher>(
@@ -182,7 +184,15 @@ std::uint64_t Runtime::capacity_pages(Processor p) const {
 }
 
 std::unique_ptr<Carrier> Runtime::make_carrier(unsigned copier) const {
-  auto carrier = impl::make_carrier(pools_, copier == 0 ? CopyMethod::write : CopyMethod::read);
+  return wrapped(impl::make_carrier(pools_, copier == 0 ? CopyMethod::write : CopyMethod::read));
+}
+
+// Whoever evicts waits for the copy.
+std::unique_ptr<Carrier> Runtime::make_eviction_carrier() const {
+  return wrapped(make_plain_carrier(pools_, CopyMethod::write));
+}
+
+std::unique_ptr<Carrier> Runtime::wrapped(std::unique_ptr<Carrier> carrier) const {
   return options_.wrap_carrier ? options_.wrap_carrier(std::move(carrier)) : std::move(carrier);
 }
 

@@ -173,6 +173,8 @@ class Runtime {
   std::vector<int> pool_fds() const;
   std::unique_ptr<ViewChanger> make_changer(Processor p) const;
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
+  std::unique_ptr<Carrier> make_eviction_carrier() const;
+  std::unique_ptr<Carrier> wrapped(std::unique_ptr<Carrier> carrier) const;
   void place_pools();
   // Pages of the host's pool are created on the node from now on; nothing: on any of the host's.
   void place_on_host(PageSpan pages, std::optional<int> node);

@@ -75,7 +75,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             continue;
           case OpStatus::absent:
             if (fault.stays_put) return put_off(fault, now_ns() + moment_ns, no_room_anywhere);
-            fault.stays_put = true;
+            fault.stays_put = fault.returns_alone;
+            fault.returns_alone = true;
             continue;
           case OpStatus::no_memory:
             // The kernel may be reclaiming: a moment later there may be some.
@@ -104,6 +105,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
   facts.accessed_by = segment.advice.accessed_by;
   facts.pinned = segment.advice.pinned;
+  facts.evicted = !fault.returns_alone && (block.evicted_from & fault.toucher.bit()) != 0;
   facts.stretch = run_in_block(number, intersect(allocation.pages(), segment.span));
   return facts;
 }

@@ -1,10 +1,13 @@
 #include "memory/carrier.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <deque>
+#include <exception>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "os/file_io.h"
 #include "os/file_window.h"
 #include "os/io_ring.h"
@@ -191,6 +194,17 @@ std::unique_ptr<Carrier> make_carrier(std::span<const std::unique_ptr<MemoryPool
 std::unique_ptr<Carrier> make_plain_carrier(std::span<const std::unique_ptr<MemoryPoolFile>> pools,
                                             CopyMethod method) {
   return std::make_unique<PlainCarrier>(pools, method);
+}
+
+std::unique_ptr<Carrier> try_to_make(const std::function<std::unique_ptr<Carrier>()>& make) {
+  try {
+    return make();
+  } catch (const std::exception& failure) {
+    static std::atomic_flag said;
+    if (!said.test_and_set())
+      log_line("memory cannot be moved by whole blocks: {}", failure.what());
+    return nullptr;
+  }
 }
 
 }  // namespace wherry::impl

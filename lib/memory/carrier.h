@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,5 +64,9 @@ std::unique_ptr<Carrier> make_carrier(std::span<const std::unique_ptr<MemoryPool
 // The same without io_uring: the calling thread does the work.
 std::unique_ptr<Carrier> make_plain_carrier(std::span<const std::unique_ptr<MemoryPoolFile>> pools,
                                             CopyMethod method);
+
+// What make() returns. Null, and a line in the log the first time, where it throws: this process has no mappings left, or
+// no memory.
+std::unique_ptr<Carrier> try_to_make(const std::function<std::unique_ptr<Carrier>()>& make);
 
 }  // namespace wherry::impl

@@ -1,5 +1,7 @@
 #include "migration/evictor.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace wherry::impl {
@@ -58,12 +60,25 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   Block& block = blocks_.at(number);
   Eviction done;
   OpStatus status = OpStatus::ok;
-  for (unsigned first = 0; first < pages_per_block && status == OpStatus::ok;
-       first += piece_pages) {
-    const LockGuard guard(block.lock);
-    verdict = may_evict(block, number, request);
-    if (verdict != Verdict::yes) break;
-    status = evict_piece(block, number, {first, piece_pages}, request.at, done);
+  bool flies = true;
+  for (bool more = true; more && status == OpStatus::ok;) {
+    Departure departure;
+    {
+      const LockGuard guard(block.lock);
+      verdict = may_evict(block, number, request);
+      if (verdict != Verdict::yes) break;
+      status = begin(block, number, request.at, done, departure);
+      const unsigned pages = departure.flight.run.count;
+      more = pages != 0;
+      if (!more || status != OpStatus::ok) break;
+      flies = flies && pages >= flight_pages_min_;
+      if (!flies)
+        status = carry_now(block, departure, done);
+      else if (engine_.begin_flight(block, departure.flight) != OpStatus::ok)
+        status = OpStatus::incomplete;
+    }
+    // Where a flight fails, the pages go a piece at a time, which tells what is wrong.
+    if (flies && status == OpStatus::ok) flies = fly(block, departure, done) == OpStatus::ok;
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;
@@ -76,25 +91,72 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   return status;
 }
 
-OpStatus Evictor::evict_piece(Block& block, std::uint64_t number, PageRun piece, Processor p,
-                              Eviction& done) {
-  const PageMask held = (PageMask::of(piece) & block.at(p).resident) - effects_.pinned(number);
-  const PageMask copies = held & block.held_beside(p);
+OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, Eviction& done,
+                        Departure& next) {
+  const PageMask leaving = block.at(p).resident - effects_.pinned(number);
+  const PageMask copies = leaving & block.held_beside(p);
   for (const PageRun run : runs_of(copies))
     engine_.drop(block, number, run, p, MoveCause::eviction);
   done.dropped += copies.count();
-  for (const PageRun run : runs_of(held - copies)) {
-    Room room;
-    if (!room.try_grow(engine_.at(Processor::host()).capacity, run.count))
-      return OpStatus::no_memory;
-    const OpResult result =
-        engine_.migrate(block, number, run, p, Processor::host(), room, MoveCause::eviction);
-    done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
-    // Not waited for: who accesses the pages meanwhile faults.
-    (void)effects_.follow(block, number, run);
-    if (!result) return result.status;
+  next.flight = {number,
+                 (leaving - copies).next_run(0),
+                 Cargo::Kind::move,
+                 p,
+                 Processor::host(),
+                 MoveCause::eviction};
+  const unsigned pages = next.flight.run.count;
+  const bool fits = next.room.try_grow(engine_.at(Processor::host()).capacity, pages);
+  return fits ? OpStatus::ok : OpStatus::no_memory;
+}
+
+OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
+  const Flight& flight = departure.flight;
+  auto carrier = borrow_carrier();
+  Delivery delivery{0, OpStatus::no_memory, false};
+  if (carrier) {
+    carrier->begin(0, flight.cargo());
+    delivery = carrier->next();
+    give_back(std::move(carrier));
   }
+  const LockGuard guard(block.lock);
+  if (delivery.status != OpStatus::ok) {
+    engine_.turn_back(block, flight);
+    return delivery.status;
+  }
+  engine_.land(block, flight, delivery, departure.room);
+  done.moved += flight.run.count;
+  // Not waited for: who accesses the pages meanwhile faults.
+  (void)effects_.follow(block, flight.number, flight.run);
   return OpStatus::ok;
+}
+
+OpStatus Evictor::carry_now(Block& block, Departure& departure, Eviction& done) {
+  const Flight& flight = departure.flight;
+  const PageRun piece{flight.run.first, std::min(flight.run.count, piece_pages)};
+  const OpResult result = engine_.migrate(block, flight.number, piece, flight.from, flight.to,
+                                          departure.room, MoveCause::eviction);
+  done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
+  (void)effects_.follow(block, flight.number, piece);
+  return result.status;
+}
+
+// ---- carriers
+
+std::unique_ptr<Carrier> Evictor::borrow_carrier() {
+  {
+    const LockGuard guard(carriers_lock_);
+    if (!carriers_.empty()) {
+      auto carrier = std::move(carriers_.back());
+      carriers_.pop_back();
+      return carrier;
+    }
+  }
+  return try_to_make(make_carrier_);
+}
+
+void Evictor::give_back(std::unique_ptr<Carrier> carrier) {
+  const LockGuard guard(carriers_lock_);
+  carriers_.push_back(std::move(carrier));
 }
 
 }  // namespace wherry::impl

@@ -5,6 +5,9 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "migration/advice_effects.h"
 #include "migration/eviction_log.h"
@@ -24,8 +27,16 @@ struct RoomRequest {
 
 class Evictor {
  public:
-  Evictor(PageEngine& engine, BlockDirectory& blocks, AdviceEffects& effects)
-      : engine_(engine), blocks_(blocks), effects_(effects) {}
+  using MakeCarrier = std::function<std::unique_ptr<Carrier>()>;
+
+  // Fewer pages than `flight_pages_min` are moved under their block's lock.
+  Evictor(PageEngine& engine, BlockDirectory& blocks, AdviceEffects& effects,
+          MakeCarrier make_carrier, unsigned flight_pages_min)
+      : engine_(engine),
+        blocks_(blocks),
+        effects_(effects),
+        make_carrier_(std::move(make_carrier)),
+        flight_pages_min_(flight_pages_min) {}
 
   // Makes `room` as large as is requested. ok; no_memory: the host has none for what would have to leave; incomplete: not
   // now, try again in a moment; absent: nothing that is there may be evicted, and there is no use in trying again before
@@ -56,15 +67,32 @@ class Evictor {
   // Whether this block, or what is not pinned of it, may leave for this request.
   Verdict may_evict(const Block& block, std::uint64_t number, const RoomRequest& request) const
       REQUIRES(block.lock);
-  // Has p's pages of the block leave, a piece at a time, each under the block's lock. `verdict`: whether they may.
+  // Pages of a block that are about to leave for the host.
+  struct Departure {
+    Flight flight;
+    Room room;  // there
+  };
+  // Has p's pages of the block leave. `verdict`: whether they may.
   OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
-  // ... one piece of them; says in `done` what left.
-  OpStatus evict_piece(Block& block, std::uint64_t number, PageRun piece, Processor p,
-                       Eviction& done) REQUIRES(block.lock);
+  // Drops what others hold, too; then what comes next of the rest. ok with no pages: nothing is left.
+  OpStatus begin(Block& block, std::uint64_t number, Processor p, Eviction& done, Departure& next)
+      REQUIRES(block.lock);
+  // Each moves the pages and says in `done` how many: in flight, while others use the rest of the block...
+  OpStatus fly(Block& block, Departure& departure, Eviction& done) EXCLUDES(block.lock);
+  // ... or a piece of them under the lock.
+  OpStatus carry_now(Block& block, Departure& departure, Eviction& done) REQUIRES(block.lock);
+
+  // A carrier that nobody else uses meanwhile. Null: this process has no mappings left, or no memory.
+  std::unique_ptr<Carrier> borrow_carrier() EXCLUDES(carriers_lock_);
+  void give_back(std::unique_ptr<Carrier> carrier) EXCLUDES(carriers_lock_);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AdviceEffects& effects_;
+  const MakeCarrier make_carrier_;
+  const unsigned flight_pages_min_;
+  Mutex carriers_lock_;                                                        // a leaf
+  std::vector<std::unique_ptr<Carrier>> carriers_ GUARDED_BY(carriers_lock_);  // that are idle
   std::array<std::atomic<std::uint32_t>, max_processors> rounds_{};
   EvictionLog log_;
 };

@@ -123,6 +123,11 @@ void PageEngine::note_departure(Block& block, std::uint64_t number, Processor p,
                                                        : Replacement::Departure::otherwise);
 }
 
+void PageEngine::note_eviction(Block& block, Processor p, unsigned pages) {
+  if (pages >= pages_per_block / 2) block.evicted_from |= p.bit();
+  count(at(p).counters.evicted, pages);
+}
+
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
                               Room& room, Entry entry) {
   ProcessorMemory& target = at(p);
@@ -142,6 +147,7 @@ void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run
   Counters& counters = at(p).counters;
   const bool held = !block.at(p).resident.none();
   room.spend(run.count);
+  block.evicted_from &= ~p.bit();
   if (kind == Cargo::Kind::create) {
     block.populated(p, run);
     count(counters.populated, run.count);
@@ -162,12 +168,13 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
   room.spend(run.count);
   at(from).capacity.give_back(run.count);
   block.moved(from, to, run);
+  block.evicted_from &= ~to.bit();
   note_departure(block, number, from, held_source, cause);
   note_arrival(number, run, to, held_target);
   count(source.migrated_out, run.count);
   count(target.migrated_in, run.count);
   count(target.bytes_copied, run.count * page_size);
-  if (cause == MoveCause::eviction) count(source.evicted, run.count);
+  if (cause == MoveCause::eviction) note_eviction(block, from, run.count);
 }
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
@@ -236,8 +243,8 @@ void PageEngine::land(Block& block, const Flight& flight, const Delivery& delive
   else
     account_arrival(block, number, run, to, room, kind);
   if (cause == MoveCause::prefetch) count(at(to).counters.prefetched, run.count);
-  // What cannot be entered now faults, and is looked at then.
-  if (block.is_home(to, run)) (void)map(block, number, run, to);
+  // What cannot be entered now faults, and is looked at then. What was evicted is not expected to be used soon.
+  if (cause != MoveCause::eviction && block.is_home(to, run)) (void)map(block, number, run, to);
 }
 
 void PageEngine::turn_back(Block& block, const Flight& flight) {
@@ -267,7 +274,7 @@ void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor
   const PageMask dropped = take_out(block, number, PageMask::of(run), p);
   for (const PageRun part : runs_of(dropped)) block.dropped(p, part);
   note_departure(block, number, p, !dropped.none(), cause);
-  if (cause == MoveCause::eviction) count(at(p).counters.evicted, dropped.count());
+  if (cause == MoveCause::eviction) note_eviction(block, p, dropped.count());
 }
 
 void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper) {

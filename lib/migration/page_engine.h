@@ -66,7 +66,7 @@ class PageEngine {
   // may begin; otherwise nothing has begun.
   OpStatus begin_flight(Block& block, const Flight& flight) REQUIRES(block.lock);
   // The carrier has delivered: the pages are in their new place, and mapped there where the processor sees its own
-  // pool.
+  // pool, unless they were evicted.
   void land(Block& block, const Flight& flight, const Delivery& delivery, Room& room)
       REQUIRES(block.lock);
   // It has failed: all is as it was.
@@ -126,6 +126,7 @@ class PageEngine {
   void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
   void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
                       MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
+  void note_eviction(Block& block, Processor p, unsigned pages) REQUIRES(block.lock);
 
   std::array<ProcessorMemory*, max_processors> processors_{};
   std::array<std::optional<HeldBlocks>, max_processors> held_;  // none for the host

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <exception>
 #include <string>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "os/load.h"
 #include "os/thread.h"
 
@@ -216,7 +214,7 @@ void Prefetcher::work(unsigned copier) {
       if (progress == Progress::moves) continue;
       if (progress == Progress::flies) {
         if (!carrier) {
-          carrier = try_to_make_carrier(copier);
+          carrier = try_to_make([&] { return make_carrier_(copier); });
           if (!carrier) {
             land(*current, {0, OpStatus::no_memory, false});
             current->step.failures = failures_max;
@@ -252,15 +250,6 @@ void Prefetcher::work(unsigned copier) {
       put_back(std::move(leg->step));
     leg.reset();
     if (--flying == 0) --busy_threads_;
-  }
-}
-
-std::unique_ptr<Carrier> Prefetcher::try_to_make_carrier(unsigned copier) const {
-  try {
-    return make_carrier_(copier);
-  } catch (const std::exception& failure) {
-    log_line("cannot prefetch by whole blocks: {}", failure.what());
-    return nullptr;
   }
 }
 
@@ -300,7 +289,9 @@ Prefetcher::Progress Prefetcher::advance(Leg& leg) {
         progress = Progress::waits;
         break;
       default:
-        return Progress::stuck;
+        // A part may fit.
+        leg.step.pages_max = static_cast<unsigned>(room_needed / 2);
+        return leg.step.pages_max == 0 ? Progress::stuck : Progress::moves;
     }
   }
   if (progress != Progress::waits) return progress;
@@ -358,6 +349,7 @@ Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) con
     if (need.kind == Cargo::Kind::move) alike -= block.held_beside(need.from);
   }
   need.run = alike.run_around(first.first);
+  need.run.count = std::min(need.run.count, step.pages_max);
   return need;
 }
 

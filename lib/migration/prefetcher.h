@@ -83,9 +83,10 @@ class Prefetcher {
     std::uint64_t number;
     std::uint32_t epoch;
     bool discarded = false;
-    int failures = 0;            // flights that turned back
-    std::uint64_t first_ns = 0;  // when it was first kept waiting
-    std::uint64_t due_ns = 0;    // when to look again
+    int failures = 0;                      // flights that turned back
+    unsigned pages_max = pages_per_block;  // there was no room for more at a time
+    std::uint64_t first_ns = 0;            // when it was first kept waiting
+    std::uint64_t due_ns = 0;              // when to look again
 
     Processor to() const { return range.to.processor(); }
     PageRun run() const { return run_in_block(number, range.pages); }
@@ -131,8 +132,6 @@ class Prefetcher {
   Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
   void note_arrival(const Step& step, Block& block) REQUIRES(block.lock);
   void land(Leg& leg, const Delivery& delivery);
-  // Null: this process has no mappings left, or no memory.
-  std::unique_ptr<Carrier> try_to_make_carrier(unsigned copier) const;
 
   const Parts parts_;
   const MakeCarrier make_carrier_;

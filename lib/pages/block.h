@@ -50,6 +50,8 @@ class alignas(64) Block {
   Tenures tenures;  // any thread
   // Which round of prefetching brought pages here that were not accessed since, as far as that is seen; 0: none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
+  // Pools that most of the block was evicted from at once, and that nothing of it has come back to.
+  ProcessorMask evicted_from GUARDED_BY(lock) = 0;
 
   // Where the page is: a mask of processors whose pool holds it.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);

@@ -21,6 +21,8 @@ struct FaultFacts {
   std::optional<Processor> preferred;  // whose memory the program prefers for it
   ProcessorMask accessed_by = 0;       // who wants it mapped wherever it is
   bool pinned = false;                 // it must stay where it is; then it has no copies
+  bool evicted =
+      false;        // most of the block was evicted from the toucher's pool, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
 };
 

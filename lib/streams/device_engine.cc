@@ -365,6 +365,11 @@ WorkStatus DeviceEngine::wait_all(const std::shared_ptr<WorkContext>& context) {
 
 void DeviceEngine::wait_for_device() {
   const LockGuard guard(lock_);
+  wait_for_given();
+}
+
+// For everything that any context was given so far.
+void DeviceEngine::wait_for_given() {
   std::vector<std::pair<std::shared_ptr<WorkContext>, std::uint64_t>> given;
   for (const auto& context : contexts_) given.emplace_back(context, context->last_ticket_);
   wait_until([&]() REQUIRES(lock_) {

@@ -61,8 +61,8 @@ class DeviceEngine {
   // Calls call(status) as a host function; also when the context fails first, then with its error.
   WorkStatus add_callback(const std::shared_ptr<Stream>& stream,
                           std::function<void(WorkStatus)> call) EXCLUDES(lock_);
-  // Calls start(done) when its turn has come; the stream goes on after done(). In flight it may be
-  // thrown away with its stream's other work, but nobody stops it.
+  // Calls start(done) when its turn has come; the stream goes on after done(). Nobody stops it once
+  // it has begun: it is waited for, also when the context fails or the device is replaced.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
       EXCLUDES(lock_);
   // A number, never 0, that two questions agree on if no kernel was launched into the stream between
@@ -89,7 +89,7 @@ class DeviceEngine {
   void wait_for_device() EXCLUDES(lock_);
 
   // A fresh device process, in two steps. detach(): the old one is not touched any more; contexts
-  // with unfinished work fail. attach(): work goes to the new one; null: there is none, every
+  // with unfinished work fail; returns when operations that had begun are over. attach(): work goes to the new one; null: there is none, every
   // context fails. `renewed` is the context whose error and streams end with the old process.
   void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
@@ -97,8 +97,9 @@ class DeviceEngine {
  private:
   // What becomes of work that runs when a context's work is thrown away.
   enum class Running {
-    is_lost,  // the device is gone, too
-    ends,     // nobody stops it, and it is waited for
+    ends,           // nobody stops it, and it is waited for
+    loses_kernels,  // the device is gone; operations go on, and are waited for
+    is_lost,        // nobody waits any more
   };
 
   struct InFlight {
@@ -131,6 +132,7 @@ class DeviceEngine {
   void wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
   void wait_until(const std::function<bool()>& done) REQUIRES(lock_);
+  void wait_for_given() REQUIRES(lock_);
   bool is_done(const Stream& stream, std::uint64_t last_ticket) const REQUIRES(lock_);
   bool is_done(const WorkContext& context, std::uint64_t last_ticket) const REQUIRES(lock_);
   void throw_away_work(WorkContext& context, Running running) REQUIRES(lock_);

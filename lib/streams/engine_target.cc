@@ -63,7 +63,7 @@ void DeviceEngine::target_ended() {
     if (context->status_ == WorkStatus::ok) {
       context->status_ = its_fault ? WorkStatus::illegal_address : WorkStatus::launch_failed;
     }
-    throw_away_work(*context, Running::is_lost);
+    throw_away_work(*context, Running::loses_kernels);
   }
   changed();
 }
@@ -94,10 +94,13 @@ void DeviceEngine::throw_away_work(const std::shared_ptr<Stream>& stream, WorkSt
   const bool front_runs = stream->running_;
   std::deque<Work> thrown;
   thrown.swap(stream->queue_);
+  const bool front_ends = front_runs && (running == Running::ends ||
+                                         (running == Running::loses_kernels &&
+                                          std::holds_alternative<Operation>(thrown.front().what)));
   ++stream->epoch_;
   std::erase(starved_, stream);
   stream->starved_ = false;
-  if (front_runs && running == Running::ends) {
+  if (front_ends) {
     stream->queue_.push_back(std::move(thrown.front()));
   } else {
     stream->running_ = false;
@@ -123,10 +126,12 @@ void DeviceEngine::detach(const std::shared_ptr<WorkContext>& renewed) {
     } else if (context->status_ == WorkStatus::ok && has_unfinished_work(*context)) {
       context->status_ = WorkStatus::launch_failed;
     }
-    throw_away_work(*context, Running::is_lost);
+    throw_away_work(*context, Running::loses_kernels);
   }
   changed();
   signal_eventfd(wake_);
+  // What still runs then would concern memory that the program uses anew.
+  wait_for_given();
 }
 
 void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
@@ -136,7 +141,7 @@ void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
   if (dead_) {
     for (const auto& context : contexts_) {
       if (context->status_ == WorkStatus::ok) context->status_ = WorkStatus::launch_failed;
-      throw_away_work(*context, Running::is_lost);
+      throw_away_work(*context, Running::loses_kernels);
     }
   }
   changed();

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "policy/advised_policy.h"
+#include "support/fake_carrier.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -22,7 +23,9 @@ struct Setup {
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Evictor evictor{engine, machine.blocks(), effects};
+  Haulage haulage{machine};
+  Evictor evictor{engine, machine.blocks(), effects,
+                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{4 * block_size};
   AdvisedPolicy policy{16};
   FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "migration/background_evictor.h"
+#include "support/fake_carrier.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -24,7 +25,9 @@ struct Setup {
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Evictor evictor{engine, machine.blocks(), effects};
+  Haulage haulage{machine};
+  Evictor evictor{engine, machine.blocks(), effects,
+                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
 
   Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
   // Pages of one block come to p.
@@ -203,6 +206,7 @@ TEST_CASE("an eviction that stops early goes on with the next call, and nothing 
   s.fill(device, 4);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
     s.machine.at(1).set_value(page, page);
+  s.haulage.mishaps.push_back({OpStatus::no_memory, 0});
   s.machine.failures.push_back({"copy", OpStatus::no_memory, 5});
   Room room;
   CHECK(s.evictor.make_room({device, 16, 0}, room) == OpStatus::no_memory);
@@ -213,6 +217,52 @@ TEST_CASE("an eviction that stops early goes on with the next call, and nothing 
     REQUIRE(s.machine.at(owner).value(page) == page);
     REQUIRE_FALSE(s.machine.at(1 - owner).holds(page));
   }
+}
+
+TEST_CASE("a block that leaves is not locked meanwhile, and who needs room then takes another") {
+  Setup s;
+  s.fill(device, 4);
+  std::vector<std::uint64_t> leaving;
+  s.haulage.on_the_way = [&](const Cargo& cargo) {
+    leaving.push_back(block_of(cargo.span.first));
+    if (leaving.size() != 1) return;
+    Block& block = s.machine.blocks().at(leaving.front());
+    {
+      const LockGuard guard(block.lock);
+      CHECK(block.in_flight().count() == pages_per_block);
+    }
+    CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  };
+  CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  REQUIRE(leaving.size() == 2);
+  CHECK(leaving[0] != leaving[1]);
+  CHECK(s.machine.at(1).held() == 2 * pages_per_block);
+  CHECK(s.machine.at(0).held() == 2 * pages_per_block);
+}
+
+TEST_CASE("a block whose flight fails leaves by pieces, with its contents") {
+  const OpStatus why = GENERATE(OpStatus::no_memory, OpStatus::incomplete);
+  Setup s;
+  s.fill(device, 4);
+  for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
+    s.machine.at(1).set_value(page, page);
+  s.haulage.mishaps.push_back({why, 100});
+  REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  CHECK(s.haulage.carried == 1);
+  CHECK(s.machine.at(0).held() == pages_per_block);
+  const std::uint64_t left = s.evictions().front().block * pages_per_block;
+  for (std::uint64_t page = left; page < left + pages_per_block; ++page)
+    REQUIRE(s.machine.at(0).value(page) == page);
+}
+
+TEST_CASE("where no carrier can be made a block leaves by pieces") {
+  Setup s;
+  s.fill(device, 4);
+  Evictor evictor(
+      s.engine, s.machine.blocks(), s.effects,
+      []() -> std::unique_ptr<Carrier> { throw std::bad_alloc(); }, 32);
+  REQUIRE(evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  CHECK(s.machine.at(0).held() == pages_per_block);
 }
 
 TEST_CASE("small pools keep nothing free, larger ones at least a block and a sixty-fourth") {

@@ -31,7 +31,8 @@ struct Setup {
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Evictor evictor{engine, machine.blocks(), effects};
+  Evictor evictor{engine, machine.blocks(), effects,
+                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
   AdvisedPolicy policy{16};
   FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
@@ -350,6 +351,19 @@ TEST_CASE("a full destination gives way to what is prefetched") {
   s.prefetch({3 * pages_per_block, pages_per_block}, Location::device(0));
   s.check_at(device, {3 * pages_per_block, pages_per_block});
   CHECK(s.machine.at(1).held() <= 2 * pages_per_block);
+  s.check_books();
+}
+
+TEST_CASE("where not all fits comes what does, and nothing goes that has just come") {
+  constexpr std::uint64_t capacity = 2 * pages_per_block + 77;
+  Setup s(capacity);
+  const bool exists = GENERATE(true, false);
+  constexpr PageSpan wanted{pages_per_block, 3 * pages_per_block};
+  if (exists) s.stock(host, wanted);
+  s.run({{{wanted, wanted, Location::device(0)}}, PrefetchRequest::Kind::prefetch, 1});
+  CHECK(s.machine.at(1).held() == capacity);
+  for (std::uint64_t page = wanted.first; page < wanted.first + capacity; ++page)
+    REQUIRE(s.machine.at(1).holds(page));
   s.check_books();
 }
 

@@ -34,6 +34,17 @@ TEST_CASE("a region of one page brings nothing along, one of a block everything"
   CHECK(AdvisedPolicy(512).on_fault(touch(5, {0, 512})).region == PageRun{0, 512});
 }
 
+TEST_CASE("what was evicted together comes back together, to nobody else") {
+  const AdvisedPolicy policy(16);
+  FaultFacts facts = touch(37, {20, 300});
+  facts.evicted = true;
+  facts.residents = Processor::host().bit();
+  CHECK(policy.on_fault(facts).region == PageRun{20, 300});
+  facts.preferred = Processor::host();
+  CHECK(policy.on_fault(facts).destination == Processor::host());
+  CHECK(policy.on_fault(facts).region == PageRun{32, 16});
+}
+
 TEST_CASE("without advice the page goes to the toucher from wherever it is") {
   FaultFacts facts = touch(3, {0, 512});
   facts.residents = Processor::host().bit();

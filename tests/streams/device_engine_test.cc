@@ -141,25 +141,48 @@ TEST_CASE("whoever waits for a stream is woken by the end of its operation", "[s
   CHECK(waiting.get() == WorkStatus::ok);
 }
 
-TEST_CASE("the end of an operation that was thrown away changes nothing", "[streams]") {
-  Deed lost;
+TEST_CASE("an operation that has begun is waited for, whatever becomes of its device",
+          "[streams]") {
+  Deed old;
   Deed later;
+  Bench bench;
+  const auto stream = bench.stream();
+  const auto ends_with_the_operation = [&](auto call) {
+    auto calling = std::async(std::launch::async, std::move(call));
+    CHECK(calling.wait_for(20ms) == std::future_status::timeout);
+    old.done();
+    return calling.get();
+  };
+  bench.engine.enqueue_operation(stream, old.operation());
+
+  SECTION("it dies") {
+    bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
+    CHECK(ends_with_the_operation([&] { return bench.engine.wait(stream); }) ==
+          WorkStatus::launch_failed);
+    bench.engine.detach(bench.context);
+  }
+  SECTION("it is replaced") {
+    ends_with_the_operation([&] {
+      bench.engine.detach(bench.context);
+      return 0;
+    });
+  }
+  bench.engine.attach(std::make_shared<FakeTarget>());
+  bench.engine.enqueue_operation(stream, later.operation());
+  REQUIRE(later.begun);
+  old.done();  // a second time: changes nothing
+  CHECK(bench.engine.query(stream) == StreamState::busy);
+  later.done();
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+}
+
+TEST_CASE("an operation may be over when its engine is gone", "[streams]") {
+  Deed deed;
   {
     Bench bench;
-    const auto stream = bench.stream();
-    bench.engine.enqueue_operation(stream, lost.operation());
-    bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
-    CHECK(bench.engine.wait(stream) == WorkStatus::launch_failed);
-    bench.engine.detach(bench.context);
-    bench.engine.attach(std::make_shared<FakeTarget>());
-    bench.engine.enqueue_operation(stream, later.operation());
-    lost.done();
-    CHECK(bench.engine.query(stream) == StreamState::busy);
-    later.done();
-    later.done();  // nor does a second time
-    CHECK(bench.engine.query(stream) == StreamState::idle);
+    bench.engine.enqueue_operation(bench.stream(), deed.operation());
   }
-  lost.done();  // nor when the engine is gone
+  deed.done();
 }
 
 TEST_CASE("ten thousand operations that are over at once overflow no stack", "[streams]") {

@@ -3,6 +3,7 @@
 //
 // Random stress proves little here: a wrong order of two steps shows only to whoever looks in between, so the time
 // in between is stretched, step by step.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <random>
@@ -123,6 +124,11 @@ class Ballast {
   std::byte* const memory_;
 };
 
+// What happens once in a stage is played in as many.
+std::uint32_t scaled_stages(std::uint32_t stages) {
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(2, scaled(stages)));
+}
+
 const std::vector<Step> steps_of_migration{Step::copy, Step::protect, Step::unprotect, Step::wake,
                                            Step::punch};
 
@@ -130,7 +136,7 @@ TEST_CASE("populating a page at whoever touches it first loses and reorders noth
   require_clean([] {
     Course course{roomy_devices, {Step::zero, Step::wake}};
     Match match;
-    match.stages = 12;
+    match.stages = scaled_stages(8);
     match.rounds_max = 40;
     course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, on_host, 0, 0}});
   });
@@ -220,7 +226,7 @@ TEST_CASE("mapping pages again after a device's restart loses and reorders nothi
     Course course{roomy_devices, {Step::map, Step::copy, Step::wake}};
     Rig& rig = course.rig();
     Match match;
-    match.stages = 8;
+    match.stages = scaled_stages(8);
     match.rounds_max = 40;
     const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
                              rig.launch(0, 1, [memory, bytes](std::size_t) {
@@ -381,7 +387,7 @@ TEST_CASE("prefetching memory that comes into use at the same time loses and reo
     Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};
     Courier courier{course.rig(), everywhere};
     Match match;
-    match.stages = 12;
+    match.stages = scaled_stages(8);
     match.rounds_max = 40;
     course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, on_host, 0, 0}},
                courier.hooks());

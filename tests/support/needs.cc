@@ -1,4 +1,4 @@
-// Compiled into each test program with its own list.
+// Compiled once for each list of needs that a row of tests/meson.build has.
 #include "support/capabilities.h"
 
 namespace wherry::test {

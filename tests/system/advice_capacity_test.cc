@@ -121,6 +121,7 @@ TEST_CASE("pages that are evicted are mapped again by whoever is advised to acce
   CHECK(s.read_pages(device1, followed.data(), followed.bytes()) ==
         5 * (followed.size() / page_words));
   CHECK(Stage::faults() == before);
+  CHECK(followed[0] == 5);  // the host has evicted memory mapped when it uses it
   CHECK(s.same_frame(host, device1, followed.data()));
   check_capacity();
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -124,6 +125,26 @@ TEST_CASE("host and two devices work in random order on several times what a dev
     for (std::size_t i = 0; i < words.size(); i += page_words)
       if (words[i + 100] != (i ^ 0x5a5a)) FAIL("page " << i / page_words << " lost its pattern");
   }
+}
+
+TEST_CASE("a block that was evicted comes back with one fault", "[system]") {
+  Stage& s = stage();
+  const Words words{2 * capacity / sizeof(std::uint64_t)};
+  const std::size_t blocks = words.bytes() / block_bytes;
+  for (std::size_t i = 0; i < words.size(); i += page_words) words[i] = i;
+  s.read_pages(device0, words.data(), words.bytes());
+  std::optional<std::size_t> gone;
+  for (std::size_t block = 0; block < blocks && !gone; ++block)
+    if (s.residents(words.data() + block * block_words) == bit_of(host)) gone = block;
+  REQUIRE(gone);
+  const std::uint64_t* const first = words.data() + *gone * block_words;
+  const std::uint64_t before = pages_brought(device0);
+  s.read_pages(device0, first + 100 * page_words, 8);
+  CHECK(pages_brought(device0) - before == pages_per_block);
+  for (std::size_t page = 0; page < pages_per_block; ++page)
+    REQUIRE(s.residents(first + page * page_words) == bit_of(device0));
+  for (std::size_t page = 0; page < pages_per_block; ++page)
+    REQUIRE(first[page * page_words] == *gone * block_words + page * page_words);
 }
 
 TEST_CASE("a sweep over more than fits finds a part of it each time", "[system]") {

@@ -274,7 +274,7 @@ class Refuse(Case):
         report = self.good_json("bench", "oversubscribe", "--rounds", 2, "--seed", 5,
                                 environment={"WHERRY_DEVICES": "capacity=8M,workers=1"})
         self.assertEqual((report["capacity_bytes"], report["rounds"], report["seed"]), (8 << 20, 2, 5))
-        self.assertGreater(report["plain_migration_bytes_per_second"], 0)
+        self.assertGreater(report["prefetch_bytes_per_second"], 0)
         self.assertEqual({(row["order"], row["size_in_capacities"]) for row in report["rows"]},
                          {(order, size) for order in ("sweep", "random", "zipf") for size in (1.25, 2, 4)})
         for row in report["rows"]:
@@ -352,4 +352,5 @@ def main():
     sys.exit(0 if outcome.result.wasSuccessful() else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Every header of lib/ compiles when it is included alone; public ones with each compiler at hand, as C where they are C.
 
+A header that some source includes before anything else need not be tried: that source compiles.
+
 Usage: headers_test.py LIB CXX...
 CXX is the compiler of this build, with its arguments.
 """
@@ -8,6 +10,7 @@ CXX is the compiler of this build, with its arguments.
 import concurrent.futures
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -26,12 +29,18 @@ def compile_alone(command, include):
     return "" if run.returncode == 0 else f"{' '.join(command)}: #include {include}\n{run.stderr}"
 
 
+def first_include(source):
+    found = re.search(r'^#include "(.*)"|^#include <', source.read_text(), re.MULTILINE)
+    return found and found.group(1)
+
+
 def jobs_for(lib, build_compiler):
     includes = ["-I", str(lib / "include")]
     public = sorted((lib / "include").rglob("*.h*"))
+    come_first = {first_include(source) for source in lib.rglob("*.cc")}
     for header in sorted(lib.rglob("*.h")):
-        if header not in public:
-            name = header.relative_to(lib)
+        name = str(header.relative_to(lib))
+        if header not in public and name not in come_first:
             yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], f'"{name}"'
 
     compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
