@@ -99,7 +99,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
 }
 
 std::unique_ptr<ViewChanger> Runtime::make_changer(Processor p) const {
-  if (p.is_host()) return std::make_unique<HostViewChanger>(arena_.base(), pool_fds());
+  if (p.is_host())
+    return std::make_unique<HostViewChanger>(arena_.base(), pool_fds(), pools_have_huge_pages());
   return std::make_unique<DeviceViewChanger>(arena_.base());
 }
 
@@ -129,7 +130,7 @@ Runtime::Part::Part(Runtime& runtime, Processor processor)
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
       pools_(make_pools(processor_count(), options.arena_bytes, options.copying.huge_pages)),
-      arena_(options.arena_bytes, pools_.front()->file().fd()),
+      arena_(options.arena_bytes, pools_.front()->file()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
       policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
@@ -196,6 +197,10 @@ std::unique_ptr<Carrier> Runtime::wrapped(std::unique_ptr<Carrier> carrier) cons
   return options_.wrap_carrier ? options_.wrap_carrier(std::move(carrier)) : std::move(carrier);
 }
 
+bool Runtime::pools_have_huge_pages() const {
+  return std::ranges::all_of(pools_, [](const auto& pool) { return pool->has_huge_pages(); });
+}
+
 std::vector<int> Runtime::pool_fds() const {
   std::vector<int> fds;
   for (const auto& pool : pools_) fds.push_back(pool->file().fd());
@@ -217,16 +222,17 @@ void Runtime::place_pools() {
   }
 }
 
-std::shared_ptr<const Userfaultfd> Runtime::trap_arena(Processor p, Fd fresh_userfaultfd) {
+std::shared_ptr<const Userfaultfd> Runtime::trap_arena(Processor p, Fd fresh_userfaultfd,
+                                                       Fd process) {
   auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh_userfaultfd));
   if (const int error = uffd->register_range(arena_.base(), arena_.size()))
     throw_errno(error, "cannot register the arena with userfaultfd");
-  part(p).mapper.attach(uffd);
+  part(p).mapper.attach(uffd, std::move(process));
   return uffd;
 }
 
 std::shared_ptr<const Userfaultfd> Runtime::start_host() {
-  auto uffd = trap_arena(Processor::host(), Userfaultfd::create(options_.uffd_access));
+  auto uffd = trap_arena(Processor::host(), Userfaultfd::create(options_.uffd_access), Fd());
   static_cast<HostViewChanger&>(*part(Processor::host()).changer).attach(uffd);
   return uffd;
 }
@@ -241,12 +247,13 @@ std::shared_ptr<const Userfaultfd> Runtime::start_device(int device) {
   options.arena_open = arena_.open_bytes();
   options.pool_fds = pool_fds();
   options.own_pool = static_cast<std::size_t>(p.index);
+  options.huge_pages = pools_have_huge_pages();
   options.workers = config.workers;
   options.cpus = config.cpus;
   options.uffd_access = options_.uffd_access;
   part(p).process = DeviceProcess::start(options);
   static_cast<DeviceViewChanger&>(*part(p).changer).attach(part(p).process);
-  return trap_arena(p, part(p).process->take_userfaultfd());
+  return trap_arena(p, part(p).process->take_userfaultfd(), duplicate_fd(part(p).process->pidfd()));
 }
 
 std::shared_ptr<DeviceProcess> Runtime::process(int device) const {

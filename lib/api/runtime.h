@@ -171,6 +171,7 @@ class Runtime {
   // How much managed memory all pools together hold. Without a limit of the host's: as much as one likes.
   std::uint64_t managed_pages_max() const;
   std::vector<int> pool_fds() const;
+  bool pools_have_huge_pages() const;
   std::unique_ptr<ViewChanger> make_changer(Processor p) const;
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
   std::unique_ptr<Carrier> make_eviction_carrier() const;
@@ -191,7 +192,7 @@ class Runtime {
   // Each makes the processor's arena trap and returns the descriptor to listen to.
   std::shared_ptr<const Userfaultfd> start_host();
   std::shared_ptr<const Userfaultfd> start_device(int device) REQUIRES(arena_lock_);
-  std::shared_ptr<const Userfaultfd> trap_arena(Processor p, Fd fresh_userfaultfd);
+  std::shared_ptr<const Userfaultfd> trap_arena(Processor p, Fd fresh_userfaultfd, Fd process);
   bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
 
   const RuntimeOptions options_;

@@ -69,9 +69,9 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
       reply.error = forbid_access(command.address, command.bytes);
       break;
     case CommandKind::change_view:
-      reply.error = replace_pool_view(command.address, command.bytes,
-                                      command.address - start.options->arena_base,
-                                      start.options->pool_fds[command.owner], userfaultfd.get());
+      reply.error = replace_pool_view(
+          command.address, command.bytes, command.address - start.options->arena_base,
+          start.options->pool_fds[command.owner], userfaultfd.get(), start.options->huge_pages);
       break;
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
@@ -112,7 +112,7 @@ void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
   if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
-                                      options.pool_fds[options.own_pool]))
+                                      options.pool_fds[options.own_pool], options.huge_pages))
     fail_start(start, error, "mapping the pool");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};

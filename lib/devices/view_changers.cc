@@ -12,7 +12,8 @@ namespace wherry::impl {
 
 int HostViewChanger::change_view(PageSpan span, Processor owner) {
   return replace_pool_view(base_ + span.offset(), span.bytes(), span.offset(),
-                           pool_fds_[static_cast<std::size_t>(owner.index)], uffd_->fd());
+                           pool_fds_[static_cast<std::size_t>(owner.index)], uffd_->fd(),
+                           huge_pages_);
 }
 
 int HostViewChanger::forget_entries(std::span<const std::uint64_t> pages) {

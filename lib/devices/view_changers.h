@@ -13,9 +13,9 @@ namespace wherry::impl {
 
 class HostViewChanger final : public ViewChanger {
  public:
-  // pool_fds: every processor's, borrowed.
-  HostViewChanger(std::uintptr_t arena_base, std::vector<int> pool_fds)
-      : base_(arena_base), pool_fds_(std::move(pool_fds)) {}
+  // pool_fds: every processor's, borrowed; `huge_pages`: they have such.
+  HostViewChanger(std::uintptr_t arena_base, std::vector<int> pool_fds, bool huge_pages)
+      : base_(arena_base), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
 
   // Where the arena is registered. Before the first change.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
@@ -27,6 +27,7 @@ class HostViewChanger final : public ViewChanger {
  private:
   const std::uintptr_t base_;
   const std::vector<int> pool_fds_;
+  const bool huge_pages_;
   std::shared_ptr<const Userfaultfd> uffd_;
 };
 

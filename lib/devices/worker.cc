@@ -68,7 +68,8 @@ void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions
     std::thread([&board, &completion, ordinal = options.ordinal, i, cpus = options.cpus] {
       name_this_thread(fmt::format("wherry-dev{}-{}", ordinal, i));
       // Not fatal: a container may have taken the CPU away since the topology was read.
-      if (!cpus.empty()) pin_this_thread(cpus[static_cast<std::size_t>(i) % cpus.size()]);
+      // On any of them: who is tied to one waits there for others while the next is idle.
+      if (!cpus.empty()) pin_this_thread(cpus);
       run_pieces(board, completion);
     }).detach();
   }

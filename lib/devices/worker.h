@@ -11,7 +11,7 @@ namespace wherry::impl {
 struct WorkerOptions {
   int ordinal = 0;  // of the device, for the threads' names
   int count = 1;
-  std::vector<int> cpus;  // worker i runs on cpus[i % size]; empty: anywhere
+  std::vector<int> cpus;  // workers run on these; empty: anywhere
 };
 
 // Starts them; they run until the process ends and signal `completion` when a launch is finished.

@@ -48,7 +48,7 @@ FaultDaemon::Sources FaultDaemon::sources() const {
 
 void FaultDaemon::handle(int cpu, const Fd& kick) {
   name_this_thread("wherry-fault" + std::to_string(cpu));
-  pin_this_thread(cpu);  // not ours to use any more: then unpinned, slower, as right
+  pin_this_thread(std::span(&cpu, 1));  // not ours to use any more: then unpinned, slower, as right
   wait_precisely();
 
   std::uint64_t seen = 0;

@@ -245,8 +245,13 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
   // The page is entered whatever the books say: Linux may have taken the entry away. Entering what is
   // entered already changes nothing.
   const Processor seen = block.view(p, page);
-  const PageMask missing = (region & block.viewed(p, seen) & block.at(seen).resident) -
-                           block.at(p).mapped - block.switching(p);
+  // With one page of a huge entry it has taken all.
+  const bool took_whole =
+      fault.event.minor && (block.entered_whole & p.bit()) != 0 && block.at(p).mapped.test(page);
+  if (took_whole) block.entered_whole &= ~p.bit();
+  const PageMask wanted = took_whole ? ~block.in_flight() : region - block.at(p).mapped;
+  const PageMask missing =
+      (wanted & block.viewed(p, seen) & block.at(seen).resident) - block.switching(p);
   const PageMask enter = missing.test(page) ? missing : PageMask::of({page, 1});
   engine_.note_access(block, number, seen);
   for (const PageRun run : runs_of(enter)) {

@@ -244,7 +244,22 @@ void PageEngine::land(Block& block, const Flight& flight, const Delivery& delive
     account_arrival(block, number, run, to, room, kind);
   if (cause == MoveCause::prefetch) count(at(to).counters.prefetched, run.count);
   // What cannot be entered now faults, and is looked at then. What was evicted is not expected to be used soon.
-  if (cause != MoveCause::eviction && block.is_home(to, run)) (void)map(block, number, run, to);
+  if (cause == MoveCause::eviction || !block.is_home(to, run)) return;
+  if (run.count == pages_per_block && enter_whole(block, number, to)) return;
+  (void)map(block, number, run, to);
+}
+
+bool PageEngine::enter_whole(Block& block, std::uint64_t number, Processor p) {
+  if (!at(p).file.has_huge_pages() || !block.at(p).mapped.none() || !block.held_beside(p).none())
+    return false;
+  constexpr PageRun all{0, pages_per_block};
+  const OpStatus status = at(p).mapper.map_whole(block_span(number)).status;
+  if (status == OpStatus::process_gone || status == OpStatus::unsupported) return false;
+  // Whoever touched it meanwhile has entries, whatever became of the huge one.
+  block.mapped(p, all, true);
+  if (status != OpStatus::ok) return false;
+  block.entered_whole |= p.bit();
+  return true;
 }
 
 void PageEngine::turn_back(Block& block, const Flight& flight) {

@@ -109,6 +109,8 @@ class PageEngine {
   void allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run, Processor owner)
       REQUIRES(block.lock);
   void lift_protection(ProcessorMemory& owner, PageSpan span) const;
+  // Enters all of the block in p's page table by one entry, if its state permits that; or not, and then it is map()'s.
+  bool enter_whole(Block& block, std::uint64_t number, Processor p) REQUIRES(block.lock);
   // Enters pages that p's view shows, all writable or none, and says in the books which it did.
   OpStatus enter(Block& block, std::uint64_t number, PageRun run, Processor p, bool writable)
       REQUIRES(block.lock);

@@ -1,8 +1,10 @@
 // An owned file descriptor, and how a failed system call of a starting runtime is reported.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -39,6 +41,13 @@ class Fd {
 // layer.
 [[noreturn]] inline void throw_errno(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
+}
+
+// Another descriptor of the same. Throws std::system_error.
+inline Fd duplicate_fd(int fd) {
+  Fd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!duplicate) throw_errno(errno, "cannot duplicate a descriptor");
+  return duplicate;
 }
 
 }  // namespace wherry::impl

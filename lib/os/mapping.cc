@@ -1,6 +1,9 @@
 #include "os/mapping.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +11,7 @@
 
 #include "base/page.h"
 #include "os/fd.h"
+#include "os/missing.h"
 #include "os/userfaultfd.h"
 
 namespace wherry::impl {
@@ -20,10 +24,10 @@ void* map_anonymous(std::size_t bytes, int protection, const char* what) {
   return start;
 }
 
-// Small pages only: whatever fills holes of a pool with a huge page makes pages resident that
+// Small pages only, unless the file has huge ones where the kernel is known to leave holes alone: whatever fills holes of a pool with a huge page makes pages resident that
 // nobody put there. Kernels without transparent huge pages answer EINVAL, which is as good.
-int keep_small_and_private_to_us(void* start, std::size_t bytes) {
-  if (::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) return errno;
+int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
+  if (!huge_pages && ::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) return errno;
   return ::madvise(start, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
 }
 
@@ -43,7 +47,7 @@ Mapping Mapping::reserve(std::size_t bytes, std::size_t alignment) {
 Mapping Mapping::zeroed(std::size_t bytes) {
   Mapping mapping(map_anonymous(bytes, PROT_READ | PROT_WRITE, "cannot map bookkeeping memory"),
                   bytes);
-  if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
+  if (const int error = keep_private_to_us(mapping.data(), bytes, /*huge_pages=*/false))
     throw_errno(error, "madvise");
   return mapping;
 }
@@ -53,7 +57,7 @@ Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment) {
   if (::mmap(mapping.data(), bytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
       MAP_FAILED)
     throw_errno(errno, "cannot map a pool");
-  if (const int error = keep_small_and_private_to_us(mapping.data(), bytes))
+  if (const int error = keep_private_to_us(mapping.data(), bytes, /*huge_pages=*/false))
     throw_errno(error, "madvise");
   // Each page is read once and then punched: without this hint the punch first marks it as recently used, which
   // costs a move 3 to 10 % of its time. A kernel that refuses is only slower.
@@ -65,22 +69,23 @@ Mapping::~Mapping() {
   if (start_ != nullptr) ::munmap(start_, bytes_);
 }
 
-int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes, int fd) {
+int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes, int fd,
+                  bool huge_pages) {
   void* place = reinterpret_cast<void*>(start);
   if (::mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
     return errno;
-  if (const int error = keep_small_and_private_to_us(place, bytes)) return error;
+  if (const int error = keep_private_to_us(place, bytes, huge_pages)) return error;
   return open_bytes == 0 ? 0 : allow_access(start, open_bytes);
 }
 
 int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset, int fd,
-                      int userfaultfd) {
+                      int userfaultfd, bool huge_pages) {
   // Aside first: the place itself must never be without its registration, or a touch would fill a hole
   // of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would.
   void* aside =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;
-  int error = keep_small_and_private_to_us(aside, bytes);
+  int error = keep_private_to_us(aside, bytes, huge_pages);
   if (error == 0)
     error =
         Userfaultfd::register_range(userfaultfd, reinterpret_cast<std::uintptr_t>(aside), bytes);
@@ -90,6 +95,15 @@ int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t off
     error = errno;
   if (error != 0) ::munmap(aside, bytes);
   return error;
+}
+
+int enter_huge_page(int pidfd, std::uintptr_t start, std::size_t bytes) {
+  void* place = reinterpret_cast<void*>(start);
+  if (pidfd < 0) return ::madvise(place, bytes, MADV_COLLAPSE) == 0 ? 0 : errno;
+  const iovec range{place, bytes};
+  const long done = ::syscall(SYS_process_madvise, pidfd, &range, 1, MADV_COLLAPSE, 0);
+  if (done < 0) return errno;
+  return static_cast<std::size_t>(done) == bytes ? 0 : EAGAIN;
 }
 
 int forget_entries(std::uintptr_t start, std::size_t bytes) {

@@ -41,17 +41,22 @@ class Mapping {
 };
 
 // Maps the file shared over [start, start + bytes), accessible from the start up to `open_bytes`
-// and inaccessible after, never with huge pages, not inherited by fork(): how every processor sees
-// its pool. Returns 0 or an errno.
+// and inaccessible after, not inherited by fork(): how every processor sees its pool. With `huge_pages` entries for
+// huge pages are allowed; only for files that have such (MemoryFile::has_huge_pages). Returns 0 or an errno.
 [[nodiscard]] int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes,
-                                int fd);
+                                int fd, bool huge_pages);
 
 // Makes [start, start + bytes), which is part of such a view, show the same place of another file, at once for
 // threads that use it meanwhile, and with no page mapped yet. The range must be registered with `userfaultfd`, and
 // stays so; the call returns only after the event of this has been read there. Returns 0 or an errno, with nothing
 // changed: ENOMEM, the process has as many mappings as it may have.
 [[nodiscard]] int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset,
-                                    int fd, int userfaultfd);
+                                    int fd, int userfaultfd, bool huge_pages);
+
+// Enters [start, start + bytes), 2 MiB of a shared mapping that a huge page of the file lies behind, in the page table by
+// one entry. Of the process behind `pidfd`, or this one's where that is -1. Returns 0 or an errno: EINVAL, EPERM, ENOSYS
+// where the kernel does not offer that, or not to this process.
+[[nodiscard]] int enter_huge_page(int pidfd, std::uintptr_t start, std::size_t bytes);
 
 // Takes the entries for part of such a view out of the page table: the next touch faults, though the file holds the page.
 // Write protection by userfaultfd stays. Returns 0 or an errno.

@@ -30,10 +30,11 @@ void name_this_thread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 
-bool pin_this_thread(int cpu) {
+bool pin_this_thread(std::span<const int> cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<unsigned>(cpu), &set);
+  for (const int cpu : cpus)
+    if (cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(cpu), &set);
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 

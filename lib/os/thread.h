@@ -1,6 +1,7 @@
 // What the library's own threads need of the kernel: a name, a CPU, no signals.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace wherry::impl {
@@ -21,8 +22,8 @@ class SignalBlock {
 // Names the calling thread (at most 15 characters are kept).
 void name_this_thread(const std::string& name);
 
-// Pins the calling thread; false when the CPU is not ours to use.
-bool pin_this_thread(int cpu);
+// Has the calling thread run on these CPUs alone; false when none of them is ours to use.
+bool pin_this_thread(std::span<const int> cpus);
 
 // Has the calling thread's timed waits end when they are due; by default Linux adds up to 50 us.
 void wait_precisely();

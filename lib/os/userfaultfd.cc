@@ -143,6 +143,11 @@ int Userfaultfd::register_range(int fd, std::uintptr_t start, std::size_t bytes)
       UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP);
 }
 
+int Userfaultfd::unregister_range(std::uintptr_t start, std::size_t bytes) const {
+  uffdio_range range{start, bytes};
+  return ::ioctl(fd(), UFFDIO_UNREGISTER, &range) == 0 ? 0 : errno;
+}
+
 int Userfaultfd::register_missing(std::uintptr_t start, std::size_t bytes) const {
   return register_modes(fd(), start, bytes, UFFDIO_REGISTER_MODE_MISSING);
 }

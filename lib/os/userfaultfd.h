@@ -72,6 +72,9 @@ class Userfaultfd {
   // The same with the descriptor alone, after somebody else's handshake.
   [[nodiscard]] static int register_range(int fd, std::uintptr_t start, std::size_t bytes);
 
+  // Tracks nothing there any more, and lifts write protection. Wakes whoever sleeps there. Returns 0 or an errno.
+  [[nodiscard]] int unregister_range(std::uintptr_t start, std::size_t bytes) const;
+
   // Only missing pages are tracked. Returns 0 or an errno.
   [[nodiscard]] int register_missing(std::uintptr_t start, std::size_t bytes) const;
 

@@ -52,6 +52,8 @@ class alignas(64) Block {
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
   // Pools that most of the block was evicted from at once, and that nothing of it has come back to.
   ProcessorMask evicted_from GUARDED_BY(lock) = 0;
+  // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also where a part is protected.
+  ProcessorMask entered_whole GUARDED_BY(lock) = 0;
 
   // Where the page is: a mask of processors whose pool holds it.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);

@@ -23,6 +23,10 @@ class Mapper {
   // Maps what the pool in the processor's view holds, writable or write-protected. unsupported: this
   // kernel cannot map write-protected.
   [[nodiscard]] virtual OpResult map_resident(PageSpan span, bool write_protected) = 0;
+  // Maps a whole block, writable, by one entry for a huge page. Requires: the pool in the processor's view holds all of it,
+  // nobody minds who touches what of it from now on, and it stays so meanwhile. Otherwise than ok: some of it may be mapped,
+  // and map_resident can do the rest.
+  [[nodiscard]] virtual OpResult map_whole(PageSpan block) = 0;
   [[nodiscard]] virtual OpResult write_protect(PageSpan span) = 0;
   [[nodiscard]] virtual OpResult write_unprotect(PageSpan span) = 0;
   // Every later touch ends in SIGBUS or SIGSEGV. For addresses that are never handed out again.

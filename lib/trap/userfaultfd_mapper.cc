@@ -1,10 +1,25 @@
 #include "trap/userfaultfd_mapper.h"
 
-namespace wherry::impl {
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
 
-void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd) {
+#include "base/check.h"
+#include "os/mapping.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr int register_attempts_max = 1000;
+constexpr auto register_pause = std::chrono::milliseconds(1);
+
+}  // namespace
+
+void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd, Fd process) {
   const WriteGuard guard(lock_);
   uffd_ = std::move(uffd);
+  process_ = std::move(process);
 }
 
 void UserfaultfdMapper::detach() {
@@ -31,6 +46,34 @@ OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
   return with_uffd([&](const Userfaultfd& uffd) {
     return uffd.map_resident(address(span), span.bytes(), write_protected);
   });
+}
+
+// Linux enters no huge page where faults are trapped. For a moment they are not: whoever touches the block then finds
+// its pages in the file, as if they had been mapped already.
+OpResult UserfaultfdMapper::map_whole(PageSpan block) {
+  if (!enters_huge_pages_) return {OpStatus::unsupported, 0};
+  const ReadGuard guard(lock_);
+  if (!uffd_) return {OpStatus::process_gone, 0};
+  if (uffd_->unregister_range(address(block), block.bytes()) != 0) return {OpStatus::incomplete, 0};
+  const int error = enter_huge_page(process_.get(), address(block), block.bytes());
+  const OpStatus trapped = trap_again(*uffd_, block);
+  if (trapped != OpStatus::ok) return {trapped, 0};
+  if (error == EINVAL || error == EPERM || error == ENOSYS) enters_huge_pages_ = false;
+  return error == 0 ? OpResult{OpStatus::ok, block.bytes()} : OpResult{OpStatus::incomplete, 0};
+}
+
+OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) const {
+  int error = 0;
+  for (int attempt = 0; attempt < register_attempts_max; ++attempt) {
+    error = uffd.register_range(address(block), block.bytes());
+    if (error == 0) return OpStatus::ok;
+    // A process that ends has no memory any more; in others the kernel reclaims some.
+    if (uffd.map_resident(address(block), page_size, false).status == OpStatus::process_gone)
+      return OpStatus::process_gone;
+    std::this_thread::sleep_for(register_pause);
+  }
+  // Touches of absent pages would go unnoticed.
+  check_failed(__FILE__, __LINE__, "a block cannot be trapped: errno " + std::to_string(error));
 }
 
 OpResult UserfaultfdMapper::write_protect(PageSpan span) {

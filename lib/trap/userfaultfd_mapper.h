@@ -3,6 +3,7 @@
 // attach(). In between every call answers process_gone. Any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -19,12 +20,14 @@ class UserfaultfdMapper final : public Mapper {
                     std::function<int(std::uintptr_t address, std::size_t bytes)> forbid)
       : base_(arena_base), forbid_(std::move(forbid)) {}
 
-  void attach(std::shared_ptr<const Userfaultfd> uffd) EXCLUDES(lock_);
+  // `process`: whose it is, a pidfd; none: this process's own.
+  void attach(std::shared_ptr<const Userfaultfd> uffd, Fd process = Fd()) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
 
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;
   OpResult map_resident(PageSpan span, bool write_protected) override;
+  OpResult map_whole(PageSpan block) override;
   OpResult write_protect(PageSpan span) override;
   OpResult write_unprotect(PageSpan span) override;
   OpResult forbid(PageSpan span) override;
@@ -34,11 +37,15 @@ class UserfaultfdMapper final : public Mapper {
   std::uintptr_t address(PageSpan span) const { return base_ + span.offset(); }
   template <typename Call>
   OpResult with_uffd(Call call) EXCLUDES(lock_);
+  // Traps again what map_whole() has freed of it for a moment. ok or process_gone.
+  OpStatus trap_again(const Userfaultfd& uffd, PageSpan block) const;
 
   const std::uintptr_t base_;
   const std::function<int(std::uintptr_t, std::size_t)> forbid_;
   SharedMutex lock_;
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
+  Fd process_ GUARDED_BY(lock_);
+  std::atomic<bool> enters_huge_pages_{true};  // until the kernel says that it does not
 };
 
 }  // namespace wherry::impl

@@ -34,6 +34,11 @@ class TroubledMapper final : public Mapper {
     return step(Step::map, span,
                 [&](PageSpan part) { return real_.map_resident(part, write_protected); });
   }
+  OpResult map_whole(PageSpan block) override {
+    return step(Step::map, block, [&](PageSpan part) {
+      return part.count == block.count ? real_.map_whole(part) : OpResult{OpStatus::incomplete, 0};
+    });
+  }
   OpResult write_protect(PageSpan span) override {
     return step(Step::protect, span, [&](PageSpan part) { return real_.write_protect(part); });
   }
@@ -131,6 +136,7 @@ class TroubledPool final : public PoolFile {
     return step([&] { return real_.fill_zero(span); });
   }
   void move_to_node(PageSpan span, int node) override { real_.move_to_node(span, node); }
+  bool has_huge_pages() const override { return real_.has_huge_pages(); }
   const std::byte* alias(std::uint64_t page) const override { return real_.alias(page); }
 
  private:

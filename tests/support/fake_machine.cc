@@ -85,6 +85,14 @@ OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected) {
   });
 }
 
+OpResult FakeProcessor::map_whole(PageSpan block) {
+  return each("map whole", block, [&](std::uint64_t page) {
+    if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
+    table_[page] = true;
+    return OpStatus::ok;
+  });
+}
+
 OpResult FakeProcessor::write_protect(PageSpan span) {
   return each("protect", span, [&](std::uint64_t page) {
     if (maps(page)) table_[page] = false;

@@ -143,6 +143,21 @@ PageEntry page_entry(pid_t process, const void* address) {
   return entry;
 }
 
+std::uint64_t huge_entries(pid_t process, const void* address) {
+  std::ifstream smaps("/proc/" + std::to_string(process) + "/smaps");
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    std::uint64_t kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      inside = begin <= wanted && wanted < end;
+    else if (inside && std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1)
+      return kib * 1024;
+  }
+  no_answer("smaps");
+}
+
 std::optional<int> mapped_node(pid_t process, const void* address) {
   const int node = node_or_error(process, address);
   if (node == -ENOENT || node == -EFAULT) return {};

@@ -50,6 +50,9 @@ struct PageEntry {
 };
 PageEntry page_entry(pid_t process, const void* address);
 
+// How many bytes of a pool the process has in its page table as huge pages, in the mapping that contains the address.
+std::uint64_t huge_entries(pid_t process, const void* address);
+
 // The NUMA node of the page that `process` has mapped at the address; nothing when it has none
 // mapped there.
 std::optional<int> mapped_node(pid_t process, const void* address);

@@ -12,7 +12,7 @@ namespace wherry::test {
 TestArena::TestArena()
     : range_(impl::Mapping::reserve(bytes, impl::block_size)),
       pool_("wherry-test-pool", bytes, impl::HugePages::never) {
-  if (impl::map_pool_view(base(), bytes, bytes, pool_.fd()) != 0)
+  if (impl::map_pool_view(base(), bytes, bytes, pool_.fd(), /*huge_pages=*/false) != 0)
     throw std::runtime_error("cannot map the test's pool");
 }
 

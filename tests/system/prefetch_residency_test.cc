@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::array processors{host, device0, device1};
 constexpr std::size_t mib_words = (std::size_t{1} << 20) / sizeof(std::uint64_t);
+constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
 Stage& stage() {
   static Stage the_stage{"capacity=64M;capacity=64M"};
@@ -58,6 +59,12 @@ std::size_t wrong_pages(const Words& words, int where) {
   const std::uint64_t pages = words.size() / page_words;
   const std::uint64_t sum = stage().read_pages(where, words.data(), words.bytes());
   return wrong + (sum == pages * (pages + 1) / 2 ? 0 : 1);
+}
+
+// The first that lies in the words with all its pages.
+const std::uint64_t* whole_block_of(const Words& words) {
+  const auto start = reinterpret_cast<std::uintptr_t>(words.data());
+  return words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
 }
 
 // The page is part of a huge one. Requires: the kernel shows frames.
@@ -151,6 +158,30 @@ TEST_CASE("a whole block is one huge page where pools have such", "[system]") {
   WHERRY_TRY(cuStreamSynchronize(nullptr));
   CHECK(s.residents(&words[4 * page_words]) == bit_of(host));
   CHECK(s.residents(&words[5 * page_words]) == bit_of(device0));
+  prefetch_now(words, host);
+  CHECK(wrong_pages(words, host) == 0);
+}
+
+TEST_CASE(
+    "a prefetched block is mapped by one entry, and what remains of it is again with one fault",
+    "[system]") {
+  Stage& s = stage();
+  const Words words{8 * mib_words};
+  number_pages(host, words);
+  prefetch_now(words, device0);
+  if (huge_entries(Witness::process_of(1 + device0), words.data()) == 0) {
+    WARN("pools have no huge pages here");
+    return;
+  }
+  CHECK(huge_entries(Witness::process_of(1 + device0), words.data()) >= 3 * block_bytes);
+  const std::uint64_t before = Stage::faults(device0);
+  const std::uint64_t* const block = whole_block_of(words);
+  s.read_pages(device0, block, block_bytes);
+  CHECK(Stage::faults(device0) == before);
+  *const_cast<volatile std::uint64_t*>(block + 1) = 0;  // a region leaves for the host
+  REQUIRE(s.residents(block) == bit_of(host));
+  s.read_pages(device0, block + region_words, block_bytes - region_words * sizeof(std::uint64_t));
+  CHECK(Stage::faults(device0) == before + 1);
   prefetch_now(words, host);
   CHECK(wrong_pages(words, host) == 0);
 }

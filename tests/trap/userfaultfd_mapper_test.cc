@@ -8,6 +8,8 @@
 
 #include "memory/arena.h"
 #include "memory/pool.h"
+#include "os/file_io.h"
+#include "support/kernel_view.h"
 
 using namespace wherry::impl;
 
@@ -18,7 +20,7 @@ constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 struct Setup {
   MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible};
   MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible};
-  Arena arena{arena_bytes, pool.file().fd()};
+  Arena arena{arena_bytes, pool.file()};
   std::shared_ptr<const Userfaultfd> uffd =
       std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
   UserfaultfdMapper mapper{arena.base(), forbid_access};
@@ -89,6 +91,47 @@ TEST_CASE(
   CHECK(s.mapper.map_resident({5, 1}, false).status == OpStatus::absent);
 }
 
+TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as before") {
+  Setup s;
+  if (!s.pool.has_huge_pages()) {
+    WARN("pools have no huge pages here");
+    return;
+  }
+  constexpr PageSpan block{2 * pages_per_block, pages_per_block};
+  const std::vector<std::byte> source(block_size, std::byte{'x'});
+  REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
+  // Page tables that are left over from before are in nobody's way.
+  if (GENERATE(false, true)) {
+    REQUIRE(s.mapper.map_resident(block, false));
+    REQUIRE(s.pool.punch(block) == 0);
+    REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
+  }
+  REQUIRE(s.mapper.map_whole(block));
+  CHECK(wherry::test::huge_entries(::getpid(), const_cast<std::uint64_t*>(s.word(block.first))) ==
+        block_size);
+  *s.word(block.first + 7) = 1;
+  CHECK(s.mapper.map_resident({block.first + 9, 1}, false).status == OpStatus::occupied);
+  // A part is protected: Linux takes the whole entry, and the rest can be entered again.
+  CHECK(s.mapper.write_protect({block.first + 4, 1}));
+  CHECK(s.mapper.map_resident({block.first + 9, 100}, false));
+  CHECK((*s.word(block.first + 9) & 0xff) == 'x');
+  CHECK(s.pages_held() == pages_per_block);
+  CHECK_FALSE(s.uffd->read_event());
+}
+
+TEST_CASE(
+    "a block that is no huge page is not entered as one, or as small pages, and stays trapped") {
+  Setup s;
+  constexpr PageSpan block{0, pages_per_block};
+  const std::vector<std::byte> source(block_size, std::byte{'x'});
+  for (std::uint64_t page = 0; page < block.count; ++page)
+    REQUIRE(s.pool.fill({page, 1}, source.data()));
+  const OpResult result = s.mapper.map_whole(block);
+  CHECK((result.status == OpStatus::ok || result.status == OpStatus::incomplete));
+  CHECK(s.mapper.write_protect({1, 1}));  // only where it is trapped
+  CHECK(s.pages_held() == pages_per_block);
+}
+
 TEST_CASE("without a process every call says so, and touches nothing") {
   Setup s;
   s.mapper.detach();
@@ -96,6 +139,7 @@ TEST_CASE("without a process every call says so, and touches nothing") {
   CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
   CHECK(s.mapper.copy_protected({0, 1}, source.data()).status == OpStatus::process_gone);
   CHECK(s.mapper.write_protect({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.map_whole({0, pages_per_block}).status == OpStatus::process_gone);
   CHECK(s.mapper.wake({0, 1}).status == OpStatus::process_gone);
   CHECK(s.pages_held() == 0);
 }
