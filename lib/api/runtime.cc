@@ -100,7 +100,7 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
 
 std::unique_ptr<ViewChanger> Runtime::make_changer(Processor p) const {
   if (p.is_host())
-    return std::make_unique<HostViewChanger>(arena_.base(), pool_fds(), pools_have_huge_pages());
+    return std::make_unique<HostViewChanger>(arena_.base(), pool_fds(), pools_map_huge_pages());
   return std::make_unique<DeviceViewChanger>(arena_.base());
 }
 
@@ -130,7 +130,7 @@ Runtime::Part::Part(Runtime& runtime, Processor processor)
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
       pools_(make_pools(processor_count(), options.arena_bytes, options.copying.huge_pages)),
-      arena_(options.arena_bytes, pools_.front()->file()),
+      arena_(options.arena_bytes, *pools_.front()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
       policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
@@ -197,8 +197,8 @@ std::unique_ptr<Carrier> Runtime::wrapped(std::unique_ptr<Carrier> carrier) cons
   return options_.wrap_carrier ? options_.wrap_carrier(std::move(carrier)) : std::move(carrier);
 }
 
-bool Runtime::pools_have_huge_pages() const {
-  return std::ranges::all_of(pools_, [](const auto& pool) { return pool->has_huge_pages(); });
+bool Runtime::pools_map_huge_pages() const {
+  return std::ranges::all_of(pools_, [](const auto& pool) { return pool->maps_huge_pages(); });
 }
 
 std::vector<int> Runtime::pool_fds() const {
@@ -247,7 +247,7 @@ std::shared_ptr<const Userfaultfd> Runtime::start_device(int device) {
   options.arena_open = arena_.open_bytes();
   options.pool_fds = pool_fds();
   options.own_pool = static_cast<std::size_t>(p.index);
-  options.huge_pages = pools_have_huge_pages();
+  options.huge_pages = pools_map_huge_pages();
   options.workers = config.workers;
   options.cpus = config.cpus;
   options.uffd_access = options_.uffd_access;

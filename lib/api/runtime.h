@@ -171,7 +171,7 @@ class Runtime {
   // How much managed memory all pools together hold. Without a limit of the host's: as much as one likes.
   std::uint64_t managed_pages_max() const;
   std::vector<int> pool_fds() const;
-  bool pools_have_huge_pages() const;
+  bool pools_map_huge_pages() const;
   std::unique_ptr<ViewChanger> make_changer(Processor p) const;
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
   std::unique_ptr<Carrier> make_eviction_carrier() const;

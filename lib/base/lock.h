@@ -22,6 +22,7 @@
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.
 //   view requests  which views are to be changed.      allowed: nothing else.
+//   carriers       who evicts by whole blocks.         allowed: nothing else.
 //   suspects       late touches of freed memory.       allowed: nothing else.
 #pragma once
 

@@ -75,7 +75,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             continue;
           case OpStatus::absent:
             if (fault.stays_put) return put_off(fault, now_ns() + moment_ns, no_room_anywhere);
-            fault.stays_put = fault.returns_alone;
+            // First without what was evicted with it.
+            fault.stays_put = fault.returns_alone || !attempt.returns;
             fault.returns_alone = true;
             continue;
           case OpStatus::no_memory:
@@ -85,6 +86,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             refuse(fault, "no memory is left for the page");
             return std::nullopt;
           default:
+            fault.returns_alone = true;
             return put_off(fault, now_ns() + moment_ns, "no room is left for the page");
         }
     }
@@ -139,8 +141,11 @@ FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
     const std::uint64_t now = now_ns();
     const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now);
     // Who has not been woken yet will be soon, and the tenure is shorter then.
-    if (facts.residents != 0 && end > now)
+    if (facts.residents != 0 && end > now) {
+      // Its own region may be free: all of the block seldom is, where others use it.
+      fault.returns_alone = true;
       return {Outcome::not_yet, {}, std::min(end, now + moment_ns)};
+    }
     if (!there)
       if (const auto hindered = bring(fault, block, number, facts, decision, room))
         return *hindered;
@@ -195,7 +200,7 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
   else
     wanted &= block.at(from).resident - block.held_beside(from);
   if (!room.try_grow(engine_.at(to).capacity, wanted.count()))
-    return Attempt{Outcome::room_needed, {}, 0, to, wanted.count()};
+    return Attempt{Outcome::room_needed, {}, 0, to, wanted.count(), facts.evicted};
 
   bool page_done = false;
   for (const PageRun run : runs_of(wanted)) {
@@ -246,8 +251,9 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
   // entered already changes nothing.
   const Processor seen = block.view(p, page);
   // With one page of a huge entry it has taken all.
-  const bool took_whole =
-      fault.event.minor && (block.entered_whole & p.bit()) != 0 && block.at(p).mapped.test(page);
+  const bool took_whole = fault.event.minor && (block.entered_whole & p.bit()) != 0 &&
+                          block.at(p).mapped.test(page) &&
+                          engine_.was_taken(block, number, page, p);
   if (took_whole) block.entered_whole &= ~p.bit();
   const PageMask wanted = took_whole ? ~block.in_flight() : region - block.at(p).mapped;
   const PageMask missing =

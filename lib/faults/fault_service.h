@@ -25,7 +25,7 @@ struct Fault {
   int memory_failures = 0;  // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
-  // There was no room for all that was evicted together: its neighbours stay away.
+  // All that was evicted together could not come at once: its neighbours stay away.
   bool returns_alone = false;
   // No room can be made where the page should come to: it stays where it is, or is made where there is
   // room.
@@ -71,6 +71,7 @@ class FaultService {
     std::uint64_t due = 0;
     Processor destination{};
     std::uint64_t room_needed = 0;
+    bool returns = false;  // room for all that was evicted together
   };
 
   Attempt attempt(Fault& fault, Room& room);

@@ -19,9 +19,10 @@ std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
   return round_down(std::min(round_up(wanted, gib), most), gib);
 }
 
-Arena::Arena(std::size_t bytes, const MemoryFile& host_pool)
+Arena::Arena(std::size_t bytes, const MemoryPoolFile& host_pool)
     : range_(Mapping::reserve(bytes, gib)) {
-  if (const int error = map_pool_view(base(), bytes, 0, host_pool.fd(), host_pool.has_huge_pages()))
+  if (const int error =
+          map_pool_view(base(), bytes, 0, host_pool.file().fd(), host_pool.maps_huge_pages()))
     throw_errno(error, "cannot map the host's pool");
 }
 

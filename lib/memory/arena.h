@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "memory/pool.h"
 #include "os/mapping.h"
-#include "os/memory_file.h"
 
 namespace wherry::impl {
 
@@ -19,7 +19,7 @@ class Arena {
   static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
   // Reserves the range and maps the host's pool over it, inaccessible. Throws std::system_error.
-  Arena(std::size_t bytes, const MemoryFile& host_pool);
+  Arena(std::size_t bytes, const MemoryPoolFile& host_pool);
 
   std::uintptr_t base() const { return range_.address(); }
   std::size_t size() const { return range_.size(); }

@@ -43,8 +43,9 @@ class PoolCarrier : public Carrier {
     const bool whole_block = cargo.span.count == pages_per_block;
     const bool huge = target(cargo).has_huge_pages();
     // A write of less could create all of a huge page, where others have pages in their pools.
-    const bool writes =
-        cargo.kind != Cargo::Kind::create && method_ == CopyMethod::write && (whole_block || !huge);
+    const bool writes = cargo.kind != Cargo::Kind::create && method_ == CopyMethod::write &&
+                        (whole_block || !huge) &&
+                        may_write_to(cargo.span.offset() + cargo.span.bytes());
     const auto use = writes        ? FileWindow::Use::reading
                      : whole_block ? FileWindow::Use::creating_pages
                                    : FileWindow::Use::creating_small_pages;
@@ -64,7 +65,7 @@ class PoolCarrier : public Carrier {
   const MemoryFile& source(const Cargo& cargo) const { return pool(cargo.from).file(); }
   const MemoryFile& target(const Cargo& cargo) const { return pool(cargo.to).file(); }
 
-  // A limit on the size of files, set after the start, stops writes; reads it does not concern.
+  // A limit on the size of files that is set at this moment stops writes; reads it does not concern.
   void note(int result) {
     if (result == -EFBIG) method_ = CopyMethod::read;
   }

@@ -30,8 +30,8 @@ class PoolFile {
   [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;
   // Moves the pages to a NUMA node, as far as the kernel can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
-  // Whether whole blocks may be huge pages.
-  virtual bool has_huge_pages() const = 0;
+  // Whether blocks that are huge pages may be mapped as such: the file has some, and the kernel leaves its holes alone.
+  virtual bool maps_huge_pages() const = 0;
   // Where the library itself reads a page. Requires: the page is resident (a touch would create
   // it).
   virtual const std::byte* alias(std::uint64_t page) const = 0;
@@ -45,7 +45,9 @@ class MemoryPoolFile final : public PoolFile {
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;
-  bool has_huge_pages() const override { return file_.has_huge_pages(); }
+  bool maps_huge_pages() const override {
+    return file_.has_huge_pages() && MemoryFile::kernel_keeps_holes();
+  }
   const std::byte* alias(std::uint64_t page) const override {
     return alias_.data() + page * page_size;
   }

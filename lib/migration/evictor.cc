@@ -61,24 +61,28 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   Eviction done;
   OpStatus status = OpStatus::ok;
   bool flies = true;
-  for (bool more = true; more && status == OpStatus::ok;) {
+  // Each page once: what comes back meanwhile stays.
+  for (PageMask left = ~PageMask{}; status == OpStatus::ok;) {
     Departure departure;
+    PageRun& run = departure.flight.run;
     {
       const LockGuard guard(block.lock);
       verdict = may_evict(block, number, request);
       if (verdict != Verdict::yes) break;
-      status = begin(block, number, request.at, done, departure);
-      const unsigned pages = departure.flight.run.count;
-      more = pages != 0;
-      if (!more || status != OpStatus::ok) break;
-      flies = flies && pages >= flight_pages_min_;
-      if (!flies)
+      status = begin(block, number, request.at, left, done, departure);
+      if (run.count == 0 || status != OpStatus::ok) break;
+      flies = flies && run.count >= flight_pages_min_;
+      if (flies) {
+        status = engine_.begin_flight(block, departure.flight);
+      } else {
+        run.count = std::min(run.count, piece_pages);
         status = carry_now(block, departure, done);
-      else if (engine_.begin_flight(block, departure.flight) != OpStatus::ok)
-        status = OpStatus::incomplete;
+      }
     }
     // Where a flight fails, the pages go a piece at a time, which tells what is wrong.
-    if (flies && status == OpStatus::ok) flies = fly(block, departure, done) == OpStatus::ok;
+    const bool flew = flies && status == OpStatus::ok;
+    if (flew) flies = fly(block, departure, done) == OpStatus::ok;
+    if (flies || !flew) left -= PageMask::of(run);
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;
@@ -91,22 +95,21 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   return status;
 }
 
-OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, Eviction& done,
-                        Departure& next) {
-  const PageMask leaving = block.at(p).resident - effects_.pinned(number);
+OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
+                        Eviction& done, Departure& next) {
+  const PageMask leaving = (left & block.at(p).resident) - effects_.pinned(number);
   const PageMask copies = leaving & block.held_beside(p);
   for (const PageRun run : runs_of(copies))
     engine_.drop(block, number, run, p, MoveCause::eviction);
   done.dropped += copies.count();
-  next.flight = {number,
-                 (leaving - copies).next_run(0),
-                 Cargo::Kind::move,
-                 p,
-                 Processor::host(),
-                 MoveCause::eviction};
-  const unsigned pages = next.flight.run.count;
-  const bool fits = next.room.try_grow(engine_.at(Processor::host()).capacity, pages);
-  return fits ? OpStatus::ok : OpStatus::no_memory;
+  PageRun run = (leaving - copies).next_run(0);
+  Capacity& host = engine_.at(Processor::host()).capacity;
+  if (!next.room.try_grow(host, run.count)) {
+    run.count = std::min(run.count, piece_pages);
+    if (!next.room.try_grow(host, run.count)) return OpStatus::no_memory;
+  }
+  next.flight = {number, run, Cargo::Kind::move, p, Processor::host(), MoveCause::eviction};
+  return OpStatus::ok;
 }
 
 OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
@@ -132,11 +135,10 @@ OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
 
 OpStatus Evictor::carry_now(Block& block, Departure& departure, Eviction& done) {
   const Flight& flight = departure.flight;
-  const PageRun piece{flight.run.first, std::min(flight.run.count, piece_pages)};
-  const OpResult result = engine_.migrate(block, flight.number, piece, flight.from, flight.to,
+  const OpResult result = engine_.migrate(block, flight.number, flight.run, flight.from, flight.to,
                                           departure.room, MoveCause::eviction);
   done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
-  (void)effects_.follow(block, flight.number, piece);
+  (void)effects_.follow(block, flight.number, flight.run);
   return result.status;
 }
 

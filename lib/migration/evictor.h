@@ -74,12 +74,12 @@ class Evictor {
   };
   // Has p's pages of the block leave. `verdict`: whether they may.
   OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
-  // Drops what others hold, too; then what comes next of the rest. ok with no pages: nothing is left.
-  OpStatus begin(Block& block, std::uint64_t number, Processor p, Eviction& done, Departure& next)
-      REQUIRES(block.lock);
+  // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages: nothing is left.
+  OpStatus begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
+                 Eviction& done, Departure& next) REQUIRES(block.lock);
   // Each moves the pages and says in `done` how many: in flight, while others use the rest of the block...
   OpStatus fly(Block& block, Departure& departure, Eviction& done) EXCLUDES(block.lock);
-  // ... or a piece of them under the lock.
+  // ... or under the lock.
   OpStatus carry_now(Block& block, Departure& departure, Eviction& done) REQUIRES(block.lock);
 
   // A carrier that nobody else uses meanwhile. Null: this process has no mappings left, or no memory.

@@ -250,7 +250,7 @@ void PageEngine::land(Block& block, const Flight& flight, const Delivery& delive
 }
 
 bool PageEngine::enter_whole(Block& block, std::uint64_t number, Processor p) {
-  if (!at(p).file.has_huge_pages() || !block.at(p).mapped.none() || !block.held_beside(p).none())
+  if (!at(p).file.maps_huge_pages() || !block.at(p).mapped.none() || !block.held_beside(p).none())
     return false;
   constexpr PageRun all{0, pages_per_block};
   const OpStatus status = at(p).mapper.map_whole(block_span(number)).status;
@@ -313,6 +313,7 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
   }
   block.released(run);
   for (int i = 0; i < count_; ++i) note_departure(block, number, Processor{i}, held_before[i]);
+  if (block.absent() == ~PageMask{}) block.evicted_from = block.entered_whole = 0;
 }
 
 OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,
@@ -337,6 +338,11 @@ OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Proc
   }
   if (done != 0) block.mapped(p, {run.first, static_cast<unsigned>(done)}, writable);
   return done == span.count ? OpStatus::ok : status;
+}
+
+bool PageEngine::was_taken(Block& block, std::uint64_t number, unsigned page, Processor p) {
+  const bool has_copies = block.held_beside(block.view(p, page)).test(page);
+  return at(p).mapper.map_resident(span_of(number, {page, 1}), has_copies).status == OpStatus::ok;
 }
 
 void PageEngine::note_access(Block& block, std::uint64_t number, Processor owner) {

@@ -85,6 +85,9 @@ class PageEngine {
   // one pool is in p's view of them all, and holds them. absent: it does not. incomplete: not all of
   // them, or not any more: look again.
   OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+  // Whether Linux has taken p's entry of a page that p has mapped; then it has one again.
+  bool was_taken(Block& block, std::uint64_t number, unsigned page, Processor p)
+      REQUIRES(block.lock);
   // Somebody accesses what the owner's pool holds of the block.
   void note_access(Block& block, std::uint64_t number, Processor owner) REQUIRES(block.lock);
   // Lets whoever maps the owner's pages write them again. Requires: they have no copies.

@@ -42,7 +42,7 @@ class Mapping {
 
 // Maps the file shared over [start, start + bytes), accessible from the start up to `open_bytes`
 // and inaccessible after, not inherited by fork(): how every processor sees its pool. With `huge_pages` entries for
-// huge pages are allowed; only for files that have such (MemoryFile::has_huge_pages). Returns 0 or an errno.
+// huge pages are allowed; only where the kernel leaves the file's holes alone (MemoryFile::kernel_keeps_holes). Returns 0 or an errno.
 [[nodiscard]] int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes,
                                 int fd, bool huge_pages);
 

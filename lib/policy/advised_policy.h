@@ -19,7 +19,7 @@ class AdvisedPolicy final : public Policy {
   Decision on_fault(const FaultFacts& facts) const override {
     const bool duplicate = facts.read_mostly && !facts.write && !facts.pinned;
     const Processor to = destination(facts);
-    const bool returns = facts.evicted && to == facts.toucher;
+    const bool returns = facts.evicted && facts.residents != 0 && to == facts.toucher;
     return {to, returns ? facts.stretch : region(facts), duplicate};
   }
 

@@ -90,7 +90,7 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
 WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
                                 std::vector<std::byte> args, std::size_t items) {
   const LockGuard guard(lock_);
-  // Between detach() and attach(), which is bounded by the start of a process.
+  // Between detach() and attach(): as long as operations that have begun and the start of a process take.
   while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
   const auto context = stream->context_.lock();
   if (!context) return WorkStatus::context_destroyed;

@@ -11,6 +11,8 @@
 namespace wherry::impl {
 namespace {
 
+// It is not tried for ever: the kernel may not offer it, or have no huge pages left and try hard to make some.
+constexpr int failures_max = 8;
 constexpr int register_attempts_max = 1000;
 constexpr auto register_pause = std::chrono::milliseconds(1);
 
@@ -20,6 +22,7 @@ void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd, Fd proce
   const WriteGuard guard(lock_);
   uffd_ = std::move(uffd);
   process_ = std::move(process);
+  failures_in_a_row_ = 0;
 }
 
 void UserfaultfdMapper::detach() {
@@ -51,14 +54,16 @@ OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
 // Linux enters no huge page where faults are trapped. For a moment they are not: whoever touches the block then finds
 // its pages in the file, as if they had been mapped already.
 OpResult UserfaultfdMapper::map_whole(PageSpan block) {
-  if (!enters_huge_pages_) return {OpStatus::unsupported, 0};
+  if (failures_in_a_row_ >= failures_max) return {OpStatus::unsupported, 0};
   const ReadGuard guard(lock_);
   if (!uffd_) return {OpStatus::process_gone, 0};
-  if (uffd_->unregister_range(address(block), block.bytes()) != 0) return {OpStatus::incomplete, 0};
-  const int error = enter_huge_page(process_.get(), address(block), block.bytes());
+  int error = uffd_->unregister_range(address(block), block.bytes());
+  if (error == 0) error = enter_huge_page(process_.get(), address(block), block.bytes());
+  // In any case: what failed may have been done in part.
   const OpStatus trapped = trap_again(*uffd_, block);
   if (trapped != OpStatus::ok) return {trapped, 0};
-  if (error == EINVAL || error == EPERM || error == ENOSYS) enters_huge_pages_ = false;
+  if (error == 0) failures_in_a_row_ = 0;
+  if (error != 0) failures_in_a_row_ += error == EPERM || error == ENOSYS ? failures_max : 1;
   return error == 0 ? OpResult{OpStatus::ok, block.bytes()} : OpResult{OpStatus::incomplete, 0};
 }
 

@@ -45,7 +45,7 @@ class UserfaultfdMapper final : public Mapper {
   SharedMutex lock_;
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
   Fd process_ GUARDED_BY(lock_);
-  std::atomic<bool> enters_huge_pages_{true};  // until the kernel says that it does not
+  std::atomic<int> failures_in_a_row_{0};  // of map_whole()
 };
 
 }  // namespace wherry::impl

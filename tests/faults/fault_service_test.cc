@@ -419,6 +419,61 @@ TEST_CASE("where nothing can leave a full pool the page stays where it is, and i
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds(page));
 }
 
+TEST_CASE(
+    "what was evicted together comes back with one fault, or alone where there is no room for "
+    "all") {
+  Setup s;
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+  REQUIRE(s.machine.at(0).held() == 512);
+  s.machine.at(0).set_value(300, 4711);
+
+  SECTION("all of it") {
+    s.touch(device, 40);
+    CHECK(s.machine.at(1).held() == 512);
+    CHECK(s.machine.at(1).value(300) == 4711);
+    // After that regions go as ever.
+    s.touch(host, 16);
+    CHECK(s.machine.at(0).held() == 16);
+    s.touch(device, 16);
+    s.touch(host, 32);
+    CHECK(s.machine.at(0).held() == 16);
+  }
+  SECTION("no room for all") {
+    s.advice.change({512, 100}, {AdviceChange::Kind::pinned, {}});
+    for (std::uint64_t page = 512; page < 612; ++page) s.touch(device, page);
+    REQUIRE(s.machine.at(1).holds(600));
+    s.touch(device, 40);
+    CHECK(s.machine.at(1).holds(32));
+    CHECK(s.machine.at(1).holds(47));
+    CHECK_FALSE(s.machine.at(1).holds(48));
+    CHECK(s.machine.at(1).view(40) == 1);
+  }
+}
+
+TEST_CASE(
+    "a minor fault where Linux took a huge entry enters all of the block, a stale one nothing") {
+  Setup s;
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
+  Block& block = s.machine.blocks().at(0);
+  {
+    const LockGuard guard(block.lock);
+    block.entered_whole = device.bit();
+  }
+  const FaultEvent minor{base + 100 * page_size, 1, false, false, true};
+  s.machine.at(1).unmap(7);
+  s.answer(device, minor);
+  CHECK_FALSE(s.machine.at(1).maps(7));
+  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap(page);
+  s.answer(device, minor);
+  for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).maps_writable(page));
+  // From then on its entries are those of small pages.
+  for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap(page);
+  s.answer(device, minor);
+  CHECK(s.machine.at(1).maps(100));
+  CHECK_FALSE(s.machine.at(1).maps(200));
+}
+
 TEST_CASE("eviction takes what is not pinned of a block, and passes blocks by that are pinned") {
   Setup s;
   s.advice.change({0, 64}, {AdviceChange::Kind::pinned, {}});

@@ -356,7 +356,7 @@ TEST_CASE("a full destination gives way to what is prefetched") {
 
 TEST_CASE("where not all fits comes what does, and nothing goes that has just come") {
   constexpr std::uint64_t capacity = 2 * pages_per_block + 77;
-  Setup s(capacity);
+  Setup s(capacity, /*copiers=*/1);
   const bool exists = GENERATE(true, false);
   constexpr PageSpan wanted{pages_per_block, 3 * pages_per_block};
   if (exists) s.stock(host, wanted);

@@ -136,7 +136,7 @@ class TroubledPool final : public PoolFile {
     return step([&] { return real_.fill_zero(span); });
   }
   void move_to_node(PageSpan span, int node) override { real_.move_to_node(span, node); }
-  bool has_huge_pages() const override { return real_.has_huge_pages(); }
+  bool maps_huge_pages() const override { return real_.maps_huge_pages(); }
   const std::byte* alias(std::uint64_t page) const override { return real_.alias(page); }
 
  private:

@@ -27,8 +27,9 @@ constexpr const char* tiny_device = "capacity=2M,workers=4";
 // One transition's matches: every pattern with every trouble at every step.
 class Course {
  public:
-  Course(const char* devices, std::vector<Step> steps)
-      : rig_(devices, impl::pages_per_region), steps_(std::move(steps)) {}
+  // `flight_pages_min`: smaller runs are moved under the lock.
+  Course(const char* devices, std::vector<Step> steps, unsigned flight_pages_min = 1)
+      : rig_(devices, impl::pages_per_region, flight_pages_min), steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
 
@@ -165,7 +166,8 @@ TEST_CASE("migrating pages between two devices loses and reorders nothing") {
 
 TEST_CASE("evicting pages that are in use loses and reorders nothing") {
   require_clean([] {
-    Course course{tiny_device, steps_of_migration};
+    Course course{tiny_device,
+                  {Step::copy, Step::carry, Step::protect, Step::unprotect, Step::wake}};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
@@ -328,7 +330,8 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
   require_clean([] {
     Course course{tiny_device,
                   {Step::copy, Step::protect, Step::map, Step::wake, Step::punch, Step::fill,
-                   Step::change_view}};
+                   Step::change_view},
+                  /*flight_pages_min=*/impl::pages_per_block + 1};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;

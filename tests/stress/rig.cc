@@ -23,7 +23,7 @@ std::byte* map_still_memory() {
 }
 
 impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pages,
-                                  Injector& injector) {
+                                  unsigned flight_pages_min, Injector& injector) {
   ::setenv("WHERRY_DEVICES", devices.c_str(), 1);
   std::string error;
   auto options = impl::Runtime::options_from_environment(error);
@@ -41,16 +41,16 @@ impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pa
   options->wrap_carrier = [&injector](std::unique_ptr<impl::Carrier> carrier) {
     return injector.wrap(std::move(carrier));
   };
-  // So that the few pages of a match go the way of many.
-  options->flight_pages_min = 1;
+  options->flight_pages_min = flight_pages_min;
   return *options;
 }
 
 }  // namespace
 
-Rig::Rig(const std::string& devices, unsigned region_pages)
+Rig::Rig(const std::string& devices, unsigned region_pages, unsigned flight_pages_min)
     : still_(map_still_memory()),
-      runtime_(new impl::Runtime(make_options(devices, region_pages, injector_))) {}
+      runtime_(
+          new impl::Runtime(make_options(devices, region_pages, flight_pages_min, injector_))) {}
 
 std::byte* Rig::zeroed_still_memory(std::size_t bytes) {
   if (bytes > still_bytes) throw std::runtime_error("not so much still memory");

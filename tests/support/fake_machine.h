@@ -49,7 +49,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   OpResult fill(PageSpan span, const std::byte* source) override;
   OpResult fill_zero(PageSpan span) override;
   void move_to_node(PageSpan span, int node) override;
-  bool has_huge_pages() const override { return true; }
+  bool maps_huge_pages() const override { return true; }
   int change_view(PageSpan span, Processor owner) override;
   int forget_entries(std::span<const std::uint64_t> pages) override;
   std::uint64_t count_mappings() override;

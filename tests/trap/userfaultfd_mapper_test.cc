@@ -20,7 +20,7 @@ constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 struct Setup {
   MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible};
   MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible};
-  Arena arena{arena_bytes, pool.file()};
+  Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
       std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
   UserfaultfdMapper mapper{arena.base(), forbid_access};
@@ -93,7 +93,7 @@ TEST_CASE(
 
 TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as before") {
   Setup s;
-  if (!s.pool.has_huge_pages()) {
+  if (!s.pool.maps_huge_pages()) {
     WARN("pools have no huge pages here");
     return;
   }
