@@ -31,6 +31,14 @@ std::uint64_t memory_of(const Machine& machine) {
   return bytes;
 }
 
+std::vector<int> cpus_of(const Machine& machine, const std::vector<int>& nodes) {
+  std::vector<int> cpus;
+  for (const NumaNode& node : machine.nodes)
+    if (std::ranges::find(nodes, node.id) != nodes.end())
+      cpus.insert(cpus.end(), node.cpus.begin(), node.cpus.end());
+  return cpus;
+}
+
 // "4K" to "2M", a power of two of pages.
 std::optional<unsigned> parse_region_pages(const std::string& text) {
   char* end = nullptr;
@@ -70,6 +78,7 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   options.topology = std::get<Topology>(std::move(topology));
   options.handler_cpus = allowed_cpus();
   if (options.handler_cpus.size() > handlers_max) options.handler_cpus.resize(handlers_max);
+  options.copier_cpus = cpus_of(machine, options.topology.host_nodes);
   options.arena_bytes = Arena::default_size(memory_of(machine),
                                             1 + static_cast<int>(options.topology.devices.size()));
   if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
@@ -155,7 +164,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
       [this](unsigned copier) { return make_carrier(copier); },
       Prefetcher::Limits{options.copying.copiers, options.flight_pages_min,
-                         options.topology.host_nodes.size() > 1});
+                         options.topology.host_nodes.size() > 1, options.copier_cpus});
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, *policy_);
 

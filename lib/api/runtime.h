@@ -36,6 +36,7 @@ namespace wherry::impl {
 struct RuntimeOptions {
   Topology topology;
   std::vector<int> handler_cpus;  // a fault handler on each
+  std::vector<int> copier_cpus;   // prefetching copies on these; empty: on any
   UffdAccess uffd_access = UffdAccess::full;
   std::size_t arena_bytes = 0;
   unsigned region_pages =

@@ -198,6 +198,7 @@ void Prefetcher::finish(const Step& step, bool stuck) {
 
 void Prefetcher::work(unsigned copier) {
   name_this_thread("wherry-copy" + std::to_string(copier));
+  if (!limits_.cpus.empty()) pin_this_thread(limits_.cpus);
   std::unique_ptr<Carrier> carrier;         // made for the first flight
   std::vector<std::optional<Leg>> legs(1);  // by slot
   std::optional<Leg> current;

@@ -46,6 +46,7 @@ class Prefetcher {
     // Below this a flight costs more than it saves: pages are copied and mapped in one call, under the lock.
     unsigned flight_pages_min = 1;
     bool host_has_nodes = false;  // several
+    std::vector<int> cpus = {};   // copiers run on these, near to the host's memory; empty: on any
   };
   Prefetcher(const Parts& parts, MakeCarrier make_carrier, Limits limits);
   // Lands what is in flight; the rest of the requests is dropped, and not reported.

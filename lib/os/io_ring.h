@@ -12,7 +12,7 @@ namespace wherry::impl {
 class IoRing {
  public:
   // For up to `operations` at a time. Null: the kernel, or the sandbox, does not permit io_uring. To be called by the
-  // thread that uses it: the kernel thread is that thread's.
+  // thread that uses it: the kernel thread is that thread's, and runs where that one may run now.
   static std::unique_ptr<IoRing> create(unsigned operations);
   virtual ~IoRing() = default;
 
