@@ -259,7 +259,7 @@ void Prefetcher::land(Leg& leg, const Delivery& delivery) {
   const LockGuard guard(block.lock);
   if (delivery.status == OpStatus::ok) {
     parts_.engine.land(block, leg.flight, delivery, leg.room);
-    note_arrival(leg.step, block);
+    note_arrival(leg.step, block, leg.flight.run);
     // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to come mapped.
     if (!(PageMask::of(leg.flight.run) - block.at(leg.step.to()).resident).none())
       leg.step.failures = failures_max;
@@ -327,7 +327,7 @@ Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,
 }
 
 Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) const {
-  const PageMask wanted = PageMask::of(step.run());
+  const PageMask wanted = PageMask::of(step.run()) - step.had_turn;
   const PageMask stays = parts_.effects.pinned(step.number) - block.absent();
   const PageMask missing = wanted - block.at(step.to()).resident - stays;
   const PageMask free = missing - block.in_flight();
@@ -377,7 +377,8 @@ Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& n
   // Without a process there is a pool all the same.
   if (result.status == OpStatus::process_gone) result = carry(Entry::none);
   count(parts_.engine.at(to).counters.prefetched, result.bytes / page_size);
-  if (result.bytes != 0) note_arrival(leg.step, block);
+  if (result.bytes != 0)
+    note_arrival(leg.step, block, {run.first, static_cast<unsigned>(result.bytes / page_size)});
   switch (result.status) {
     case OpStatus::ok:
       return Progress::moves;
@@ -401,8 +402,9 @@ Prefetcher::Progress Prefetcher::discard(Step& step, Block& block) {
   return stays ? Progress::moves : Progress::done;
 }
 
-// Stays until it is used, as far as others that the same stream prefetches are concerned.
-void Prefetcher::note_arrival(const Step& step, Block& block) {
+void Prefetcher::note_arrival(Step& step, Block& block, PageRun run) {
+  step.had_turn |= PageMask::of(run) & block.at(step.to()).resident;
+  // Stays until it is used, as far as others that the same stream prefetches are concerned.
   if (!step.to().is_host()) block.prefetched_in = step.epoch;
 }
 

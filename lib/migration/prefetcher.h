@@ -55,7 +55,7 @@ class Prefetcher {
   void start();
 
   // Returns at once. done() is called once, by a copier, when each page has had its turn: where there is no room, or no
-  // memory, pages stay where they are.
+  // memory, pages stay where they are. No page is brought twice, or two requests could take it from each other for ever.
   void submit(const PrefetchRequest& request, std::function<void()> done);
 
  private:
@@ -84,6 +84,7 @@ class Prefetcher {
     std::uint64_t number;
     std::uint32_t epoch;
     bool discarded = false;
+    PageMask had_turn = {};                // what others take away after that stays with them
     int failures = 0;                      // flights that turned back
     unsigned pages_max = pages_per_block;  // there was no room for more at a time
     std::uint64_t first_ns = 0;            // when it was first kept waiting
@@ -131,7 +132,7 @@ class Prefetcher {
   Progress discard(Step& step, Block& block) REQUIRES(block.lock);
   // All pages are there: has them mapped.
   Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
-  void note_arrival(const Step& step, Block& block) REQUIRES(block.lock);
+  void note_arrival(Step& step, Block& block, PageRun run) REQUIRES(block.lock);
   void land(Leg& leg, const Delivery& delivery);
 
   const Parts parts_;

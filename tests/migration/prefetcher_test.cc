@@ -263,6 +263,26 @@ TEST_CASE("a neighbour of pages in flight is answered, and they are left alone")
   s.check_books();
 }
 
+TEST_CASE("what others take away again after its turn stays with them") {
+  Setup s;
+  constexpr PageSpan taken{0, 32};
+  s.stock(host, {0, 100});
+  s.stock(Processor::device(1), {160, 100});
+  int cargoes = 0;
+  s.haulage.on_the_way = [&](const Cargo& cargo) {
+    ++cargoes;
+    if (cargo.span.first == taken.first) return;
+    for (std::uint64_t page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
+  };
+  s.prefetch({0, 260}, Location::device(0));
+  // One from the host, one that creates what lies between, one from the other device.
+  CHECK(cargoes == 3);
+  s.check_at(host, taken);
+  s.check_at(device, {taken.end(), 100 - taken.end()});
+  s.check_at(device, {160, 100});
+  s.check_books();
+}
+
 TEST_CASE("memory that was freed meanwhile is left alone, and what lies there now, too") {
   Setup s;
   s.stock(host, several_blocks);
