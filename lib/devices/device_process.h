@@ -28,7 +28,7 @@ struct DeviceProcessOptions {
   std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
   std::vector<int> pool_fds;   // borrowed: every processor's pool, which the device may come to see
   std::size_t own_pool = 0;    // which of them is mapped shared at arena_base
-  bool huge_pages = false;     // they have such
+  bool huge_pages = false;     // as map_pool_view has it
   int workers = 1;
   std::vector<int> cpus;  // workers run on these; empty: anywhere
   UffdAccess uffd_access = UffdAccess::full;

@@ -13,7 +13,7 @@ namespace wherry::impl {
 
 class HostViewChanger final : public ViewChanger {
  public:
-  // pool_fds: every processor's, borrowed; `huge_pages`: they have such.
+  // pool_fds: every processor's, borrowed; `huge_pages`: as map_pool_view has it.
   HostViewChanger(std::uintptr_t arena_base, std::vector<int> pool_fds, bool huge_pages)
       : base_(arena_base), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
 

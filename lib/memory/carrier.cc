@@ -65,18 +65,13 @@ class PoolCarrier : public Carrier {
   const MemoryFile& source(const Cargo& cargo) const { return pool(cargo.from).file(); }
   const MemoryFile& target(const Cargo& cargo) const { return pool(cargo.to).file(); }
 
-  // A limit on the size of files that is set at this moment stops writes; reads it does not concern.
-  void note(int result) {
-    if (result == -EFBIG) method_ = CopyMethod::read;
-  }
-
  private:
   const MemoryPoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
   }
 
   Pools pools_;
-  CopyMethod method_;
+  const CopyMethod method_;
   std::vector<FileWindow> windows_;
 };
 
@@ -120,7 +115,6 @@ class RingCarrier final : public PoolCarrier {
       const IoRing::Done done = ring_->wait();
       UnderWay& one = under_way_[done.tag / operations_per_slot];
       if (done.tag % operations_per_slot == 0) {
-        note(done.result);
         one.delivery.status = status_of(done.result, one.bytes);
       } else {
         one.delivery.released = done.result == 0 && one.whole;
@@ -169,7 +163,6 @@ class PlainCarrier final : public PoolCarrier {
       const int result = *method == CopyMethod::write
                              ? write_at(target(cargo_).fd(), offset, window(0))
                              : read_at(source(cargo_).fd(), offset, window(0));
-      note(result);
       delivery.status = status_of(result, cargo_.span.bytes());
     }
     if (delivery.status == OpStatus::ok && cargo_.kind == Cargo::Kind::move)

@@ -24,8 +24,8 @@ void* map_anonymous(std::size_t bytes, int protection, const char* what) {
   return start;
 }
 
-// Small pages only, unless the file has huge ones where the kernel is known to leave holes alone: whatever fills holes of a pool with a huge page makes pages resident that
-// nobody put there. Kernels without transparent huge pages answer EINVAL, which is as good.
+// Small pages only, unless the kernel is known to leave the file's holes alone: whatever fills holes of a pool with a
+// huge page makes pages resident that nobody put there. Kernels without transparent huge pages answer EINVAL, which is as good.
 int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
   if (!huge_pages && ::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) return errno;
   return ::madvise(start, bytes, MADV_DONTFORK) == 0 ? 0 : errno;

@@ -89,8 +89,8 @@ class DeviceEngine {
   void wait_for_device() EXCLUDES(lock_);
 
   // A fresh device process, in two steps. detach(): the old one is not touched any more; contexts
-  // with unfinished work fail; returns when operations that had begun are over. attach(): work goes to the new one; null: there is none, every
-  // context fails. `renewed` is the context whose error and streams end with the old process.
+  // with unfinished work fail; returns when operations that had begun are over. attach(): work goes
+  // to the new one; null: there is none, every context fails. `renewed` is the context whose error and streams end with the old process.
   void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
 

@@ -55,16 +55,19 @@ OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
 // its pages in the file, as if they had been mapped already.
 OpResult UserfaultfdMapper::map_whole(PageSpan block) {
   if (failures_in_a_row_ >= failures_max) return {OpStatus::unsupported, 0};
-  const ReadGuard guard(lock_);
-  if (!uffd_) return {OpStatus::process_gone, 0};
-  int error = uffd_->unregister_range(address(block), block.bytes());
-  if (error == 0) error = enter_huge_page(process_.get(), address(block), block.bytes());
-  // In any case: what failed may have been done in part.
-  const OpStatus trapped = trap_again(*uffd_, block);
-  if (trapped != OpStatus::ok) return {trapped, 0};
-  if (error == 0) failures_in_a_row_ = 0;
-  if (error != 0) failures_in_a_row_ += error == EPERM || error == ENOSYS ? failures_max : 1;
-  return error == 0 ? OpResult{OpStatus::ok, block.bytes()} : OpResult{OpStatus::incomplete, 0};
+  return with_uffd([&](const Userfaultfd& uffd) REQUIRES_SHARED(lock_) -> OpResult {
+    int error = uffd.unregister_range(address(block), block.bytes());
+    if (error == 0) error = enter_huge_page(process_.get(), address(block), block.bytes());
+    // In any case: what failed may have been done in part.
+    const OpStatus trapped = trap_again(uffd, block);
+    if (trapped != OpStatus::ok) return {trapped, 0};
+    if (error == 0) {
+      failures_in_a_row_ = 0;
+      return {OpStatus::ok, block.bytes()};
+    }
+    failures_in_a_row_ += error == EPERM || error == ENOSYS ? failures_max : 1;
+    return {OpStatus::incomplete, 0};
+  });
 }
 
 OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) const {

@@ -33,7 +33,8 @@ void prefetch(const Words& words, CUmemLocation to) {
 std::size_t pages_off_node(const Words& words, int processor, int node) {
   const PoolFile pool{processor + 1};
   std::size_t off = 0;
-  for (std::size_t i = 0; i<words.size(); i += words.size()> looked_at ? looked_at : page_words)
+  const std::size_t step = words.size() > looked_at ? looked_at : page_words;
+  for (std::size_t i = 0; i < words.size(); i += step)
     if (!pool.holds(&words[i]) || pool.node_of(&words[i]) != node) ++off;
   return off;
 }

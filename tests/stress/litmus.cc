@@ -24,11 +24,14 @@ constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,worke
 constexpr int delay_us = 400;
 constexpr const char* tiny_device = "capacity=2M,workers=4";
 
+// From how many pages on a run is carried in flight, and not moved under its block's lock.
+constexpr unsigned all_fly = 1;
+constexpr unsigned none_flies = impl::pages_per_block + 1;
+
 // One transition's matches: every pattern with every trouble at every step.
 class Course {
  public:
-  // `flight_pages_min`: smaller runs are moved under the lock.
-  Course(const char* devices, std::vector<Step> steps, unsigned flight_pages_min = 1)
+  Course(const char* devices, std::vector<Step> steps, unsigned flight_pages_min = all_fly)
       : rig_(devices, impl::pages_per_region, flight_pages_min), steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
@@ -137,7 +140,7 @@ TEST_CASE("populating a page at whoever touches it first loses and reorders noth
   require_clean([] {
     Course course{roomy_devices, {Step::zero, Step::wake}};
     Match match;
-    match.stages = scaled_stages(8);
+    match.stages = scaled_stages(12);
     match.rounds_max = 40;
     course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, on_host, 0, 0}});
   });
@@ -165,9 +168,13 @@ TEST_CASE("migrating pages between two devices loses and reorders nothing") {
 }
 
 TEST_CASE("evicting pages that are in use loses and reorders nothing") {
-  require_clean([] {
-    Course course{tiny_device,
-                  {Step::copy, Step::carry, Step::protect, Step::unprotect, Step::wake}};
+  const bool flies = GENERATE(false, true);
+  require_clean([flies] {
+    Course course{
+        tiny_device,
+        flies ? std::vector{Step::copy, Step::carry, Step::protect, Step::unprotect, Step::wake}
+              : steps_of_migration,
+        flies ? all_fly : none_flies};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
@@ -327,11 +334,12 @@ TEST_CASE("following pages that move between two devices loses and reorders noth
 }
 
 TEST_CASE("evicting pages that the host has mapped remotely loses and reorders nothing") {
-  require_clean([] {
+  const bool flies = GENERATE(false, true);
+  require_clean([flies] {
     Course course{tiny_device,
-                  {Step::copy, Step::protect, Step::map, Step::wake, Step::punch, Step::fill,
-                   Step::change_view},
-                  /*flight_pages_min=*/impl::pages_per_block + 1};
+                  {Step::copy, Step::protect, Step::map, Step::wake, Step::punch,
+                   flies ? Step::carry : Step::fill, Step::change_view},
+                  flies ? all_fly : none_flies};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
@@ -390,7 +398,7 @@ TEST_CASE("prefetching memory that comes into use at the same time loses and reo
     Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};
     Courier courier{course.rig(), everywhere};
     Match match;
-    match.stages = scaled_stages(8);
+    match.stages = scaled_stages(12);
     match.rounds_max = 40;
     course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, on_host, 0, 0}},
                courier.hooks());
