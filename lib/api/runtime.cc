@@ -55,11 +55,16 @@ std::string pool_name(Processor p) {
   return p.is_host() ? "wherry-pool-host" : fmt::format("wherry-pool-dev{}", p.ordinal());
 }
 
-std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors, std::size_t arena_bytes,
-                                                        HugePages wanted) {
+std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors,
+                                                        const RuntimeOptions& options) {
+  // Who watches by protection has each page on its own.
+  const bool trapped = options.trap == TrapKind::userfaultfd;
   std::vector<std::unique_ptr<MemoryPoolFile>> pools;
   for (int i = 0; i < processors; ++i)
-    pools.push_back(std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), arena_bytes, wanted));
+    pools.push_back(
+        std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), options.arena_bytes,
+                                         trapped ? options.copying.huge_pages : HugePages::never,
+                                         trapped ? options.uffd_access : UffdAccess::none));
   return pools;
 }
 
@@ -97,7 +102,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   }
   options.copying = std::get<CopySettings>(copying);
   options.uffd_access = Userfaultfd::probe_access();
-  if (options.uffd_access == UffdAccess::none) {
+  if (environment("WHERRY_TRAP") == "mprotect") options.trap = TrapKind::mprotect;
+  if (options.trap == TrapKind::userfaultfd && options.uffd_access == UffdAccess::none) {
     error =
         "this process may not use userfaultfd; run as root, or as root: "
         "sysctl vm.unprivileged_userfaultfd=1 (see `wherry info`)";
@@ -107,39 +113,35 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   return options;
 }
 
-std::unique_ptr<ViewChanger> Runtime::make_changer(Processor p) const {
-  if (p.is_host())
-    return std::make_unique<HostViewChanger>(arena_.base(), pool_fds(), pools_map_huge_pages());
-  return std::make_unique<DeviceViewChanger>(arena_.base());
+std::unique_ptr<Trap> Runtime::make_trap() const {
+  Trap::Parts parts{arena_.base(), arena_.size(), {}, pools_map_huge_pages(), options_.uffd_access};
+  for (const auto& pool : pools_) parts.pools.push_back(pool.get());
+  return impl::make_trap(options_.trap, std::move(parts));
 }
 
 Runtime::Part::Part(Runtime& runtime, Processor processor)
     : id(processor),
-      mapper(runtime.arena_.base(),
-             [&runtime, processor](std::uintptr_t address, std::size_t bytes) {
-               return processor.is_host()
-                          ? forbid_access(address, bytes)
-                          : runtime.process(processor.ordinal())->forbid(address, bytes);
-             }),
-      wrapped_mapper(runtime.options_.wrap_mapper ? runtime.options_.wrap_mapper(processor, mapper)
-                                                  : nullptr),
+      wrapped_mapper(runtime.options_.wrap_mapper
+                         ? runtime.options_.wrap_mapper(processor, runtime.trap_->mapper(processor))
+                         : nullptr),
       wrapped_pool(runtime.options_.wrap_pool
                        ? runtime.options_.wrap_pool(
                              processor, *runtime.pools_[static_cast<std::size_t>(processor.index)])
                        : nullptr),
-      changer(runtime.make_changer(processor)),
-      wrapped_changer(runtime.options_.wrap_changer
-                          ? runtime.options_.wrap_changer(processor, *changer)
-                          : nullptr),
+      wrapped_changer(
+          runtime.options_.wrap_changer
+              ? runtime.options_.wrap_changer(processor, runtime.trap_->changer(processor))
+              : nullptr),
       memory(
-          processor, wrapped_mapper ? *wrapped_mapper : mapper,
+          processor, wrapped_mapper ? *wrapped_mapper : runtime.trap_->mapper(processor),
           wrapped_pool ? *wrapped_pool : *runtime.pools_[static_cast<std::size_t>(processor.index)],
           runtime.capacity_pages(processor), runtime.blocks_) {}
 
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
-      pools_(make_pools(processor_count(), options.arena_bytes, options.copying.huge_pages)),
+      pools_(make_pools(processor_count(), options)),
       arena_(options.arena_bytes, *pools_.front()),
+      trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
       policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
@@ -150,7 +152,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     parts_.push_back(std::make_unique<Part>(*this, Processor{i}));
     memories.push_back(&parts_.back()->memory);
     changers.push_back(parts_.back()->wrapped_changer ? parts_.back()->wrapped_changer.get()
-                                                      : parts_.back()->changer.get());
+                                                      : &trap_->changer(Processor{i}));
   }
   engine_ = std::make_unique<PageEngine>(memories);
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
@@ -170,7 +172,7 @@ Runtime::Runtime(const RuntimeOptions& options)
 
   // Devices are forked before this process has threads of ours: what a fork copies is then simple
   // and small.
-  std::vector<std::shared_ptr<const Userfaultfd>> sources{start_host()};
+  std::vector<std::shared_ptr<const FaultSource>> sources{trap_->attach_host()};
   {
     const LockGuard guard(arena_lock_);
     for (int device = 0; device < device_count(); ++device) sources.push_back(start_device(device));
@@ -178,6 +180,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   daemon_ = std::make_unique<FaultDaemon>(*service_, options_.handler_cpus);
   for (int i = 0; i < processor_count(); ++i)
     daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
+  trap_->serve_host(*service_);
   switcher_->start();
   prefetcher_->start();
   background_evictor_->start();
@@ -231,38 +234,23 @@ void Runtime::place_pools() {
   }
 }
 
-std::shared_ptr<const Userfaultfd> Runtime::trap_arena(Processor p, Fd fresh_userfaultfd,
-                                                       Fd process) {
-  auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh_userfaultfd));
-  if (const int error = uffd->register_range(arena_.base(), arena_.size()))
-    throw_errno(error, "cannot register the arena with userfaultfd");
-  part(p).mapper.attach(uffd, std::move(process));
-  return uffd;
-}
-
-std::shared_ptr<const Userfaultfd> Runtime::start_host() {
-  auto uffd = trap_arena(Processor::host(), Userfaultfd::create(options_.uffd_access), Fd());
-  static_cast<HostViewChanger&>(*part(Processor::host()).changer).attach(uffd);
-  return uffd;
-}
-
-std::shared_ptr<const Userfaultfd> Runtime::start_device(int device) {
+std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   const Processor p = Processor::device(device);
   const DeviceConfig& config = device_config(device);
   DeviceProcessOptions options;
   options.ordinal = device;
   options.arena_base = arena_.base();
   options.arena_size = arena_.size();
-  options.arena_open = arena_.open_bytes();
+  options.arena_open = trap_->opens_arena() ? arena_.open_bytes() : 0;
   options.pool_fds = pool_fds();
   options.own_pool = static_cast<std::size_t>(p.index);
   options.huge_pages = pools_map_huge_pages();
   options.workers = config.workers;
   options.cpus = config.cpus;
+  options.trap = options_.trap;
   options.uffd_access = options_.uffd_access;
   part(p).process = DeviceProcess::start(options);
-  static_cast<DeviceViewChanger&>(*part(p).changer).attach(part(p).process);
-  return trap_arena(p, part(p).process->take_userfaultfd(), duplicate_fd(part(p).process->pidfd()));
+  return trap_->attach_device(device, part(p).process);
 }
 
 std::shared_ptr<DeviceProcess> Runtime::process(int device) const {
@@ -278,7 +266,7 @@ void Runtime::restart_device(int device) {
   const ViewSwitcher::Pause no_changes(*switcher_);
   const LockGuard guard(arena_lock_);
   daemon_->listen(p, nullptr);
-  part(p).mapper.detach();
+  trap_->detach_device(device);
   blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {
     const LockGuard block_guard(block.lock);
     block.unmapped(p);
@@ -289,6 +277,7 @@ void Runtime::restart_device(int device) {
 }
 
 bool Runtime::open_arena(std::size_t needed) {
+  if (!trap_->opens_arena()) return true;
   const LockGuard guard(arena_lock_);
   const auto target = arena_.next_open_bytes(needed);
   if (!target) return true;

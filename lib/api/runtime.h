@@ -17,7 +17,7 @@
 #include "api/copy_settings.h"
 #include "api/topology.h"
 #include "devices/device_process.h"
-#include "devices/view_changers.h"
+#include "devices/trap.h"
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
 #include "migration/advice_effects.h"
@@ -28,7 +28,6 @@
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "policy/policy.h"
-#include "trap/userfaultfd_mapper.h"
 #include "wherry/wherry.h"
 
 namespace wherry::impl {
@@ -37,6 +36,7 @@ struct RuntimeOptions {
   Topology topology;
   std::vector<int> handler_cpus;  // a fault handler on each
   std::vector<int> copier_cpus;   // prefetching copies on these; empty: on any
+  TrapKind trap = TrapKind::userfaultfd;
   UffdAccess uffd_access = UffdAccess::full;
   std::size_t arena_bytes = 0;
   unsigned region_pages =
@@ -157,10 +157,8 @@ class Runtime {
     Part(Runtime& runtime, Processor processor);
 
     const Processor id;
-    UserfaultfdMapper mapper;
     std::unique_ptr<Mapper> wrapped_mapper;  // null unless a test wraps it
     std::unique_ptr<PoolFile> wrapped_pool;  // likewise
-    std::unique_ptr<ViewChanger> changer;    // a HostViewChanger or a DeviceViewChanger
     std::unique_ptr<ViewChanger> wrapped_changer;
     ProcessorMemory memory;
     std::shared_ptr<DeviceProcess> process;  // devices only; guarded by arena_lock_
@@ -173,7 +171,7 @@ class Runtime {
   std::uint64_t managed_pages_max() const;
   std::vector<int> pool_fds() const;
   bool pools_map_huge_pages() const;
-  std::unique_ptr<ViewChanger> make_changer(Processor p) const;
+  std::unique_ptr<Trap> make_trap() const;
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
   std::unique_ptr<Carrier> make_eviction_carrier() const;
   std::unique_ptr<Carrier> wrapped(std::unique_ptr<Carrier> carrier) const;
@@ -190,15 +188,14 @@ class Runtime {
   bool settle_pinned(PageSpan pages) REQUIRES_SHARED(advice_lock_);
   // False: some of them are being moved.
   bool collapse_pinned(std::uint64_t number, PageRun run);
-  // Each makes the processor's arena trap and returns the descriptor to listen to.
-  std::shared_ptr<const Userfaultfd> start_host();
-  std::shared_ptr<const Userfaultfd> start_device(int device) REQUIRES(arena_lock_);
-  std::shared_ptr<const Userfaultfd> trap_arena(Processor p, Fd fresh_userfaultfd, Fd process);
+  // Forks a process for the device and returns what to listen to.
+  std::shared_ptr<const FaultSource> start_device(int device) REQUIRES(arena_lock_);
   bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
 
   const RuntimeOptions options_;
   std::vector<std::unique_ptr<MemoryPoolFile>> pools_;  // by processor
   Arena arena_;
+  const std::unique_ptr<Trap> trap_;
   BlockDirectory blocks_;
   AddressSpace address_space_;
   AdviceMap advice_;

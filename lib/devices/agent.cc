@@ -10,6 +10,7 @@
 
 #include "devices/crash_report.h"
 #include "devices/kernel_module.h"
+#include "os/access_faults.h"
 #include "os/address_mask.h"
 #include "os/fatal_signals.h"
 #include "os/mapping.h"
@@ -48,6 +49,22 @@ void start_host_watch(const Fd& host_pidfd) {
   }).detach();
 }
 
+// Our own faults go to the host.
+const AgentStart* faulting_device = nullptr;
+
+bool on_access_fault(const AccessFault& fault) {
+  return post_fault(*faulting_device->faults, *faulting_device->fault_bell, fault.address,
+                    fault.write);
+}
+
+void start_protector(FaultBoard& faults) {
+  std::thread([&faults] {
+    name_this_thread("wherry-protect");
+    const SignalBlock no_signals;
+    change_protection_for_host(faults);
+  }).detach();
+}
+
 Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
            const Command& command) {
   Reply reply;
@@ -56,6 +73,7 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
     case CommandKind::run:
       try {
         start_host_watch(start.host_pidfd);
+        if (start.options->trap == TrapKind::mprotect) start_protector(*start.faults);
         start_workers(*start.board, *start.completion,
                       {start.options->ordinal, start.options->workers, start.options->cpus});
       } catch (const std::system_error& error) {
@@ -63,10 +81,10 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
       }
       break;
     case CommandKind::open_arena:
-      reply.error = allow_access(start.options->arena_base, command.bytes);
+      reply.error = set_access(start.options->arena_base, command.bytes, Access::write);
       break;
     case CommandKind::forbid:
-      reply.error = forbid_access(command.address, command.bytes);
+      reply.error = set_access(command.address, command.bytes, Access::none);
       break;
     case CommandKind::change_view:
       reply.error = replace_pool_view(
@@ -75,7 +93,10 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
       break;
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
-        reply.error = forget_entries(start.options->arena_base + page * page_size, page_size);
+        const std::uintptr_t address = start.options->arena_base + page * page_size;
+        reply.error = start.options->trap == TrapKind::userfaultfd
+                          ? forget_entries(address, page_size)
+                          : set_access(address, page_size, Access::none);
         if (reply.error != 0) break;
       }
       break;
@@ -121,11 +142,17 @@ void prepare_and_obey(void* pointer) {
   }
   install_crash_reports(*start.board);
   const AlternateStack stack;
-  unblock_all_signals();
   // Kept: what shows another pool must be registered before it takes its place.
   Fd userfaultfd;
   try {
-    userfaultfd = Userfaultfd::create(options.uffd_access);
+    if (options.trap == TrapKind::userfaultfd) {
+      userfaultfd = Userfaultfd::create(options.uffd_access);
+    } else {
+      faulting_device = &start;
+      claim_access_faults(options.arena_base, options.arena_base + options.arena_size,
+                          on_access_fault);
+    }
+    unblock_all_signals();
     if (send_message(start.socket, bytes_of(StartReport{}), userfaultfd.get()) != 0) ::_exit(1);
   } catch (const std::system_error& error) {
     fail_start(start, error.code().value(), "userfaultfd");

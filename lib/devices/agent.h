@@ -61,6 +61,8 @@ struct AgentStart {
   std::string name;
   const DeviceProcessOptions* options = nullptr;
   LaunchBoard* board = nullptr;
+  FaultBoard* faults = nullptr;
+  const Fd* fault_bell = nullptr;
   Fd socket;      // the device's end
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;

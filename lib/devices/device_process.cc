@@ -56,6 +56,9 @@ struct DeviceProcess::State {
         window(std::move(reserved)),
         shared(fmt::format("wherry-launches-dev{}", given.ordinal), sizeof(LaunchBoard)),
         board(new (shared.data()) LaunchBoard),
+        shared_faults(fmt::format("wherry-faults-dev{}", given.ordinal), sizeof(FaultBoard)),
+        faults(new (shared_faults.data()) FaultBoard),
+        fault_bell(make_semaphore()),
         poster(*board, given.workers),
         completion(make_eventfd()) {}
 
@@ -71,6 +74,9 @@ struct DeviceProcess::State {
   const Mapping window;  // stays reserved: no address of the device may become one of the host
   const SharedMemory shared;
   LaunchBoard* const board;
+  const SharedMemory shared_faults;
+  FaultBoard* const faults;
+  const Fd fault_bell;
   LaunchPoster poster;
   const Fd completion;
   const ModuleSnapshot modules;  // from before the fork
@@ -95,6 +101,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->name = fmt::format("wherry-dev{}", options.ordinal);
   start->options = &options;
   start->board = board;
+  start->faults = faults;
+  start->fault_bell = &fault_bell;
   start->host_pidfd = open_own_pidfd();
   start->completion = &completion;
   copy_environment(*start);
@@ -102,7 +110,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->window = {window.address(), window.address() + window.size()};
   start->kept = ranges_needed_to_run();
   start->kept.push_back(start->window);
-  start->kept.push_back({shared.address(), shared.address() + shared.size()});
+  for (const SharedMemory* kept : {&shared, &shared_faults})
+    start->kept.push_back({kept->address(), kept->address() + kept->size()});
   start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
   start->heap_block = start.get();
   start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
@@ -113,8 +122,8 @@ int DeviceProcess::State::try_start() {
   const auto start = make_agent_start();
   std::tie(socket, start->socket) = make_socket_pair();
   start->descriptors = options.pool_fds;
-  start->descriptors.insert(start->descriptors.end(),
-                            {start->socket.get(), start->host_pidfd.get(), completion.get()});
+  start->descriptors.insert(start->descriptors.end(), {start->socket.get(), start->host_pidfd.get(),
+                                                       completion.get(), fault_bell.get()});
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
 
@@ -169,6 +178,7 @@ std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& 
     const int error = state->try_start();
     if (error == 0) {
       state->shared.hide_from_forks();
+      state->shared_faults.hide_from_forks();
       return std::unique_ptr<DeviceProcess>(new DeviceProcess(std::move(state)));
     }
     if (state->method != SpawnMethod::risky_clone || attempt == risky_start_attempts)
@@ -207,6 +217,13 @@ int DeviceProcess::completion_fd() const {
 }
 Fd DeviceProcess::take_userfaultfd() {
   return std::move(state_->userfaultfd);
+}
+
+FaultBoard& DeviceProcess::fault_board() {
+  return *state_->faults;
+}
+const Fd& DeviceProcess::fault_bell() const {
+  return state_->fault_bell;
 }
 
 void DeviceProcess::run() {

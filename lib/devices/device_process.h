@@ -17,7 +17,8 @@
 
 #include "base/lock.h"
 #include "os/fd.h"
-#include "os/userfaultfd.h"
+#include "trap/fault_board.h"
+#include "trap/trap_kind.h"
 
 namespace wherry::impl {
 
@@ -31,6 +32,7 @@ struct DeviceProcessOptions {
   bool huge_pages = false;     // as map_pool_view has it
   int workers = 1;
   std::vector<int> cpus;  // workers run on these; empty: anywhere
+  TrapKind trap = TrapKind::userfaultfd;
   UffdAccess uffd_access = UffdAccess::full;
 };
 
@@ -82,8 +84,11 @@ class DeviceProcess {
   int pidfd() const;          // readable once the process has ended
   int completion_fd() const;  // eventfd, readable when launches have finished
 
-  // The device's fresh userfaultfd (no UFFDIO_API yet); once.
+  // With TrapKind::userfaultfd: the device's fresh descriptor (no UFFDIO_API yet); once.
   Fd take_userfaultfd();
+  // With TrapKind::mprotect: where its threads post their faults, and what they signal.
+  FaultBoard& fault_board();
+  const Fd& fault_bell() const;
   // Lets the device start its workers and touch the arena. Throws std::system_error.
   void run();
 
@@ -97,7 +102,7 @@ class DeviceProcess {
   [[nodiscard]] int open_arena(std::size_t bytes);  // makes [base, base + bytes) accessible
   [[nodiscard]] int forbid(std::uintptr_t address,
                            std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
-  // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd has been read.
+  // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd, if any, has been read.
   [[nodiscard]] int change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner);
   // Takes the device's entries for these pages of the arena out of its page table; at most ViewChanger::pages_max.
   [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);

@@ -17,7 +17,7 @@ class HostViewChanger final : public ViewChanger {
   HostViewChanger(std::uintptr_t arena_base, std::vector<int> pool_fds, bool huge_pages)
       : base_(arena_base), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
 
-  // Where the arena is registered. Before the first change.
+  // Where the arena is registered. Before the first change; not with the mprotect trap.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
 
   int change_view(PageSpan span, Processor owner) override;
@@ -37,14 +37,13 @@ class DeviceViewChanger final : public ViewChanger {
 
   // The device's process, or the one that takes its place.
   void attach(std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
+  std::shared_ptr<DeviceProcess> process() const EXCLUDES(lock_);
 
   int change_view(PageSpan span, Processor owner) override EXCLUDES(lock_);
   int forget_entries(std::span<const std::uint64_t> pages) override EXCLUDES(lock_);
   std::uint64_t count_mappings() override EXCLUDES(lock_);
 
  private:
-  std::shared_ptr<DeviceProcess> process() const EXCLUDES(lock_);
-
   const std::uintptr_t base_;
   mutable Mutex lock_;  // a leaf
   std::shared_ptr<DeviceProcess> process_ GUARDED_BY(lock_);

@@ -32,10 +32,10 @@ FaultDaemon::~FaultDaemon() {
   for (Handler& handler : handlers_) handler.thread.join();
 }
 
-void FaultDaemon::listen(Processor p, std::shared_ptr<const Userfaultfd> uffd) {
+void FaultDaemon::listen(Processor p, std::shared_ptr<const FaultSource> source) {
   {
     const LockGuard guard(lock_);
-    sources_[static_cast<unsigned>(p.index)] = std::move(uffd);
+    sources_[static_cast<unsigned>(p.index)] = std::move(source);
   }
   generation_.fetch_add(1);
   for (const Handler& handler : handlers_) signal_eventfd(handler.kick);
@@ -58,7 +58,14 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
   unsigned used = 0;
   PostponedFaults postponed;
   const auto answer = [&](Fault fault) {
-    if (const auto due = service_.resolve(fault)) postponed.put(*due, fault);
+    const FaultSource& source = *fault.source;
+    source.attend(fault.event);
+    const auto due = service_.resolve(fault);
+    source.leave();
+    if (due)
+      postponed.put(*due, fault);
+    else
+      source.answered(fault.event, fault.refused);
   };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next
@@ -80,7 +87,11 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
       for (unsigned i = 0; i < used; ++i) {
         if ((descriptors[i].revents & POLLIN) == 0) continue;
         const auto& source = current[static_cast<unsigned>(owners[i].index)];
-        if (const auto event = source->read_event()) answer(service_.take(owners[i], *event));
+        if (const auto event = source->read_event()) {
+          Fault fault = service_.take(owners[i], *event);
+          fault.source = source;
+          answer(fault);
+        }
       }
     }
     // Each of them once: what they wait for may be a message that nobody has read yet.

@@ -13,7 +13,7 @@
 #include "base/processor.h"
 #include "faults/fault_service.h"
 #include "os/fd.h"
-#include "os/userfaultfd.h"
+#include "trap/fault_source.h"
 
 namespace wherry::impl {
 
@@ -24,11 +24,11 @@ class FaultDaemon {
   // Stops the handlers. Requires: nobody can fault any more.
   ~FaultDaemon();
 
-  // From now on answers the faults of p that come through `uffd`; nullptr: listens to p no more.
-  void listen(Processor p, std::shared_ptr<const Userfaultfd> uffd) EXCLUDES(lock_);
+  // From now on answers the faults of p that come through `source`; nullptr: listens to p no more.
+  void listen(Processor p, std::shared_ptr<const FaultSource> source) EXCLUDES(lock_);
 
  private:
-  using Sources = std::array<std::shared_ptr<const Userfaultfd>, max_processors>;
+  using Sources = std::array<std::shared_ptr<const FaultSource>, max_processors>;
 
   struct Handler {
     Fd kick;  // eventfd: the sources changed, or it is time to stop

@@ -1,6 +1,7 @@
 #include "faults/fault_service.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -37,8 +38,39 @@ void count_event(Counters& counters, const FaultEvent& event) {
 }  // namespace
 
 Fault FaultService::take(Processor toucher, const FaultEvent& event) {
-  count_event(engine_.at(toucher).counters, event);
-  return {toucher, event, (event.address - base_) / page_size, now_ns()};
+  Fault fault{toucher, event, (event.address - base_) / page_size, now_ns()};
+  if (event.kind_known) count_once(fault);
+  return fault;
+}
+
+void FaultService::count_once(Fault& fault) const {
+  if (!std::exchange(fault.counted, true))
+    count_event(engine_.at(fault.toucher).counters, fault.event);
+}
+
+void FaultService::classify(Fault& fault, const Block& block) const {
+  FaultEvent& event = fault.event;
+  if (event.kind_known) return;
+  const auto page = static_cast<unsigned>(fault.page % pages_per_block);
+  const bool mapped = block.at(fault.toucher).mapped.test(page);
+  event.write_protect = mapped && event.write;
+  event.minor =
+      !event.write_protect && block.at(block.view(fault.toucher, page)).resident.test(page);
+  event.kind_known = true;
+}
+
+bool FaultService::resolve_in_handler(const FaultEvent& event) {
+  Fault fault = take(Processor::host(), event);
+  fault.in_handler = true;
+  Room room;
+  for (int i = 0; i < attempts_max; ++i) {
+    const Attempt attempt = this->attempt(fault, room);
+    if (attempt.outcome == Outcome::try_again) continue;
+    if (attempt.outcome != Outcome::resolved) return false;
+    finish(fault, attempt.wake);
+    return true;
+  }
+  return false;
 }
 
 std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
@@ -64,6 +96,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
           return put_off(fault, now_ns() + memory_pause_ns, no_room_anywhere);
         refuse(fault, no_room_anywhere);
         return std::nullopt;
+      case Outcome::not_here:
+        break;  // only in a handler
       case Outcome::lost:
         refuse(fault,
                "its pool lost the page (failed memory, or the file was changed from outside)");
@@ -115,7 +149,24 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
 FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
   const std::uint64_t number = block_of(fault.page);
   Block& block = blocks_.at(number);
+  if (fault.in_handler) {
+    // What advice asks for, and what is evicted, may need more than a handler may do.
+    if (effects_.advises() || !block.lock.try_lock()) return {Outcome::not_here};
+    const Attempt result = attempt_locked(fault, block, room);
+    block.lock.unlock();
+    return result;
+  }
   const LockGuard guard(block.lock);
+  return attempt_locked(fault, block, room);
+}
+
+FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, Room& room) {
+  const std::uint64_t number = block_of(fault.page);
+  classify(fault, block);
+  // To see another pool is not a thing to be done in passing.
+  if (fault.in_handler &&
+      !block.is_home(fault.toucher, {static_cast<unsigned>(fault.page % pages_per_block), 1}))
+    return {Outcome::not_here};
   const auto allocation = address_space_.find(fault.page * page_size);
   if (!allocation) return {Outcome::unallocated};
   if (!allocation->owner.admits(fault.toucher)) return {Outcome::foreign};
@@ -272,7 +323,8 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
   return std::nullopt;
 }
 
-void FaultService::finish(const Fault& fault, PageSpan wake) {
+void FaultService::finish(Fault& fault, PageSpan wake) {
+  count_once(fault);
   ProcessorMemory& memory = engine_.at(fault.toucher);
   // Everything that the woken thread may ask about is in place before the wake.
   count(memory.counters.service_ns, now_ns() - fault.taken_ns);
@@ -294,14 +346,14 @@ OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room&
   return OpStatus::no_memory;
 }
 
-std::optional<std::uint64_t> FaultService::put_off(const Fault& fault, std::uint64_t due,
+std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t due,
                                                    const char* why) {
   if (due < fault.taken_ns + life_limit_ns) return due;
   refuse(fault, why);
   return std::nullopt;
 }
 
-bool FaultService::answer_unallocated(const Fault& fault) {
+bool FaultService::answer_unallocated(Fault& fault) {
   if (!came_back(fault)) {
     (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
     return true;
@@ -311,7 +363,7 @@ bool FaultService::answer_unallocated(const Fault& fault) {
   return true;
 }
 
-void FaultService::answer_foreign(const Fault& fault) {
+void FaultService::answer_foreign(Fault& fault) {
   if (came_back(fault)) {
     refuse(fault, "it is another device's memory (cuMemAlloc), which nobody else can access");
   } else {
@@ -331,7 +383,9 @@ bool FaultService::came_back(const Fault& fault) {
   return false;
 }
 
-void FaultService::refuse(const Fault& fault, const char* why) {
+void FaultService::refuse(Fault& fault, const char* why) {
+  fault.refused = true;
+  count_once(fault);
   const Processor toucher = fault.toucher;
   log_line("{} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV",
            toucher.is_host() ? "host" : fmt::format("device {}", toucher.ordinal()),

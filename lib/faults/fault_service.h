@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/lock.h"
@@ -13,6 +14,7 @@
 #include "pages/address_space.h"
 #include "pages/block_directory.h"
 #include "policy/policy.h"
+#include "trap/fault_source.h"
 
 namespace wherry::impl {
 
@@ -32,6 +34,11 @@ struct Fault {
   bool stays_put = false;
   // The page goes to a pool whose processor has no process at the moment, and is mapped only by others.
   Entry entry = Entry::at_home;
+  // Its thread itself looks into it, in a signal handler: nothing may be allocated, waited for or logged.
+  bool in_handler = false;
+  bool counted = false;
+  bool refused = false;                            // the thread gets a signal
+  std::shared_ptr<const FaultSource> source = {};  // where the answer goes
 };
 
 class FaultService {
@@ -52,6 +59,9 @@ class FaultService {
   // Whatever the event says, exactly one wake (or a trap that ends the thread) follows it. Nothing:
   // that has happened. Otherwise when, as now_ns() counts, it must be asked again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
+  // The same for a touch of the host by the thread that made it, in the handler of the signal that it got. False: this needs
+  // what a signal handler may not do, or others use the block, and the fault has to be posted.
+  [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
 
  private:
   enum class Outcome {
@@ -64,6 +74,7 @@ class FaultService {
     full,         // no pool has room for it
     no_memory,    // the kernel has no page for the destination
     lost,         // the pool does not hold what it held: the machine or an outsider took it
+    not_here,     // somebody else must look into it
   };
   struct Attempt {
     Outcome outcome;
@@ -75,6 +86,10 @@ class FaultService {
   };
 
   Attempt attempt(Fault& fault, Room& room);
+  Attempt attempt_locked(Fault& fault, Block& block, Room& room) REQUIRES(block.lock);
+  // Says what kind of fault it is where its source does not know.
+  void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
+  void count_once(Fault& fault) const;
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
       REQUIRES(block.lock);
   // Where the page goes that cannot come to where the policy wants it; nothing: there is no room anywhere.
@@ -89,16 +104,16 @@ class FaultService {
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
                               const Decision& decision) REQUIRES(block.lock);
   // Everything is in place: lets the threads go on.
-  void finish(const Fault& fault, PageSpan wake);
+  void finish(Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where
   // nothing can make room, or another time.
   OpStatus relieve(const Fault& fault, const Attempt& attempt, Room& room);
   // `due`, or nothing when the fault has waited for so long that its thread gets a signal instead.
-  std::optional<std::uint64_t> put_off(const Fault& fault, std::uint64_t due, const char* why);
+  std::optional<std::uint64_t> put_off(Fault& fault, std::uint64_t due, const char* why);
   // False: the memory is allocated after all.
-  bool answer_unallocated(const Fault& fault);
-  void answer_foreign(const Fault& fault);
-  void refuse(const Fault& fault, const char* why);
+  bool answer_unallocated(Fault& fault);
+  void answer_foreign(Fault& fault);
+  void refuse(Fault& fault, const char* why);
 
   struct Suspect {
     Processor toucher;

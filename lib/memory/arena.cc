@@ -33,7 +33,7 @@ std::optional<std::size_t> Arena::next_open_bytes(std::size_t needed) const {
 }
 
 int Arena::open(std::size_t bytes) {
-  if (const int error = allow_access(base(), bytes)) return error;
+  if (const int error = set_access(base(), bytes, Access::write)) return error;
   open_bytes_ = bytes;
   return 0;
 }

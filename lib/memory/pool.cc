@@ -1,18 +1,34 @@
 #include "memory/pool.h"
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
+#include "base/check.h"
 #include "os/fd.h"
+#include "os/file_io.h"
 #include "os/numa.h"
 
 namespace wherry::impl {
 
-MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted)
+namespace {
+
+std::optional<Userfaultfd> make_filler(UffdAccess access) {
+  if (access == UffdAccess::none) return std::nullopt;
+  return Userfaultfd(Userfaultfd::create(access), /*raises_sigbus=*/true);
+}
+
+}  // namespace
+
+MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+                               UffdAccess access)
     : file_(name, arena_bytes, wanted),
-      alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size)),
-      filler_(Userfaultfd::create(Userfaultfd::probe_access()), /*raises_sigbus=*/true) {
-  if (const int error = filler_.register_missing(alias_.address(), alias_.size()))
+      alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
+                                 access == UffdAccess::none ? Access::write : Access::read)),
+      filler_(make_filler(access)) {
+  if (!filler_) return;
+  if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
 }
 
@@ -31,11 +47,19 @@ int MemoryPoolFile::punch(PageSpan span) {
 }
 
 OpResult MemoryPoolFile::fill(PageSpan span, const std::byte* source) {
-  return filler_.copy(address(span), source, span.bytes(), /*write_protected=*/false);
+  if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
+  const OpResult created = fill_zero(span);
+  if (created) std::memcpy(alias_.data() + span.offset(), source, span.bytes());
+  return created;
 }
 
 OpResult MemoryPoolFile::fill_zero(PageSpan span) {
-  return filler_.zero(address(span), span.bytes());
+  if (filler_) return filler_->zero(address(span), span.bytes());
+  const int error = -populate({alias_.data() + span.offset(), span.bytes()});
+  if (error == 0) return {OpStatus::ok, span.bytes()};
+  // What has been created before is not accounted for.
+  WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
+  return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 
 void MemoryPoolFile::move_to_node(PageSpan span, int node) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/page.h"
@@ -13,21 +14,16 @@
 #include "os/mapping.h"
 #include "os/memory_file.h"
 #include "os/userfaultfd.h"
+#include "trap/protection_mapper.h"
 
 namespace wherry::impl {
 
 // The pages of a pool file, as migration uses them: a seam for tests that delay or fail its steps.
-class PoolFile {
+class PoolFile : public HoleFiller {
  public:
-  virtual ~PoolFile() = default;
   // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in the file, unless somebody
   // holds on to the huge page that they are part of for longer than a few milliseconds.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
-  // Puts copies of the pages at `source` into the file, mapped at no processor. Requires: they are not
-  // there.
-  [[nodiscard]] virtual OpResult fill(PageSpan span, const std::byte* source) = 0;
-  // The same with zero pages.
-  [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;
   // Moves the pages to a NUMA node, as far as the kernel can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
   // Whether blocks that are huge pages may be mapped as such: the file has some, and the kernel leaves its holes alone.
@@ -39,7 +35,8 @@ class PoolFile {
 
 class MemoryPoolFile final : public PoolFile {
  public:
-  MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted);
+  MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+                 UffdAccess access);
 
   int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;
@@ -62,8 +59,9 @@ class MemoryPoolFile final : public PoolFile {
   Mapping alias_;
   // Fills holes of the file through the alias: page by page and only holes, where write(2) could make
   // huge pages, overwrite, and meet a limit on the size of files. And a touch of a hole of the alias,
-  // which must never be, ends in SIGBUS instead of a page that nobody accounts for.
-  const Userfaultfd filler_;
+  // which must never be, ends in SIGBUS instead of a page that nobody accounts for. Nothing: may not be had; then pages are
+  // created as a touch through the alias would do it, which makes no huge ones either.
+  const std::optional<Userfaultfd> filler_;
 };
 
 // Wakes one thread that sleeps until something has happened. Any thread.

@@ -18,6 +18,8 @@ class AdviceEffects {
                 const AdviceMap& advice)
       : engine_(engine), switcher_(switcher), blocks_(blocks), advice_(advice) {}
 
+  // Whether anything has been said of any pages.
+  bool advises() const { return !advice_.empty(); }
   // What the program has said of the page, and how far that reaches. Read-mostly is left out while
   // copies are forbidden.
   AdviceMap::Segment advice_at(std::uint64_t page) const;

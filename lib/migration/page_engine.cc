@@ -80,6 +80,24 @@ OpStatus PageEngine::protect(Block& block, std::uint64_t number, PageRun run, Pr
   return OpStatus::ok;
 }
 
+OpStatus PageEngine::close(Block& block, std::uint64_t number, PageRun run, Processor owner) {
+  for (int i = 0; i < count_; ++i)
+    unmap(block, number, PageMask::of(run) & block.mapped_from(Processor{i}, owner), Processor{i});
+  return protect(block, number, run, owner);
+}
+
+void PageEngine::unmap(Block& block, std::uint64_t number, const PageMask& pages, Processor p) {
+  if (at(p).mapper.punch_unmaps()) return;
+  for (const PageRun run : runs_of(pages & block.at(p).mapped)) {
+    const OpStatus status = at(p).mapper.unmap(span_of(number, run)).status;
+    // Whoever can still touch them would create pages that nobody knows of.
+    WHERRY_CHECK(status == OpStatus::ok || status == OpStatus::process_gone,
+                 "pages {}+{} of block {} cannot be taken from processor {}: {}", run.first,
+                 run.count, number, p.index, to_string(status));
+    block.unmapped(p, run);
+  }
+}
+
 void PageEngine::allow_writes(Block& block, std::uint64_t number, PageRun run, Processor owner) {
   const PageMask wanted = PageMask::of(run);
   for (int i = 0; i < count_; ++i) {
@@ -184,12 +202,13 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
   const PageSpan span = span_of(number, run);
 
   // 1. Nobody may write the old copy any more.
-  if (const OpStatus status = protect(block, number, run, from); status != OpStatus::ok) {
+  if (const OpStatus status = close(block, number, run, from); status != OpStatus::ok) {
     allow_writes(block, number, run, from);
     return {status, 0};
   }
-  // 2. The new copy arrives write-protected: while two copies exist, neither can change.
-  const bool entered = entry == Entry::at_home && block.is_home(to, run);
+  // 2. The new copy arrives write-protected, or not mapped at all: while two copies exist, neither can change.
+  const bool enters = entry == Entry::at_home && block.is_home(to, run);
+  const bool entered = enters && target.mapper.punch_unmaps();
   const OpResult result = copy(source, target, span, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
@@ -199,6 +218,7 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     account_move(block, number, done, from, to, room, cause);
     if (entered) block.mapped(to, done, false);
     // 5. One copy, one place: it may be written again.
+    if (enters && !entered) (void)map(block, number, done, to);
     allow_writes(block, number, done, to);
   }
   if (done.count != run.count)
@@ -223,7 +243,9 @@ OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, 
 
 OpStatus PageEngine::begin_flight(Block& block, const Flight& flight) {
   if (flight.kind != Cargo::Kind::create) {
-    const OpStatus status = protect(block, flight.number, flight.run, flight.from);
+    const OpStatus status = flight.kind == Cargo::Kind::move
+                                ? close(block, flight.number, flight.run, flight.from)
+                                : protect(block, flight.number, flight.run, flight.from);
     if (status != OpStatus::ok) {
       allow_writes_if_alone(block, flight.number, flight.run, flight.from);
       return status;
@@ -279,6 +301,8 @@ void PageEngine::allow_writes_if_alone(Block& block, std::uint64_t number, PageR
 PageMask PageEngine::take_out(Block& block, std::uint64_t number, const PageMask& pages,
                               Processor p) {
   const PageMask held = pages & block.at(p).resident;
+  for (int i = 0; i < count_; ++i)
+    unmap(block, number, held & block.mapped_from(Processor{i}, p), Processor{i});
   for (const PageRun run : runs_of(held)) punch(at(p), span_of(number, run));
   at(p).capacity.give_back(held.count());
   return held;

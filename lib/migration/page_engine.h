@@ -85,6 +85,9 @@ class PageEngine {
   // one pool is in p's view of them all, and holds them. absent: it does not. incomplete: not all of
   // them, or not any more: look again.
   OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+  // Takes p's entries for the pages away, where their leaving its view does not see to that by itself.
+  void unmap(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
+      REQUIRES(block.lock);
   // Whether Linux has taken p's entry of a page that p has mapped; then it has one again.
   bool was_taken(Block& block, std::uint64_t number, unsigned page, Processor p)
       REQUIRES(block.lock);
@@ -107,6 +110,9 @@ class PageEngine {
                 bool entered) const;
   // Nobody may write the owner's pages any more.
   OpStatus protect(Block& block, std::uint64_t number, PageRun run, Processor owner)
+      REQUIRES(block.lock);
+  // ... and where their leaving the pool does not see to it, nobody may access them.
+  OpStatus close(Block& block, std::uint64_t number, PageRun run, Processor owner)
       REQUIRES(block.lock);
   // ... those of them that have no copies.
   void allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run, Processor owner)

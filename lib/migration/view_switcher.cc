@@ -113,6 +113,7 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
       run = next_change(block, request, left, owner);
       if (run.count == 0) return;
       if (owner != p && !may_see) continue;
+      engine_.unmap(block, request.number, PageMask::of(run), p);
       block.switch_begun(p, run);
     }
     change(block, p, request.number, run, owner);

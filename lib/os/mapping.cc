@@ -24,6 +24,11 @@ void* map_anonymous(std::size_t bytes, int protection, const char* what) {
   return start;
 }
 
+int protection_of(Access access) {
+  if (access == Access::none) return PROT_NONE;
+  return access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
 // Small pages only, unless the kernel is known to leave the file's holes alone: whatever fills holes of a pool with a
 // huge page makes pages resident that nobody put there. Kernels without transparent huge pages answer EINVAL, which is as good.
 int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
@@ -52,10 +57,10 @@ Mapping Mapping::zeroed(std::size_t bytes) {
   return mapping;
 }
 
-Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment) {
+Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access) {
   Mapping mapping = reserve(bytes, alignment);
-  if (::mmap(mapping.data(), bytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
-      MAP_FAILED)
+  if (::mmap(mapping.data(), bytes, protection_of(access), MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+             fd, 0) == MAP_FAILED)
     throw_errno(errno, "cannot map a pool");
   if (const int error = keep_private_to_us(mapping.data(), bytes, /*huge_pages=*/false))
     throw_errno(error, "madvise");
@@ -75,7 +80,7 @@ int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_byte
   if (::mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
     return errno;
   if (const int error = keep_private_to_us(place, bytes, huge_pages)) return error;
-  return open_bytes == 0 ? 0 : allow_access(start, open_bytes);
+  return open_bytes == 0 ? 0 : set_access(start, open_bytes, Access::write);
 }
 
 int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset, int fd,
@@ -86,10 +91,11 @@ int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t off
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;
   int error = keep_private_to_us(aside, bytes, huge_pages);
-  if (error == 0)
-    error =
-        Userfaultfd::register_range(userfaultfd, reinterpret_cast<std::uintptr_t>(aside), bytes);
-  if (error == 0) error = allow_access(reinterpret_cast<std::uintptr_t>(aside), bytes);
+  if (error == 0 && userfaultfd >= 0) {
+    const auto address = reinterpret_cast<std::uintptr_t>(aside);
+    error = Userfaultfd::register_range(userfaultfd, address, bytes);
+    if (error == 0) error = set_access(address, bytes, Access::write);
+  }
   if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                              reinterpret_cast<void*>(start)) == MAP_FAILED)
     error = errno;
@@ -120,12 +126,8 @@ bool holds_pages(const std::byte* start, std::size_t bytes) {
                      [](unsigned char page) { return (page & 1) != 0; });
 }
 
-int allow_access(std::uintptr_t start, std::size_t bytes) {
-  return ::mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
-}
-
-int forbid_access(std::uintptr_t start, std::size_t bytes) {
-  return ::mprotect(reinterpret_cast<void*>(start), bytes, PROT_NONE) == 0 ? 0 : errno;
+int set_access(std::uintptr_t start, std::size_t bytes, Access access) {
+  return ::mprotect(reinterpret_cast<void*>(start), bytes, protection_of(access)) == 0 ? 0 : errno;
 }
 
 }  // namespace wherry::impl

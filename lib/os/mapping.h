@@ -7,6 +7,13 @@
 
 namespace wherry::impl {
 
+// What a process may do with its memory.
+enum class Access : std::uint32_t {
+  none,
+  read,
+  write,  // and read
+};
+
 class Mapping {
  public:
   Mapping() = default;
@@ -15,10 +22,10 @@ class Mapping {
   static Mapping reserve(std::size_t bytes, std::size_t alignment);
   // Zero pages for bookkeeping, committed as they are touched. Not inherited by fork(). Throws.
   static Mapping zeroed(std::size_t bytes);
-  // The whole of a file, shared, read-only, for the library's own reading. Not inherited by fork(). Aligned like the
+  // The whole of a file, shared, for the library's own use. Not inherited by fork(). Aligned like the
   // arena, so that a touch maps the neighbours that are moved with it: the kernel maps aligned 64 KiB at a time, and a
   // run that straddles two such windows costs a fault more in every copy (a third of the copy's time). Throws.
-  static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment);
+  static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access);
 
   Mapping(Mapping&& other) noexcept
       : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -48,7 +55,7 @@ class Mapping {
 
 // Makes [start, start + bytes), which is part of such a view, show the same place of another file, at once for
 // threads that use it meanwhile, and with no page mapped yet. The range must be registered with `userfaultfd`, and
-// stays so; the call returns only after the event of this has been read there. Returns 0 or an errno, with nothing
+// stays so; the call returns only after the event of this has been read there. -1: it becomes inaccessible instead. Returns 0 or an errno, with nothing
 // changed: ENOMEM, the process has as many mappings as it may have.
 [[nodiscard]] int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset,
                                     int fd, int userfaultfd, bool huge_pages);
@@ -65,8 +72,7 @@ class Mapping {
 // Whether the file has a page anywhere in this part of a mapping of it.
 [[nodiscard]] bool holds_pages(const std::byte* start, std::size_t bytes);
 
-// Changes access. Returns 0 or an errno.
-[[nodiscard]] int allow_access(std::uintptr_t start, std::size_t bytes);
-[[nodiscard]] int forbid_access(std::uintptr_t start, std::size_t bytes);
+// Changes access. Returns 0 or an errno: ENOMEM, the process has as many mappings as it may have. In a signal handler, too.
+[[nodiscard]] int set_access(std::uintptr_t start, std::size_t bytes, Access access);
 
 }  // namespace wherry::impl

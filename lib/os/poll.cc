@@ -27,6 +27,12 @@ Fd make_eventfd() {
   return fd;
 }
 
+Fd make_semaphore() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
+  if (!fd) throw_errno(errno, "eventfd");
+  return fd;
+}
+
 void signal_eventfd(const Fd& eventfd) {
   const std::uint64_t one = 1;
   // It fails only when the count is full, and then it is signalled.

@@ -17,6 +17,8 @@ int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns)
 
 // An eventfd: counts signals, non-blocking. Throws std::system_error.
 Fd make_eventfd();
+// One that counts: each drain takes one signal.
+Fd make_semaphore();
 void signal_eventfd(const Fd& eventfd);
 // Takes what was signalled since; 0 when nothing was.
 std::uint64_t drain_eventfd(const Fd& eventfd);

@@ -86,7 +86,7 @@ SpawnedProcess spawn_through_intermediate(bool as_sibling, void (*entry)(void*),
   // it for one (os/address_mask.h).
   constexpr std::size_t stack_bytes = 1 << 20;
   const Mapping stack = Mapping::reserve(stack_bytes, 4096);
-  if (const int error = allow_access(stack.address(), stack_bytes))
+  if (const int error = set_access(stack.address(), stack_bytes, Access::write))
     throw_errno(error, "stack of the intermediate process");
   const pid_t intermediate = ::clone(fork_from_intermediate, stack.data() + stack_bytes,
                                      CLONE_VM | CLONE_VFORK | CLONE_FILES, &work);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
@@ -16,6 +17,8 @@ SignalBlock::SignalBlock() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   std::memcpy(saved_, &before, sizeof before);
 }
@@ -40,6 +43,14 @@ bool pin_this_thread(std::span<const int> cpus) {
 
 void wait_precisely() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
+}
+
+std::uint32_t this_thread_id() {
+  return static_cast<std::uint32_t>(::gettid());
+}
+
+void yield_cpu() {
+  ::sched_yield();
 }
 
 bool drop_cached_stacks() {

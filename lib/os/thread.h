@@ -1,6 +1,7 @@
 // What the library's own threads need of the kernel: a name, a CPU, no signals.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -27,6 +28,11 @@ bool pin_this_thread(std::span<const int> cpus);
 
 // Has the calling thread's timed waits end when they are due; by default Linux adds up to 50 us.
 void wait_precisely();
+
+// The calling thread's id, as the kernel counts.
+std::uint32_t this_thread_id();
+// Lets another thread that wants this CPU have it.
+void yield_cpu();
 
 // Unmaps the stacks of ended threads that the C library keeps for new ones; in a forked process
 // also those of the threads that were not copied. False when no thread can be started.

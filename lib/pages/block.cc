@@ -139,6 +139,11 @@ void Block::mapped(Processor p, PageRun run, bool writable) {
     state.write_protected |= mask;
 }
 
+void Block::unmapped(Processor p, PageRun run) {
+  pages()[p.index].mapped -= PageMask::of(run);
+  pages()[p.index].write_protected -= PageMask::of(run);
+}
+
 void Block::write_protected(Processor p, PageRun run) {
   pages()[p.index].write_protected |= PageMask::of(run) & pages()[p.index].mapped;
 }

@@ -97,6 +97,8 @@ class alignas(64) Block {
   void dropped(Processor p, PageRun run) REQUIRES(lock);
   // p's page table has entries for the pages. Requires: the pool in p's view holds them.
   void mapped(Processor p, PageRun run, bool writable) REQUIRES(lock);
+  // p's page table has no entries for the pages any more.
+  void unmapped(Processor p, PageRun run) REQUIRES(lock);
   // No entry that p has for the pages is writable.
   void write_protected(Processor p, PageRun run) REQUIRES(lock);
   // ... one may be again. Said before the protection is lifted. Requires: nobody has a second copy.

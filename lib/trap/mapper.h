@@ -1,7 +1,7 @@
 // What the host may do to one processor's view of the arena: the seam between the engine and the
 // way faults are trapped. Calls never sleep on managed memory, never wake a faulting thread unless
-// they say so, and never retry. One implementation uses userfaultfd; tests wrap it to delay or fail
-// single steps.
+// they say so, and never retry. One implementation uses userfaultfd, one mprotect; tests wrap them to delay
+// or fail single steps.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,11 @@ class Mapper {
  public:
   virtual ~Mapper() = default;
 
+  // Whether pages that leave the pool in the processor's view leave its page table at once, and the next touch of them is a
+  // fault. Otherwise they must be unmapped before: a touch of a hole would create a page.
+  virtual bool punch_unmaps() const = 0;
+  // No thread of the processor can access the pages any more. ok or process_gone.
+  [[nodiscard]] virtual OpResult unmap(PageSpan span) = 0;
   // Copies into the processor's pool and maps write-protected. Requires: absent there; the source
   // is resident.
   [[nodiscard]] virtual OpResult copy_protected(PageSpan span, const std::byte* source) = 0;

@@ -35,6 +35,11 @@ OpResult UserfaultfdMapper::with_uffd(Call call) {
   return uffd_ ? call(*uffd_) : OpResult{OpStatus::process_gone, 0};
 }
 
+// The punch does it.
+OpResult UserfaultfdMapper::unmap(PageSpan span) {
+  return {OpStatus::ok, span.bytes()};
+}
+
 OpResult UserfaultfdMapper::copy_protected(PageSpan span, const std::byte* source) {
   return with_uffd([&](const Userfaultfd& uffd) {
     return uffd.copy(address(span), source, span.bytes(), true);

@@ -24,6 +24,8 @@ class UserfaultfdMapper final : public Mapper {
   void attach(std::shared_ptr<const Userfaultfd> uffd, Fd process = Fd()) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
 
+  bool punch_unmaps() const override { return true; }
+  OpResult unmap(PageSpan span) override;
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;
   OpResult map_resident(PageSpan span, bool write_protected) override;

@@ -28,7 +28,8 @@ class Depot {
  public:
   Depot(MakeCarrier make, CopyMethod method, HugePages huge) {
     for (const char* name : {"depot-a", "depot-b"})
-      pools_.push_back(std::make_unique<MemoryPoolFile>(name, arena_bytes, huge));
+      pools_.push_back(
+          std::make_unique<MemoryPoolFile>(name, arena_bytes, huge, Userfaultfd::probe_access()));
     carrier_ = make(pools_, method);
   }
 

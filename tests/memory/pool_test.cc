@@ -86,7 +86,8 @@ TEST_CASE("room in one pool is none in another") {
 }
 
 TEST_CASE("a pool's file is filled where nothing is, and only there") {
-  MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible);
+  MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
+                      Userfaultfd::probe_access());
   std::vector<std::byte> data(2 * page_size, std::byte{7});
   REQUIRE(pool.fill({5, 2}, data.data()));
   CHECK(*pool.alias(5) == std::byte{7});

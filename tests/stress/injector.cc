@@ -23,6 +23,15 @@ class TroubledMapper final : public Mapper {
   TroubledMapper(Injector& injector, Processor processor, Mapper& real)
       : injector_(injector), processor_(processor.index), real_(real) {}
 
+  bool punch_unmaps() const override { return real_.punch_unmaps(); }
+  // The first step of what begins by protecting where faults are trapped otherwise; it only takes time.
+  OpResult unmap(PageSpan span) override {
+    const Trouble trouble = injector_.trouble_for(Step::protect, processor_);
+    if (trouble == Trouble::delay_before) injector_.delay();
+    const OpResult result = real_.unmap(span);
+    if (trouble == Trouble::delay_after) injector_.delay();
+    return result;
+  }
   OpResult copy_protected(PageSpan span, const std::byte* source) override {
     return step(Step::copy, span,
                 [&](PageSpan part) { return real_.copy_protected(part, source); });

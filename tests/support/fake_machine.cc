@@ -93,6 +93,17 @@ OpResult FakeProcessor::map_whole(PageSpan block) {
   });
 }
 
+bool FakeProcessor::punch_unmaps() const {
+  return machine_.punch_unmaps;
+}
+
+OpResult FakeProcessor::unmap(PageSpan span) {
+  return each("unmap", span, [&](std::uint64_t page) {
+    unmap(page);
+    return OpStatus::ok;
+  });
+}
+
 OpResult FakeProcessor::write_protect(PageSpan span) {
   return each("protect", span, [&](std::uint64_t page) {
     if (maps(page)) table_[page] = false;
@@ -123,7 +134,7 @@ int FakeProcessor::punch(PageSpan span) {
   const std::lock_guard guard(machine_.lock);
   for (std::uint64_t page = span.first; page < span.end(); ++page) {
     held_.erase(page);
-    machine_.unmap_from(id_.index, page);
+    machine_.unmap_from(id_.index, page, machine_.punch_unmaps);
   }
   machine_.check_coherent(span);
   return 0;
@@ -189,9 +200,14 @@ std::vector<ViewChanger*> FakeMachine::changers() {
   return changers;
 }
 
-void FakeMachine::unmap_from(int owner, std::uint64_t page) {
-  for (const auto& processor : processors_)
-    if (processor->view(page) == owner) processor->unmap(page);
+void FakeMachine::unmap_from(int owner, std::uint64_t page, bool may_be_mapped) {
+  for (const auto& processor : processors_) {
+    if (processor->view(page) != owner) continue;
+    WHERRY_CHECK(may_be_mapped || !processor->maps(page),
+                 "page {} leaves the pool of processor {} while somebody can touch it", page,
+                 owner);
+    processor->unmap(page);
+  }
 }
 
 void FakeMachine::check_coherent(PageSpan span) const {

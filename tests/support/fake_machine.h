@@ -37,6 +37,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   FakeProcessor(FakeMachine& machine, Processor id, std::size_t pages)
       : machine_(machine), id_(id), file_(pages * page_size) {}
 
+  bool punch_unmaps() const override;
+  OpResult unmap(PageSpan span) override;
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;
   OpResult map_resident(PageSpan span, bool write_protected) override;
@@ -127,14 +129,16 @@ class FakeMachine {
   std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
   std::uint64_t mappings = 100;  // of every process
   int view_error = 0;            // what changes of views answer
+  bool punch_unmaps =
+      true;  // false: who can touch a page that is punched makes a new one, as with the mprotect trap
 
   // Every operation begins with this: the log, then `before`, which may call operations itself.
   void begin(const std::string& operation, Processor p, PageSpan span);
   // Held by each operation after that: several threads may call them.
   std::mutex lock;
 
-  // Removes the page from every table that shows this pool.
-  void unmap_from(int owner, std::uint64_t page);
+  // Removes the page from every table that shows this pool. Aborts the test if it is in one and may not be.
+  void unmap_from(int owner, std::uint64_t page, bool may_be_mapped);
   // Aborts the test when a page has two mappings of different copies of which one is writable.
   void check_coherent(PageSpan span) const;
 

@@ -18,12 +18,14 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 
 struct Setup {
-  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible};
-  MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible};
+  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, UffdAccess::full};
+  MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, UffdAccess::full};
   Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
       std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
-  UserfaultfdMapper mapper{arena.base(), forbid_access};
+  UserfaultfdMapper mapper{arena.base(), [](std::uintptr_t address, std::size_t bytes) {
+                             return set_access(address, bytes, Access::none);
+                           }};
 
   Setup() {
     REQUIRE(arena.open(arena_bytes) == 0);

@@ -1,0 +1,41 @@
+#include "devices/mprotect_trap.h"
+
+#include "base/page.h"
+#include "faults/host_faults.h"
+
+namespace wherry::impl {
+
+MprotectTrap::Part::Part(const MprotectTrap& trap, Processor p)
+    : changer(make_changer(trap.parts_, p)),
+      mapper(*trap.parts_.pools[static_cast<std::size_t>(p.index)],
+             trap.parts_.arena_bytes / page_size) {}
+
+MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
+  for (int i = 0; i < static_cast<int>(parts_.pools.size()); ++i)
+    all_.push_back(std::make_unique<Part>(*this, Processor{i}));
+}
+
+std::shared_ptr<const FaultSource> MprotectTrap::attach_host() {
+  part(Processor::host()).mapper.attach(std::make_shared<OwnProtector>(parts_.arena_base));
+  return HostFaults::catch_faults(parts_.arena_base, parts_.arena_bytes);
+}
+
+std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
+    int device, std::shared_ptr<DeviceProcess> process) {
+  Part& of_device = part(Processor::device(device));
+  static_cast<DeviceViewChanger&>(*of_device.changer).attach(process);
+  of_device.mapper.attach(std::make_shared<BoardProtector>(
+      process, process->fault_board(), duplicate_fd(process->pidfd()), parts_.arena_base));
+  return std::make_shared<const BoardSource>(process, process->fault_board(),
+                                             process->fault_bell());
+}
+
+void MprotectTrap::detach_device(int device) {
+  part(Processor::device(device)).mapper.detach();
+}
+
+void MprotectTrap::serve_host(FaultService& service) {
+  HostFaults::serve(service);
+}
+
+}  // namespace wherry::impl

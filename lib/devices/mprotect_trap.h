@@ -1,0 +1,38 @@
+// Trap on protection: what a process may not access raises SIGSEGV in the thread that tries, which has the fault answered.
+#pragma once
+
+#include "devices/trap.h"
+#include "devices/view_changers.h"
+#include "trap/fault_board.h"
+#include "trap/protection_mapper.h"
+
+namespace wherry::impl {
+
+class MprotectTrap final : public Trap {
+ public:
+  explicit MprotectTrap(Parts parts);
+
+  Mapper& mapper(Processor p) override { return part(p).mapper; }
+  ViewChanger& changer(Processor p) override { return *part(p).changer; }
+  bool opens_arena() const override { return false; }
+  std::shared_ptr<const FaultSource> attach_host() override;
+  std::shared_ptr<const FaultSource> attach_device(int device,
+                                                   std::shared_ptr<DeviceProcess> process) override;
+  void detach_device(int device) override;
+  void serve_host(FaultService& service) override;
+
+ private:
+  struct Part {
+    Part(const MprotectTrap& trap, Processor p);
+
+    const std::unique_ptr<ViewChanger> changer;  // a HostViewChanger or a DeviceViewChanger
+    ProtectionMapper mapper;
+  };
+
+  Part& part(Processor p) { return *all_[static_cast<std::size_t>(p.index)]; }
+
+  const Parts parts_;
+  std::vector<std::unique_ptr<Part>> all_;
+};
+
+}  // namespace wherry::impl

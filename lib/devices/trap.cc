@@ -1,0 +1,23 @@
+#include "devices/trap.h"
+
+#include <algorithm>
+
+#include "devices/mprotect_trap.h"
+#include "devices/userfaultfd_trap.h"
+#include "devices/view_changers.h"
+
+namespace wherry::impl {
+
+std::unique_ptr<Trap> make_trap(TrapKind kind, Trap::Parts parts) {
+  if (kind == TrapKind::userfaultfd) return std::make_unique<UserfaultfdTrap>(std::move(parts));
+  return std::make_unique<MprotectTrap>(std::move(parts));
+}
+
+std::unique_ptr<ViewChanger> make_changer(const Trap::Parts& parts, Processor p) {
+  if (!p.is_host()) return std::make_unique<DeviceViewChanger>(parts.arena_base);
+  std::vector<int> fds;
+  for (const MemoryPoolFile* pool : parts.pools) fds.push_back(pool->file().fd());
+  return std::make_unique<HostViewChanger>(parts.arena_base, std::move(fds), parts.huge_pages);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,48 @@
+#include "devices/userfaultfd_trap.h"
+
+#include "os/mapping.h"
+#include "trap/userfaultfd_source.h"
+
+namespace wherry::impl {
+
+UserfaultfdTrap::Part::Part(const UserfaultfdTrap& trap, Processor p)
+    : changer(make_changer(trap.parts_, p)),
+      mapper(trap.parts_.arena_base, [this, p](std::uintptr_t address, std::size_t bytes) {
+        return p.is_host()
+                   ? set_access(address, bytes, Access::none)
+                   : static_cast<DeviceViewChanger&>(*changer).process()->forbid(address, bytes);
+      }) {}
+
+UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)) {
+  for (int i = 0; i < static_cast<int>(parts_.pools.size()); ++i)
+    all_.push_back(std::make_unique<Part>(*this, Processor{i}));
+}
+
+std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_arena(Processor p, Fd fresh, Fd process) {
+  auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh));
+  if (const int error = uffd->register_range(parts_.arena_base, parts_.arena_bytes))
+    throw_errno(error, "cannot register the arena with userfaultfd");
+  part(p).mapper.attach(uffd, std::move(process));
+  return uffd;
+}
+
+std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_host() {
+  const Processor host = Processor::host();
+  auto uffd = trap_arena(host, Userfaultfd::create(parts_.uffd_access), Fd());
+  static_cast<HostViewChanger&>(changer(host)).attach(uffd);
+  return std::make_shared<const UserfaultfdSource>(std::move(uffd));
+}
+
+std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_device(
+    int device, std::shared_ptr<DeviceProcess> process) {
+  const Processor p = Processor::device(device);
+  static_cast<DeviceViewChanger&>(changer(p)).attach(process);
+  return std::make_shared<const UserfaultfdSource>(
+      trap_arena(p, process->take_userfaultfd(), duplicate_fd(process->pidfd())));
+}
+
+void UserfaultfdTrap::detach_device(int device) {
+  part(Processor::device(device)).mapper.detach();
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,49 @@
+#include "faults/host_faults.h"
+
+#include <atomic>
+
+#include "os/access_faults.h"
+#include "os/fork_mark.h"
+#include "os/poll.h"
+#include "os/thread.h"
+#include "trap/fault_board.h"
+
+namespace wherry::impl {
+namespace {
+
+struct Caught {
+  FaultBoard board;
+  const Fd bell = make_semaphore();
+  const ForkMark mark;  // a child made by the application's fork() has no arena
+  std::atomic<FaultService*> service{nullptr};
+};
+
+// Never deleted: threads may fault as long as the process lives.
+Caught* caught = nullptr;
+
+bool on_access_fault(const AccessFault& fault) {
+  if (!caught->mark.is_here()) return false;
+  FaultEvent event;
+  event.address = fault.address;
+  event.thread = this_thread_id();
+  event.write = fault.write;
+  event.kind_known = false;
+  FaultService* const service = caught->service.load(std::memory_order_acquire);
+  if (service != nullptr && service->resolve_in_handler(event)) return true;
+  return post_fault(caught->board, caught->bell, fault.address, fault.write);
+}
+
+}  // namespace
+
+std::shared_ptr<const FaultSource> HostFaults::catch_faults(std::uintptr_t arena_base,
+                                                            std::size_t arena_bytes) {
+  caught = new Caught;
+  claim_access_faults(arena_base, arena_base + arena_bytes, on_access_fault);
+  return std::make_shared<const BoardSource>(nullptr, caught->board, caught->bell);
+}
+
+void HostFaults::serve(FaultService& service) {
+  caught->service.store(&service, std::memory_order_release);
+}
+
+}  // namespace wherry::impl

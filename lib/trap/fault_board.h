@@ -1,0 +1,98 @@
+// Faults that threads report themselves, from the handler of the signal that they got, and what is asked of their process
+// in return: a table in memory that the process shares with the host's handlers.
+//
+// A thread that faults fills a slot, signals and waits there for its answer. While it waits it changes the protection of
+// its process for the host, which needs nobody else to be woken then. When nobody waits, a thread that does nothing else
+// changes it. No wait is without a limit.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/lock.h"
+#include "os/fd.h"
+#include "trap/fault_source.h"
+#include "trap/protector.h"
+
+namespace wherry::impl {
+
+// One conversation. Who may write what is decided by the state: each side waits for the other's.
+struct alignas(64) FaultSlot {
+  enum State : std::uint32_t {
+    free,
+    filling,   // a thread has claimed it
+    posted,    // there is an event
+    taken,     // the host has read it, and asks nothing at the moment
+    asked,     // the process shall change protection
+    done,      // it has
+    answered,  // the thread goes on
+  };
+  std::atomic<std::uint32_t> state{free};
+  std::uint32_t thread = 0;
+  std::uint64_t address = 0;  // that was touched
+  bool write = false;
+  bool refused = false;
+  Access access = Access::none;  // that is asked for, of these addresses
+  int error = 0;                 // what came of it
+  std::uint64_t change_start = 0;
+  std::uint64_t change_bytes = 0;
+};
+
+struct FaultBoard {
+  static constexpr unsigned slots_max = 126;
+
+  FaultSlot changes;  // of the thread that does nothing else; always taken, asked or done
+  FaultSlot slots[slots_max];
+};
+
+// ---- in the process that faults; both may be called in a signal handler
+
+// Has the fault answered. True: the access is to be tried again; false: it was refused, or nobody answers. `bell`: an
+// eventfd that counts, see BoardSource.
+bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write);
+// Changes protection whenever it is asked to; for a thread of its own, with no signals.
+[[noreturn]] void change_protection_for_host(FaultBoard& board);
+
+// ---- in the host; `board` outlives both
+
+class BoardSource final : public FaultSource {
+ public:
+  // `bell`: a semaphore, signalled once for each event.
+  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, const Fd& bell)
+      : owner_(std::move(owner)), board_(board), bell_(bell) {}
+
+  int fd() const override { return bell_.get(); }
+  std::optional<FaultEvent> read_event() const override;
+  void attend(const FaultEvent& event) const override;
+  void leave() const override;
+  void answered(const FaultEvent& event, bool refused) const override;
+
+ private:
+  const std::shared_ptr<void> owner_;  // of the board and the bell
+  FaultBoard& board_;
+  const Fd& bell_;
+};
+
+// Has the process behind a board do it: the thread whose fault the caller attends to, or the one that does nothing else. A
+// process that does not answer in time is ended.
+class BoardProtector final : public Protector {
+ public:
+  // `process`: its pidfd.
+  BoardProtector(std::shared_ptr<void> owner, FaultBoard& board, Fd process,
+                 std::uintptr_t arena_base)
+      : owner_(std::move(owner)), board_(board), process_(std::move(process)), base_(arena_base) {}
+
+  int protect(PageSpan span, Access access) override EXCLUDES(lock_);
+
+ private:
+  int ask(FaultSlot& slot, PageSpan span, Access access) const;
+
+  const std::shared_ptr<void> owner_;
+  FaultBoard& board_;
+  const Fd process_;
+  const std::uintptr_t base_;
+  Mutex lock_;  // board_.changes
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,106 @@
+#include "trap/protection_mapper.h"
+
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace wherry::impl {
+namespace {
+
+PageSpan around(PageSpan span, std::uint64_t pages) {
+  const std::uint64_t first = span.first / pages * pages;
+  return {first, round_up(span.end(), pages) - first};
+}
+
+// Takes away what makes neighbours differ, more with every step, until the change has room.
+int change_in_few_mappings(Protector& protector, PageSpan span, Access access,
+                           std::uint64_t arena_pages) {
+  const PageSpan wider[] = {
+      around(span, pages_per_region), around(span, pages_per_block), {0, arena_pages}};
+  int error = ENOMEM;
+  for (const PageSpan all : wider) {
+    if (protector.protect(all, Access::none) == 0 && access == Access::none) return 0;
+    error = protector.protect(span, access);
+    if (error != ENOMEM) break;
+  }
+  return error;
+}
+
+}  // namespace
+
+void ProtectionMapper::attach(std::shared_ptr<Protector> protector) {
+  const WriteGuard guard(lock_);
+  protector_ = std::move(protector);
+}
+
+void ProtectionMapper::detach() {
+  attach(nullptr);
+}
+
+OpResult ProtectionMapper::change(PageSpan span, Access access) {
+  const ReadGuard guard(lock_);
+  if (!protector_) return {OpStatus::process_gone, 0};
+  int error = protector_->protect(span, access);
+  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access, arena_pages_);
+  switch (error) {
+    case 0:
+      return {OpStatus::ok, span.bytes()};
+    case ESRCH:
+      return {OpStatus::process_gone, 0};
+    case ENOMEM:
+      return {OpStatus::no_memory, 0};
+  }
+  check_failed(__FILE__, __LINE__, fmt::format("changing access: unexpected errno {}", error));
+}
+
+template <typename Fill>
+OpResult ProtectionMapper::fill_and_enter(PageSpan span, Access access, Fill fill) {
+  {
+    const ReadGuard guard(lock_);
+    if (!protector_) return {OpStatus::process_gone, 0};
+  }
+  const OpResult filled = fill();
+  // What cannot be entered now faults again, and is looked at then.
+  if (filled.bytes != 0) (void)change({span.first, filled.bytes / page_size}, access);
+  return filled;
+}
+
+OpResult ProtectionMapper::unmap(PageSpan span) {
+  return change(span, Access::none);
+}
+
+OpResult ProtectionMapper::copy_protected(PageSpan span, const std::byte* source) {
+  return fill_and_enter(span, Access::read, [&] { return pool_.fill(span, source); });
+}
+
+OpResult ProtectionMapper::zero(PageSpan span) {
+  return fill_and_enter(span, Access::write, [&] { return pool_.fill_zero(span); });
+}
+
+OpResult ProtectionMapper::map_resident(PageSpan span, bool write_protected) {
+  return change(span, write_protected ? Access::read : Access::write);
+}
+
+OpResult ProtectionMapper::map_whole(PageSpan) {
+  return {OpStatus::unsupported, 0};
+}
+
+OpResult ProtectionMapper::write_protect(PageSpan span) {
+  return change(span, Access::read);
+}
+
+OpResult ProtectionMapper::write_unprotect(PageSpan span) {
+  return change(span, Access::write);
+}
+
+// A touch is a fault as before, which is refused again.
+OpResult ProtectionMapper::forbid(PageSpan span) {
+  return change(span, Access::none);
+}
+
+// Each fault gets its own answer.
+OpResult ProtectionMapper::wake(PageSpan span) {
+  return {OpStatus::ok, span.bytes()};
+}
+
+}  // namespace wherry::impl

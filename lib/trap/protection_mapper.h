@@ -1,0 +1,64 @@
+// Mapper that gives and takes access to a process's view of the arena, page by page. What a process may not access has no
+// page behind it as far as it can tell; what it may access is in the file that its view shows, and Linux enters it in the
+// page table when it is touched.
+//
+// Each change of access may split a mapping of the process. Where it may not have more, access to more than was asked for is
+// taken away - which only costs faults - so that neighbours become alike and merge: first the 64 KiB around, then the
+// block, then the arena.
+//
+// The process may be exchanged while others use the mapper, as UserfaultfdMapper's. Any thread, also one in a signal handler.
+#pragma once
+
+#include <memory>
+
+#include "base/lock.h"
+#include "os/memory_file.h"
+#include "trap/mapper.h"
+#include "trap/protector.h"
+
+namespace wherry::impl {
+
+// What it needs of a pool.
+class HoleFiller {
+ public:
+  virtual ~HoleFiller() = default;
+  // Puts copies of the pages at `source` into the file, mapped at no processor. Requires: they are not
+  // there.
+  [[nodiscard]] virtual OpResult fill(PageSpan span, const std::byte* source) = 0;
+  // The same with zero pages.
+  [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;
+};
+
+class ProtectionMapper final : public Mapper {
+ public:
+  // `pool`: the processor's own; `arena_pages`: how many the arena has.
+  ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages)
+      : pool_(pool), arena_pages_(arena_pages) {}
+
+  void attach(std::shared_ptr<Protector> protector) EXCLUDES(lock_);
+  void detach() EXCLUDES(lock_);
+
+  bool punch_unmaps() const override { return false; }
+  OpResult unmap(PageSpan span) override;
+  OpResult copy_protected(PageSpan span, const std::byte* source) override;
+  OpResult zero(PageSpan span) override;
+  OpResult map_resident(PageSpan span, bool write_protected) override;
+  OpResult map_whole(PageSpan block) override;
+  OpResult write_protect(PageSpan span) override;
+  OpResult write_unprotect(PageSpan span) override;
+  OpResult forbid(PageSpan span) override;
+  OpResult wake(PageSpan span) override;
+
+ private:
+  OpResult change(PageSpan span, Access access) EXCLUDES(lock_);
+  // Fills holes, then has the result entered.
+  template <typename Fill>
+  OpResult fill_and_enter(PageSpan span, Access access, Fill fill) EXCLUDES(lock_);
+
+  HoleFiller& pool_;
+  const std::uint64_t arena_pages_;
+  SharedMutex lock_;
+  std::shared_ptr<Protector> protector_ GUARDED_BY(lock_);  // null: the process is gone
+};
+
+}  // namespace wherry::impl

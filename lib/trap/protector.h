@@ -1,0 +1,30 @@
+// Who changes what one process may do with stretches of its view of the arena: the process itself, or somebody there who
+// is asked to.
+#pragma once
+
+#include "base/page.h"
+#include "os/mapping.h"
+
+namespace wherry::impl {
+
+class Protector {
+ public:
+  virtual ~Protector() = default;
+  // Returns when every thread of the process is bound by it: 0, or an errno. ESRCH: the process is gone, or will never
+  // touch anything any more; ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
+  [[nodiscard]] virtual int protect(PageSpan span, Access access) = 0;
+};
+
+// The calling process itself.
+class OwnProtector final : public Protector {
+ public:
+  explicit OwnProtector(std::uintptr_t arena_base) : base_(arena_base) {}
+  int protect(PageSpan span, Access access) override {
+    return set_access(base_ + span.offset(), span.bytes(), access);
+  }
+
+ private:
+  const std::uintptr_t base_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,22 @@
+// Faults as a userfaultfd reports them. Who faulted is woken, or poisoned, through the mapper.
+#pragma once
+
+#include <memory>
+
+#include "trap/fault_source.h"
+
+namespace wherry::impl {
+
+class UserfaultfdSource final : public FaultSource {
+ public:
+  explicit UserfaultfdSource(std::shared_ptr<const Userfaultfd> uffd) : uffd_(std::move(uffd)) {}
+
+  int fd() const override { return uffd_->fd(); }
+  std::optional<FaultEvent> read_event() const override { return uffd_->read_event(); }
+  void answered(const FaultEvent&, bool) const override {}
+
+ private:
+  const std::shared_ptr<const Userfaultfd> uffd_;
+};
+
+}  // namespace wherry::impl
