@@ -56,11 +56,14 @@ struct DeviceProcess::State {
         window(std::move(reserved)),
         shared(fmt::format("wherry-launches-dev{}", given.ordinal), sizeof(LaunchBoard)),
         board(new (shared.data()) LaunchBoard),
-        shared_faults(fmt::format("wherry-faults-dev{}", given.ordinal), sizeof(FaultBoard)),
-        faults(new (shared_faults.data()) FaultBoard),
-        fault_bell(make_semaphore()),
         poster(*board, given.workers),
-        completion(make_eventfd()) {}
+        completion(make_eventfd()) {
+    if (options.trap != TrapKind::mprotect) return;
+    shared_faults =
+        SharedMemory(fmt::format("wherry-faults-dev{}", given.ordinal), sizeof(FaultBoard));
+    faults = new (shared_faults.data()) FaultBoard;
+    fault_bell = make_semaphore();
+  }
 
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
@@ -74,9 +77,9 @@ struct DeviceProcess::State {
   const Mapping window;  // stays reserved: no address of the device may become one of the host
   const SharedMemory shared;
   LaunchBoard* const board;
-  const SharedMemory shared_faults;
-  FaultBoard* const faults;
-  const Fd fault_bell;
+  SharedMemory shared_faults;  // with TrapKind::mprotect, as the next two
+  FaultBoard* faults = nullptr;
+  Fd fault_bell;
   LaunchPoster poster;
   const Fd completion;
   const ModuleSnapshot modules;  // from before the fork
@@ -110,8 +113,10 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->window = {window.address(), window.address() + window.size()};
   start->kept = ranges_needed_to_run();
   start->kept.push_back(start->window);
-  for (const SharedMemory* kept : {&shared, &shared_faults})
-    start->kept.push_back({kept->address(), kept->address() + kept->size()});
+  start->kept.push_back({shared.address(), shared.address() + shared.size()});
+  if (faults != nullptr)
+    start->kept.push_back(
+        {shared_faults.address(), shared_faults.address() + shared_faults.size()});
   start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
   start->heap_block = start.get();
   start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
@@ -122,8 +127,9 @@ int DeviceProcess::State::try_start() {
   const auto start = make_agent_start();
   std::tie(socket, start->socket) = make_socket_pair();
   start->descriptors = options.pool_fds;
-  start->descriptors.insert(start->descriptors.end(), {start->socket.get(), start->host_pidfd.get(),
-                                                       completion.get(), fault_bell.get()});
+  start->descriptors.insert(start->descriptors.end(),
+                            {start->socket.get(), start->host_pidfd.get(), completion.get()});
+  if (fault_bell) start->descriptors.push_back(fault_bell.get());
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
 
@@ -178,7 +184,7 @@ std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& 
     const int error = state->try_start();
     if (error == 0) {
       state->shared.hide_from_forks();
-      state->shared_faults.hide_from_forks();
+      if (state->faults != nullptr) state->shared_faults.hide_from_forks();
       return std::unique_ptr<DeviceProcess>(new DeviceProcess(std::move(state)));
     }
     if (state->method != SpawnMethod::risky_clone || attempt == risky_start_attempts)

@@ -44,9 +44,9 @@ struct FaultEvent {
   std::uint64_t address = 0;
   std::uint32_t thread = 0;  // 0 when the kernel did not say
   bool write = false;
-  bool kind_known = true;  // the next two say what they say
   bool write_protect = false;
   bool minor = false;
+  bool kind_known = true;  // those two are what they say
   std::uint32_t slot = 0;  // where its source remembers it
 };
 

@@ -2,7 +2,9 @@
 #include "migration/page_engine.h"
 
 #include <catch2/catch.hpp>
+#include <random>
 
+#include "support/conditions.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -366,6 +368,80 @@ TEST_CASE("a copy is mapped write-protected, and given up where the kernel canno
   CHECK(s.machine.at(1).held() == 0);
   CHECK(s.machine.at(0).held() == 4);
   s.block.check_invariants();
+}
+
+TEST_CASE("where a punch leaves page tables alone, pages are unmapped before they leave") {
+  Setup s;
+  s.machine.punch_unmaps = false;
+  REQUIRE(s.populate({0, 16}, host));
+  REQUIRE(s.see({0, 4}, Processor::device(1), host));
+  s.machine.log.clear();
+  REQUIRE(s.migrate({0, 16}, host, device));
+  CHECK(s.machine.log == std::vector<std::string>{"unmap 0: 0+16", "unmap 2: 0+4", "fill 1: 0+16",
+                                                  "punch 0: 0+16", "map 1: 0+16"});
+  CHECK(s.machine.at(1).maps_writable(15));
+  s.check();
+  REQUIRE(s.duplicate({0, 16}, device, host));
+  CHECK(s.machine.at(0).maps(0));
+  s.machine.log.clear();
+  s.collapse({0, 16}, device);
+  CHECK(s.machine.log ==
+        std::vector<std::string>{"unmap 0: 0+16", "punch 0: 0+16", "unprotect 1: 0+16"});
+  s.check();
+}
+
+TEST_CASE("where a punch leaves page tables alone, nobody can ever touch a hole") {
+  Setup s;
+  s.machine.punch_unmaps = false;
+  std::mt19937_64 random(seed());
+  const auto any = [&] { return Processor{static_cast<int>(random() % 3)}; };
+  const std::uint64_t steps = scaled(20'000);
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    const auto first = static_cast<unsigned>(random() % pages_per_block);
+    const PageRun run{first, std::min(1 + static_cast<unsigned>(random() % 4),
+                                      static_cast<unsigned>(pages_per_block) - first)};
+    const Processor p = any();
+    const LockGuard guard(s.block.lock);
+    const PageMask wanted = PageMask::of(run);
+    Room room;
+    if (p != any() && !room.try_grow(s.machine.memory(p.index).capacity, run.count)) continue;
+    if ((wanted - s.block.absent()).none()) {
+      if (room.pages() >= run.count) (void)s.engine.populate(s.block, 0, run, p, room);
+      continue;
+    }
+    const Processor from = any();
+    const bool there = (wanted - s.block.at(from).resident).none();
+    const bool alone = there && (wanted & s.block.held_beside(from)).none();
+    switch (random() % 6) {
+      case 0:
+        if (alone && from != p && room.pages() >= run.count)
+          (void)s.engine.migrate(s.block, 0, run, from, p, room, MoveCause::fault);
+        break;
+      case 1:
+        if (there && (wanted & s.block.at(p).resident).none() && room.pages() >= run.count)
+          (void)s.engine.duplicate(s.block, 0, run, from, p, room);
+        break;
+      case 2:
+        s.engine.collapse(s.block, 0, run, p);
+        break;
+      case 3:
+        s.engine.release(s.block, 0, run);
+        break;
+      case 4:
+        s.engine.unmap(s.block, 0, wanted, p);
+        s.block.switch_begun(p, run);
+        REQUIRE(s.machine.at(p.index).change_view(span_of(0, run), from) == 0);
+        s.block.switched(p, run, from);
+        break;
+      case 5:
+        if ((wanted - (s.block.viewed(p, from) & s.block.at(from).resident)).none())
+          (void)s.engine.map(s.block, 0, run, p);
+        break;
+    }
+    s.block.check_invariants();
+  }
+  s.machine.log.clear();
+  s.check();
 }
 
 }  // namespace wherry::test

@@ -391,6 +391,7 @@ TEST_CASE("who uses memory while it is prefetched to and fro loses nothing, what
   constexpr PageSpan used{0, 4 * pages_per_block};
   for (int round = 0; round < 4; ++round) {
     Setup s(3 * pages_per_block, 3);
+    s.machine.punch_unmaps = round % 2 == 0;
     s.stock(host, used);
     s.start();
     std::mt19937_64 random(seed() + static_cast<unsigned>(round));

@@ -1,0 +1,196 @@
+// The mapper on protection, against the kernel; and the board on which faults are posted, between two threads that play two
+// processes.
+#include "trap/protection_mapper.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "memory/arena.h"
+#include "os/poll.h"
+#include "os/process.h"
+#include "trap/fault_board.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::size_t arena_bytes = std::size_t{1} << 30;
+constexpr std::uint64_t arena_pages = arena_bytes / page_size;
+
+// What this process may do at the address, as the kernel tells: "---", "r--", "rw-".
+std::string rights_at(std::uintptr_t address) {
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words{line};
+    std::uintptr_t start = 0, end = 0;
+    char dash = 0;
+    std::string rights;
+    words >> std::hex >> start >> dash >> end >> rights;
+    if (start <= address && address < end) return rights.substr(0, 3);
+  }
+  return "nothing";
+}
+
+// A process that may have so few mappings that only stretches of at least `pages_min` may differ from their neighbours.
+class CrampedProtector final : public Protector {
+ public:
+  CrampedProtector(std::uintptr_t base, std::uint64_t pages_min)
+      : real_(base), pages_min_(pages_min) {}
+  int protect(PageSpan span, Access access) override {
+    if (span.count < pages_min_ && !made_room_) return ENOMEM;
+    made_room_ = access == Access::none;
+    return real_.protect(span, access);
+  }
+
+ private:
+  OwnProtector real_;
+  const std::uint64_t pages_min_;
+  bool made_room_ = false;
+};
+
+struct Setup {
+  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::never, UffdAccess::none};
+  Arena arena{arena_bytes, pool};
+  ProtectionMapper mapper{pool, arena_pages};
+
+  std::uintptr_t at(std::uint64_t page) const { return arena.base() + page * page_size; }
+  std::string rights(std::uint64_t page) const { return rights_at(at(page)); }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "pages come, are entered, protected and taken away, and their neighbours are left alone") {
+  Setup s;
+  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  CHECK_FALSE(s.mapper.punch_unmaps());
+  REQUIRE(s.mapper.zero({16, 2}));
+  CHECK(s.rights(15) == "---");
+  CHECK(s.rights(16) == "rw-");
+  CHECK(s.rights(18) == "---");
+  *reinterpret_cast<int*>(s.at(17)) = 5;
+  CHECK(s.pool.file().allocated_bytes() == 2 * page_size);
+
+  REQUIRE(s.mapper.write_protect({17, 1}));
+  CHECK(s.rights(17) == "r--");
+  CHECK(*reinterpret_cast<int*>(s.at(17)) == 5);
+  REQUIRE(s.mapper.unmap({16, 2}));
+  CHECK(s.rights(16) == "---");
+  REQUIRE(s.mapper.map_resident({17, 1}, /*write_protected=*/true));
+  CHECK(s.rights(17) == "r--");
+  REQUIRE(s.mapper.write_unprotect({17, 1}));
+  CHECK(s.rights(17) == "rw-");
+
+  REQUIRE(s.mapper.copy_protected({32, 1}, s.pool.alias(17)));
+  CHECK(s.rights(32) == "r--");
+  CHECK(*reinterpret_cast<int*>(s.at(32)) == 5);
+  REQUIRE(s.mapper.forbid({32, 1}));
+  CHECK(s.rights(32) == "---");
+}
+
+TEST_CASE(
+    "where there are too few mappings access to neighbours is taken away, and none is lost that is "
+    "asked for") {
+  Setup s;
+  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  REQUIRE(s.mapper.zero({0, 600}));
+  for (const std::uint64_t pages_min : {16ul, 512ul, static_cast<unsigned long>(arena_pages)}) {
+    REQUIRE(s.mapper.map_resident({0, 600}, false));
+    s.mapper.attach(std::make_shared<CrampedProtector>(s.arena.base(), pages_min));
+    REQUIRE(s.mapper.write_protect({100, 2}));
+    CHECK(s.rights(100) == "r--");
+    CHECK(s.rights(101) == "r--");
+    CHECK(s.rights(102) == "---");
+    CHECK(s.rights(120) == (pages_min == 16 ? "rw-" : "---"));
+    CHECK(s.rights(590) == (pages_min < arena_pages ? "rw-" : "---"));
+    REQUIRE(s.mapper.unmap({100, 1}));
+    CHECK(s.rights(100) == "---");
+    s.mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  }
+}
+
+TEST_CASE("without a process nothing is filled, and everything says so") {
+  Setup s;
+  CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.mapper.unmap({0, 1}).status == OpStatus::process_gone);
+  CHECK(s.pool.file().allocated_bytes() == 0);
+}
+
+TEST_CASE("a posted fault is read once, changes protection in its own process, and is answered") {
+  Setup s;
+  auto board = std::make_unique<FaultBoard>();
+  const Fd bell = make_semaphore();
+  const BoardSource source(nullptr, *board, bell);
+  BoardProtector protector(nullptr, *board, open_own_pidfd(), s.arena.base());
+  REQUIRE(s.pool.fill_zero({3, 2}));
+  for (const bool refused : {false, true}) {
+    bool tries_again = refused;
+    std::thread faulting([&] { tries_again = post_fault(*board, bell, s.at(3), true); });
+    std::optional<FaultEvent> event;
+    while (!(event = source.read_event())) std::this_thread::yield();
+    CHECK_FALSE(source.read_event());
+    CHECK(event->address == s.at(3));
+    CHECK(event->write);
+    CHECK_FALSE(event->kind_known);
+    source.attend(*event);
+    CHECK(protector.protect({3, 1}, Access::write) == 0);
+    CHECK(protector.protect({4, 1}, Access::read) == 0);
+    source.leave();
+    CHECK(s.rights(3) == "rw-");
+    CHECK(s.rights(4) == "r--");
+    source.answered(*event, refused);
+    faulting.join();
+    CHECK(tries_again != refused);
+  }
+}
+
+TEST_CASE("as many threads may fault as like, and each gets its own answer") {
+  Setup s;
+  auto board = std::make_unique<FaultBoard>();
+  const Fd bell = make_semaphore();
+  const BoardSource source(nullptr, *board, bell);
+  constexpr int threads = FaultBoard::slots_max + 20;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> faulting;
+  for (int i = 0; i < threads; ++i)
+    faulting.emplace_back([&, i] {
+      const bool even = post_fault(*board, bell, s.at(static_cast<std::uint64_t>(i)), false);
+      if (even != (i % 2 == 0)) ++wrong;
+    });
+  for (int answered = 0; answered < threads;) {
+    const auto event = source.read_event();
+    if (!event) {
+      std::this_thread::yield();
+      continue;
+    }
+    source.answered(*event, (event->address - s.arena.base()) / page_size % 2 != 0);
+    ++answered;
+  }
+  for (std::thread& thread : faulting) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a process that has ended, or never answers, is gone") {
+  Setup s;
+  auto board = std::make_unique<FaultBoard>();
+  const pid_t child = ::fork();
+  if (child == 0)
+    for (;;) ::pause();
+  const Fd pidfd(static_cast<int>(::syscall(434 /* pidfd_open */, child, 0)));
+  REQUIRE(pidfd);
+  BoardProtector protector(nullptr, *board, duplicate_fd(pidfd.get()), s.arena.base());
+  // It does not answer, and is ended for that.
+  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+}
+
+}  // namespace wherry::impl
