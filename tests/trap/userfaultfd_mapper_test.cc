@@ -22,7 +22,7 @@ struct Setup {
   MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible};
   Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
-      std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
+      std::make_shared<const Userfaultfd>(Userfaultfd::create(Userfaultfd::probe_access()));
   UserfaultfdMapper mapper{arena.base(), forbid_access};
 
   Setup() {
