@@ -102,9 +102,7 @@ void open_all(User user, const Options& options) {
   }
   fs::current_path(here);  // as it is mounted now
   if (const auto closed = first_closed(user, options)) {
-    throw std::runtime_error(closed->string() +
-                             " is closed to others "
-                             "(chmod -R go+rX opens it)");
+    throw std::runtime_error(closed->string() + " is closed to others; chmod -R go+rX opens it");
   }
 }
 
@@ -140,6 +138,7 @@ void forbid(const Options& options) {
 const char* userfaultfd_to_be_had() {
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_DUMPABLE, 0);  // no core of what is expected
     const auto opens = [](int flags) { return ::syscall(SYS_userfaultfd, O_CLOEXEC | flags) >= 0; };
     ::_exit(opens(0) ? 0 : opens(UFFD_USER_MODE_ONLY) ? 1 : 2);
   }

@@ -4,6 +4,7 @@
 #include <linux/userfaultfd.h>
 #include <numa.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +24,10 @@ namespace {
 // In a process of its own: where the system call is forbidden, asking may be the end of it.
 bool has_system_call(int flags) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(::syscall(SYS_userfaultfd, O_CLOEXEC | flags) >= 0 ? 0 : 1);
+  if (child == 0) {
+    ::prctl(PR_SET_DUMPABLE, 0);  // no core of what is expected
+    ::_exit(::syscall(SYS_userfaultfd, O_CLOEXEC | flags) >= 0 ? 0 : 1);
+  }
   int status = 0;
   return child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) &&
          WEXITSTATUS(status) == 0;
