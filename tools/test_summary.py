@@ -1,14 +1,26 @@
 #!/usr/bin/env python3
-"""Sums up what Meson's test logs say: each failure, each skip with its reason, and in the last line how many of each.
+"""Sums up what Meson's test logs say: each failure, each reason of a skip with the tests that it
+skipped, and in the last line how many of each.
 
-Usage: test_summary.py NAME=BUILD...
-A build without a log did not get as far as its tests and counts as one failure; so does each error that a sanitizer has
-reported in the build's reports folder, also from a process whose end the test expected. Exits 0 when nothing failed.
+Usage: test_summary.py NAME=BUILD/meson-logs/LOG...
+NAME is how the tests were run. Where the log is missing, they did not run, which counts as one failure; so does each error
+that a sanitizer has reported in the build's reports folder, also from a process whose end the test expected. Exits 0 when
+nothing failed.
 """
 
 import json
 import pathlib
 import sys
+
+
+NAMED = 3  # more tests that one reason skipped are counted, not named
+
+
+def label_of(test):
+    """Meson writes PROJECT:SUITE+SUITE / NAME, and the first suite is the test's folder."""
+    suites, _, name = test["name"].rpartition(" / ")
+    folder = suites.partition(":")[2].partition("+")[0]
+    return f"{folder}/{name}" if folder else name
 
 
 def reason_of(test):
@@ -27,28 +39,32 @@ def sanitizer_errors(build):
 
 
 def main():
-    passed, failed, skipped = 0, [], []
+    passed, skipped, failed, skips = 0, 0, [], []
     for flavour in sys.argv[1:]:
-        name, _, build = flavour.partition("=")
-        log = pathlib.Path(build) / "meson-logs/testlog.json"
+        name, _, path = flavour.partition("=")
+        log = pathlib.Path(path)
         tests = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         if not tests:
             failed.append(f"{name}: did not get as far as its tests")
-        failed += [f"{name}: {line}" for line in sanitizer_errors(build)]
+        failed += [f"{name}: {line}" for line in sanitizer_errors(log.parent.parent)]
+        skipped_for = {}
         for test in tests:
-            label = f"{name}: {test['name']}"
             if test["result"] in ("OK", "EXPECTEDFAIL"):
                 passed += 1
             elif test["result"] == "SKIP":
-                skipped.append(f"{label}: {reason_of(test)}")
+                skipped += 1
+                skipped_for.setdefault(reason_of(test), []).append(label_of(test))
             else:
-                failed.append(f"{label}: {test['result']} after {test['duration']:.0f} s")
+                failed.append(f"{name}: {label_of(test)}: {test['result']} after {test['duration']:.0f} s")
+        for reason, labels in skipped_for.items():
+            which = ", ".join(labels) if len(labels) <= NAMED else f"{len(labels)} tests"
+            skips.append(f"{name}: {which}: {reason}")
 
     for line in failed:
         print(f"FAILED   {line}")
-    for line in skipped:
+    for line in skips:
         print(f"skipped  {line}")
-    print(f"{passed} passed, {len(failed)} failed" + (f", {len(skipped)} skipped" if skipped else ""))
+    print(f"{passed} passed, {len(failed)} failed" + (f", {skipped} skipped" if skipped else ""))
     sys.exit(1 if failed else 0)
 
 

@@ -29,6 +29,18 @@ const void* page_start(const void* address) {
                                        ~(page_bytes - 1));
 }
 
+// One line of /proc/PID/maps.
+struct MappingLine {
+  std::uint64_t start = 0, end = 0, offset = 0;
+  std::string permissions;
+
+  explicit MappingLine(const std::string& line) {
+    char dash = 0;
+    std::istringstream{line} >> std::hex >> start >> dash >> end >> permissions >> offset;
+  }
+  bool contains(std::uint64_t address) const { return address >= start && address < end; }
+};
+
 // The node of a mapped page, or the negative errno that move_pages gives for a page that is not
 // there.
 int node_or_error(pid_t process, const void* address) {
@@ -99,24 +111,16 @@ int PoolFile::node_of(const void* address) const {
 }
 
 std::uint64_t pool_offset(const void* address) {
-  struct Mapping {
-    std::uint64_t start = 0, end = 0, offset = 0;
-    bool contains(std::uint64_t wanted) const { return wanted >= start && wanted < end; }
-  };
   // Pages share an offset for as long as the arena stands, so the last answer serves its
   // neighbours.
-  thread_local Mapping last;
+  thread_local MappingLine last{""};
   const auto wanted = reinterpret_cast<std::uintptr_t>(page_start(address));
   if (last.contains(wanted)) return wanted - last.start + last.offset;
 
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);) {
     if (line.find("wherry-pool-") == std::string::npos) continue;
-    Mapping mapping;
-    std::string permissions;
-    char dash = 0;
-    std::istringstream{line} >> std::hex >> mapping.start >> dash >> mapping.end >> permissions >>
-        mapping.offset;
+    const MappingLine mapping{line};
     if (!mapping.contains(wanted)) continue;
     last = mapping;
     return wanted - mapping.start + mapping.offset;
@@ -141,6 +145,27 @@ PageEntry page_entry(pid_t process, const void* address) {
   entry.write_protected = (bits >> 57 & 1) != 0;
   entry.frame = entry.present ? bits & frame_mask : 0;
   return entry;
+}
+
+Permissions permissions(pid_t process, const void* address) {
+  const std::string path = "/proc/" + std::to_string(process) + "/maps";
+  std::ifstream maps{path};
+  if (!maps) no_answer(path);
+  for (std::string line; std::getline(maps, line);) {
+    const MappingLine mapping{line};
+    if (!mapping.contains(reinterpret_cast<std::uintptr_t>(address))) continue;
+    return {mapping.permissions.at(0) == 'r', mapping.permissions.at(1) == 'w'};
+  }
+  return {};
+}
+
+bool userfaultfd_tracks_memory() {
+  std::ifstream smaps{"/proc/self/smaps"};
+  if (!smaps) no_answer("smaps");
+  for (std::string line; std::getline(smaps, line);) {
+    if (line.starts_with("VmFlags:") && line.find(" ui") != std::string::npos) return true;
+  }
+  return false;
 }
 
 std::uint64_t huge_entries(pid_t process, const void* address) {

@@ -2,7 +2,7 @@
 // library's own books.
 //
 // Pools are found by their names among this process's descriptors, page-table entries in
-// /proc/PID/pagemap. Everything here only looks, with one exception that its comment names. Throws
+// /proc/PID/pagemap, mappings in /proc/PID/maps. Everything here only looks, with one exception that its comment names. Throws
 // std::runtime_error where the kernel gives no answer.
 #pragma once
 
@@ -49,6 +49,16 @@ struct PageEntry {
   std::uint64_t frame = 0;       // 0 without CAP_SYS_ADMIN
 };
 PageEntry page_entry(pid_t process, const void* address);
+
+// What the mapping that contains the address lets a process do; nothing where none does.
+struct Permissions {
+  bool read = false;
+  bool write = false;
+};
+Permissions permissions(pid_t process, const void* address);
+
+// Whether somebody has this process's faults on pages that a file holds (minor faults) reported to a userfaultfd.
+bool userfaultfd_tracks_memory();
 
 // How many bytes of a pool the process has in its page table as huge pages, in the mapping that contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);

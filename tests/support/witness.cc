@@ -37,7 +37,7 @@ bool ends_within(pid_t process, int limit_ms) {
   return true;
 }
 
-Witness::Witness() {
+Witness::Witness() : traps_by_entry_(userfaultfd_tracks_memory()) {
   int devices = 0;
   if (cuDeviceGetCount(&devices) != CUDA_SUCCESS)
     throw std::runtime_error("cuDeviceGetCount failed");
@@ -55,7 +55,7 @@ std::uint32_t Witness::residents(const void* address) const {
 std::uint32_t Witness::mappers(const void* address) const {
   std::uint32_t mask = 0;
   for (int i = 0; i < processors(); ++i) {
-    if (page_entry(process_of(i), address).present) mask |= 1u << i;
+    if (access(i, address).read) mask |= 1u << i;
   }
   return mask;
 }
@@ -63,14 +63,19 @@ std::uint32_t Witness::mappers(const void* address) const {
 std::uint32_t Witness::writers(const void* address) const {
   std::uint32_t mask = 0;
   for (int i = 0; i < processors(); ++i) {
-    const PageEntry entry = page_entry(process_of(i), address);
-    if (entry.present && !entry.write_protected) mask |= 1u << i;
+    if (access(i, address).write) mask |= 1u << i;
   }
   return mask;
 }
 
 std::uint64_t Witness::pool_bytes(int processor) const {
   return pools_.at(static_cast<std::size_t>(processor))->allocated_bytes();
+}
+
+Permissions Witness::access(int processor, const void* address) const {
+  if (!traps_by_entry_) return permissions(process_of(processor), address);
+  const PageEntry entry = page_entry(process_of(processor), address);
+  return {entry.present, entry.present && !entry.write_protected};
 }
 
 pid_t Witness::process_of(int processor) {

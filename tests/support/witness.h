@@ -34,9 +34,10 @@ class Witness {
   int processors() const { return static_cast<int>(pools_.size()); }
   // Processors whose pool file has data at the page of `address`.
   std::uint32_t residents(const void* address) const;
-  // Processors whose page table has an entry for the page.
+  // Processors that may read the page without a fault that the library would have to answer: their page table has an
+  // entry for it, or, where the library traps accesses by protection, their mapping allows it.
   std::uint32_t mappers(const void* address) const;
-  // Processors whose entry for the page could be written through.
+  // ... that may write it.
   std::uint32_t writers(const void* address) const;
   // Bytes that the pool's file takes.
   std::uint64_t pool_bytes(int processor) const;
@@ -44,7 +45,10 @@ class Witness {
   static pid_t process_of(int processor);
 
  private:
+  Permissions access(int processor, const void* address) const;
+
   std::vector<std::unique_ptr<PoolFile>> pools_;
+  const bool traps_by_entry_;  // else by protection
 };
 
 }  // namespace wherry::test

@@ -53,8 +53,8 @@ void check_page(const void* address, std::uint32_t where, bool mapped = true) {
   CHECK(witness().writers(address) == (mapped ? where : 0));
   CHECK((info.node >= 0) == (where != 0));
   if (where == 0 || !mapped || !frames_are_shown()) return;
-  const int processor = std::countr_zero(where);
-  CHECK(page_entry(Witness::process_of(processor), address).frame != 0);
+  const PageEntry entry = page_entry(Witness::process_of(std::countr_zero(where)), address);
+  CHECK((entry.frame != 0) == entry.present);
 }
 
 void check_region(const std::byte* start, std::uint32_t where, bool mapped = true) {

@@ -18,11 +18,12 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 
 struct Setup {
-  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, UffdAccess::full};
-  MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, UffdAccess::full};
+  const UffdAccess access = Userfaultfd::probe_access();
+  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, access};
+  MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, access};
   Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
-      std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
+      std::make_shared<const Userfaultfd>(Userfaultfd::create(access));
   UserfaultfdMapper mapper{arena.base(), [](std::uintptr_t address, std::size_t bytes) {
                              return set_access(address, bytes, Access::none);
                            }};
