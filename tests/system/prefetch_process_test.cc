@@ -1,17 +1,13 @@
 // Prefetching where things are not as usual: without io_uring, with other settings, under a device that ends.
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "support/child.h"
+#include "support/seccomp_filter.h"
 #include "support/session.h"
 #include "support/stage.h"
 
@@ -24,20 +20,6 @@ constexpr std::size_t mib_words = (std::size_t{1} << 20) / sizeof(std::uint64_t)
 void prefetch(const std::uint64_t* first, std::size_t bytes, int to) {
   WHERRY_TRY(
       cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(first), bytes, location_of(to), 0, nullptr));
-}
-
-// From now on this process gets EPERM for one system call.
-void refuse_system_call(int number) {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(filter), filter};
-  expect(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-             ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
-         "no seccomp filter");
 }
 
 // Memory goes to a device and back, whole and in parts, in a fresh process.
@@ -84,7 +66,7 @@ TEST_CASE("a device that is killed under a prefetch loses nothing, and nobody ha
 TEST_CASE("without io_uring the library's own threads copy", "[system]") {
   const Outcome outcome = in_fresh_process(
       [] {
-        refuse_system_call(SYS_io_uring_setup);
+        forbid_system_call(SYS_io_uring_setup, FilterAction::refuse_eperm);
         go_to_and_fro();
       },
       60'000);

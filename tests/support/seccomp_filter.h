@@ -1,0 +1,19 @@
+// A seccomp filter as containers have them: from now on this process, and all that it starts, may not use one system
+// call.
+#pragma once
+
+namespace wherry::test {
+
+// What happens to the caller of a forbidden system call.
+enum class FilterAction {
+  refuse_eperm,   // it fails with EPERM
+  refuse_enosys,  // it fails with ENOSYS, as if the kernel did not have it
+  trap,           // its thread gets SIGSYS
+  kill,           // its process ends, as by a SIGSYS that nobody can catch
+};
+
+// Of the calling thread and of whatever it starts later; cannot be taken back. Needs no privilege. Throws
+// std::system_error.
+void forbid_system_call(long number, FilterAction action);
+
+}  // namespace wherry::test
