@@ -12,6 +12,7 @@
 #include "os/features.h"
 #include "os/mapping.h"
 #include "os/numa.h"
+#include "os/remedies.h"
 #include "policy/advised_policy.h"
 
 namespace wherry::impl {
@@ -65,13 +66,13 @@ std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors, std::siz
 
 }  // namespace
 
-std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& error) {
+std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& error) {
   const Machine machine = read_machine();
   TopologyResult topology =
       choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),
                       environment("WHERRY_HOST_CAPACITY"));
   if (const auto* wrong = std::get_if<TopologyError>(&topology)) {
-    error = wrong->message;
+    error.message = wrong->message;
     return std::nullopt;
   }
   RuntimeOptions options;
@@ -84,7 +85,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
     const auto pages = parse_region_pages(region);
     if (!pages) {
-      error = fmt::format("WHERRY_FAULT_REGION: '{}' is not a power of two from 4K to 2M", region);
+      error.message =
+          fmt::format("WHERRY_FAULT_REGION: '{}' is not a power of two from 4K to 2M", region);
       return std::nullopt;
     }
     options.region_pages = *pages;
@@ -92,15 +94,24 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   auto copying = choose_copy_settings(environment("WHERRY_COPIERS"),
                                       environment("WHERRY_HUGE_PAGES"), allowed_cpus().size());
   if (auto* wrong = std::get_if<std::string>(&copying)) {
-    error = std::move(*wrong);
+    error.message = std::move(*wrong);
     return std::nullopt;
   }
   options.copying = std::get<CopySettings>(copying);
-  options.uffd_access = Userfaultfd::probe_access();
-  if (options.uffd_access == UffdAccess::none) {
-    error =
-        "this process may not use userfaultfd; run as root, or as root: "
-        "sysctl vm.unprivileged_userfaultfd=1 (see `wherry info`)";
+  auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
+                          userfaultfd_remedy(permissions(), read_machine_settings()));
+  if (auto* wrong = std::get_if<TrapError>(&trap)) {
+    error = {std::move(wrong->message), wrong->not_permitted};
+    return std::nullopt;
+  }
+  const TrapChoice& chosen = std::get<TrapChoice>(trap);
+  options.trap = chosen.kind;
+  options.uffd_access = chosen.access;
+  if (chosen.kind == TrapKind::mprotect) {
+    error = {
+        fmt::format("the mprotect trap ({}) is not part of this version yet (see `wherry info`)",
+                    chosen.reason),
+        true};
     return std::nullopt;
   }
   options.mappings_budget = read_limits().mappings_budget();

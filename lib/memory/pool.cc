@@ -5,13 +5,14 @@
 
 #include "os/fd.h"
 #include "os/numa.h"
+#include "os/permissions.h"
 
 namespace wherry::impl {
 
 MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted)
     : file_(name, arena_bytes, wanted),
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size)),
-      filler_(Userfaultfd::create(Userfaultfd::probe_access()), /*raises_sigbus=*/true) {
+      filler_(Userfaultfd::create(permissions().userfaultfd()), /*raises_sigbus=*/true) {
   if (const int error = filler_.register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
 }

@@ -9,6 +9,7 @@
 #include "memory/arena.h"
 #include "memory/pool.h"
 #include "os/file_io.h"
+#include "os/permissions.h"
 #include "support/kernel_view.h"
 
 using namespace wherry::impl;
@@ -22,7 +23,7 @@ struct Setup {
   MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible};
   Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
-      std::make_shared<const Userfaultfd>(Userfaultfd::create(UffdAccess::full));
+      std::make_shared<const Userfaultfd>(Userfaultfd::create(permissions().userfaultfd()));
   UserfaultfdMapper mapper{arena.base(), forbid_access};
 
   Setup() {
