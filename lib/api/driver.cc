@@ -57,14 +57,13 @@ CUresult Driver::start() {
   }
   const std::lock_guard guard(start_lock);
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
-  std::string problem;
-  const auto options = Runtime::options_from_environment(problem);
-  if (!options) {
-    log_line("{}", problem);
-    return Userfaultfd::probe_access() == UffdAccess::none ? CUDA_ERROR_NOT_PERMITTED
-                                                           : CUDA_ERROR_INVALID_VALUE;
-  }
   try {
+    OptionsError problem;
+    const auto options = Runtime::options_from_environment(problem);
+    if (!options) {
+      log_line("{}", problem.message);
+      return problem.not_permitted ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
+    }
     // Kept also when the start fails: another thread may be reading it.
     the_mark = new ForkMark;
     the_driver = new Driver(*options);

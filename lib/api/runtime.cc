@@ -12,6 +12,7 @@
 #include "os/features.h"
 #include "os/mapping.h"
 #include "os/numa.h"
+#include "os/remedies.h"
 #include "policy/advised_policy.h"
 
 namespace wherry::impl {
@@ -57,26 +58,23 @@ std::string pool_name(Processor p) {
 
 std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors,
                                                         const RuntimeOptions& options) {
-  // Who watches by protection has each page on its own.
-  const bool trapped = options.trap == TrapKind::userfaultfd;
   std::vector<std::unique_ptr<MemoryPoolFile>> pools;
   for (int i = 0; i < processors; ++i)
-    pools.push_back(
-        std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), options.arena_bytes,
-                                         trapped ? options.copying.huge_pages : HugePages::never,
-                                         trapped ? options.uffd_access : UffdAccess::none));
+    pools.push_back(std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), options.arena_bytes,
+                                                     options.copying.huge_pages,
+                                                     options.uffd_access));
   return pools;
 }
 
 }  // namespace
 
-std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& error) {
+std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& error) {
   const Machine machine = read_machine();
   TopologyResult topology =
       choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),
                       environment("WHERRY_HOST_CAPACITY"));
   if (const auto* wrong = std::get_if<TopologyError>(&topology)) {
-    error = wrong->message;
+    error.message = wrong->message;
     return std::nullopt;
   }
   RuntimeOptions options;
@@ -89,7 +87,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
     const auto pages = parse_region_pages(region);
     if (!pages) {
-      error = fmt::format("WHERRY_FAULT_REGION: '{}' is not a power of two from 4K to 2M", region);
+      error.message =
+          fmt::format("WHERRY_FAULT_REGION: '{}' is not a power of two from 4K to 2M", region);
       return std::nullopt;
     }
     options.region_pages = *pages;
@@ -97,18 +96,21 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(std::string& err
   auto copying = choose_copy_settings(environment("WHERRY_COPIERS"),
                                       environment("WHERRY_HUGE_PAGES"), allowed_cpus().size());
   if (auto* wrong = std::get_if<std::string>(&copying)) {
-    error = std::move(*wrong);
+    error.message = std::move(*wrong);
     return std::nullopt;
   }
   options.copying = std::get<CopySettings>(copying);
-  options.uffd_access = Userfaultfd::probe_access();
-  if (environment("WHERRY_TRAP") == "mprotect") options.trap = TrapKind::mprotect;
-  if (options.trap == TrapKind::userfaultfd && options.uffd_access == UffdAccess::none) {
-    error =
-        "this process may not use userfaultfd; run as root, or as root: "
-        "sysctl vm.unprivileged_userfaultfd=1 (see `wherry info`)";
+  auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
+                          userfaultfd_remedy(permissions(), read_machine_settings()));
+  if (auto* wrong = std::get_if<TrapError>(&trap)) {
+    error = {std::move(wrong->message), wrong->not_permitted};
     return std::nullopt;
   }
+  const TrapChoice& chosen = std::get<TrapChoice>(trap);
+  options.trap = chosen.kind;
+  options.uffd_access = chosen.access;
+  // Protection is a matter of single pages.
+  if (options.trap == TrapKind::mprotect) options.copying.huge_pages = HugePages::never;
   options.mappings_budget = read_limits().mappings_budget();
   return options;
 }

@@ -28,6 +28,7 @@
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "policy/policy.h"
+#include "trap/trap_kind.h"
 #include "wherry/wherry.h"
 
 namespace wherry::impl {
@@ -53,6 +54,12 @@ struct RuntimeOptions {
   std::function<std::unique_ptr<Carrier>(std::unique_ptr<Carrier>)> wrap_carrier;
 };
 
+// Why there are no options.
+struct OptionsError {
+  std::string message;         // one line that says what is wrong and where
+  bool not_permitted = false;  // nothing is malformed: what was asked for cannot be had here
+};
+
 struct PageWhereabouts {
   ProcessorMask resident = 0;
   ProcessorMask mapped = 0;
@@ -63,9 +70,8 @@ struct PageWhereabouts {
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
-  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES). Nothing: something there is malformed; `error` is one line that says what
-  // and where.
-  static std::optional<RuntimeOptions> options_from_environment(std::string& error);
+  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP). Nothing: `error` says why.
+  static std::optional<RuntimeOptions> options_from_environment(OptionsError& error);
 
   // Forks the device processes and starts the fault daemon. Throws std::system_error.
   explicit Runtime(const RuntimeOptions& options);

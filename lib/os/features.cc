@@ -3,9 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/io_uring.h>
 #include <numaif.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -33,19 +31,6 @@ std::string read_small_file(const char* path) {
   return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : std::string();
 }
 
-std::uint64_t probe_userfaultfd_features(UffdAccess access) {
-  if (access == UffdAccess::none) return 0;
-  const Fd fd = Userfaultfd::create(access);
-  uffdio_api api{};
-  api.api = UFFD_API;
-  return ::ioctl(fd.get(), UFFDIO_API, &api) == 0 ? api.features : 0;
-}
-
-bool probe_io_uring() {
-  io_uring_params params{};
-  return static_cast<bool>(Fd(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params))));
-}
-
 bool probe_move_pages() {
   int on_stack = 0;
   void* page = &on_stack;
@@ -64,13 +49,6 @@ bool probe_page_frames() {
   return ::pread(pagemap.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) ==
              sizeof entry &&
          (entry & frame_bits) != 0;
-}
-
-std::string enable_full_userfaultfd() {
-  std::string how = "run as root, or: sysctl vm.unprivileged_userfaultfd=1";
-  if (::access("/dev/userfaultfd", F_OK) == 0)
-    how += fmt::format(", or: setfacl -m u:{}:rw /dev/userfaultfd", ::getuid());
-  return how;
 }
 
 std::uint64_t soft_limit(__rlimit_resource resource) {
@@ -96,18 +74,12 @@ Features probe_features() {
   utsname names{};
   if (::uname(&names) == 0) features.kernel_release = names.release;
 
-  features.uffd_access = Userfaultfd::probe_access();
-  const std::uint64_t uffd = probe_userfaultfd_features(features.uffd_access);
-  constexpr std::uint64_t shared_memory = UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM |
-                                          UFFD_FEATURE_PAGEFAULT_FLAG_WP |
-                                          UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
-  features.uffd_shared_memory = (uffd & shared_memory) == shared_memory;
-  features.uffd_poison = (uffd & UFFD_FEATURE_POISON) != 0;
+  features.permissions = permissions();
+  features.settings = read_machine_settings();
 
   // glibc 2.36 declares pidfd_open with C++ linkage.
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
-  features.io_uring = probe_io_uring();
   features.huge_tmpfs = MemoryFile::can_use_huge_tmpfs();
   features.keeps_holes = MemoryFile::kernel_keeps_holes();
   features.move_pages = probe_move_pages();
@@ -122,22 +94,20 @@ std::vector<Capability> Features::capabilities() const {
     rows.push_back(
         {name, available, required, what_for, available ? std::string() : std::move(how)});
   };
-  add("userfaultfd", uffd_access != UffdAccess::none, true,
-      "catches the page faults of host and devices",
-      "a kernel with CONFIG_USERFAULTFD, and in a container a seccomp profile that allows "
-      "userfaultfd(2)");
-  add("userfaultfd on shared memory", uffd_shared_memory, true,
-      "tells first touch, a page elsewhere and a write to a copy apart", "Linux 5.19 or newer");
-  add("userfaultfd in system calls", uffd_access == UffdAccess::full, false,
-      "read(2) and write(2) on managed memory that is not on the host", enable_full_userfaultfd());
-  add("userfaultfd poison", uffd_poison, false, "a touch of freed memory ends in SIGBUS at once",
-      "Linux 6.6 or newer");
+  const UffdAccess access = permissions.userfaultfd();
+  const std::string uffd_remedy = userfaultfd_remedy(permissions, settings);
+  add("userfaultfd", access != UffdAccess::none, false,
+      "catches the page faults of host and devices; without it mprotect(2) does", uffd_remedy);
+  add("userfaultfd in system calls", serves_system_calls(access), false,
+      "read(2) and write(2) on managed memory that is not on the host", uffd_remedy);
+  add("userfaultfd poison", (permissions.userfaultfd_features & UFFD_FEATURE_POISON) != 0, false,
+      "a touch of freed memory ends in SIGBUS at once",
+      access == UffdAccess::none ? uffd_remedy : "Linux 6.6 or newer");
   add("pidfd", pidfd, true, "notices at once when a device process ends",
       "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
-  add("io_uring", io_uring, false,
+  add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,
       "prefetches are copied by the kernel's threads; without it by the library's own",
-      "sysctl kernel.io_uring_disabled=0, and in a container a seccomp profile that allows "
-      "io_uring_setup(2)");
+      io_uring_remedy(permissions, settings));
   add("huge pages in own tmpfs", huge_tmpfs, false,
       "2 MiB pages in pools, and with them prefetches at several times the speed",
       "run with CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "os/userfaultfd.h"
+#include "os/permissions.h"
+#include "os/remedies.h"
 
 namespace wherry::impl {
 
@@ -24,11 +25,8 @@ struct Capability {
 struct Features {
   std::string kernel_release;
 
-  UffdAccess uffd_access = UffdAccess::none;
-  bool uffd_shared_memory =
-      false;  // missing and minor faults on shared memory, and its write protection
-  bool uffd_poison = false;
-  bool io_uring = false;
+  Permissions permissions;
+  MachineSettings settings;
   bool pidfd = false;
   bool huge_tmpfs = false;   // a detached tmpfs with huge=always can be made
   bool keeps_holes = false;  // ... and the kernel does not fill the holes of its files

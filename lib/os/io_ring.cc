@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "os/permissions.h"
 
 namespace wherry::impl {
 namespace {
@@ -97,6 +98,7 @@ class UringRing final : public IoRing {
 }  // namespace
 
 std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
+  if (!permissions()[Request::io_uring]) return nullptr;
   io_uring ring;
   std::memset(&ring, 0, sizeof ring);
   if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;

@@ -10,6 +10,7 @@
 #include "base/page.h"
 #include "os/mapping.h"
 #include "os/numa.h"
+#include "os/permissions.h"
 #include "os/userfaultfd.h"
 
 namespace wherry::impl {
@@ -60,9 +61,12 @@ bool memfds_have_huge_pages() {
   return have;
 }
 
-// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be reported.
+// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be reported. False also where
+// there is nobody to report it to.
 bool keeps_holes(int fd) {
-  const Userfaultfd trap(Userfaultfd::create(Userfaultfd::probe_access()), /*raises_sigbus=*/true);
+  const UffdAccess access = permissions().userfaultfd();
+  if (access == UffdAccess::none) return false;
+  const Userfaultfd trap(Userfaultfd::create(access), /*raises_sigbus=*/true);
   const Mapping trapped = Mapping::reserve(huge_page, huge_page);
   const Mapping merged = Mapping::reserve(huge_page, huge_page);
   if (!show(fd, trapped) || !show(fd, merged) ||

@@ -14,41 +14,27 @@ namespace {
 
 constexpr std::uint64_t required_features =
     UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
-    UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMAP;
-constexpr std::uint64_t wanted_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_POISON;
+    UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_THREAD_ID;
 
-int open_device() {
-  return ::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-}
-
-int create_full() {
-  const int fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
-  if (fd >= 0) return fd;
-  const int error = errno;
-  // The device node grants full access by its file permissions, where the system call asks for
-  // CAP_SYS_PTRACE.
-  const Fd device(open_device());
-  if (!device) {
-    errno = error;
-    return -1;
-  }
+// The device node grants full access by its file permissions, where the system call asks for CAP_SYS_PTRACE.
+int create_by_device() {
+  const Fd device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+  if (!device) return -1;
   return ::ioctl(device.get(), USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
 }
 
-int create_user_mode_only() {
-  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+int create_by_call(int flags) {
+  return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags));
 }
 
-// The features of this kernel: asking takes a descriptor of its own, since the handshake happens
-// once.
-std::uint64_t kernel_features() {
-  const Fd probe(create_full());
-  const Fd fallback(probe ? -1 : create_user_mode_only());
+// The handshake: 0, and what the kernel offers, or an errno. After EINVAL it may be tried again with less.
+int begin_with(int fd, std::uint64_t features, std::uint64_t& offered) {
   uffdio_api api{};
   api.api = UFFD_API;
-  const int fd = probe ? probe.get() : fallback.get();
-  if (fd < 0 || ::ioctl(fd, UFFDIO_API, &api) != 0) return 0;
-  return api.features;
+  api.features = features;
+  if (::ioctl(fd, UFFDIO_API, &api) != 0) return errno;
+  offered = api.features;
+  return 0;
 }
 
 OpStatus status_of(int error, const char* operation) {
@@ -115,26 +101,38 @@ const char* to_string(OpStatus status) {
 }
 
 Fd Userfaultfd::create(UffdAccess access) {
-  const int fd = access == UffdAccess::full ? create_full() : create_user_mode_only();
-  if (fd < 0) throw_errno(errno, "userfaultfd");
-  return Fd(fd);
+  Fd fd(try_create(access));
+  if (!fd) throw_errno(errno, "userfaultfd");
+  return fd;
 }
 
-UffdAccess Userfaultfd::probe_access() {
-  if (Fd(create_full())) return UffdAccess::full;
-  if (Fd(create_user_mode_only())) return UffdAccess::user_mode_only;
-  return UffdAccess::none;
+int Userfaultfd::try_create(UffdAccess access) {
+  switch (access) {
+    case UffdAccess::none:
+      break;
+    case UffdAccess::user_mode_only:
+      return create_by_call(UFFD_USER_MODE_ONLY);
+    case UffdAccess::device:
+      return create_by_device();
+    case UffdAccess::full:
+      return create_by_call(0);
+  }
+  errno = EPERM;
+  return -1;
+}
+
+int Userfaultfd::begin(int fd, std::uint64_t& offered) {
+  return begin_with(fd, required_features, offered);
 }
 
 Userfaultfd::Userfaultfd(Fd fd, bool raises_sigbus) : fd_(std::move(fd)) {
-  static const std::uint64_t offered = kernel_features();
-  uffdio_api api{};
-  api.api = UFFD_API;
-  api.features = required_features | (wanted_features & offered);
-  if (raises_sigbus) api.features |= UFFD_FEATURE_SIGBUS;
-  if (::ioctl(fd_.get(), UFFDIO_API, &api) != 0)
-    throw_errno(errno, "userfaultfd lacks minor and write-protect faults on shared memory");
-  has_poison_ = (api.features & UFFD_FEATURE_POISON) != 0;
+  const std::uint64_t features = required_features | (raises_sigbus ? UFFD_FEATURE_SIGBUS : 0);
+  std::uint64_t offered = 0;
+  int error = begin_with(fd_.get(), features | UFFD_FEATURE_POISON, offered);
+  if (error == EINVAL) error = begin_with(fd_.get(), features, offered);
+  if (error != 0)
+    throw_errno(error, "userfaultfd lacks minor and write-protect faults on shared memory");
+  has_poison_ = (offered & UFFD_FEATURE_POISON) != 0;
 }
 
 int Userfaultfd::register_range(int fd, std::uintptr_t start, std::size_t bytes) {

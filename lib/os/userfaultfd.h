@@ -11,13 +11,17 @@
 
 namespace wherry::impl {
 
-// How a userfaultfd may be had here, best first. user_mode_only does not serve faults taken inside
-// system calls.
+// How a userfaultfd may be had here, best last.
 enum class UffdAccess {
   none,
-  user_mode_only,
-  full,
+  user_mode_only,  // does not serve faults taken inside system calls
+  device,          // /dev/userfaultfd, which permits by its file permissions; serves all faults
+  full,            // the system call; serves all faults
 };
+
+inline bool serves_system_calls(UffdAccess access) {
+  return access == UffdAccess::device || access == UffdAccess::full;
+}
 
 enum class OpStatus {
   ok,
@@ -52,10 +56,14 @@ struct FaultEvent {
 
 class Userfaultfd {
  public:
-  // Creates one for the calling process; closed on exec, non-blocking. Throws std::system_error.
+  // Creates one for the calling process; closed on exec, non-blocking. Throws std::system_error. Requires: permissions()
+  // say that the kernel permits it (os/permissions.h), for a filter may kill who asks.
   static Fd create(UffdAccess access);
-  // Tries create() from best to worst.
-  static UffdAccess probe_access();
+  // The same without an exception: a descriptor, or -1 and errno.
+  static int try_create(UffdAccess access);
+  // Only the handshake on a fresh descriptor. Returns 0 and which features the kernel offers, or an errno: EINVAL, one
+  // that the library needs is missing.
+  [[nodiscard]] static int begin(int fd, std::uint64_t& offered);
 
   Userfaultfd() = default;
   // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing,

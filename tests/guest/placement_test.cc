@@ -98,7 +98,7 @@ TEST_CASE("the default topology makes a device of every other node", "[guest]") 
 
 TEST_CASE("this kernel's features are told from those of newer ones", "[guest]") {
   const Features features = probe_features();
-  CHECK(features.uffd_access == UffdAccess::full);
+  CHECK(features.permissions.userfaultfd() == UffdAccess::full);
   CHECK(features.uffd_shared_memory);
   CHECK(features.move_pages);
   CHECK(features.page_frames);

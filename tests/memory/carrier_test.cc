@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "os/permissions.h"
 #include "support/child.h"
 
 using namespace wherry::impl;
@@ -29,7 +30,7 @@ class Depot {
   Depot(MakeCarrier make, CopyMethod method, HugePages huge) {
     for (const char* name : {"depot-a", "depot-b"})
       pools_.push_back(
-          std::make_unique<MemoryPoolFile>(name, arena_bytes, huge, Userfaultfd::probe_access()));
+          std::make_unique<MemoryPoolFile>(name, arena_bytes, huge, permissions().userfaultfd()));
     carrier_ = make(pools_, method);
   }
 

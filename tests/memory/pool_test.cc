@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "memory/processor_memory.h"
+#include "os/permissions.h"
 
 using namespace wherry::impl;
 
@@ -87,7 +88,7 @@ TEST_CASE("room in one pool is none in another") {
 
 TEST_CASE("a pool's file is filled where nothing is, and only there") {
   MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
-                      Userfaultfd::probe_access());
+                      permissions().userfaultfd());
   std::vector<std::byte> data(2 * page_size, std::byte{7});
   REQUIRE(pool.fill({5, 2}, data.data()));
   CHECK(*pool.alias(5) == std::byte{7});

@@ -25,9 +25,9 @@ std::byte* map_still_memory() {
 impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pages,
                                   unsigned flight_pages_min, Injector& injector) {
   ::setenv("WHERRY_DEVICES", devices.c_str(), 1);
-  std::string error;
+  impl::OptionsError error;
   auto options = impl::Runtime::options_from_environment(error);
-  if (!options) throw std::runtime_error(error);
+  if (!options) throw std::runtime_error(error.message);
   options->region_pages = region_pages;
   options->wrap_mapper = [&injector](impl::Processor processor, impl::Mapper& mapper) {
     return injector.wrap(processor, mapper);

@@ -3,6 +3,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -21,6 +23,8 @@ std::uint32_t result_of(FilterAction action) {
       return SECCOMP_RET_ERRNO | ENOSYS;
     case FilterAction::trap:
       return SECCOMP_RET_TRAP;
+    case FilterAction::hang:
+      return SECCOMP_RET_USER_NOTIF;
     case FilterAction::kill:
       break;
   }
@@ -37,8 +41,9 @@ void forbid_system_call(long number, FilterAction action) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog program{std::size(filter), filter};
+  const unsigned long flags = action == FilterAction::hang ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0UL;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) < 0)
     throw std::system_error(errno, std::generic_category(), "cannot install a seccomp filter");
 }
 

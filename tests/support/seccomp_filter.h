@@ -10,6 +10,7 @@ enum class FilterAction {
   refuse_enosys,  // it fails with ENOSYS, as if the kernel did not have it
   trap,           // its thread gets SIGSYS
   kill,           // its process ends, as by a SIGSYS that nobody can catch
+  hang,           // it waits for an answer that never comes; a descriptor stays open for that
 };
 
 // Of the calling thread and of whatever it starts later; cannot be taken back. Needs no privilege. Throws

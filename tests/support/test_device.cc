@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/page.h"
+#include "os/permissions.h"
 
 namespace wherry::test {
 
@@ -24,7 +25,7 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
   options.arena_open = open_bytes;
   options.pool_fds = {arena.pool_fd()};
   options.workers = workers;
-  options.uffd_access = impl::Userfaultfd::probe_access();
+  options.uffd_access = impl::permissions().userfaultfd();
   process_ = impl::DeviceProcess::start(options);
   // Not registered: touches of the arena fill the pool.
   process_->take_userfaultfd();

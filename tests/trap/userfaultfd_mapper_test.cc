@@ -9,6 +9,7 @@
 #include "memory/arena.h"
 #include "memory/pool.h"
 #include "os/file_io.h"
+#include "os/permissions.h"
 #include "support/kernel_view.h"
 
 using namespace wherry::impl;
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 
 struct Setup {
-  const UffdAccess access = Userfaultfd::probe_access();
+  const UffdAccess access = permissions().userfaultfd();
   MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, access};
   MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, access};
   Arena arena{arena_bytes, pool};

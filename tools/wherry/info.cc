@@ -8,6 +8,7 @@
 
 #include "complain.h"
 #include "survey.h"
+#include "trap/trap_limits.h"
 
 namespace wherry::tool {
 namespace {
@@ -47,6 +48,19 @@ std::string capabilities_text(const impl::Features& features) {
       text += fmt::format("      {}: {}\n", row.required ? "needed; to enable" : "to enable",
                           row.how_to_enable);
   }
+  return text;
+}
+
+std::string trap_text(const Survey& survey) {
+  std::string text = "Trap\n";
+  if (!survey.trap) return text + "  none can be chosen (WHERRY_TRAP)\n";
+  const auto line = [&](const char* what, const std::string& words) {
+    text += fmt::format("  {:<12}{}\n", what, words);
+  };
+  line("runs", to_string(*survey.trap) + " (WHERRY_TRAP)");
+  line("because", survey.trap->reason);
+  for (const std::string& limit : limits_of(*survey.trap)) line("cannot", limit);
+  if (!survey.trap->remedy.empty()) line("for better", survey.trap->remedy);
   return text;
 }
 
@@ -103,7 +117,9 @@ std::string copying_text(const Survey& survey) {
   return fmt::format(
       "Copying\n  {:<12}by {}, {} at most (WHERRY_COPIERS)\n  {:<12}{} (WHERRY_HUGE_PAGES)\n",
       "prefetches",
-      survey.features.io_uring ? "io_uring: copiers" : "threads, for want of io_uring: copiers",
+      survey.features.permissions[impl::Request::io_uring]
+          ? "io_uring: copiers"
+          : "threads, for want of io_uring: copiers",
       survey.copying.copiers, "pools",
       survey.huge_pools ? "2 MiB pages where whole blocks move, else 4 KiB" : "4 KiB pages");
 }
@@ -124,7 +140,8 @@ std::string limits_text(const impl::Limits& limits) {
 }
 
 std::string as_text(const Survey& survey) {
-  std::string text = capabilities_text(survey.features) + '\n' + nodes_text(survey) + '\n';
+  std::string text = capabilities_text(survey.features) + '\n' + trap_text(survey) + '\n' +
+                     nodes_text(survey) + '\n';
   if (!survey.topology.devices.empty()) text += devices_text(survey) + '\n';
   if (!survey.pools.empty()) text += pools_text(survey) + '\n';
   return text + copying_text(survey) + '\n' + limits_text(survey.limits);
@@ -144,6 +161,14 @@ Json kernel_json(const impl::Features& features) {
                                       {"how_to_enable", row.how_to_enable}});
   }
   return kernel;
+}
+
+Json trap_json(const Survey& survey) {
+  if (!survey.trap) return nullptr;
+  return {{"runs", to_string(*survey.trap)},
+          {"because", survey.trap->reason},
+          {"cannot", limits_of(*survey.trap)},
+          {"how_to_enable_better", survey.trap->remedy}};
 }
 
 Json nodes_json(const Survey& survey) {
@@ -193,25 +218,27 @@ Json pools_json(const Survey& survey) {
 
 std::string as_json(const Survey& survey) {
   const impl::Limits& limits = survey.limits;
-  const Json json{{"kernel", kernel_json(survey.features)},
-                  {"nodes", nodes_json(survey)},
-                  {"host_nodes", survey.topology.host_nodes},
-                  {"devices", devices_json(survey)},
-                  {"pools", pools_json(survey)},
-                  {"copying",
-                   {{"io_uring", survey.features.io_uring},
-                    {"copiers", survey.copying.copiers},
-                    {"huge_pages", survey.huge_pools}}},
-                  {"limits",
-                   {{"max_map_count", limit_json(limits.mappings_max)},
-                    {"mappings", limits.mappings},
-                    {"mappings_budget", limit_json(limits.mappings_budget())},
-                    {"open_files_max", limit_json(limits.open_files_max)},
-                    {"open_files", limits.open_files},
-                    {"address_space_max", limit_json(limits.address_space_max)},
-                    {"file_size_max", limit_json(limits.file_size_max)},
-                    {"processes_max", limit_json(limits.processes_max)}}},
-                  {"error", survey.error.empty() ? Json(nullptr) : Json(survey.error)}};
+  const Json json{
+      {"kernel", kernel_json(survey.features)},
+      {"trap", trap_json(survey)},
+      {"nodes", nodes_json(survey)},
+      {"host_nodes", survey.topology.host_nodes},
+      {"devices", devices_json(survey)},
+      {"pools", pools_json(survey)},
+      {"copying",
+       {{"io_uring", static_cast<bool>(survey.features.permissions[impl::Request::io_uring])},
+        {"copiers", survey.copying.copiers},
+        {"huge_pages", survey.huge_pools}}},
+      {"limits",
+       {{"max_map_count", limit_json(limits.mappings_max)},
+        {"mappings", limits.mappings},
+        {"mappings_budget", limit_json(limits.mappings_budget())},
+        {"open_files_max", limit_json(limits.open_files_max)},
+        {"open_files", limits.open_files},
+        {"address_space_max", limit_json(limits.address_space_max)},
+        {"file_size_max", limit_json(limits.file_size_max)},
+        {"processes_max", limit_json(limits.processes_max)}}},
+      {"error", survey.error.empty() ? Json(nullptr) : Json(survey.error)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -68,11 +68,22 @@ void look_at_library(Survey& survey) {
   }
 }
 
+void look_at_trap(Survey& survey) {
+  const impl::Permissions& permissions = survey.features.permissions;
+  auto chosen = impl::choose_trap(environment("WHERRY_TRAP"), permissions,
+                                  impl::userfaultfd_remedy(permissions, survey.features.settings));
+  if (auto* choice = std::get_if<impl::TrapChoice>(&chosen))
+    survey.trap = std::move(*choice);
+  else
+    survey.error = std::get<impl::TrapError>(std::move(chosen)).message;
+}
+
 }  // namespace
 
 Survey take_survey() {
   Survey survey;
   survey.features = impl::probe_features();
+  look_at_trap(survey);
   survey.machine = impl::read_machine();
   const auto copying = impl::choose_copy_settings(
       environment("WHERRY_COPIERS"), environment("WHERRY_HUGE_PAGES"), impl::allowed_cpus().size());
@@ -89,7 +100,7 @@ Survey take_survey() {
     try {
       look_at_library(survey);
     } catch (const error& failure) {
-      survey.error = failure.what();
+      if (survey.error.empty()) survey.error = failure.what();
     }
   } else {
     survey.error = std::get<impl::TopologyError>(chosen).message;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "api/topology.h"
 #include "os/features.h"
 #include "os/numa.h"
+#include "trap/trap_kind.h"
 
 namespace wherry::tool {
 
@@ -29,6 +31,7 @@ struct DeviceState {
 
 struct Survey {
   impl::Features features;
+  std::optional<impl::TrapChoice> trap;  // nothing when `error` says why none could be chosen
   impl::Machine machine;
   impl::Topology topology;  // empty when `error` says why none could be chosen
   impl::CopySettings copying;

@@ -1,0 +1,77 @@
+#include "os/remedies.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+namespace wherry::impl {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using Verdict = Answer::Verdict;
+
+constexpr Answer permitted{Verdict::permitted, 0};
+constexpr Answer killed{Verdict::killed, 0};
+
+Permissions userfaultfd_answers(const Answer& call, const Answer& device, const Answer& user_mode) {
+  return {{call, device, user_mode, {}}, 0};
+}
+
+Answer refused(int error) {
+  return {Verdict::refused, error};
+}
+
+// Refused everywhere: what the third answer asks for.
+std::string remedy_of(const Answer& user_mode, const MachineSettings& settings = {0, 0}) {
+  return userfaultfd_remedy(userfaultfd_answers(refused(EPERM), refused(EACCES), user_mode),
+                            settings);
+}
+
+std::string io_uring_remedy_of(const Answer& answer, const MachineSettings& settings = {0, 0}) {
+  return io_uring_remedy({{Answer{}, Answer{}, Answer{}, answer}, 0}, settings);
+}
+
+}  // namespace
+
+TEST_CASE("what is permitted needs no remedy") {
+  CHECK(userfaultfd_remedy(userfaultfd_answers(permitted, refused(EACCES), permitted), {0, 0})
+            .empty());
+  CHECK(userfaultfd_remedy(userfaultfd_answers(killed, permitted, killed), {0, 0}).empty());
+  CHECK(io_uring_remedy_of(permitted, {0, 1}).empty());
+}
+
+TEST_CASE("want of privilege is cured by the setting, a filter by another one") {
+  CHECK(remedy_of(permitted) == "as root: sysctl vm.unprivileged_userfaultfd=1");
+  // The setting permits it: then it is a filter that looks at the flags.
+  CHECK_THAT(remedy_of(permitted, {1, 0}), StartsWith("docker run --security-opt seccomp="));
+  CHECK_THAT(userfaultfd_remedy(userfaultfd_answers(killed, refused(EACCES), permitted), {0, 0}),
+             StartsWith("docker run"));
+  for (const Answer& answer :
+       {refused(EPERM), refused(EACCES), refused(ENOSYS), killed, Answer{Verdict::unending, 0}})
+    CHECK_THAT(remedy_of(answer),
+               StartsWith("docker run --security-opt seccomp=") && Contains("userfaultfd(2)"));
+}
+
+TEST_CASE("a kernel without it, or too old, is said to be that") {
+  CHECK(remedy_of(refused(ENOSYS), {std::nullopt, 0}) == "a kernel with CONFIG_USERFAULTFD");
+  CHECK(remedy_of({Verdict::too_old, EINVAL}) == "Linux 5.19 or newer");
+  CHECK(remedy_of(refused(EINVAL)) == "Linux 5.19 or newer");
+}
+
+TEST_CASE("limits that are in the way are named") {
+  CHECK_THAT(remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
+  CHECK_THAT(remedy_of(refused(EMFILE)), Contains("ulimit -n"));
+  CHECK_THAT(io_uring_remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
+  CHECK_THAT(io_uring_remedy_of(refused(ENOMEM)), Contains("ulimit -l"));
+}
+
+TEST_CASE("io_uring is switched on by the setting that switched it off, or by the filter") {
+  CHECK(io_uring_remedy_of(refused(EPERM), {0, 2}) == "as root: sysctl kernel.io_uring_disabled=0");
+  CHECK(io_uring_remedy_of(refused(EPERM), {0, 1}) == "as root: sysctl kernel.io_uring_disabled=0");
+  for (const Answer& answer : {refused(EPERM), refused(ENOSYS), killed})
+    CHECK_THAT(io_uring_remedy_of(answer), StartsWith("docker run --security-opt seccomp="));
+  CHECK_THAT(io_uring_remedy_of(refused(EPERM), {0, std::nullopt}), StartsWith("docker run"));
+  CHECK_THAT(io_uring_remedy_of(refused(ENOSYS), {0, std::nullopt}), Contains("CONFIG_IO_URING"));
+}
+
+}  // namespace wherry::impl

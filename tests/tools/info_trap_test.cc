@@ -1,0 +1,63 @@
+// `wherry info` about the trap, where userfaultfd is forbidden in different ways.
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "support/child.h"
+#include "support/nobody.h"
+#include "support/seccomp_filter.h"
+#include "support/session.h"
+
+using namespace wherry::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// What the program says to an ordinary user under the filter.
+Outcome info_under(FilterAction action, const char* format) {
+  return in_fresh_process([action, format] {
+    // Opened by who may: its folder need not be open to everybody.
+    const int program = ::open(std::getenv("WHERRY_TOOL"), O_RDONLY | O_CLOEXEC);
+    expect(program >= 0, "WHERRY_TOOL does not name the program");
+    ::setenv("WHERRY_DEVICES", "capacity=4M", 1);
+    become_nobody();
+    forbid_system_call(SYS_userfaultfd, action);
+    forbid_system_call(SYS_io_uring_setup, action);
+    const char* const arguments[] = {"wherry", "info", format, nullptr};
+    ::fexecve(program, const_cast<char* const*>(arguments), environ);
+    expect(false, "the program cannot be started");
+  });
+}
+
+}  // namespace
+
+TEST_CASE("info says which trap runs, why, what it cannot do, and what would be better") {
+  for (const FilterAction action :
+       {FilterAction::refuse_eperm, FilterAction::refuse_enosys, FilterAction::kill}) {
+    const Outcome outcome = info_under(action, nullptr);
+    INFO(outcome.describe());
+    CHECK(outcome.signal == 0);
+    CHECK_FALSE(outcome.timed_out);
+    CHECK_THAT(outcome.out, Contains("runs        mprotect (WHERRY_TRAP)"));
+    const bool kills = action == FilterAction::kill;
+    CHECK_THAT(outcome.out, Contains(kills ? "because     userfaultfd kills whoever asks"
+                                           : "because     userfaultfd is refused"));
+    CHECK_THAT(outcome.out,
+               Contains("cannot      serve system calls") && Contains("wherryTouch()"));
+    CHECK_THAT(outcome.out, Contains("for better  docker run --security-opt seccomp="));
+    CHECK_THAT(outcome.out, Contains("threads, for want of io_uring"));
+  }
+}
+
+TEST_CASE("info says the same as JSON") {
+  const Outcome outcome = info_under(FilterAction::kill, "--json");
+  INFO(outcome.describe());
+  CHECK(outcome.signal == 0);
+  CHECK_THAT(outcome.out,
+             Contains("\"runs\": \"mprotect\"") && Contains("\"how_to_enable_better\": \"docker"));
+  CHECK_THAT(outcome.out, Contains("\"io_uring\": false"));
+}

@@ -1,0 +1,121 @@
+#include "trap/trap_kind.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "trap/trap_limits.h"
+
+namespace wherry::impl {
+namespace {
+
+using Catch::Matchers::Contains;
+using Verdict = Answer::Verdict;
+
+constexpr Answer yes{Verdict::permitted, 0};
+constexpr Answer refused{Verdict::refused, EPERM};
+constexpr Answer killed{Verdict::killed, 0};
+constexpr const char* remedy = "the remedy";
+
+Permissions answers(const Answer& call, const Answer& device, const Answer& user_mode) {
+  return {{call, device, user_mode, yes}, 0};
+}
+const Permissions everything = answers(yes, yes, yes);
+const Permissions by_device = answers(killed, yes, killed);
+const Permissions user_mode = answers(refused, refused, yes);
+const Permissions nothing = answers(refused, refused, refused);
+
+TrapChoice chosen(std::string_view setting, const Permissions& permissions) {
+  return std::get<TrapChoice>(choose_trap(setting, permissions, remedy));
+}
+
+TrapError wrong(std::string_view setting, const Permissions& permissions) {
+  return std::get<TrapError>(choose_trap(setting, permissions, remedy));
+}
+
+bool is_one_line(const std::string& text) {
+  return !text.empty() && text.find('\n') == std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("auto, which is the default, takes the best that is permitted") {
+  for (const char* setting : {"", "auto"}) {
+    INFO(setting);
+    CHECK(chosen(setting, everything).kind == TrapKind::userfaultfd);
+    CHECK(chosen(setting, everything).access == UffdAccess::full);
+    CHECK(chosen(setting, by_device).kind == TrapKind::userfaultfd);
+    CHECK(chosen(setting, by_device).access == UffdAccess::device);
+    CHECK(chosen(setting, user_mode).kind == TrapKind::userfaultfd);
+    CHECK(chosen(setting, user_mode).access == UffdAccess::user_mode_only);
+    CHECK(chosen(setting, nothing).kind == TrapKind::mprotect);
+    CHECK(chosen(setting, nothing).access == UffdAccess::none);
+  }
+}
+
+TEST_CASE("userfaultfd is taken in the best kind that there is, or an error says why not") {
+  CHECK(chosen("userfaultfd", everything).access == UffdAccess::full);
+  CHECK(chosen("userfaultfd", by_device).access == UffdAccess::device);
+  CHECK(chosen("userfaultfd", user_mode).access == UffdAccess::user_mode_only);
+  for (const Permissions* permissions : {&everything, &by_device, &user_mode})
+    CHECK(chosen("userfaultfd", *permissions).kind == TrapKind::userfaultfd);
+
+  const TrapError error = wrong("userfaultfd", nothing);
+  CHECK(error.not_permitted);
+  CHECK(error.message ==
+        "WHERRY_TRAP=userfaultfd: userfaultfd is refused (Operation not permitted); to enable: the "
+        "remedy");
+  CHECK_THAT(wrong("userfaultfd", answers(killed, refused, killed)).message,
+             Contains("kills whoever asks (a seccomp filter)"));
+  CHECK_THAT(wrong("userfaultfd", {}).message, Contains("was not tried"));
+}
+
+TEST_CASE("mprotect is taken whatever else is permitted") {
+  for (const Permissions* permissions : {&everything, &by_device, &user_mode, &nothing}) {
+    CHECK(chosen("mprotect", *permissions).kind == TrapKind::mprotect);
+    CHECK(chosen("mprotect", *permissions).access == UffdAccess::none);
+    CHECK(chosen("mprotect", *permissions).reason == "WHERRY_TRAP=mprotect");
+  }
+}
+
+TEST_CASE("another setting is refused with a line that says what would be one") {
+  for (const char* setting : {"uffd", "Auto", "mprotect ", "userfaultfd,mprotect", "0"}) {
+    for (const Permissions* permissions : {&everything, &nothing}) {
+      INFO(setting);
+      const TrapError error = wrong(setting, *permissions);
+      CHECK_FALSE(error.not_permitted);
+      CHECK(error.message == "WHERRY_TRAP: '" + std::string(setting) +
+                                 "' is none of 'userfaultfd', 'mprotect' and 'auto'");
+    }
+  }
+}
+
+TEST_CASE("a choice gives its reason, and says what would make it a better one") {
+  for (const char* setting : {"auto", "mprotect"}) {
+    for (const Permissions* permissions : {&everything, &by_device, &user_mode, &nothing})
+      CHECK(is_one_line(chosen(setting, *permissions).reason));
+  }
+  CHECK(chosen("auto", user_mode).reason ==
+        "userfaultfd for faults inside system calls is refused (Operation not permitted)");
+  CHECK(chosen("auto", nothing).reason == "userfaultfd is refused (Operation not permitted)");
+  CHECK(chosen("auto", answers({}, {}, {Verdict::not_tried, EAGAIN})).reason ==
+        "userfaultfd could not be tried (Resource temporarily unavailable)");
+  for (const Permissions* permissions : {&user_mode, &nothing})
+    CHECK(chosen("auto", *permissions).remedy == remedy);
+  CHECK(chosen("mprotect", nothing).remedy == remedy);
+  CHECK(chosen("mprotect", user_mode).remedy == "unset WHERRY_TRAP");
+  CHECK(std::get<TrapChoice>(choose_trap("auto", everything, "")).remedy.empty());
+}
+
+TEST_CASE("what a trap cannot do is listed, and the best one can do everything") {
+  CHECK(limits_of(chosen("", everything)).empty());
+  CHECK(limits_of(chosen("", by_device)).empty());
+  const auto of_user_mode = limits_of(chosen("", user_mode));
+  const auto of_mprotect = limits_of(chosen("", nothing));
+  REQUIRE(of_user_mode.size() == 1);
+  CHECK_THAT(of_user_mode.front(), Contains("EFAULT") && Contains("wherryTouch()"));
+  REQUIRE(of_mprotect.size() > 1);
+  CHECK(of_mprotect.front() == of_user_mode.front());
+  for (const std::string& limit : of_mprotect) CHECK(is_one_line(limit));
+}
+
+}  // namespace wherry::impl
