@@ -20,6 +20,7 @@
 #include "devices/view_changers.h"
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
+#include "memory/page_owners.h"
 #include "migration/advice_effects.h"
 #include "migration/background_evictor.h"
 #include "migration/evictor.h"
@@ -201,6 +202,7 @@ class Runtime {
   Arena arena_;
   BlockDirectory blocks_;
   AddressSpace address_space_;
+  PageOwners page_owners_;
   AdviceMap advice_;
   SharedMutex advice_lock_;                       // exclusive: allocations end
   std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be

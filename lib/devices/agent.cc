@@ -10,6 +10,7 @@
 
 #include "devices/crash_report.h"
 #include "devices/kernel_module.h"
+#include "memory/touch.h"
 #include "os/address_mask.h"
 #include "os/fatal_signals.h"
 #include "os/mapping.h"
@@ -125,6 +126,9 @@ void prepare_and_obey(void* pointer) {
   // Kept: what shows another pool must be registered before it takes its place.
   Fd userfaultfd;
   try {
+    if (options.page_owners.bytes != nullptr)
+      TouchableMemory::announce({options.arena_base, options.arena_size, options.page_owners,
+                                 Processor::device(options.ordinal)});
     userfaultfd = Userfaultfd::create(options.uffd_access);
     if (send_message(start.socket, bytes_of(StartReport{}), userfaultfd.get()) != 0) ::_exit(1);
   } catch (const std::system_error& error) {
