@@ -52,6 +52,9 @@ struct RuntimeOptions {
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
   std::function<std::unique_ptr<ViewChanger>(Processor, ViewChanger&)> wrap_changer;
   std::function<std::unique_ptr<Carrier>(std::unique_ptr<Carrier>)> wrap_carrier;
+
+  // Whether system calls that are given managed memory find it wherever it is, as touches do.
+  bool serves_system_calls() const { return uffd_access == UffdAccess::full; }
 };
 
 struct PageWhereabouts {

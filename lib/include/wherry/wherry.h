@@ -134,11 +134,12 @@ CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
  * are, as their advice has it, a page that does not exist yet is created, and WHERRY_TOUCH_WRITE ends other copies.
  *
  * A preparation, not a pin: another processor's next touch may take a page away again, also before the system call.
- * So a call that fails with EFAULT is worth preparing and trying again.
+ * So a call that fails with EFAULT is worth preparing and trying again; libwherry_io does all of that for programs
+ * that are not to be changed.
  *
  *   ptr     any address, need not be aligned
  *   bytes   not 0
- *   flags   WHERRY_TOUCH_READ, WHERRY_TOUCH_WRITE
+ *   flags   WHERRY_TOUCH_READ or WHERRY_TOUCH_WRITE, or both
  *
  * A range wholly outside of managed memory's addresses is a success, and nothing is touched: system calls have no
  * trouble there. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE: ptr NULL, bytes 0, a range past the last address, no
