@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -352,10 +353,16 @@ TEST_CASE("a call that may fill more than was allocated stops where the allocati
   });
 }
 
-// Waits until the thread sleeps in a system call.
-void wait_until_asleep(pid_t thread) {
+// Waits until the thread of this process is in one of the calls that wait for data, and not in a fault on the way there.
+void wait_until_it_waits(pid_t thread) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (process_status(thread, "State").value_or("").substr(0, 1) != "S") {
+  for (;;) {
+    // "running", or -1 in a fault, or the call's number.
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+    int call = -1;
+    if (file >> call &&
+        (call == SYS_read || call == SYS_readv || call == SYS_recvfrom || call == SYS_recvmsg))
+      return;
     expect(std::chrono::steady_clock::now() < limit, "the thread does not wait");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -366,17 +373,20 @@ template <typename Get, typename Give>
 ssize_t get_late(const Session& session, const Managed<char>& memory, const Get& get,
                  const Give& give) {
   std::atomic<pid_t> thread = 0;
-  std::atomic<bool> waits = false;
   ssize_t got = 0;
   std::thread receiver([&] {
     thread = static_cast<pid_t>(::syscall(SYS_gettid));
-    waits = true;
     got = get();
   });
-  while (!waits) std::this_thread::yield();
-  wait_until_asleep(thread);
-  fill_on_device(session, memory, 1);
-  give();
+  while (thread == 0) std::this_thread::yield();
+  try {
+    wait_until_it_waits(thread);
+    fill_on_device(session, memory, 1);
+    give();
+  } catch (...) {
+    receiver.detach();  // the process ends
+    throw;
+  }
   receiver.join();
   return got;
 }
@@ -429,7 +439,7 @@ TEST_CASE("a thread that waits in a call can be cancelled", "[io]") {
     };
     expect(::pthread_create(&thread, nullptr, run, &work) == 0, "a thread");
     while (work.thread == 0) std::this_thread::yield();
-    wait_until_asleep(work.thread);
+    wait_until_it_waits(work.thread);
     expect(::pthread_cancel(thread) == 0, "pthread_cancel");
     void* result = nullptr;
     expect(::pthread_join(thread, &result) == 0, "pthread_join");
