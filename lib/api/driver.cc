@@ -8,6 +8,7 @@
 #include <new>
 #include <system_error>
 
+#include "api/system_calls.h"
 #include "base/log.h"
 #include "os/fork_mark.h"
 
@@ -66,6 +67,8 @@ CUresult Driver::start() {
     }
     // Kept also when the start fails: another thread may be reading it.
     the_mark = new ForkMark;
+    // Before devices are forked, in which it works likewise.
+    if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
     ::pthread_atfork(nullptr, nullptr, in_forked_child);
     return CUDA_SUCCESS;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "memory/touch.h"
 #include "migration/at_rest.h"
 #include "os/features.h"
 #include "os/mapping.h"
@@ -146,6 +147,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
+      page_owners_(options.arena_bytes),
       policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
   place_pools();
   std::vector<ProcessorMemory*> memories;
@@ -187,6 +189,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   prefetcher_->start();
   background_evictor_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
+  TouchableMemory::announce({arena_.base(), arena_.size(), page_owners_.view(), Processor::host()});
 }
 
 Runtime::~Runtime() = default;
@@ -248,6 +251,7 @@ std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   options.own_pool = static_cast<std::size_t>(p.index);
   options.huge_pages = pools_map_huge_pages();
   options.workers = config.workers;
+  options.page_owners = page_owners_.view();
   options.cpus = config.cpus;
   options.trap = options_.trap;
   options.uffd_access = options_.uffd_access;
@@ -299,6 +303,7 @@ std::optional<Allocation> Runtime::place(std::size_t bytes, unsigned flags, Owne
     address_space_.end_free(*allocation);
     return std::nullopt;
   }
+  page_owners_.allocated(*allocation);
   return allocation;
 }
 
@@ -329,6 +334,7 @@ bool Runtime::free(std::uintptr_t address) {
     const WriteGuard guard(advice_lock_);
     allocation = address_space_.begin_free(address - arena_.base());
     if (!allocation) return false;
+    page_owners_.freed(*allocation);
     forget_advice(allocation->pages());
   }
   const PageSpan pages = allocation->pages();

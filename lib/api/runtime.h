@@ -20,6 +20,7 @@
 #include "devices/trap.h"
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
+#include "memory/page_owners.h"
 #include "migration/advice_effects.h"
 #include "migration/background_evictor.h"
 #include "migration/evictor.h"
@@ -52,6 +53,9 @@ struct RuntimeOptions {
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
   std::function<std::unique_ptr<ViewChanger>(Processor, ViewChanger&)> wrap_changer;
   std::function<std::unique_ptr<Carrier>(std::unique_ptr<Carrier>)> wrap_carrier;
+
+  // Whether system calls that are given managed memory find it wherever it is, as touches do.
+  bool serves_system_calls() const { return uffd_access == UffdAccess::full; }
 };
 
 // Why there are no options.
@@ -204,6 +208,7 @@ class Runtime {
   const std::unique_ptr<Trap> trap_;
   BlockDirectory blocks_;
   AddressSpace address_space_;
+  PageOwners page_owners_;
   AdviceMap advice_;
   SharedMutex advice_lock_;                       // exclusive: allocations end
   std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be

@@ -10,6 +10,7 @@
 
 #include "devices/crash_report.h"
 #include "devices/kernel_module.h"
+#include "memory/touch.h"
 #include "os/access_faults.h"
 #include "os/address_mask.h"
 #include "os/fatal_signals.h"
@@ -145,6 +146,9 @@ void prepare_and_obey(void* pointer) {
   // Kept: what shows another pool must be registered before it takes its place.
   Fd userfaultfd;
   try {
+    if (options.page_owners.bytes != nullptr)
+      TouchableMemory::announce({options.arena_base, options.arena_size, options.page_owners,
+                                 Processor::device(options.ordinal)});
     if (options.trap == TrapKind::userfaultfd) {
       userfaultfd = Userfaultfd::create(options.uffd_access);
     } else {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "memory/page_owners.h"
 #include "os/fd.h"
 #include "trap/fault_board.h"
 #include "trap/trap_kind.h"
@@ -31,7 +32,8 @@ struct DeviceProcessOptions {
   std::size_t own_pool = 0;    // which of them is mapped shared at arena_base
   bool huge_pages = false;     // as map_pool_view has it
   int workers = 1;
-  std::vector<int> cpus;  // workers run on these; empty: anywhere
+  PageOwnersView page_owners;  // empty: kernels cannot touch ahead of system calls
+  std::vector<int> cpus;       // workers run on these; empty: anywhere
   TrapKind trap = TrapKind::userfaultfd;
   UffdAccess uffd_access = UffdAccess::full;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documentation holds together: links lead somewhere, tests that docs/semantics.md names exist, and README.md's
+"""The documentation holds together: links lead somewhere, tests that tables name exist, and README.md's
 program is the example that is compiled and run.
 
 Usage: docs_test.py ROOT
@@ -29,9 +29,9 @@ def main():
         for target in LINK.findall(page.read_text()):
             if "://" not in target and not (page.parent / target).exists():
                 found.append(f"{page.relative_to(root)}: no {target}")
-    for program, case in TEST.findall((root / "docs/semantics.md").read_text()):
-        if case not in cases_of(root / "tests" / (program + ".cc")):
-            found.append(f"docs/semantics.md: no case of {program} is named: {case}")
+        for program, case in TEST.findall(page.read_text()):
+            if case not in cases_of(root / "tests" / (program + ".cc")):
+                found.append(f"{page.relative_to(root)}: no case of {program} is named: {case}")
     programs = PROGRAM.findall((root / "README.md").read_text())
     if programs != [(root / "docs/examples/first.cc").read_text()]:
         found.append("README.md: its program differs from docs/examples/first.cc")

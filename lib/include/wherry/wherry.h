@@ -1,8 +1,8 @@
-/* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, where a page is, and how to
- * keep it there.
+/* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, where a page is, how to
+ * keep it there, and how to have it here for a system call.
  *
  * Compiles as C11 and C++. Every function may be called from any thread of the process that called cuInit;
- * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
+ * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. Kernels may call wherryTouch alone. */
 #ifndef WHERRY_WHERRY_H
 #define WHERRY_WHERRY_H
 
@@ -121,6 +121,35 @@ CUresult wherryPin(CUdeviceptr devPtr, size_t count);
 /* Lets all pages that the range touches move again, pinned or not. They stay where they are until something moves
  * them. CUDA_ERROR_INVALID_VALUE: not a range; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
+
+/* How wherryTouch accesses memory: as a system call does that takes bytes from it, write(2), or one that puts bytes
+ * into it, read(2). Both together are the same as the latter. */
+#define WHERRY_TOUCH_READ 1u
+#define WHERRY_TOUCH_WRITE 2u
+
+/* Accesses every page of the `bytes` bytes from `ptr` on the calling thread, now, so that a system call that follows
+ * finds them: where faults inside system calls are not served (docs/system-calls.md) one that is given a page that is
+ * elsewhere fails with EFAULT, or stops short of the page. Changes no byte, and is no data race with threads and
+ * kernels that access the same bytes. It does what accesses do: pages come to this processor or are mapped where they
+ * are, as their advice has it, a page that does not exist yet is created, and WHERRY_TOUCH_WRITE ends other copies.
+ *
+ * A preparation, not a pin: another processor's next touch may take a page away again, also before the system call.
+ * So a call that fails with EFAULT is worth preparing and trying again; libwherry_io does all of that for programs
+ * that are not to be changed.
+ *
+ *   ptr     any address, need not be aligned
+ *   bytes   not 0
+ *   flags   WHERRY_TOUCH_READ or WHERRY_TOUCH_WRITE, or both
+ *
+ * A range wholly outside of managed memory's addresses is a success, and nothing is touched: system calls have no
+ * trouble there. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE: ptr NULL, bytes 0, a range past the last address, no
+ * or unknown flags, or a range that is partly or wholly among managed memory's addresses but not inside one live
+ * managed allocation; nothing is touched then. CUDA_ERROR_NOT_INITIALIZED. Needs no context.
+ *
+ * Thread-safe, and async-signal-safe. Also for host functions, and for kernels: in a device it makes the pages
+ * accessible to that device, whose own allocations it takes, too. Memory that another thread frees meanwhile, and
+ * memory for which there is no room, end in the signal that an access ends in. */
+CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags);
 
 /* One block of 2 MiB, or what was there of it, that left a device's pool to make room. */
 typedef struct {

@@ -509,6 +509,23 @@ void prefetch(std::span<T> elements, const location& where, const stream& in) {
                 "cuMemPrefetchAsync");
 }
 
+// Makes all pages that the elements lie in accessible to the calling thread's processor, for a system call that follows:
+// one that takes bytes from them, or, with `touch_for_writing`, one that puts bytes into them. See wherryTouch. No elements:
+// nothing is touched. Any thread, and kernels.
+template <typename T>
+void touch_for_reading(std::span<T> elements) {
+  if (elements.empty()) return;
+  detail::check(wherryTouch(elements.data(), elements.size_bytes(), WHERRY_TOUCH_READ),
+                "wherryTouch");
+}
+template <typename T>
+void touch_for_writing(std::span<T> elements) {
+  static_assert(!std::is_const_v<T>);
+  if (elements.empty()) return;
+  detail::check(wherryTouch(elements.data(), elements.size_bytes(), WHERRY_TOUCH_WRITE),
+                "wherryTouch");
+}
+
 // Managed memory for std::pmr containers; any thread. Each request is an allocation of its own,
 // which suits large ones; put a std::pmr pool resource in front of it for small ones.
 class managed_resource final : public std::pmr::memory_resource {

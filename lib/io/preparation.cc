@@ -1,0 +1,83 @@
+#include "io/preparation.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+
+#include "base/page.h"
+
+namespace wherry::io {
+namespace {
+
+std::atomic<impl::PrepareForSystemCall> attached = nullptr;
+
+std::size_t ask(const void* start, std::size_t bytes, Access access) {
+  const auto prepare = attached.load(std::memory_order_acquire);
+  return prepare == nullptr || bytes == 0 ? 0 : prepare(start, bytes, access);
+}
+
+// Whether the kernel can read the word: it fetches this argument before it looks at what is wrong with the others. Changes
+// errno.
+bool kernel_reads(std::uintptr_t word) {
+  constexpr int no_such_operation = -1;
+  ::syscall(SYS_rt_sigprocmask, no_such_operation, word, nullptr, sizeof(std::uint64_t));
+  return errno != EFAULT;
+}
+
+}  // namespace
+
+bool is_attached() {
+  return attached.load(std::memory_order_relaxed) != nullptr;
+}
+
+std::size_t managed_bytes(const void* start, std::size_t bytes) {
+  return ask(start, bytes, Access::look);
+}
+
+bool is_readable(const void* start, std::size_t bytes) {
+  if (bytes == 0 || managed_bytes(start, bytes) == bytes) return true;
+  constexpr std::uintptr_t word = sizeof(std::uint64_t);
+  const auto first = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t last = first + bytes - 1;
+  if (last < first) return false;
+  const int errno_before = errno;
+  bool readable = true;
+  for (std::uintptr_t place = first; readable && place <= last;
+       place = impl::round_down(place, impl::page_size) + impl::page_size)
+    readable = kernel_reads(impl::round_down(place, word));
+  errno = errno_before;
+  return readable;
+}
+
+bool is_array(const iovec* pieces, std::size_t count) {
+  return count <= IOV_MAX && is_readable(pieces, count * sizeof *pieces);
+}
+
+bool prepare(const void* start, std::size_t bytes, Access access) {
+  return ask(start, bytes, access) != 0;
+}
+
+bool prepare_pieces(const iovec* pieces, std::size_t count, Access access) {
+  bool managed = prepare(pieces, count * sizeof *pieces, Access::read);
+  for (std::size_t i = 0; i < count; ++i)
+    managed |= prepare(pieces[i].iov_base, pieces[i].iov_len, access);
+  return managed;
+}
+
+bool prepare_message(const msghdr& header, Access access) {
+  bool managed = prepare(&header, sizeof header, access);
+  managed |= prepare(header.msg_name, header.msg_namelen, access);
+  managed |= prepare(header.msg_control, header.msg_controllen, access);
+  managed |= prepare_pieces(header.msg_iov, header.msg_iovlen, access);
+  return managed;
+}
+
+}  // namespace wherry::io
+
+extern "C" [[gnu::visibility("default")]] void wherry_io_attach(
+    wherry::impl::PrepareForSystemCall prepare) {
+  wherry::io::attached.store(prepare, std::memory_order_release);
+}

@@ -1,0 +1,43 @@
+// Whose each page of the arena is, in memory that device processes see too: one byte a page, read without a lock, also in
+// signal handlers. What an allocation is beyond that only the host's AddressSpace knows.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/page.h"
+#include "base/processor.h"
+#include "os/shared_memory.h"
+#include "pages/address_space.h"
+
+namespace wherry::impl {
+
+// The bytes, in any process that sees the memory. Any thread.
+struct PageOwnersView {
+  const std::atomic<std::uint8_t>* bytes = nullptr;
+  std::size_t pages = 0;
+
+  // How many pages from the first of the span on belong to live allocations that admit the processor.
+  std::uint64_t count_accessible(PageSpan span, Processor by) const;
+  // Whether all pages of the span, which have owners, are of one allocation.
+  bool are_of_one_allocation(PageSpan span) const;
+};
+
+class PageOwners {
+ public:
+  // Throws std::system_error.
+  explicit PageOwners(std::size_t arena_bytes);
+
+  PageOwnersView view() const { return {bytes_, memory_.size()}; }
+
+  // Any thread, but each page by one at a time.
+  void allocated(const Allocation& allocation);
+  void freed(const Allocation& allocation);
+
+ private:
+  const SharedMemory memory_;
+  std::atomic<std::uint8_t>* const bytes_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,537 @@
+// libwherry_io in a program that is linked with it: the C library's functions find managed memory wherever it is, also where
+// the kernel does not serve faults inside system calls, and fail as ever where they should. Everything runs twice: as this
+// machine allows it, and with userfaultfd for user mode only.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/conditions.h"
+#include "support/kernel_faults.h"
+#include "support/session.h"
+#include "support/witness.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t bytes = 40'000;  // several pages, and fits into a socket's buffer
+constexpr auto whole = static_cast<ssize_t>(bytes);
+constexpr std::uint32_t device_bit = 2;
+
+template <typename Body>
+void in_both_ways(const Body& body) {
+  for (const bool restricted : {false, true}) {
+    const Outcome outcome = in_fresh_process(
+        [&] {
+          if (restricted) forbid_kernel_faults();
+          const Session session("capacity=16M");
+          body(session);
+        },
+        120'000);
+    INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
+    CHECK(outcome.passed());
+  }
+}
+
+// The function that the program would call: headers have other names for some.
+template <typename Signature>
+Signature* function(const char* name) {
+  auto* const found = reinterpret_cast<Signature*>(::dlsym(RTLD_DEFAULT, name));
+  expect(found != nullptr, std::string("no function ") + name);
+  return found;
+}
+
+void fill_on_device(const Session& session, const Managed<char>& memory, char value) {
+  session.run(0, [start = memory.data(), count = memory.size(), value] {
+    std::memset(start, value, count);
+  });
+  expect(Witness{}.residents(memory.data()) == device_bit, "not on the device");
+}
+
+std::vector<char> some_content() {
+  std::vector<char> content(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(i * 7 % 253);
+  return content;
+}
+
+// A file, or both ends of a socket, that hold a content or take one.
+struct Ends {
+  int in = -1, out = -1;
+
+  static Ends file() {
+    const int fd = ::memfd_create("file", MFD_CLOEXEC);
+    return {fd, fd};
+  }
+  static Ends sockets(int type) {
+    int fds[2];
+    expect(::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds) == 0, "socketpair");
+    return {fds[0], fds[1]};
+  }
+  void close() const {
+    ::close(in);
+    if (out != in) ::close(out);
+  }
+};
+
+// `count` bytes at `start` as two pieces.
+struct Pieces {
+  Pieces(void* start, std::size_t count)
+      : pieces{{start, count / 3}, {static_cast<char*>(start) + count / 3, count - count / 3}} {}
+  iovec pieces[2];
+};
+struct Message : Pieces {
+  Message(void* start, std::size_t count) : Pieces(start, count) {
+    header.msg_iov = pieces;
+    header.msg_iovlen = 2;
+  }
+  msghdr header{};
+};
+
+struct Getter {
+  const char* name;
+  ssize_t (*call)(const char* name, int fd, char* to);
+};
+using Read = ssize_t(int, void*, std::size_t);
+using ReadAt = ssize_t(int, void*, std::size_t, off_t);
+using ReadChecked = ssize_t(int, void*, std::size_t, std::size_t);
+using ReadAtChecked = ssize_t(int, void*, std::size_t, off_t, std::size_t);
+using Vector = ssize_t(int, const iovec*, int);
+using VectorAt = ssize_t(int, const iovec*, int, off_t);
+using VectorAtFlags = ssize_t(int, const iovec*, int, off_t, int);
+
+ssize_t read_at(const char* name, int fd, char* to) {
+  return function<ReadAt>(name)(fd, to, bytes, 0);
+}
+ssize_t read_at_checked(const char* name, int fd, char* to) {
+  return function<ReadAtChecked>(name)(fd, to, bytes, 0, bytes);
+}
+ssize_t vector(const char* name, int fd, char* place) {
+  return function<Vector>(name)(fd, Pieces(place, bytes).pieces, 2);
+}
+ssize_t vector_at(const char* name, int fd, char* place) {
+  return function<VectorAt>(name)(fd, Pieces(place, bytes).pieces, 2, 0);
+}
+ssize_t vector_at_flags(const char* name, int fd, char* place) {
+  return function<VectorAtFlags>(name)(fd, Pieces(place, bytes).pieces, 2, 0, 0);
+}
+
+constexpr Getter file_getters[] = {
+    {"read",
+     [](const char* name, int fd, char* to) { return function<Read>(name)(fd, to, bytes); }},
+    {"__read_chk", [](const char* name, int fd,
+                      char* to) { return function<ReadChecked>(name)(fd, to, bytes, bytes); }},
+    {"pread", read_at},
+    {"pread64", read_at},
+    {"__pread_chk", read_at_checked},
+    {"__pread64_chk", read_at_checked},
+    {"readv", vector},
+    {"preadv", vector_at},
+    {"preadv64", vector_at},
+    {"preadv2", vector_at_flags},
+    {"preadv64v2", vector_at_flags},
+};
+constexpr Getter socket_getters[] = {
+    {"read",
+     [](const char* name, int fd, char* to) { return function<Read>(name)(fd, to, bytes); }},
+    {"readv", vector},
+    {"recv", [](const char* name, int fd,
+                char* to) { return function<decltype(::recv)>(name)(fd, to, bytes, 0); }},
+    {"__recv_chk",
+     [](const char* name, int fd, char* to) {
+       return function<ssize_t(int, void*, std::size_t, std::size_t, int)>(name)(fd, to, bytes,
+                                                                                 bytes, 0);
+     }},
+    {"recvfrom",
+     [](const char* name, int fd, char* to) {
+       return function<ssize_t(int, void*, std::size_t, int, void*, socklen_t*)>(name)(
+           fd, to, bytes, 0, nullptr, nullptr);
+     }},
+    {"__recvfrom_chk",
+     [](const char* name, int fd, char* to) {
+       return function<ssize_t(int, void*, std::size_t, std::size_t, int, void*, socklen_t*)>(name)(
+           fd, to, bytes, bytes, 0, nullptr, nullptr);
+     }},
+    {"recvmsg",
+     [](const char* name, int fd, char* to) {
+       Message message(to, bytes);
+       return function<decltype(::recvmsg)>(name)(fd, &message.header, 0);
+     }},
+};
+
+struct Putter {
+  const char* name;
+  ssize_t (*call)(const char* name, int fd, char* from);
+};
+ssize_t write_at(const char* name, int fd, char* from) {
+  return function<ssize_t(int, const void*, std::size_t, off_t)>(name)(fd, from, bytes, 0);
+}
+ssize_t write_all(const char* name, int fd, char* from) {
+  return function<ssize_t(int, const void*, std::size_t)>(name)(fd, from, bytes);
+}
+constexpr Putter file_putters[] = {
+    {"write", write_all},          {"pwrite", write_at},
+    {"pwrite64", write_at},        {"writev", vector},
+    {"pwritev", vector_at},        {"pwritev64", vector_at},
+    {"pwritev2", vector_at_flags}, {"pwritev64v2", vector_at_flags},
+};
+constexpr Putter socket_putters[] = {
+    {"write", write_all},
+    {"writev", vector},
+    {"send", [](const char* name, int fd,
+                char* from) { return function<decltype(::send)>(name)(fd, from, bytes, 0); }},
+    {"sendto",
+     [](const char* name, int fd, char* from) {
+       return function<ssize_t(int, const void*, std::size_t, int, const void*, socklen_t)>(name)(
+           fd, from, bytes, 0, nullptr, 0);
+     }},
+    {"sendmsg",
+     [](const char* name, int fd, char* from) {
+       const Message message(from, bytes);
+       return function<decltype(::sendmsg)>(name)(fd, &message.header, 0);
+     }},
+};
+
+void check_getter(const Session& session, const Getter& getter, const Ends& ends) {
+  const std::vector<char> content = some_content();
+  const Managed<char> memory{bytes};
+  fill_on_device(session, memory, 1);
+  expect(::write(ends.out, content.data(), bytes) == whole, "content");
+  if (ends.in == ends.out) ::lseek(ends.in, 0, SEEK_SET);
+  errno = EDOM;
+  const ssize_t got = getter.call(getter.name, ends.in, memory.data());
+  const std::string what = std::string(getter.name) + " returned " + std::to_string(got);
+  expect(got == whole && errno == EDOM, what + ", errno " + std::to_string(errno));
+  expect(std::memcmp(memory.data(), content.data(), bytes) == 0, what);
+  ends.close();
+}
+
+void check_putter(const Session& session, const Putter& putter, const Ends& ends) {
+  const Managed<char> memory{bytes};
+  fill_on_device(session, memory, 9);
+  errno = EDOM;
+  const ssize_t put = putter.call(putter.name, ends.out, memory.data());
+  const std::string what = std::string(putter.name) + " returned " + std::to_string(put);
+  expect(put == whole && errno == EDOM, what + ", errno " + std::to_string(errno));
+  if (ends.in == ends.out) ::lseek(ends.in, 0, SEEK_SET);
+  std::vector<char> arrived(bytes);
+  expect(::read(ends.in, arrived.data(), bytes) == whole, what);
+  expect(std::count(arrived.begin(), arrived.end(), 9) == whole, what);
+  ends.close();
+}
+
+TEST_CASE("every function that fills memory fills memory that lies on a device", "[io]") {
+  in_both_ways([](const Session& session) {
+    for (const Getter& getter : file_getters) check_getter(session, getter, Ends::file());
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET})
+      for (const Getter& getter : socket_getters)
+        check_getter(session, getter, Ends::sockets(type));
+  });
+}
+
+TEST_CASE("every function that takes bytes takes them from memory that lies on a device", "[io]") {
+  in_both_ways([](const Session& session) {
+    for (const Putter& putter : file_putters) check_putter(session, putter, Ends::file());
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET})
+      for (const Putter& putter : socket_putters)
+        check_putter(session, putter, Ends::sockets(type));
+  });
+}
+
+TEST_CASE("without the library the same calls fail", "[io]") {
+  const Outcome outcome = in_fresh_process([] {
+    forbid_kernel_faults();
+    const Session session("capacity=16M");
+    const Managed<char> memory{bytes};
+    fill_on_device(session, memory, 1);
+    const Ends file = Ends::file();
+    expect(::syscall(SYS_write, file.out, memory.data(), bytes) == -1 && errno == EFAULT, "write");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("pieces may lie on a device, here, nowhere yet, or be no managed memory", "[io]") {
+  in_both_ways([](const Session& session) {
+    const std::vector<char> content = some_content();
+    const Ends file = Ends::file();
+    expect(::write(file.out, content.data(), bytes) == whole, "content");
+    constexpr std::size_t part = bytes / 4;
+    const Managed<char> on_device{part}, here{part}, nowhere{part};
+    std::vector<char> plain(part);
+    const char* const places[] = {on_device.data(), here.data(), nowhere.data(), plain.data()};
+    const auto prepare = [&] {
+      fill_on_device(session, on_device, 1);
+      std::memset(here.data(), 2, part);
+    };
+    // The array itself on a device, too.
+    const Managed<iovec> pieces(4);
+    pieces[0] = {on_device.data(), part};
+    pieces[1] = {here.data(), part};
+    pieces[2] = {nowhere.data(), part};
+    pieces[3] = {plain.data(), part};
+    prepare();
+    session.run(0, [array = pieces.data()] { array[0].iov_len = part; });
+    expect(::preadv(file.in, pieces.data(), 4, 0) == whole, "preadv");
+    for (std::size_t i = 0; i < 4; ++i)
+      expect(std::memcmp(places[i], content.data() + i * part, part) == 0, "preadv's content");
+
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+      const Ends ends = Ends::sockets(type);
+      prepare();
+      expect(::write(ends.out, content.data(), bytes) == whole, "send");
+      session.run(0, [array = pieces.data()] { array[0].iov_len = part; });
+      expect(::readv(ends.in, pieces.data(), 4) == whole, "readv");
+      for (std::size_t i = 0; i < 4; ++i)
+        expect(std::memcmp(places[i], content.data() + i * part, part) == 0, "readv's content");
+      ends.close();
+    }
+  });
+}
+
+TEST_CASE("invalid pointers are the kernel's to refuse", "[io]") {
+  in_both_ways([](const Session&) {
+    const Ends file = Ends::file();
+    const Ends sockets = Ends::sockets(SOCK_STREAM);
+    expect(::write(file.out, "content", 7) == 7, "content");
+    expect(::write(sockets.out, "content", 7) == 7, "content");
+    Managed<char> memory{bytes};
+    memory[0] = 1;
+    char* const freed = memory.data();
+    memory.free();
+    const auto fails = [](ssize_t result, const char* what) {
+      expect(result == -1 && errno == EFAULT, what);
+    };
+    const auto invalid = [](auto* place) {
+      asm volatile("" : "+r"(place));  // compilers know that some pointers are invalid
+      return place;
+    };
+    for (char* const place : {freed, reinterpret_cast<char*>(page_bytes)}) {
+      fails(::pread(file.in, invalid(place), 4, 0), "pread");
+      fails(::pwrite(file.out, invalid(place), 4, 0), "pwrite");
+      fails(::recv(sockets.in, invalid(place), 4, 0), "recv");
+      fails(::readv(file.in, reinterpret_cast<iovec*>(invalid(place)), 2), "readv");
+      fails(::writev(file.out, reinterpret_cast<iovec*>(invalid(place)), 2), "writev");
+      fails(::recvmsg(sockets.in, reinterpret_cast<msghdr*>(invalid(place)), 0), "recvmsg");
+      fails(::sendmsg(sockets.in, reinterpret_cast<msghdr*>(invalid(place)), 0), "sendmsg");
+    }
+    char constant[] = "bytes";
+    iovec piece{constant, 5};
+    const volatile int negative = -1;
+    expect(::readv(file.in, &piece, negative) == -1 && errno == EINVAL, "a negative count");
+    expect(::writev(file.in, &piece, 0) == 0, "no pieces");
+    expect(::read(-1, constant, 5) == -1 && errno == EBADF, "no descriptor");
+    expect(::read(file.in, nullptr, 0) == 0, "no bytes");
+  });
+}
+
+TEST_CASE("a call that may fill more than was allocated stops where the allocation ends", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Ends file = Ends::file();
+    expect(::write(file.out, "content", 7) == 7, "content");
+    const Managed<char> memory{page_bytes};
+    fill_on_device(session, memory, 1);
+    expect(::pread(file.in, memory.data(), std::size_t{1} << 30, 0) == 7, "a short file");
+    expect(std::memcmp(memory.data(), "content", 7) == 0, "its content");
+  });
+}
+
+// Waits until the thread of this process is in one of the calls that wait for data, and not in a fault on the way there.
+void wait_until_it_waits(pid_t thread) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  for (;;) {
+    // "running", or -1 in a fault, or the call's number.
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+    int call = -1;
+    if (file >> call &&
+        (call == SYS_read || call == SYS_readv || call == SYS_recvfrom || call == SYS_recvmsg))
+      return;
+    expect(std::chrono::steady_clock::now() < limit, "the thread does not wait");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// get() waits for what give() sends, while a device takes the memory away.
+template <typename Get, typename Give>
+ssize_t get_late(const Session& session, const Managed<char>& memory, const Get& get,
+                 const Give& give) {
+  std::atomic<pid_t> thread = 0;
+  ssize_t got = 0;
+  std::thread receiver([&] {
+    thread = static_cast<pid_t>(::syscall(SYS_gettid));
+    got = get();
+  });
+  while (thread == 0) std::this_thread::yield();
+  try {
+    wait_until_it_waits(thread);
+    fill_on_device(session, memory, 1);
+    give();
+  } catch (...) {
+    receiver.detach();  // the process ends
+    throw;
+  }
+  receiver.join();
+  return got;
+}
+
+TEST_CASE("what can be taken only once is not lost when its memory leaves meanwhile", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Managed<char> memory{bytes};
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+      const Ends ends = Ends::sockets(type);
+      for (const Getter& getter : socket_getters) {
+        const std::string datagram = std::string("for ") + getter.name;
+        const ssize_t got = get_late(
+            session, memory, [&] { return getter.call(getter.name, ends.in, memory.data()); },
+            [&] { expect(::send(ends.out, datagram.data(), datagram.size(), 0) > 0, "send"); });
+        expect(std::string(memory.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))) ==
+                   datagram,
+               datagram + ": " + std::to_string(got));
+        expect(memory[datagram.size()] == 1, "more was changed");
+      }
+      ends.close();
+    }
+    const int count = ::eventfd(0, EFD_CLOEXEC);
+    const ssize_t got = get_late(
+        session, memory, [&] { return ::read(count, memory.data(), 8); },
+        [&] { expect(::eventfd_write(count, 77) == 0, "eventfd"); });
+    expect(got == 8 && memory[0] == 77, "an eventfd's count");
+  });
+}
+
+TEST_CASE("a thread that waits in a call can be cancelled", "[io]") {
+  in_both_ways([](const Session&) {
+    const Managed<char> memory{bytes};
+    const Ends ends = Ends::sockets(SOCK_DGRAM);
+    struct Work {
+      char* memory;
+      int fd;
+      std::atomic<pid_t> thread = 0;
+      std::atomic<bool> cleaned_up = false;
+    } work{memory.data(), ends.in};
+    pthread_t thread;
+    const auto run = [](void* pointer) -> void* {
+      Work& own = *static_cast<Work*>(pointer);
+      struct CleanUp {
+        Work& work;
+        ~CleanUp() { work.cleaned_up = true; }
+      } const clean_up{own};
+      own.thread = static_cast<pid_t>(::syscall(SYS_gettid));
+      [[maybe_unused]] const ssize_t got = ::recv(own.fd, own.memory, bytes, 0);
+      return nullptr;
+    };
+    expect(::pthread_create(&thread, nullptr, run, &work) == 0, "a thread");
+    while (work.thread == 0) std::this_thread::yield();
+    wait_until_it_waits(work.thread);
+    expect(::pthread_cancel(thread) == 0, "pthread_cancel");
+    void* result = nullptr;
+    expect(::pthread_join(thread, &result) == 0, "pthread_join");
+    expect(result == PTHREAD_CANCELED && work.cleaned_up, "it was not cancelled");
+  });
+}
+
+TEST_CASE("a datagram that is too long is cut, and its length told", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Ends ends = Ends::sockets(SOCK_DGRAM);
+    const Managed<char> memory{bytes};
+    fill_on_device(session, memory, 1);
+    expect(::send(ends.out, "a datagram", 10, 0) == 10, "send");
+    expect(::recv(ends.in, memory.data(), 4, MSG_TRUNC | MSG_PEEK) == 10, "recv");
+    expect(std::memcmp(memory.data(), "a da\1\1", 6) == 0, "recv's content");
+    fill_on_device(session, memory, 1);
+    Message message(memory.data(), 6);
+    expect(::recvmsg(ends.in, &message.header, 0) == 6, "recvmsg");
+    expect((message.header.msg_flags & MSG_TRUNC) != 0, "recvmsg's flags");
+    expect(std::memcmp(memory.data(), "a data\1\1", 8) == 0, "recvmsg's content");
+  });
+}
+
+TEST_CASE("a device that takes the pages back all the time does not make calls fail", "[io]") {
+  in_both_ways([](const Session& session) {
+    struct Flag {
+      std::atomic<int> leave;
+    };
+    constexpr std::size_t pages = 8;
+    constexpr std::size_t own = 64;  // the device's, in each page
+    constexpr std::size_t ours = page_bytes - own;
+    const Managed<char> memory(pages * page_bytes);
+    const Managed<Flag> flag(1);
+    flag[0].leave = 0;
+    session.launch(0, 1, [start = memory.data(), leave = &flag[0].leave](std::size_t) {
+      while (*leave == 0)
+        for (std::size_t page = 0; page < pages; ++page)
+          ++reinterpret_cast<std::atomic<std::uint64_t>&>(start[page * page_bytes]);
+    });
+    const std::vector<char> content = some_content();
+    const Ends file = Ends::file();
+    expect(::write(file.out, content.data(), bytes) == whole, "content");
+    const std::uint64_t rounds = scaled(100);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      for (std::size_t page = 0; page < pages; ++page) {
+        char* const place = memory.data() + page * page_bytes + own;
+        std::size_t done = 0;
+        while (done < ours) {
+          const ssize_t got =
+              ::pread(file.in, place + done, ours - done, static_cast<off_t>(page * ours + done));
+          expect(got > 0, "pread: " + std::to_string(got) + ", errno " + std::to_string(errno));
+          done += static_cast<std::size_t>(got);
+        }
+        expect(std::memcmp(place, content.data() + page * ours, ours) == 0, "its content");
+      }
+    }
+    flag[0].leave = 1;
+    WHERRY_TRY(session.wait(0));
+  });
+}
+
+TEST_CASE("kernels call the same functions", "[io]") {
+  in_both_ways([](const Session& session) {
+    const Managed<char> memory{bytes}, back{bytes};
+    const Managed<ssize_t> answers(2);
+    std::memset(memory.data(), 6, bytes);
+    session.run(0, [from = memory.data(), to = back.data(), answers = answers.data()] {
+      const int file = ::memfd_create("in a device", MFD_CLOEXEC);
+      answers[0] = ::pwrite(file, from, bytes, 0);
+      answers[1] = ::pread(file, to, bytes, 0);
+      ::close(file);
+    });
+    expect(answers[0] == whole && answers[1] == whole, "in a kernel");
+    expect(std::count(back.data(), back.data() + bytes, 6) == whole, "what was read");
+  });
+}
+
+TEST_CASE("a child made by fork makes system calls as ever", "[io]") {
+  in_both_ways([](const Session&) {
+    const Managed<char> memory{bytes};
+    memory[0] = 1;
+    Child child([&] {
+      const Ends file = Ends::file();
+      char byte = 3;
+      expect(::write(file.out, &byte, 1) == 1 && ::pread(file.in, &byte, 1, 0) == 1, "own memory");
+      // Managed memory is not inherited.
+      expect(::pread(file.in, memory.data(), 1, 0) == -1 && errno == EFAULT, "managed memory");
+    });
+    const Outcome in_child = child.wait(20'000);
+    expect(in_child.passed(), in_child.describe());
+  });
+}
+
+}  // namespace
+}  // namespace wherry::test

@@ -1,0 +1,57 @@
+#include "memory/page_owners.h"
+
+#include <catch2/catch.hpp>
+
+namespace wherry::test {
+namespace {
+
+using namespace wherry::impl;
+
+constexpr Processor host = Processor::host();
+constexpr Processor device0 = Processor::device(0);
+constexpr Processor device1 = Processor::device(1);
+constexpr std::uint64_t arena_pages = 1024;
+
+Allocation allocation(std::uint64_t first, std::uint64_t bytes, Ownership owner = {}) {
+  return {first * page_size, bytes, 1, 0, owner};
+}
+
+TEST_CASE("pages belong to somebody while they are allocated", "[memory]") {
+  PageOwners owners(arena_pages * page_size);
+  const PageOwnersView view = owners.view();
+  CHECK(view.count_accessible({0, arena_pages}, host) == 0);
+  const Allocation memory = allocation(32, 3 * page_size - 1);
+  owners.allocated(memory);
+  for (const Processor p : {host, device0, device1}) {
+    CHECK(view.count_accessible({32, 3}, p) == 3);
+    CHECK(view.count_accessible({33, 10}, p) == 2);
+    CHECK(view.count_accessible({31, 3}, p) == 0);
+    CHECK(view.count_accessible({35, 1}, p) == 0);
+  }
+  owners.freed(memory);
+  CHECK(view.count_accessible({32, 3}, host) == 0);
+}
+
+TEST_CASE("a device's own memory is accessible to it alone", "[memory]") {
+  PageOwners owners(arena_pages * page_size);
+  owners.allocated(allocation(16, 2 * page_size, {device1}));
+  CHECK(owners.view().count_accessible({16, 2}, device1) == 2);
+  CHECK(owners.view().count_accessible({16, 2}, device0) == 0);
+  CHECK(owners.view().count_accessible({16, 2}, host) == 0);
+}
+
+TEST_CASE("neighbouring allocations are told apart", "[memory]") {
+  PageOwners owners(arena_pages * page_size);
+  owners.allocated(allocation(16, 16 * page_size));
+  owners.allocated(allocation(32, 16 * page_size));
+  const PageOwnersView view = owners.view();
+  CHECK(view.count_accessible({16, 32}, host) == 32);
+  CHECK(view.are_of_one_allocation({16, 16}));
+  CHECK(view.are_of_one_allocation({32, 16}));
+  CHECK(view.are_of_one_allocation({20, 1}));
+  CHECK_FALSE(view.are_of_one_allocation({16, 17}));
+  CHECK_FALSE(view.are_of_one_allocation({31, 2}));
+}
+
+}  // namespace
+}  // namespace wherry::test
