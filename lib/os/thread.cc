@@ -16,6 +16,8 @@ SignalBlock::SignalBlock() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   std::memcpy(saved_, &before, sizeof before);
 }
