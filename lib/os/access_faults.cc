@@ -1,20 +1,79 @@
 #include "os/access_faults.h"
+
 #include <signal.h>
 #include <ucontext.h>
-#include <errno.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "os/signal_chain.h"
+
 namespace wherry::impl {
-namespace { std::uintptr_t s, e; AccessFaultHook h; struct sigaction old;
-void on(int sig, siginfo_t* i, void* c) {
-  const int saved = errno;
-  auto a = reinterpret_cast<std::uintptr_t>(i->si_addr);
-  auto* u = static_cast<ucontext_t*>(c);
-  if (i->si_code > 0 && a >= s && a < e && h({a, (u->uc_mcontext.gregs[REG_ERR] & 2) != 0})) { errno = saved; return; }
-  if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) { old.sa_sigaction(sig, i, c); return; }
-  ::sigaction(sig, &old, nullptr);
-} }
+namespace {
+
+std::atomic<std::uintptr_t> claimed_start = 0;
+std::atomic<std::uintptr_t> claimed_end = 0;
+std::atomic<AccessFaultHook> claimed_by = nullptr;
+
+// Whether the faulting access was a write; nothing for an instruction fetch, which no data page serves.
+#if defined(__x86_64__)
+std::optional<bool> is_write(const ucontext_t& context) {
+  constexpr greg_t write = 1 << 1;
+  constexpr greg_t instruction_fetch = 1 << 4;
+  const greg_t error = context.uc_mcontext.gregs[REG_ERR];
+  if ((error & instruction_fetch) != 0) return {};
+  return (error & write) != 0;
+}
+#elif defined(__aarch64__)
+std::optional<bool> is_write(const ucontext_t& context) {
+  constexpr std::uint64_t write = 1 << 6;
+  constexpr std::uint64_t class_shift = 26;
+  constexpr std::uint64_t instruction_abort = 0x20;
+  const auto& records = context.uc_mcontext.__reserved;
+  _aarch64_ctx head;
+  for (std::size_t at = 0; at + sizeof(esr_context) <= sizeof records; at += head.size) {
+    std::memcpy(&head, &records[at], sizeof head);
+    if (head.magic == 0 || head.size == 0) break;
+    if (head.magic != ESR_MAGIC) continue;
+    esr_context record;
+    std::memcpy(&record, &records[at], sizeof record);
+    if ((record.esr >> class_shift & 0x3f) == instruction_abort) return {};
+    return (record.esr & write) != 0;
+  }
+  return true;  // serves reads as well
+}
+#else
+#error "how does a ucontext_t of this processor tell writes from reads?"
+#endif
+
+bool resolved(const siginfo_t& info, const ucontext_t& context) {
+  if (info.si_code != SEGV_ACCERR && info.si_code != SEGV_MAPERR) return false;
+  const AccessFaultHook hook = claimed_by.load(std::memory_order_acquire);
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  if (hook == nullptr || address < claimed_start.load(std::memory_order_relaxed) ||
+      address >= claimed_end.load(std::memory_order_relaxed))
+    return false;
+  const auto write = is_write(context);
+  return write && hook({address, *write});
+}
+
+void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
+  const int saved_errno = errno;
+  const bool ours = signal == SIGSEGV && resolved(*info, *context);
+  errno = saved_errno;
+  if (!ours) pass_on(signal, info, context);
+}
+
+}  // namespace
+
 void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook) {
-  s = start; e = end; h = hook;
-  struct sigaction n {}; n.sa_sigaction = on; n.sa_flags = SA_SIGINFO | SA_ONSTACK; sigfillset(&n.sa_mask); sigdelset(&n.sa_mask, SIGSEGV);
-  struct sigaction o; ::sigaction(SIGSEGV, &n, &o); if (o.sa_sigaction != on) old = o;
+  claimed_by = nullptr;
+  claimed_start = start;
+  claimed_end = end;
+  claimed_by = hook;
+  take_signals(on_signal);
 }
-}
+
+}  // namespace wherry::impl

@@ -32,7 +32,8 @@ struct SpawnedProcess {
   bool ours = true;
 };
 
-// Forks; the new process calls entry(argument), which must not return, with all signals blocked.
+// Forks; the new process calls entry(argument), which must not return, with all signals blocked (SIGSEGV and
+// SIGBUS perhaps not).
 // Throws std::system_error.
 SpawnedProcess spawn_process(SpawnMethod method, void (*entry)(void*), void* argument);
 

@@ -8,7 +8,8 @@
 namespace wherry::impl {
 
 // Blocks every signal in the calling thread while it lives, so that threads started meanwhile
-// inherit the block and the application's handlers never run on ours.
+// inherit the block and the application's handlers never run on ours. All but SIGSEGV and SIGBUS: host functions run on
+// our threads and touch managed memory, and Linux ends a process whose thread faults while it blocks the signal.
 class SignalBlock {
  public:
   SignalBlock();

@@ -1,0 +1,1028 @@
+// What an application sees of its signals while faults on a range are claimed: most cases run one scenario in three
+// processes, without a claim, with one before and with one after the application's own calls, and compare all that it
+// saw and how it ended. Own memory is the claimed range's, foreign memory everything else.
+#include "os/access_faults.h"
+
+#include <elf.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/select.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/page.h"
+#include "os/fatal_signals.h"
+#include "support/child.h"
+#include "support/conditions.h"
+
+// Accesses that nobody instruments, whose one instruction is as long as a handler believes that skips it.
+#if defined(__x86_64__)
+asm(R"(
+.text
+.type load_byte, @function
+load_byte:
+  movb (%rdi), %al
+  ret
+.type store_byte, @function
+store_byte:
+  movb %sil, (%rdi)
+  ret
+)");
+#elif defined(__aarch64__)
+asm(R"(
+.text
+.type load_byte, @function
+load_byte:
+  ldrb w0, [x0]
+  ret
+.type store_byte, @function
+store_byte:
+  strb w1, [x0]
+  ret
+)");
+#endif
+extern "C" unsigned char load_byte(const void*);
+extern "C" void store_byte(void*, unsigned char);
+
+// Deprecated, or for other standards, and still there.
+extern "C" void (*__sysv_signal(int, void (*)(int)) noexcept)(int);
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace wherry::impl {
+namespace {
+
+using test::scaled;
+
+constexpr std::size_t own_count = 64;
+constexpr std::size_t foreign_count = 4;
+
+char* own_pages = nullptr;
+char* foreign_pages = nullptr;  // behind them, without access
+std::atomic<int> reads_resolved = 0;
+std::atomic<int> writes_resolved = 0;
+std::atomic<bool> claimed = false;
+
+bool open_own_page(const AccessFault& fault) {
+  ++(fault.write ? writes_resolved : reads_resolved);
+  errno = ENOTTY;  // what a hook does to it must not be seen
+  void* page = reinterpret_cast<void*>(round_down(fault.address, page_size));
+  return ::mprotect(page, page_size, fault.write ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
+}
+
+char* map(std::size_t pages) {
+  void* start = ::mmap(nullptr, pages * page_size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) std::abort();
+  return static_cast<char*>(start);
+}
+
+// Asserts nothing, allocates nothing: for handlers too.
+[[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  ::vdprintf(STDOUT_FILENO, format, values);
+  va_end(values);
+  ::dprintf(STDOUT_FILENO, "\n");
+}
+
+void claim() {
+  claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
+                      reinterpret_cast<std::uintptr_t>(own_pages + own_count * page_size),
+                      open_own_page);
+  ::mprotect(own_pages, own_count * page_size, PROT_NONE);
+  claimed = true;
+}
+
+// A write to own memory, that faults where it is claimed. Says so when that went wrong.
+void touch_own() {
+  static std::atomic<unsigned> next = 0;
+  char* page = own_pages + next++ % own_count * page_size;
+  if (claimed) ::mprotect(page, page_size, PROT_NONE);
+  const int before = writes_resolved;
+  errno = EXDEV;
+  store_byte(page, 'x');
+  if (*page != 'x' || errno != EXDEV || (claimed && writes_resolved == before))
+    say("own memory: value %d, errno %d", *page, errno);
+}
+
+// When the scenario's process claims: never, before all that it does about signals, or after what it does about them first.
+enum class Claim {
+  never,
+  first,
+  last,
+};
+
+class Scene {
+ public:
+  explicit Scene(Claim when) : when_(when) {
+    own_pages = map(own_count + foreign_count);
+    foreign_pages = own_pages + own_count * page_size;
+    ::mprotect(foreign_pages, foreign_count * page_size, PROT_NONE);
+    if (when == Claim::first) claim();
+  }
+  // To be called once when handlers and masks are as the scenario wants them.
+  void start() const {
+    if (when_ == Claim::last) claim();
+    touch_own();
+  }
+
+ private:
+  Claim when_;
+};
+
+using Scenario = std::function<void(const Scene&)>;
+
+std::string run(Claim when, const Scenario& scenario) {
+  return test::in_fresh_process([&] { scenario(Scene(when)); }).describe();
+}
+
+// Returns what it was the same.
+std::string same_with_claim(const Scenario& scenario) {
+  const std::string without = run(Claim::never, scenario);
+  INFO("without a claim: " << without);
+  CHECK(run(Claim::first, scenario) == without);
+  CHECK(run(Claim::last, scenario) == without);
+  return without;
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr std::uint64_t bit_of(int signal) {
+  return std::uint64_t{1} << (signal - 1);
+}
+
+// SIGSTKFLT counts as blocked where SIGSEGV is.
+std::uint64_t shown(const sigset_t& set) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &set, sizeof bits);
+  return bits & ~bit_of(SIGSTKFLT);
+}
+
+std::uint64_t current_mask() {
+  sigset_t set;
+  sigemptyset(&set);
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &set);
+  return shown(set);
+}
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) sigaddset(&set, signal);
+  return set;
+}
+
+sigset_t full_set() {
+  sigset_t set;
+  sigfillset(&set);
+  return set;
+}
+
+struct sigaction action_with(void (*handler)(int, siginfo_t*, void*), int flags,
+                             sigset_t mask = set_of({})) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | flags;
+  action.sa_mask = mask;
+  return action;
+}
+
+void install(int signal, void (*handler)(int, siginfo_t*, void*), int flags,
+             sigset_t mask = set_of({})) {
+  const struct sigaction action = action_with(handler, flags, mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
+void skip_access(ucontext_t& context) {
+#if defined(__x86_64__)
+  context.uc_mcontext.gregs[REG_RIP] += 2;
+  if ((context.uc_mcontext.gregs[REG_ERR] & 2) != 0)  // the store's has a prefix
+    context.uc_mcontext.gregs[REG_RIP] += 1;
+#elif defined(__aarch64__)
+  context.uc_mcontext.pc += 4;
+#endif
+}
+
+bool on_alternate_stack() {
+  stack_t stack{};
+  ::sigaltstack(nullptr, &stack);
+  return (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+// Other signals' handlers find the mask before them as Linux has it.
+void tell(int signal, const siginfo_t* info, const ucontext_t* context) {
+  const bool sent = info->si_code <= 0;
+  say("signal %d: %d, code %d, address %#lx, mask %#lx, before %#lx, alternate %d", signal,
+      info->si_signo, info->si_code, sent ? 0 : reinterpret_cast<unsigned long>(info->si_addr),
+      current_mask(), signal == SIGSEGV ? shown(context->uc_sigmask) : 0, on_alternate_stack());
+}
+
+void tell_and_skip(int signal, siginfo_t* info, void* pointer) {
+  auto* context = static_cast<ucontext_t*>(pointer);
+  tell(signal, info, context);
+  touch_own();
+  skip_access(*context);
+}
+
+void tell_signal(int signal, siginfo_t* info, void* pointer) {
+  tell(signal, info, static_cast<ucontext_t*>(pointer));
+  touch_own();
+}
+
+void open_foreign(int signal) {
+  say("signal %d, mask %#lx, alternate %d", signal, current_mask(), on_alternate_stack());
+  touch_own();
+  ::mprotect(foreign_pages, page_size, PROT_READ | PROT_WRITE);
+}
+
+void close_foreign() {
+  ::mprotect(foreign_pages, page_size, PROT_NONE);
+}
+
+template <typename Body>
+void in_thread(Body body) {
+  std::thread(body).join();
+}
+
+TEST_CASE("Faults on claimed memory are resolved, and reads told from writes") {
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    const auto counts_after = [](const char* what, auto access) {
+      const int reads = reads_resolved;
+      const int writes = writes_resolved;
+      access();
+      say("%s: %d %d", what, reads_resolved - reads, writes_resolved - writes);
+    };
+    counts_after("read", [] { load_byte(own_pages); });
+    counts_after("read again", [] { load_byte(own_pages); });
+    counts_after("write", [] { store_byte(own_pages, 1); });
+    counts_after("write first", [] { store_byte(own_pages + page_size, 1); });
+    counts_after("update", [] {
+      reinterpret_cast<std::atomic<int>*>(own_pages + 2 * page_size)->fetch_add(1);
+    });
+    counts_after("the last byte", [] { load_byte(own_pages + own_count * page_size - 1); });
+    ::munmap(own_pages + 3 * page_size, page_size);
+    static int unmapped = 0;
+    claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
+                        reinterpret_cast<std::uintptr_t>(own_pages) + own_count * page_size,
+                        [](const AccessFault& fault) {
+                          ++unmapped;
+                          void* place = reinterpret_cast<void*>(fault.address);
+                          return ::mmap(place, page_size, PROT_READ,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == place;
+                        });
+    counts_after("replaced", [] { load_byte(own_pages + 3 * page_size); });
+    say("unmapped: %d", unmapped);
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.out ==
+        "read: 1 0\nread again: 0 0\nwrite: 0 1\nwrite first: 0 1\nupdate: 0 1\n"
+        "the last byte: 1 0\nreplaced: 0 0\nunmapped: 1\n");
+}
+
+TEST_CASE("What the hook refuses, and a jump into claimed memory, is the application's") {
+  const auto refused = [](const Scene& scene) {
+    install(SIGSEGV, tell_and_skip, 0);
+    scene.start();
+    if (claimed) {
+      claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
+                          reinterpret_cast<std::uintptr_t>(foreign_pages) + page_size,
+                          [](const AccessFault& fault) {
+                            return fault.address < reinterpret_cast<std::uintptr_t>(own_pages) +
+                                                       own_count * page_size &&
+                                   open_own_page(fault);
+                          });
+    }
+    load_byte(foreign_pages);
+  };
+  CHECK(mentions(same_with_claim(refused), "exit code 0"));
+  const auto jump = [](const Scene& scene) {
+    scene.start();
+    ::mprotect(own_pages, page_size, PROT_READ);
+    reinterpret_cast<void (*)()>(own_pages)();
+  };
+  CHECK(mentions(same_with_claim(jump), "signal 11"));
+}
+
+TEST_CASE(
+    "A handler gets the signal, information, masks and stack that it would get without a claim") {
+  const int flag_sets[] = {0, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_NODEFER,
+                           static_cast<int>(SA_RESETHAND)};
+  const auto non_canonical = reinterpret_cast<void*>(0x8000'0000'0000'0000);
+  for (const int flags : flag_sets) {
+    for (const bool alternate : {false, true}) {
+      for (const bool masked : {false, true}) {
+        CAPTURE(flags, alternate, masked);
+        const auto text = same_with_claim([&](const Scene& scene) {
+          std::unique_ptr<AlternateStack> stack;
+          if (alternate) stack = std::make_unique<AlternateStack>();
+          const sigset_t blocked = set_of({SIGUSR2, SIGTERM});
+          ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+          install(SIGSEGV, tell_and_skip, flags,
+                  masked ? set_of({SIGUSR1, SIGINT, SIGRTMIN}) : set_of({}));
+          scene.start();
+          store_byte(foreign_pages + 5, 1);
+          say("mask %#lx", current_mask());
+          install(SIGSEGV, tell_and_skip, flags, masked ? full_set() : set_of({SIGBUS}));
+          load_byte(foreign_pages + page_size);
+          touch_own();
+          install(SIGSEGV, tell_and_skip, flags);
+          load_byte(non_canonical);
+          touch_own();
+          say("mask %#lx, alternate %d", current_mask(), on_alternate_stack());
+        });
+        CHECK(mentions(text, "exit code 0"));
+        CHECK(mentions(text, alternate && (flags & SA_ONSTACK) != 0 ? "alternate 1" : "code 2"));
+      }
+    }
+  }
+}
+
+TEST_CASE("Handlers of the simple kind work, however they were installed") {
+  const struct {
+    const char* name;
+    void (*(*install)(int, void (*)(int)) noexcept)(int);
+  } ways[] = {{"signal", ::signal},
+              {"bsd_signal", ::ssignal},
+              {"sysv_signal", ::__sysv_signal},
+              {"sigset", ::sigset}};
+  for (const auto& way : ways) {
+    INFO(way.name);
+    const auto text = same_with_claim([&](const Scene& scene) {
+      const auto name = [](void (*handler)(int)) {
+        return handler == SIG_DFL ? "default" : handler == open_foreign ? "ours" : "other";
+      };
+      say("was %s", name(way.install(SIGSEGV, open_foreign)));
+      scene.start();
+      load_byte(foreign_pages);
+      say("is %s", name(way.install(SIGSEGV, open_foreign)));
+      close_foreign();
+      load_byte(foreign_pages);
+      say("%s", name(way.install(SIGSEGV, SIG_DFL)));
+    });
+    CHECK(mentions(text, "exit code 0"));
+    CHECK(mentions(text, "was default"));
+  }
+}
+
+TEST_CASE("The action that was asked is the action that is told") {
+  same_with_claim([](const Scene& scene) {
+    const auto tell_action = [](int signal) {
+      constexpr int restorer = 0x04000000;  // the C library's own business
+      struct sigaction action {};
+      const int result = ::sigaction(signal, nullptr, &action);
+      say("%d %d: handler %d, flags %#x, mask %#lx", signal, result,
+          action.sa_sigaction == tell_signal     ? 3
+          : action.sa_sigaction == tell_and_skip ? 2
+          : action.sa_handler == SIG_IGN         ? 1
+          : action.sa_handler == SIG_DFL         ? 0
+                                                 : -1,
+          action.sa_flags & ~restorer, shown(action.sa_mask));
+    };
+    tell_action(SIGSEGV);
+    tell_action(SIGSTKFLT);
+    install(SIGSEGV, tell_and_skip, SA_ONSTACK | SA_NODEFER, set_of({SIGUSR1, SIGSEGV}));
+    install(SIGUSR1, tell_signal, SA_RESTART, full_set());
+    install(SIGSTKFLT, tell_signal, 0);
+    scene.start();
+    for (const int signal : {SIGSEGV, SIGUSR1, SIGSTKFLT}) tell_action(signal);
+    struct sigaction before {};
+    const struct sigaction after = action_with(tell_signal, SA_RESTART, set_of({SIGSEGV}));
+    for (const int signal : {SIGSEGV, SIGUSR1, SIGSTKFLT}) {
+      ::sigaction(signal, &after, &before);
+      say("%d", before.sa_sigaction == (signal == SIGSEGV ? tell_and_skip : tell_signal));
+      tell_action(signal);
+    }
+    ::sigignore(SIGSEGV);
+    tell_action(SIGSEGV);
+    ::raise(SIGSTKFLT);
+    say("%d %d", ::sigaction(SIGKILL, &after, nullptr), errno);
+  });
+}
+
+TEST_CASE(
+    "Masks that were asked are the masks that are told, in new threads and forked processes too") {
+  same_with_claim([](const Scene& scene) {
+    const auto step = [](int how, sigset_t set) {
+      sigset_t before = set_of({});
+      const int result = ::sigprocmask(how, &set, &before);
+      say("%d: before %#lx, now %#lx", result, shown(before), current_mask());
+      touch_own();
+    };
+    const auto word_of = [](int signal) { return static_cast<int>(bit_of(signal)); };
+    scene.start();
+    step(SIG_BLOCK, set_of({SIGSEGV}));
+    in_thread([] {
+      say("thread %#lx", current_mask());
+      touch_own();
+    });
+    step(SIG_BLOCK, full_set());
+    step(SIG_UNBLOCK, set_of({SIGUSR1}));
+    step(SIG_UNBLOCK, set_of({SIGSEGV, SIGBUS}));
+    step(SIG_SETMASK, set_of({SIGSEGV, SIGINT}));
+    in_thread([] {
+      say("thread %#lx", current_mask());
+      touch_own();
+    });
+    if (const pid_t child = ::fork(); child == 0) {
+      say("child %#lx", current_mask());
+      ::_exit(0);
+    } else {
+      ::waitpid(child, nullptr, 0);
+    }
+    step(SIG_SETMASK, set_of({}));
+    say("%#x", ::sigblock(word_of(SIGSEGV) | word_of(SIGINT)) & ~word_of(SIGSTKFLT));
+    say("%#x", ::siggetmask() & ~word_of(SIGSTKFLT));
+    touch_own();
+    say("%#x", ::sigsetmask(0) & ~word_of(SIGSTKFLT));
+    ::sighold(SIGSEGV);
+    say("%#lx", current_mask());
+    say("%d", ::sigset(SIGSEGV, SIG_HOLD) == SIG_HOLD);
+    touch_own();
+    ::sigrelse(SIGSEGV);
+    say("%#lx", current_mask());
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    sigset_t set = full_set();
+    ::pthread_attr_setsigmask_np(&attributes, &set);
+    set = set_of({});
+    ::pthread_attr_getsigmask_np(&attributes, &set);
+    say("attribute %#lx", shown(set));
+    pthread_t thread;
+    ::pthread_create(
+        &thread, &attributes,
+        [](void*) -> void* {
+          say("thread %#lx", current_mask());
+          touch_own();
+          return nullptr;
+        },
+        nullptr);
+    ::pthread_join(thread, nullptr);
+  });
+}
+
+sigjmp_buf jump_target;
+
+void jump_out(int signal, siginfo_t* info, void* context) {
+  tell(signal, info, static_cast<ucontext_t*>(context));
+  touch_own();
+  ::siglongjmp(jump_target, 1);
+}
+
+TEST_CASE("Handlers may be left by siglongjmp, again and again") {
+  for (const int flags : {0, SA_NODEFER, SA_ONSTACK}) {
+    CAPTURE(flags);
+    const auto text = same_with_claim([&](const Scene& scene) {
+      const AlternateStack stack;
+      install(SIGSEGV, jump_out, flags, set_of({SIGUSR1}));
+      scene.start();
+      static int returns = 0;
+      for (static int i = 0; i < 100; ++i) {
+        if (::sigsetjmp(jump_target, 1) == 0) {
+          load_byte(foreign_pages + i);
+        } else {
+          ++returns;
+          touch_own();
+        }
+      }
+      say("%d returns, mask %#lx, alternate %d", returns, current_mask(), on_alternate_stack());
+      touch_own();
+    });
+    CHECK(mentions(text, "100 returns"));
+  }
+  // Without the mask the second fault finds its signal blocked.
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(SIGSEGV, jump_out, 0);
+    scene.start();
+    for (static int i = 0; i < 2; ++i) {
+      if (::sigsetjmp(jump_target, 0) == 0) load_byte(foreign_pages + i);
+      say("mask %#lx", current_mask());
+      touch_own();
+    }
+  });
+  CHECK(mentions(text, "signal 11"));
+}
+
+TEST_CASE("What a handler changes in the interrupted context takes effect") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(
+        SIGSEGV,
+        [](int, siginfo_t*, void* pointer) {
+          auto* context = static_cast<ucontext_t*>(pointer);
+          skip_access(*context);
+          sigaddset(&context->uc_sigmask, SIGSEGV);
+          sigaddset(&context->uc_sigmask, SIGUSR1);
+        },
+        0);
+    scene.start();
+    load_byte(foreign_pages);
+    say("mask %#lx", current_mask());
+    touch_own();
+    load_byte(foreign_pages);  // with SIGSEGV blocked
+  });
+  CHECK(mentions(text, "signal 11"));
+}
+
+TEST_CASE("A handler that repairs the place and returns has the access tried again") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    ::signal(SIGSEGV, open_foreign);
+    scene.start();
+    for (int i = 0; i < 20; ++i) {
+      close_foreign();
+      touch_own();
+      store_byte(foreign_pages, static_cast<unsigned char>(i));
+      say("%d", *foreign_pages);
+    }
+  });
+  CHECK(mentions(text, "exit code 0"));
+}
+
+TEST_CASE("Claimed memory can be touched in handlers that block every signal") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    for (const int signal : {SIGUSR1, SIGSEGV, SIGRTMIN, SIGBUS})
+      install(signal, tell_signal, 0, full_set());
+    scene.start();
+    for (const int signal : {SIGUSR1, SIGSEGV, SIGRTMIN, SIGBUS}) ::raise(signal);
+    install(SIGUSR2, tell_signal, 0, full_set());
+    ::raise(SIGUSR2);
+  });
+  CHECK(mentions(text, "signal 34"));
+}
+
+TEST_CASE("Claimed memory can be touched in handlers that run during a wait under a full mask") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(SIGUSR1, tell_signal, 0);
+    const sigset_t full = full_set();
+    ::pthread_sigmask(SIG_BLOCK, &full, nullptr);
+    scene.start();
+    sigset_t but_one = full_set();
+    sigdelset(&but_one, SIGUSR1);
+    const timespec limit{20, 0};
+    const auto expect_interrupted = [](int result) { say("%d %d", result, errno); };
+    ::raise(SIGUSR1);
+    expect_interrupted(::sigsuspend(&but_one));
+    ::raise(SIGUSR1);
+    expect_interrupted(::ppoll(nullptr, 0, &limit, &but_one));
+    ::raise(SIGUSR1);
+    expect_interrupted(::pselect(0, nullptr, nullptr, nullptr, &limit, &but_one));
+    const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+    epoll_event event{};
+    ::raise(SIGUSR1);
+    expect_interrupted(::epoll_pwait(epoll, &event, 1, 20'000, &but_one));
+    ::raise(SIGUSR1);
+    expect_interrupted(::epoll_pwait2(epoll, &event, 1, &limit, &but_one));
+    ::close(epoll);
+  });
+  CHECK(mentions(text, "-1 4"));
+}
+
+TEST_CASE("Threads that block all signals touch claimed memory, beside one in sigwait") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    const sigset_t all = full_set();
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    scene.start();
+    std::thread waiter([&all] {
+      touch_own();
+      int signal = 0;
+      const int result = ::sigwait(&all, &signal);
+      touch_own();
+      say("waited: %d, signal %d", result, signal);
+    });
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([] {
+        for (int j = 0; j < 10; ++j) touch_own();
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    ::kill(::getpid(), SIGTERM);
+    waiter.join();
+  });
+  CHECK(mentions(text, "waited: 0, signal 15"));
+  CHECK(mentions(text, "exit code 0"));
+}
+
+TEST_CASE("A thread with the smallest stack touches claimed memory") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    scene.start();
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    say("%d", ::pthread_attr_setstacksize(
+                  &attributes, static_cast<std::size_t>(::sysconf(_SC_THREAD_STACK_MIN))));
+    pthread_t thread;
+    ::pthread_create(
+        &thread, &attributes,
+        [](void*) -> void* {
+          if (claimed) ::mprotect(own_pages, page_size, PROT_NONE);
+          load_byte(own_pages);
+          store_byte(own_pages, 1);
+          return nullptr;
+        },
+        nullptr);
+    say("%d", ::pthread_join(thread, nullptr));
+  });
+  CHECK(mentions(text, "exit code 0"));
+}
+
+// The end of a process as its tracer sees it, which is what a core shows: the last signal that came, and where.
+struct End {
+  int status = 0;
+  siginfo_t info{};
+  std::uintptr_t place = 0;
+
+  std::string describe() const {
+    char text[128];
+    std::snprintf(text, sizeof text, "status %#x, signal %d, code %d, address %p, at %#lx",
+                  static_cast<unsigned>(status), info.si_signo, info.si_code,
+                  info.si_code > 0 ? info.si_addr : nullptr, place);
+    return text;
+  }
+};
+
+std::uintptr_t place_of(pid_t traced) {
+  user_regs_struct registers{};
+  iovec where{&registers, sizeof registers};
+  ::ptrace(PTRACE_GETREGSET, traced, NT_PRSTATUS, &where);
+#if defined(__x86_64__)
+  return registers.rip;
+#else
+  return registers.pc;
+#endif
+}
+
+End end_of(Claim when, const Scenario& scenario) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+    ::alarm(60);
+    ::close(STDOUT_FILENO);
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    scenario(Scene(when));
+    ::_exit(0);
+  }
+  End end;
+  while (::waitpid(child, &end.status, __WALL) == child && WIFSTOPPED(end.status)) {
+    ::ptrace(PTRACE_GETSIGINFO, child, nullptr, &end.info);
+    end.place = place_of(child);
+    ::ptrace(PTRACE_CONT, child, nullptr, WSTOPSIG(end.status));
+  }
+  return end;
+}
+
+TEST_CASE("A crash ends the process by its signal, and the core shows the crash") {
+  const auto crash = [] { store_byte(foreign_pages + 7, 1); };
+  const struct {
+    const char* name;
+    std::function<void()> prepare;
+    std::function<void()> crash;
+  } ways[] = {
+      {"default", [] {}, crash},
+      {"ignored", [] { ::signal(SIGSEGV, SIG_IGN); }, crash},
+      {"blocked",
+       [] {
+         const sigset_t all = full_set();
+         install(SIGSEGV, tell_and_skip, 0);
+         ::sigprocmask(SIG_BLOCK, &all, nullptr);
+       },
+       crash},
+      {"the default again", [] { install(SIGSEGV, tell_and_skip, static_cast<int>(SA_RESETHAND)); },
+       [&] {
+         load_byte(foreign_pages);
+         crash();
+       }},
+      {"in the handler",
+       [] {
+         install(
+             SIGSEGV, [](int, siginfo_t*, void*) { load_byte(foreign_pages + page_size); }, 0);
+       },
+       crash},
+      {"the handler gives up",
+       [] {
+         install(
+             SIGSEGV, [](int, siginfo_t*, void*) { ::signal(SIGSEGV, SIG_DFL); }, 0);
+       },
+       crash},
+      {"the handler raises",
+       [] {
+         install(
+             SIGSEGV,
+             [](int signal, siginfo_t*, void*) {
+               ::signal(SIGSEGV, SIG_DFL);
+               ::raise(signal);
+             },
+             0);
+       },
+       crash},
+      {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(0x8000'0000'0000'0000)); }},
+  };
+  for (const auto& way : ways) {
+    INFO(way.name);
+    const Scenario scenario = [&way](const Scene& scene) {
+      way.prepare();
+      scene.start();
+      way.crash();
+    };
+    const End without = end_of(Claim::never, scenario);
+    CHECK(WIFSIGNALED(without.status));
+    CHECK(WTERMSIG(without.status) == SIGSEGV);
+    CHECK(end_of(Claim::first, scenario).describe() == without.describe());
+    CHECK(end_of(Claim::last, scenario).describe() == without.describe());
+  }
+}
+
+TEST_CASE("A crash whose cause another thread takes away is a crash nevertheless") {
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
+                        reinterpret_cast<std::uintptr_t>(own_pages) + page_size,
+                        [](const AccessFault& fault) {
+                          open_own_page(fault);
+                          return false;
+                        });
+    load_byte(own_pages);
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.signal == SIGSEGV);
+}
+
+TEST_CASE("A SIGSEGV that is sent ends, is ignored or is handled as without a claim") {
+  const auto sent = [](void (*prepare)()) {
+    return same_with_claim([prepare](const Scene& scene) {
+      prepare();
+      scene.start();
+      ::kill(::getpid(), SIGSEGV);
+      say("after kill");
+      touch_own();
+      ::raise(SIGSEGV);
+      touch_own();
+      in_thread([] {
+        ::raise(SIGSEGV);
+        touch_own();
+      });
+    });
+  };
+  CHECK(mentions(sent([] {}), "signal 11"));
+  CHECK(mentions(sent([] { ::signal(SIGSEGV, SIG_IGN); }), "exit code 0"));
+  CHECK(mentions(sent([] { install(SIGSEGV, tell_signal, 0, set_of({SIGUSR1})); }), "exit code 0"));
+  CHECK(mentions(sent([] { install(SIGSEGV, tell_signal, static_cast<int>(SA_RESETHAND)); }),
+                 "signal 11"));
+}
+
+TEST_CASE("A SIGSEGV that is sent to who blocks it waits until it is opened, or taken") {
+  const sigset_t segv = set_of({SIGSEGV});
+  const auto blocked = [segv](void (*prepare)(), auto continuation) {
+    return same_with_claim([=](const Scene& scene) {
+      prepare();
+      ::sigprocmask(SIG_BLOCK, &segv, nullptr);
+      scene.start();
+      for (const bool to_thread : {false, true}) {
+        if (to_thread)
+          ::raise(SIGSEGV);
+        else
+          ::kill(::getpid(), SIGSEGV);
+        touch_own();
+        sigset_t pending = set_of({});
+        ::sigpending(&pending);
+        say("pending %d", sigismember(&pending, SIGSEGV));
+        continuation();
+        ::sigpending(&pending);
+        say("pending %d", sigismember(&pending, SIGSEGV));
+        ::sigprocmask(SIG_BLOCK, &segv, nullptr);
+      }
+    });
+  };
+  const auto handled = [] { install(SIGSEGV, tell_signal, 0); };
+  const auto open = [segv] { ::sigprocmask(SIG_UNBLOCK, &segv, nullptr); };
+  CHECK(mentions(blocked(handled, open), "exit code 0"));
+  CHECK(mentions(blocked([] {}, open), "signal 11"));
+  const auto ignore_and_open = [open] {
+    ::signal(SIGSEGV, SIG_IGN);
+    open();
+    install(SIGSEGV, tell_signal, 0);
+  };
+  CHECK(mentions(blocked(handled, ignore_and_open), "exit code 0"));
+  const auto wait = [segv] {
+    siginfo_t info{};
+    const timespec limit{20, 0};
+    const int result = ::sigtimedwait(&segv, &info, &limit);
+    say("took %d: %d, code %d, errno %d, by us %d", result, info.si_signo, info.si_code,
+        info.si_errno, info.si_pid == ::getpid());
+  };
+  CHECK(mentions(blocked(handled, wait), "took 11: 11"));
+  const auto take = [segv] {
+    int signal = 0;
+    const int result = ::sigwait(&segv, &signal);
+    say("took %d: %d", result, signal);
+  };
+  CHECK(mentions(blocked([] {}, take), "took 0: 11"));
+  // One thread of the process has it open: that one gets it, not the main thread, which Linux asks first.
+  const auto other = same_with_claim([segv](const Scene& scene) {
+    static std::atomic<bool> done = false;
+    install(
+        SIGSEGV,
+        [](int signal, siginfo_t* info, void* context) {
+          tell_signal(signal, info, context);
+          say("in the main thread %d", ::gettid() == ::getpid());
+          done = true;
+        },
+        0);
+    scene.start();
+    static std::atomic<bool> waits = false;
+    std::thread thread([] {
+      waits = true;
+      while (!done) ::usleep(100);
+    });
+    ::sigprocmask(SIG_BLOCK, &segv, nullptr);
+    while (!waits) ::usleep(100);
+    ::kill(::getpid(), SIGSEGV);
+    thread.join();
+  });
+  CHECK(mentions(other, "in the main thread 0"));
+}
+
+TEST_CASE("SIGBUS goes to the application as ever") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(SIGSEGV, tell_and_skip, 0);
+    install(SIGBUS, tell_and_skip, SA_ONSTACK);
+    scene.start();
+    const int file = ::memfd_create("short", MFD_CLOEXEC);
+    void* beyond = ::mmap(foreign_pages, page_size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+    load_byte(beyond);
+    load_byte(foreign_pages + page_size);
+    ::close(file);
+  });
+  CHECK(mentions(text, "signal 7: 7, code 2"));
+  CHECK(mentions(text, "signal 11: 11, code 2"));
+}
+
+TEST_CASE("A claim opens SIGSEGV for its caller, and for others with their next change") {
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::never);
+    const sigset_t all = full_set();
+    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    std::atomic<int> step = 0;
+    std::thread other([&] {
+      step = 1;
+      step.notify_all();
+      step.wait(1);
+      const sigset_t segv = set_of({SIGSEGV});
+      ::pthread_sigmask(SIG_UNBLOCK, &segv, nullptr);
+      touch_own();
+      ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      touch_own();
+    });
+    step.wait(0);
+    claim();
+    touch_own();
+    sigset_t mask = set_of({});
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    say("blocked %d", sigismember(&mask, SIGSEGV));
+    step = 2;
+    step.notify_all();
+    other.join();
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.out == "blocked 1\n");
+}
+
+TEST_CASE("In a forked child the application's handlers go on, and it may claim for itself") {
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    install(SIGSEGV, tell_and_skip, 0);
+    const auto wait_for = [](pid_t child) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      say("exit %d, signal %d", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    };
+    if (const pid_t child = ::fork(); child == 0) {
+      load_byte(foreign_pages);
+      ::signal(SIGSEGV, SIG_DFL);
+      load_byte(foreign_pages);
+      ::_exit(0);
+    } else {
+      wait_for(child);
+    }
+    if (const pid_t child = ::fork(); child == 0) {
+      static int resolved_here = 0;
+      claim_access_faults(reinterpret_cast<std::uintptr_t>(foreign_pages),
+                          reinterpret_cast<std::uintptr_t>(foreign_pages) + page_size,
+                          [](const AccessFault&) {
+                            ++resolved_here;
+                            return ::mprotect(foreign_pages, page_size, PROT_READ) == 0;
+                          });
+      catch_fatal_signals([](const FatalSignal& what) {
+        say("fatal: %d, the place %d, invalid access %d", what.signal,
+            what.address == reinterpret_cast<std::uintptr_t>(own_pages), what.invalid_access);
+        ::_exit(5);
+      });
+      load_byte(foreign_pages);
+      say("resolved %d", resolved_here);
+      ::mprotect(own_pages, page_size, PROT_NONE);
+      load_byte(own_pages);
+      ::_exit(0);
+    } else {
+      wait_for(child);
+    }
+    load_byte(foreign_pages + page_size);
+    touch_own();
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(mentions(outcome.out, "exit -1, signal 11\n"));
+  CHECK(mentions(outcome.out, "resolved 1\nfatal: 11, the place 1, invalid access 1\nexit 5"));
+  CHECK_FALSE(mentions(outcome.out, "own memory"));
+}
+
+TEST_CASE("A child of vfork() that resets its signals resets none of its parent's") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(SIGSEGV, tell_and_skip, 0);
+    scene.start();
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      const sigset_t all = full_set();
+      ::sigprocmask(SIG_BLOCK, &all, nullptr);
+      for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    load_byte(foreign_pages);
+    say("mask %#lx", current_mask());
+    touch_own();
+  });
+  CHECK(mentions(text, "exit code 0"));
+}
+
+TEST_CASE("Faults, crashes that are caught, and changes of the action go on side by side") {
+  const auto outcome = test::in_fresh_process([] {
+    const Scene scene(Claim::first);
+    static std::atomic<int> caught = 0;
+    static const auto catch_and_skip = [](int, siginfo_t*, void* context) {
+      ++caught;
+      skip_access(*static_cast<ucontext_t*>(context));
+    };
+    const auto other_handler = [](int, siginfo_t*, void* context) {
+      catch_and_skip(0, nullptr, context);
+    };
+    install(SIGSEGV, catch_and_skip, 0);
+    const auto rounds = static_cast<int>(scaled(20'000));
+    std::atomic<bool> stop = false;
+    std::thread changer([&] {
+      for (unsigned i = 0; !stop; ++i) {
+        const bool other = i % 2 == 0;
+        install(SIGSEGV, other ? other_handler : catch_and_skip, i % 3 == 0 ? SA_ONSTACK : 0);
+        struct sigaction now {};
+        ::sigaction(SIGSEGV, nullptr, &now);
+        if (now.sa_sigaction != (other ? +other_handler : +catch_and_skip)) say("lost a change");
+      }
+    });
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t) {
+      threads.emplace_back([=] {
+        char* page = own_pages + t * page_size;
+        for (int i = 0; i < rounds; ++i) {
+          ::mprotect(page, page_size, PROT_NONE);
+          store_byte(page, static_cast<unsigned char>(i));
+          load_byte(foreign_pages + t * page_size);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    stop = true;
+    changer.join();
+    say("caught %d, resolved %d", caught == 4 * rounds, writes_resolved == 4 * rounds);
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.out == "caught 1, resolved 1\n");
+}
+
+}  // namespace
+}  // namespace wherry::impl
