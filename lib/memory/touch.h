@@ -7,13 +7,9 @@
 
 #include "base/processor.h"
 #include "memory/page_owners.h"
+#include "os/mapping.h"
 
 namespace wherry::impl {
-
-enum class Access {
-  read,
-  write,
-};
 
 // The arena as this process may access it.
 struct TouchableMemory {
