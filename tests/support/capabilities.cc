@@ -74,8 +74,9 @@ int nodes_with_memory() {
 std::optional<std::string> why_missing(std::string_view need) {
   if (need == "trap") {
     const char* chosen = std::getenv("WHERRY_TRAP");
-    if (chosen != nullptr && std::string_view{chosen} == "mprotect") return {};
-    return why_missing("userfaultfd");
+    if (chosen != nullptr && std::string_view{chosen} == "userfaultfd")
+      return why_missing("userfaultfd");
+    return {};
   }
   if (need == "userfaultfd") {
     if (has_full_userfaultfd() || has_user_mode_userfaultfd()) return {};
