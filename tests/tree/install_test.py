@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What `meson install` puts in place is enough for a C and a C++ program: headers, both libraries, wherry.pc.
+libwherry_io is there, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
@@ -41,6 +42,11 @@ def main():
             "PKG_CONFIG_SYSROOT_DIR": str(root),
             "LD_LIBRARY_PATH": str(libraries),
         }
+
+        io_library = next(root.rglob("libwherry_io.so"))
+        complaints = subprocess.run(["true"], env=environment | {"LD_PRELOAD": str(io_library)}, capture_output=True).stderr
+        if complaints:
+            sys.exit(f"{io_library}: {complaints.decode()}")
 
         def pkg_config(*arguments):
             return run(["pkg-config", *arguments, "wherry"], env=environment).split()
