@@ -55,7 +55,7 @@ struct RuntimeOptions {
   std::function<std::unique_ptr<Carrier>(std::unique_ptr<Carrier>)> wrap_carrier;
 
   // Whether system calls that are given managed memory find it wherever it is, as touches do.
-  bool serves_system_calls() const { return uffd_access == UffdAccess::full; }
+  bool serves_system_calls() const { return impl::serves_system_calls(uffd_access); }
 };
 
 // Why there are no options.
