@@ -169,11 +169,13 @@ void translate_masks_of_other_handlers() {
   }
 }
 
-void translate_mask_of_this_thread() {
+// The first time SIGSTKFLT does not stand in for anything yet.
+void translate_mask_of_this_thread(bool first) {
   sigset_t set;
   sigemptyset(&set);
   kernel_sigprocmask(SIG_SETMASK, nullptr, &set);
-  store_mask(set, mask_for_kernel(load_mask(set)));
+  const std::uint64_t mask = load_mask(set);
+  store_mask(set, mask_for_kernel(first ? mask : mask_for_application(mask)));
   kernel_sigprocmask(SIG_SETMASK, &set, nullptr);
 }
 
@@ -240,7 +242,7 @@ void take_signals(void (*handler)(int, siginfo_t*, ucontext_t*)) {
     install_current(signal);
   }
   if (first) translate_masks_of_other_handlers();
-  translate_mask_of_this_thread();
+  translate_mask_of_this_thread(first);
 }
 
 bool signals_are_taken() {

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -529,6 +530,31 @@ TEST_CASE("Handlers may be left by siglongjmp, again and again") {
   CHECK(mentions(text, "signal 11"));
 }
 
+[[gnu::noinline]] int use_stack(int frames) {
+  volatile char frame[256];
+  frame[0] = 1;
+  return frames == 0 ? 0 : use_stack(frames - 1) + frame[0];
+}
+
+// Of the main thread, whose stack is first made small enough.
+void overflow_stack() {
+  const rlimit limit{1 << 20, 1 << 20};
+  ::setrlimit(RLIMIT_STACK, &limit);
+  use_stack(1 << 20);
+}
+
+TEST_CASE("A stack overflow reaches a handler on an alternate stack") {
+  const auto text = same_with_claim([](const Scene& scene) {
+    install(SIGSEGV, jump_out, SA_ONSTACK);
+    scene.start();
+    const AlternateStack stack;
+    if (::sigsetjmp(jump_target, 1) == 0) overflow_stack();
+    say("mask %#lx, alternate %d", current_mask(), on_alternate_stack());
+    touch_own();
+  });
+  CHECK(mentions(text, "exit code 0"));
+}
+
 TEST_CASE("What a handler changes in the interrupted context takes effect") {
   const auto text = same_with_claim([](const Scene& scene) {
     install(
@@ -739,6 +765,7 @@ TEST_CASE("A crash ends the process by its signal, and the core shows the crash"
              0);
        },
        crash},
+      {"stack overflow", [] { install(SIGSEGV, tell_and_skip, 0); }, overflow_stack},
       {"no such address", [] {}, [] { load_byte(reinterpret_cast<void*>(0x8000'0000'0000'0000)); }},
   };
   for (const auto& way : ways) {
@@ -753,6 +780,20 @@ TEST_CASE("A crash ends the process by its signal, and the core shows the crash"
     CHECK(WTERMSIG(without.status) == SIGSEGV);
     CHECK(end_of(Claim::first, scenario).describe() == without.describe());
     CHECK(end_of(Claim::last, scenario).describe() == without.describe());
+  }
+}
+
+TEST_CASE("A stack overflow without a handler is a crash at the same place") {
+  const Scenario scenario = [](const Scene& scene) {
+    scene.start();
+    overflow_stack();
+  };
+  const End without = end_of(Claim::never, scenario);
+  for (const Claim when : {Claim::first, Claim::last}) {
+    // Linux has no room for our handler, either, and tells that instead of the address.
+    const End end = end_of(when, scenario);
+    CHECK(end.status == without.status);
+    CHECK(end.place == without.place);
   }
 }
 
@@ -898,6 +939,8 @@ TEST_CASE("A claim opens SIGSEGV for its caller, and for others with their next 
       touch_own();
     });
     step.wait(0);
+    claim();
+    touch_own();
     claim();
     touch_own();
     sigset_t mask = set_of({});
