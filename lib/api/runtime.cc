@@ -117,7 +117,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
 }
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
-  Trap::Parts parts{arena_.base(), arena_.size(), {}, pools_map_huge_pages(), options_.uffd_access};
+  Trap::Parts parts{arena_.base(),          arena_.size(),        {},
+                    pools_map_huge_pages(), options_.uffd_access, options_.mappings_budget};
   for (const auto& pool : pools_) parts.pools.push_back(pool.get());
   return impl::make_trap(options_.trap, std::move(parts));
 }

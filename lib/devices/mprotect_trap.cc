@@ -8,7 +8,7 @@ namespace wherry::impl {
 MprotectTrap::Part::Part(const MprotectTrap& trap, Processor p)
     : changer(make_changer(trap.parts_, p)),
       mapper(*trap.parts_.pools[static_cast<std::size_t>(p.index)],
-             trap.parts_.arena_bytes / page_size) {}
+             trap.parts_.arena_bytes / page_size, trap.parts_.mappings_budget) {}
 
 MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
   for (int i = 0; i < static_cast<int>(parts_.pools.size()); ++i)
@@ -24,8 +24,9 @@ std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
     int device, std::shared_ptr<DeviceProcess> process) {
   Part& of_device = part(Processor::device(device));
   static_cast<DeviceViewChanger&>(*of_device.changer).attach(process);
-  of_device.mapper.attach(std::make_shared<BoardProtector>(
-      process, process->fault_board(), duplicate_fd(process->pidfd()), parts_.arena_base));
+  of_device.mapper.attach(
+      std::make_shared<BoardProtector>(process, process->fault_board(), process->pid(),
+                                       duplicate_fd(process->pidfd()), parts_.arena_base));
   return std::make_shared<const BoardSource>(process, process->fault_board(),
                                              process->fault_bell());
 }

@@ -25,6 +25,8 @@ class Trap {
     std::vector<MemoryPoolFile*> pools;  // by processor; they outlive the trap
     bool huge_pages = false;             // as map_pool_view has it
     UffdAccess uffd_access = UffdAccess::full;
+    std::uint64_t mappings_budget =
+        0;  // how many mappings one process shall have at most; 0: as many as like
   };
 
   virtual ~Trap() = default;

@@ -49,16 +49,19 @@ int MemoryPoolFile::punch(PageSpan span) {
 OpResult MemoryPoolFile::fill(PageSpan span, const std::byte* source) {
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
-  if (created) std::memcpy(alias_.data() + span.offset(), source, span.bytes());
+  std::memcpy(alias_.data() + span.offset(), source, created.bytes);
   return created;
 }
 
 OpResult MemoryPoolFile::fill_zero(PageSpan span) {
   if (filler_) return filler_->zero(address(span), span.bytes());
-  const int error = -populate({alias_.data() + span.offset(), span.bytes()});
-  if (error == 0) return {OpStatus::ok, span.bytes()};
+  const std::uint64_t start = span.offset();
+  const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;
+  if (bytes == 0) return {OpStatus::occupied, 0};
+  const int error = -populate({alias_.data() + start, bytes});
+  if (error == 0) return {bytes == span.bytes() ? OpStatus::ok : OpStatus::occupied, bytes};
   // What has been created before is not accounted for.
-  WHERRY_CHECK(file_.punch(span.offset(), span.bytes()) == 0, "a part of a pool cannot be freed");
+  WHERRY_CHECK(file_.punch(start, bytes) == 0, "a part of a pool cannot be freed");
   return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 

@@ -138,10 +138,12 @@ Limits read_limits() {
 }
 
 std::uint64_t count_mappings(pid_t process) {
-  const Fd maps(::open(fmt::format("/proc/{}/maps", process).c_str(), O_RDONLY | O_CLOEXEC));
+  char path[32] = {};
+  fmt::format_to_n(path, sizeof path - 1, "/proc/{}/maps", process);
+  const Fd maps(::open(path, O_RDONLY | O_CLOEXEC));
   if (!maps) return 0;
   std::uint64_t lines = 0;
-  char buffer[16384];
+  char buffer[2048];  // a small stack has room for it
   for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
     lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
   return lines;

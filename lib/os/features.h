@@ -54,7 +54,7 @@ struct Limits {
 
 Limits read_limits();
 
-// How many mappings the process has; 0 when the kernel does not tell.
+// How many mappings the process has; 0 when the kernel does not tell. May be called in a signal handler.
 std::uint64_t count_mappings(pid_t process);
 
 }  // namespace wherry::impl

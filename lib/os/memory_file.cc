@@ -119,6 +119,11 @@ int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
   return error;
 }
 
+std::uint64_t MemoryFile::first_data(std::uint64_t offset, std::uint64_t end) const {
+  const off_t found = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
+  return found < 0 ? end : std::min(static_cast<std::uint64_t>(found), end);
+}
+
 std::uint64_t MemoryFile::allocated_bytes() const {
   return allocated_bytes_of(fd_.get());
 }

@@ -33,6 +33,8 @@ class MemoryFile {
   // an errno.
   [[nodiscard]] int prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
                                  std::span<const int> nodes) const;
+  // The first byte of a page that the file holds in [offset, end); `end`: it holds none.
+  std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
   // Bytes that the file really holds, as the kernel counts them.
   std::uint64_t allocated_bytes() const;
   void close() { fd_.reset(); }

@@ -1,5 +1,6 @@
 #include "trap/protection_mapper.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/check.h"
@@ -7,16 +8,17 @@
 namespace wherry::impl {
 namespace {
 
+// A change can split one mapping in three.
+constexpr std::uint64_t mappings_per_change = 2;
+
 PageSpan around(PageSpan span, std::uint64_t pages) {
   const std::uint64_t first = span.first / pages * pages;
   return {first, round_up(span.end(), pages) - first};
 }
 
 // Takes away what makes neighbours differ, more with every step, until the change has room.
-int change_in_few_mappings(Protector& protector, PageSpan span, Access access,
-                           std::uint64_t arena_pages) {
-  const PageSpan wider[] = {
-      around(span, pages_per_region), around(span, pages_per_block), {0, arena_pages}};
+int change_in_few_mappings(Protector& protector, PageSpan span, Access access, PageSpan arena) {
+  const PageSpan wider[] = {around(span, pages_per_region), around(span, pages_per_block), arena};
   int error = ENOMEM;
   for (const PageSpan all : wider) {
     if (protector.protect(all, Access::none) == 0 && access == Access::none) return 0;
@@ -37,11 +39,26 @@ void ProtectionMapper::detach() {
   attach(nullptr);
 }
 
+void ProtectionMapper::mind_budget(Protector& protector) {
+  if (budget_ == 0) return;
+  const std::uint64_t known = mappings_.load(std::memory_order_relaxed);
+  if (known != 0 && known + mappings_per_change <= budget_) {
+    mappings_.fetch_add(mappings_per_change, std::memory_order_relaxed);
+    return;
+  }
+  // Counting takes the kernel a while; most changes make no mappings, or merge some.
+  std::uint64_t counted = protector.count_mappings();
+  if (counted > budget_ - budget_ / 4 && protector.protect(arena_, Access::none) == 0)
+    counted = protector.count_mappings();
+  mappings_.store(std::max<std::uint64_t>(counted, 1), std::memory_order_relaxed);
+}
+
 OpResult ProtectionMapper::change(PageSpan span, Access access) {
   const ReadGuard guard(lock_);
   if (!protector_) return {OpStatus::process_gone, 0};
+  mind_budget(*protector_);
   int error = protector_->protect(span, access);
-  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access, arena_pages_);
+  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access, arena_);
   switch (error) {
     case 0:
       return {OpStatus::ok, span.bytes()};

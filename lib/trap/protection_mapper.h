@@ -2,13 +2,15 @@
 // page behind it as far as it can tell; what it may access is in the file that its view shows, and Linux enters it in the
 // page table when it is touched.
 //
-// Each change of access may split a mapping of the process. Where it may not have more, access to more than was asked for is
-// taken away - which only costs faults - so that neighbours become alike and merge: first the 64 KiB around, then the
+// Each change of access may split a mapping of the process. Where it shall have no more, access to all of the arena is taken
+// away, so that it is one mapping again; that costs faults, and no data. Where it may have no more - the program has many
+// itself - more is taken away than was asked for until neighbours are alike and merge: first the 64 KiB around, then the
 // block, then the arena.
 //
 // The process may be exchanged while others use the mapper, as UserfaultfdMapper's. Any thread, also one in a signal handler.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "base/lock.h"
@@ -31,9 +33,10 @@ class HoleFiller {
 
 class ProtectionMapper final : public Mapper {
  public:
-  // `pool`: the processor's own; `arena_pages`: how many the arena has.
-  ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages)
-      : pool_(pool), arena_pages_(arena_pages) {}
+  // `pool`: the processor's own; `arena_pages`: how many the arena has; `mappings_budget`: how many mappings its process shall
+  // have at most, 0: as many as it may.
+  ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages, std::uint64_t mappings_budget)
+      : pool_(pool), arena_{0, arena_pages}, budget_(mappings_budget) {}
 
   void attach(std::shared_ptr<Protector> protector) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
@@ -51,12 +54,16 @@ class ProtectionMapper final : public Mapper {
 
  private:
   OpResult change(PageSpan span, Access access) EXCLUDES(lock_);
+  // Has the process keep to its budget after another change.
+  void mind_budget(Protector& protector);
   // Fills holes, then has the result entered.
   template <typename Fill>
   OpResult fill_and_enter(PageSpan span, Access access, Fill fill) EXCLUDES(lock_);
 
   HoleFiller& pool_;
-  const std::uint64_t arena_pages_;
+  const PageSpan arena_;
+  const std::uint64_t budget_;
+  std::atomic<std::uint64_t> mappings_{0};  // at most so many; 0: not counted yet
   SharedMutex lock_;
   std::shared_ptr<Protector> protector_ GUARDED_BY(lock_);  // null: the process is gone
 };

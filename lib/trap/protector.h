@@ -2,7 +2,10 @@
 // is asked to.
 #pragma once
 
+#include <unistd.h>
+
 #include "base/page.h"
+#include "os/features.h"
 #include "os/mapping.h"
 
 namespace wherry::impl {
@@ -13,6 +16,8 @@ class Protector {
   // Returns when every thread of the process is bound by it: 0, or an errno. ESRCH: the process is gone, or will never
   // touch anything any more; ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
   [[nodiscard]] virtual int protect(PageSpan span, Access access) = 0;
+  // How many mappings the process has; 0: the kernel does not say.
+  virtual std::uint64_t count_mappings() = 0;
 };
 
 // The calling process itself.
@@ -22,6 +27,7 @@ class OwnProtector final : public Protector {
   int protect(PageSpan span, Access access) override {
     return set_access(base_ + span.offset(), span.bytes(), access);
   }
+  std::uint64_t count_mappings() override { return impl::count_mappings(::getpid()); }
 
  private:
   const std::uintptr_t base_;

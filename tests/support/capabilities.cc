@@ -71,6 +71,11 @@ int nodes_with_memory() {
 
 }  // namespace
 
+bool traps_by_protection() {
+  const char* chosen = std::getenv("WHERRY_TRAP");
+  return chosen != nullptr && std::string_view{chosen} == "mprotect";
+}
+
 std::optional<std::string> why_missing(std::string_view need) {
   if (need == "trap") {
     const char* chosen = std::getenv("WHERRY_TRAP");

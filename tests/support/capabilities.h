@@ -24,4 +24,7 @@ extern const char* const needs;
 // Throws std::invalid_argument for any other word.
 std::optional<std::string> why_missing(std::string_view need);
 
+// Whether the library is told to trap by page protection.
+bool traps_by_protection();
+
 }  // namespace wherry::test

@@ -47,6 +47,7 @@ class CrampedProtector final : public Protector {
     made_room_ = access == Access::none;
     return real_.protect(span, access);
   }
+  std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
  private:
   OwnProtector real_;
@@ -57,7 +58,7 @@ class CrampedProtector final : public Protector {
 struct Setup {
   MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::never, UffdAccess::none};
   Arena arena{arena_bytes, pool};
-  ProtectionMapper mapper{pool, arena_pages};
+  ProtectionMapper mapper{pool, arena_pages, 0};
 
   std::uintptr_t at(std::uint64_t page) const { return arena.base() + page * page_size; }
   std::string rights(std::uint64_t page) const { return rights_at(at(page)); }
@@ -115,6 +116,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a process keeps to its budget of mappings, and every page can be had") {
+  Setup s;
+  const std::uint64_t before = count_mappings(::getpid());
+  ProtectionMapper mapper{s.pool, arena_pages, before + 200};
+  mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  for (std::uint64_t page = 0; page < 2000; page += 2) {
+    REQUIRE(mapper.zero({page, 1}));
+    *reinterpret_cast<std::uint64_t*>(s.at(page)) = page;
+    if (page % 100 == 0) REQUIRE(count_mappings(::getpid()) <= before + 200);
+  }
+  for (std::uint64_t page = 0; page < 2000; page += 2) {
+    REQUIRE(mapper.map_resident({page, 1}, /*write_protected=*/true));
+    REQUIRE(*reinterpret_cast<std::uint64_t*>(s.at(page)) == page);
+  }
+  CHECK(count_mappings(::getpid()) <= before + 200);
+  CHECK(s.pool.file().allocated_bytes() == 1000 * page_size);
+}
+
 TEST_CASE("without a process nothing is filled, and everything says so") {
   Setup s;
   CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
@@ -127,7 +146,7 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   auto board = std::make_unique<FaultBoard>();
   const Fd bell = make_semaphore();
   const BoardSource source(nullptr, *board, bell);
-  BoardProtector protector(nullptr, *board, open_own_pidfd(), s.arena.base());
+  BoardProtector protector(nullptr, *board, ::getpid(), open_own_pidfd(), s.arena.base());
   REQUIRE(s.pool.fill_zero({3, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
@@ -184,7 +203,7 @@ TEST_CASE("a process that has ended, or never answers, is gone") {
     for (;;) ::pause();
   const Fd pidfd(static_cast<int>(::syscall(434 /* pidfd_open */, child, 0)));
   REQUIRE(pidfd);
-  BoardProtector protector(nullptr, *board, duplicate_fd(pidfd.get()), s.arena.base());
+  BoardProtector protector(nullptr, *board, child, duplicate_fd(pidfd.get()), s.arena.base());
   // It does not answer, and is ended for that.
   CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
   int status = 0;
