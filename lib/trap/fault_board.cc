@@ -83,11 +83,13 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
 }
 
 void change_protection_for_host(FaultBoard& board) {
-  for (;;)
-    if (board.changes.state.load(std::memory_order_acquire) == FaultSlot::asked)
+  for (;;) {
+    const std::uint32_t seen = board.changes.state.load(std::memory_order_acquire);
+    if (seen == FaultSlot::asked)
       change(board.changes);
     else
-      futex_wait(board.changes.state, board.changes.state.load(), look_again_ms);
+      futex_wait(board.changes.state, seen, look_again_ms);
+  }
 }
 
 std::optional<FaultEvent> BoardSource::read_event() const {

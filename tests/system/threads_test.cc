@@ -1,4 +1,7 @@
 // The library starts in programs that have threads already, and may be started by several of them at once.
+#include <limits.h>
+#include <pthread.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -72,6 +75,40 @@ TEST_CASE("cuInit works while other threads use the allocator and stdio", "[syst
     stop.store(true);
     for (std::thread& thread : busy) thread.join();
     expect(length[0] == 20 * 5002, "a kernel did not run");
+  }));
+}
+
+TEST_CASE("a thread with the smallest stack that there may be faults like any other", "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{"capacity=4M"};
+    const Managed<int> absent{4096}, on_device{4096};
+    session.run(0, [to = on_device.data()] {
+      for (int i = 0; i < 4096; ++i) to[i] = 5;
+    });
+    struct Numbers {
+      int* absent;
+      int* on_device;
+    } numbers{absent.data(), on_device.data()};
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+    constexpr std::size_t stack_bytes = 256 << 10;  // its frames are many times as large
+#else
+    const std::size_t stack_bytes = PTHREAD_STACK_MIN;
+#endif
+    expect(pthread_attr_setstacksize(&attributes, stack_bytes) == 0, "no such stack");
+    const auto count_up = [](void* argument) -> void* {
+      const auto* to = static_cast<const Numbers*>(argument);
+      for (int i = 0; i < 4096; ++i) {
+        ++to->absent[i];
+        ++to->on_device[i];
+      }
+      return nullptr;
+    };
+    pthread_t thread;
+    expect(pthread_create(&thread, &attributes, count_up, &numbers) == 0, "no thread");
+    pthread_join(thread, nullptr);
+    for (int i = 0; i < 4096; ++i) expect(absent[i] == 1 && on_device[i] == 6, "a number is wrong");
   }));
 }
 
