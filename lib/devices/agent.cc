@@ -55,7 +55,7 @@ const AgentStart* faulting_device = nullptr;
 
 bool on_access_fault(const AccessFault& fault) {
   return post_fault(*faulting_device->faults, *faulting_device->fault_bell, fault.address,
-                    fault.write);
+                    fault.write, Patience::endless);
 }
 
 void start_protector(FaultBoard& faults) {
@@ -136,6 +136,9 @@ void prepare_and_obey(void* pointer) {
   if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
                                       options.pool_fds[options.own_pool], options.huge_pages))
     fail_start(start, error, "mapping the pool");
+  if (options.trap == TrapKind::mprotect)
+    if (const int error = leave_out_of_core_dumps(options.arena_base, options.arena_size))
+      fail_start(start, error, "madvise");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
     if (const int error = mask_address_space(mask))

@@ -6,9 +6,9 @@
 namespace wherry::impl {
 
 MprotectTrap::Part::Part(const MprotectTrap& trap, Processor p)
-    : changer(make_changer(trap.parts_, p)),
-      mapper(*trap.parts_.pools[static_cast<std::size_t>(p.index)],
-             trap.parts_.arena_bytes / page_size, trap.parts_.mappings_budget) {}
+    : mapper(*trap.parts_.pools[static_cast<std::size_t>(p.index)],
+             trap.parts_.arena_bytes / page_size, trap.parts_.mappings_budget),
+      changer(make_changer(trap.parts_, p)) {}
 
 MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
   for (int i = 0; i < static_cast<int>(parts_.pools.size()); ++i)
@@ -16,6 +16,8 @@ MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
 }
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_host() {
+  if (const int error = leave_out_of_core_dumps(parts_.arena_base, parts_.arena_bytes))
+    throw_errno(error, "madvise");
   part(Processor::host()).mapper.attach(std::make_shared<OwnProtector>(parts_.arena_base));
   return HostFaults::catch_faults(parts_.arena_base, parts_.arena_bytes);
 }

@@ -25,8 +25,8 @@ class MprotectTrap final : public Trap {
   struct Part {
     Part(const MprotectTrap& trap, Processor p);
 
-    const std::unique_ptr<ViewChanger> changer;  // a HostViewChanger or a DeviceViewChanger
     ProtectionMapper mapper;
+    const std::unique_ptr<ViewChanger> changer;  // a HostViewChanger or a DeviceViewChanger
   };
 
   Part& part(Processor p) { return *all_[static_cast<std::size_t>(p.index)]; }

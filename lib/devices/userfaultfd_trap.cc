@@ -6,12 +6,12 @@
 namespace wherry::impl {
 
 UserfaultfdTrap::Part::Part(const UserfaultfdTrap& trap, Processor p)
-    : changer(make_changer(trap.parts_, p)),
-      mapper(trap.parts_.arena_base, [this, p](std::uintptr_t address, std::size_t bytes) {
-        return p.is_host()
-                   ? set_access(address, bytes, Access::none)
-                   : static_cast<DeviceViewChanger&>(*changer).process()->forbid(address, bytes);
-      }) {}
+    : mapper(trap.parts_.arena_base,
+             [this, p](std::uintptr_t address, std::size_t bytes) {
+               if (p.is_host()) return set_access(address, bytes, Access::none);
+               return static_cast<DeviceViewChanger&>(*changer).process()->forbid(address, bytes);
+             }),
+      changer(make_changer(trap.parts_, p)) {}
 
 UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)) {
   for (int i = 0; i < static_cast<int>(parts_.pools.size()); ++i)

@@ -24,8 +24,8 @@ class UserfaultfdTrap final : public Trap {
   struct Part {
     Part(const UserfaultfdTrap& trap, Processor p);
 
-    const std::unique_ptr<ViewChanger> changer;  // a HostViewChanger or a DeviceViewChanger
     UserfaultfdMapper mapper;
+    const std::unique_ptr<ViewChanger> changer;  // a HostViewChanger or a DeviceViewChanger
   };
 
   Part& part(Processor p) { return *all_[static_cast<std::size_t>(p.index)]; }

@@ -175,6 +175,9 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   Decision decision = policy_.on_fault(facts);
+  // Something may have been advised since this was looked at.
+  if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
+    return {Outcome::not_here};
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.stays_put) {
     const auto placed = without_room(block, facts, decision);

@@ -30,7 +30,7 @@ bool on_access_fault(const AccessFault& fault) {
   event.kind_known = false;
   FaultService* const service = caught->service.load(std::memory_order_acquire);
   if (service != nullptr && service->resolve_in_handler(event)) return true;
-  return post_fault(caught->board, caught->bell, fault.address, fault.write);
+  return post_fault(caught->board, caught->bell, fault.address, fault.write, Patience::bounded);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "os/access_faults.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -61,7 +62,11 @@ bool resolved(const siginfo_t& info, const ucontext_t& context) {
 
 void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
   const int saved_errno = errno;
+  // What the hook calls may be cancellation points; the access that it stands for is none.
+  int cancellable = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
   const bool ours = signal == SIGSEGV && resolved(*info, *context);
+  ::pthread_setcancelstate(cancellable, nullptr);
   errno = saved_errno;
   if (!ours) pass_on(signal, info, context);
 }

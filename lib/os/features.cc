@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -139,7 +140,7 @@ Limits read_limits() {
 
 std::uint64_t count_mappings(pid_t process) {
   char path[32] = {};
-  fmt::format_to_n(path, sizeof path - 1, "/proc/{}/maps", process);
+  std::snprintf(path, sizeof path, "/proc/%d/maps", static_cast<int>(process));
   const Fd maps(::open(path, O_RDONLY | O_CLOEXEC));
   if (!maps) return 0;
   std::uint64_t lines = 0;

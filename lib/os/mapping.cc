@@ -91,10 +91,12 @@ int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t off
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;
   int error = keep_private_to_us(aside, bytes, huge_pages);
+  const auto address = reinterpret_cast<std::uintptr_t>(aside);
   if (error == 0 && userfaultfd >= 0) {
-    const auto address = reinterpret_cast<std::uintptr_t>(aside);
     error = Userfaultfd::register_range(userfaultfd, address, bytes);
     if (error == 0) error = set_access(address, bytes, Access::write);
+  } else if (error == 0) {
+    error = leave_out_of_core_dumps(address, bytes);
   }
   if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                              reinterpret_cast<void*>(start)) == MAP_FAILED)
@@ -124,6 +126,10 @@ bool holds_pages(const std::byte* start, std::size_t bytes) {
     return false;
   return std::any_of(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(pages),
                      [](unsigned char page) { return (page & 1) != 0; });
+}
+
+int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
+  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTDUMP) == 0 ? 0 : errno;
 }
 
 int set_access(std::uintptr_t start, std::size_t bytes, Access access) {

@@ -55,7 +55,7 @@ class Mapping {
 
 // Makes [start, start + bytes), which is part of such a view, show the same place of another file, at once for
 // threads that use it meanwhile, and with no page mapped yet. The range must be registered with `userfaultfd`, and
-// stays so; the call returns only after the event of this has been read there. -1: it becomes inaccessible instead. Returns 0 or an errno, with nothing
+// stays so; the call returns only after the event of this has been read there. -1: it becomes inaccessible, and is left out of core dumps, instead. Returns 0 or an errno, with nothing
 // changed: ENOMEM, the process has as many mappings as it may have.
 [[nodiscard]] int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset,
                                     int fd, int userfaultfd, bool huge_pages);
@@ -71,6 +71,10 @@ class Mapping {
 
 // Whether the file has a page anywhere in this part of a mapping of it.
 [[nodiscard]] bool holds_pages(const std::byte* start, std::size_t bytes);
+
+// Leaves this memory out of core dumps, which read whatever may be read, access or not, and would fill each hole of a file.
+// Returns 0 or an errno.
+[[nodiscard]] int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes);
 
 // Changes access. Returns 0 or an errno: ENOMEM, the process has as many mappings as it may have. In a signal handler, too.
 [[nodiscard]] int set_access(std::uintptr_t start, std::size_t bytes, Access access);

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 
-#include "base/clock.h"
 #include "os/futex.h"
 #include "os/poll.h"
 #include "os/process.h"
@@ -11,17 +10,17 @@
 namespace wherry::impl {
 namespace {
 
-constexpr std::uint64_t ms = 1'000'000;
-// Longer than any fault is put off; then its thread gets the signal that it would get without us.
-constexpr std::uint64_t answer_limit_ns = 30'000 * ms;
-// A process that does not change its protection within this is stopped, or stuck: it is ended.
-constexpr std::uint64_t change_limit_ns = 5'000 * ms;
 constexpr int look_again_ms = 50;
+// How often a thread of the host looks for its answer: longer than any fault is put off, and not counting the time in which
+// all of the process stood still. Then it gets the signal that it would get without us.
+constexpr int host_patience = 30'000 / look_again_ms;
+// A process that does not change its protection within this is stopped, or stuck: it is ended.
+constexpr int change_patience = 5'000 / look_again_ms;
 // The other side mostly answers before a sleep and its wake would be over.
 constexpr int yields_before_sleep = 20;
 
-// The slot whose fault the calling thread attends to.
-thread_local FaultSlot* attended = nullptr;
+// The slot whose fault the calling thread attends to. Read in signal handlers, which must not have it allocated.
+[[gnu::tls_model("initial-exec")]] thread_local FaultSlot* attended = nullptr;
 
 void set_state(FaultSlot& slot, FaultSlot::State state) {
   slot.state.store(state, std::memory_order_release);
@@ -44,42 +43,56 @@ void change(FaultSlot& slot) {
   set_state(slot, FaultSlot::done);
 }
 
-FaultSlot* claim_slot(FaultBoard& board, std::uint64_t deadline) {
-  while (now_ns() < deadline) {
+FaultSlot* claim_slot(FaultBoard& board) {
+  constexpr int rounds_max = 30'000;
+  for (int i = 0; i < rounds_max; ++i) {
     for (FaultSlot& slot : board.slots) {
       std::uint32_t expected = FaultSlot::free;
-      if (slot.state.compare_exchange_strong(expected, FaultSlot::filling,
-                                             std::memory_order_acquire))
-        return &slot;
+      if (!slot.state.compare_exchange_strong(expected, FaultSlot::filling,
+                                              std::memory_order_acquire))
+        continue;
+      slot.given_up.store(false, std::memory_order_relaxed);
+      return &slot;
     }
-    yield_cpu();  // as many threads as there are slots wait for answers, which come
+    // As many threads as there are slots wait for answers, which come.
+    futex_wait(board.slots[0].state, board.slots[0].state.load(), 1);
   }
   return nullptr;
 }
 
+// Whoever of the two sees the answer last frees the slot.
+bool take_answer(FaultSlot& slot) {
+  std::uint32_t expected = FaultSlot::answered;
+  return slot.state.compare_exchange_strong(expected, FaultSlot::free, std::memory_order_acq_rel);
+}
+
 }  // namespace
 
-bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write) {
-  const std::uint64_t deadline = now_ns() + answer_limit_ns;
-  FaultSlot* slot = claim_slot(board, deadline);
+bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write,
+                Patience patience) {
+  FaultSlot* slot = claim_slot(board);
   if (slot == nullptr) return false;
   slot->address = address;
   slot->thread = this_thread_id();
   slot->write = write;
   slot->state.store(FaultSlot::posted, std::memory_order_release);
   signal_eventfd(bell);
-  for (std::uint32_t state = FaultSlot::posted;; state = wait_while(*slot, state)) {
+  std::uint32_t state = FaultSlot::posted;
+  for (int looks = 0; patience == Patience::endless || looks < host_patience; ++looks) {
     if (state == FaultSlot::asked) {
       change(*slot);
       state = FaultSlot::done;
-    } else if (state == FaultSlot::answered) {
+    }
+    state = wait_while(*slot, state);
+    if (state == FaultSlot::answered) {
       const bool refused = slot->refused;
-      slot->state.store(FaultSlot::free, std::memory_order_release);
+      (void)take_answer(*slot);
       return !refused;
     }
-    // The slot stays as it is: somebody may still write there.
-    if (now_ns() > deadline) return false;
   }
+  slot->given_up.store(true);
+  (void)take_answer(*slot);
+  return false;
 }
 
 void change_protection_for_host(FaultBoard& board) {
@@ -122,6 +135,7 @@ void BoardSource::answered(const FaultEvent& event, bool refused) const {
   FaultSlot& slot = board_.slots[event.slot];
   slot.refused = refused;
   set_state(slot, FaultSlot::answered);
+  if (slot.given_up.load()) (void)take_answer(slot);
 }
 
 int BoardProtector::protect(PageSpan span, Access access) {
@@ -137,10 +151,9 @@ int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) const {
   slot.change_bytes = span.bytes();
   slot.access = access;
   set_state(slot, FaultSlot::asked);
-  const std::uint64_t deadline = now_ns() + change_limit_ns;
-  while (wait_while(slot, FaultSlot::asked) != FaultSlot::done) {
-    if (now_ns() > deadline) kill_process(process_);
-    if (has_ended(process_, now_ns() > deadline ? look_again_ms : 0)) return ESRCH;
+  for (int looks = 0; wait_while(slot, FaultSlot::asked) != FaultSlot::done; ++looks) {
+    if (looks == change_patience) kill_process(process_);
+    if (has_ended(process_, looks < change_patience ? 0 : look_again_ms)) return ESRCH;
   }
   slot.state.store(FaultSlot::taken, std::memory_order_relaxed);
   return slot.error;

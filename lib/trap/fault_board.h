@@ -33,8 +33,9 @@ struct alignas(64) FaultSlot {
   std::uint64_t address = 0;  // that was touched
   bool write = false;
   bool refused = false;
-  Access access = Access::none;  // that is asked for, of these addresses
-  int error = 0;                 // what came of it
+  std::atomic<bool> given_up{false};  // its thread waits no more
+  Access access = Access::none;       // that is asked for, of these addresses
+  int error = 0;                      // what came of it
   std::uint64_t change_start = 0;
   std::uint64_t change_bytes = 0;
 };
@@ -48,9 +49,15 @@ struct FaultBoard {
 
 // ---- in the process that faults; both may be called in a signal handler
 
-// Has the fault answered. True: the access is to be tried again; false: it was refused, or nobody answers. `bell`: an
+// Has the fault answered; the host answers each within limits. True: the access is to be tried again; false: it was refused, or nobody answers. `bell`: an
 // eventfd that counts, see BoardSource.
-bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write);
+// endless: as long as the process lives, which ends with the host's.
+enum class Patience {
+  bounded,
+  endless,
+};
+bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write,
+                Patience patience);
 // Changes protection whenever it is asked to; for a thread of its own, with no signals.
 [[noreturn]] void change_protection_for_host(FaultBoard& board);
 

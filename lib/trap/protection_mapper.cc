@@ -23,7 +23,9 @@ int change_in_few_mappings(Protector& protector, PageSpan span, Access access, P
   for (const PageSpan all : wider) {
     if (protector.protect(all, Access::none) == 0 && access == Access::none) return 0;
     error = protector.protect(span, access);
-    if (error != ENOMEM) break;
+    if (error != ENOMEM) return error;
+    // Done in part, perhaps: what is not said to be mapped must not be.
+    (void)protector.protect(span, Access::none);
   }
   return error;
 }
@@ -33,6 +35,7 @@ int change_in_few_mappings(Protector& protector, PageSpan span, Access access, P
 void ProtectionMapper::attach(std::shared_ptr<Protector> protector) {
   const WriteGuard guard(lock_);
   protector_ = std::move(protector);
+  mappings_ = 0;
 }
 
 void ProtectionMapper::detach() {
@@ -50,7 +53,10 @@ void ProtectionMapper::mind_budget(Protector& protector) {
   std::uint64_t counted = protector.count_mappings();
   if (counted > budget_ - budget_ / 4 && protector.protect(arena_, Access::none) == 0)
     counted = protector.count_mappings();
-  mappings_.store(std::max<std::uint64_t>(counted, 1), std::memory_order_relaxed);
+  // At most once in so many changes, however many mappings the process has otherwise: an instruction that needs several pages
+  // must come to have them together.
+  mappings_.store(std::clamp<std::uint64_t>(counted, 1, budget_ - budget_ / 4),
+                  std::memory_order_relaxed);
 }
 
 OpResult ProtectionMapper::change(PageSpan span, Access access) {

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "support/capabilities.h"
+
 namespace wherry::test {
 namespace {
 
@@ -151,7 +153,13 @@ class TroubledPool final : public PoolFile {
  private:
   template <typename Call>
   OpResult step(Call call) {
-    const Trouble trouble = injector_.trouble_for(Step::fill, processor_);
+    // Where faults are trapped by protection a move copies into the file, and only then enters the copy.
+    const bool is_copy = traps_by_protection();
+    Trouble trouble = injector_.trouble_for(Step::fill, processor_);
+    if (trouble == Trouble::none && is_copy)
+      trouble = injector_.trouble_for(Step::copy, processor_);
+    if (trouble == Trouble::again) return {OpStatus::incomplete, 0};
+    if (trouble == Trouble::occupied) return {OpStatus::occupied, 0};
     if (trouble == Trouble::delay_before) injector_.delay();
     const OpResult result = call();
     if (trouble == Trouble::delay_after) injector_.delay();

@@ -151,7 +151,8 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   REQUIRE(s.pool.fill_zero({3, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
-    std::thread faulting([&] { tries_again = post_fault(*board, bell, s.at(3), true); });
+    std::thread faulting(
+        [&] { tries_again = post_fault(*board, bell, s.at(3), true, Patience::bounded); });
     std::optional<FaultEvent> event;
     while (!(event = source.read_event())) std::this_thread::yield();
     CHECK_FALSE(source.read_event());
@@ -180,7 +181,8 @@ TEST_CASE("as many threads may fault as like, and each gets its own answer") {
   std::vector<std::thread> faulting;
   for (int i = 0; i < threads; ++i)
     faulting.emplace_back([&, i] {
-      const bool even = post_fault(*board, bell, s.at(static_cast<std::uint64_t>(i)), false);
+      const bool even =
+          post_fault(*board, bell, s.at(static_cast<std::uint64_t>(i)), false, Patience::endless);
       if (even != (i % 2 == 0)) ++wrong;
     });
   for (int answered = 0; answered < threads;) {
