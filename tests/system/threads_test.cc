@@ -16,6 +16,17 @@
 namespace wherry::test {
 namespace {
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WHERRY_TEST_WITH_LARGE_FRAMES
+#endif
+#endif
+#if defined(WHERRY_TEST_WITH_LARGE_FRAMES) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t smallest_stack = 256 << 10;
+#else
+const std::size_t smallest_stack = PTHREAD_STACK_MIN;
+#endif
+
 void require_passed(const Outcome& outcome) {
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -91,12 +102,7 @@ TEST_CASE("a thread with the smallest stack that there may be faults like any ot
     } numbers{absent.data(), on_device.data()};
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-    constexpr std::size_t stack_bytes = 256 << 10;  // its frames are many times as large
-#else
-    const std::size_t stack_bytes = PTHREAD_STACK_MIN;
-#endif
-    expect(pthread_attr_setstacksize(&attributes, stack_bytes) == 0, "no such stack");
+    expect(pthread_attr_setstacksize(&attributes, smallest_stack) == 0, "no such stack");
     const auto count_up = [](void* argument) -> void* {
       const auto* to = static_cast<const Numbers*>(argument);
       for (int i = 0; i < 4096; ++i) {
