@@ -1,0 +1,176 @@
+// The program's own handlers of SIGSEGV, with the library in the same program: they get every fault that is not the library's,
+// and none that is.
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/session.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr const char* one_device = "capacity=4M";
+constexpr int numbers = 4096;
+
+void require_passed(const Outcome& outcome) {
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+// Has every page of the memory at the device, and then here again.
+void use(const Session& session, const Managed<int>& memory) {
+  session.run(0, [to = memory.data()] {
+    for (int i = 0; i < numbers; ++i) to[i] = i;
+  });
+  for (int i = 0; i < numbers; ++i) expect(memory[i] == i, "a number is wrong");
+}
+
+// Of the latest call of the handler.
+sigjmp_buf way_out;
+std::atomic<int> calls{0};
+void* volatile faulted_at = nullptr;
+volatile bool on_own_stack = false;
+stack_t own_stack;
+
+void jump_out(int, siginfo_t* info, void*) {
+  ++calls;
+  faulted_at = info->si_addr;
+  const char* here = reinterpret_cast<const char*>(&info);
+  const char* stack = static_cast<const char*>(own_stack.ss_sp);
+  on_own_stack = stack != nullptr && here >= stack && here < stack + own_stack.ss_size;
+  siglongjmp(way_out, 1);
+}
+void jump_out_simply(int) {
+  ++calls;
+  siglongjmp(way_out, 1);
+}
+
+// A page of the program's own that nobody may access.
+volatile int* forbidden_page() {
+  void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  expect(page != MAP_FAILED, "no page");
+  return static_cast<volatile int*>(page);
+}
+
+void write_and_jump_out(volatile int* page) {
+  if (sigsetjmp(way_out, 1) == 0) *page = 1;
+}
+void expect_calls_for(volatile int* page, int more) {
+  const int before = calls.load();
+  for (int i = 0; i < more; ++i) write_and_jump_out(page);
+  expect(calls.load() == before + more, "the handler was not called for each fault");
+}
+
+void install(void (*handler)(int, siginfo_t*, void*), int flags) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | flags;
+  sigemptyset(&action.sa_mask);
+  expect(::sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
+}
+
+}  // namespace
+
+TEST_CASE("a handler of the program from before the start gets its faults, and only those",
+          "[system]") {
+  require_passed(in_fresh_process([] {
+    std::vector<char> stack(256 << 10);
+    own_stack.ss_sp = stack.data();
+    own_stack.ss_size = stack.size();
+    expect(::sigaltstack(&own_stack, nullptr) == 0, "sigaltstack");
+    install(jump_out, SA_ONSTACK | SA_NODEFER);
+    const Session session{one_device};
+    const Managed<int> memory{numbers};
+    volatile int* const page = forbidden_page();
+    for (int round = 0; round < 20; ++round) {
+      use(session, memory);
+      expect_calls_for(page, 5);
+      expect(faulted_at == page, "another address");
+      expect(on_own_stack, "not on the program's stack for signals");
+    }
+    expect(calls.load() == 100, "the handler was called for a fault of the library");
+  }));
+}
+
+TEST_CASE("a handler of the program from after the start gets its faults, and only those",
+          "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{one_device};
+    const Managed<int> memory{numbers};
+    volatile int* const page = forbidden_page();
+    install(jump_out, 0);
+    use(session, memory);
+    expect_calls_for(page, 20);
+    ::signal(SIGSEGV, jump_out_simply);
+    use(session, memory);
+    expect_calls_for(page, 20);
+    struct sigaction seen {};
+    expect(::sigaction(SIGSEGV, nullptr, &seen) == 0 && seen.sa_handler == jump_out_simply,
+           "sigaction tells of another handler");
+    use(session, memory);
+    expect(calls.load() == 40, "the handler was called for a fault of the library");
+  }));
+}
+
+TEST_CASE("a crash of the program is the program's", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{one_device};
+    const Managed<int> memory{numbers};
+    ::signal(SIGSEGV, SIG_DFL);  // whatever the test program has installed
+    use(session, memory);
+    *forbidden_page() = 1;
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.signal == SIGSEGV);
+}
+
+TEST_CASE("threads that block all signals use managed memory beside one that waits for some",
+          "[system]") {
+  require_passed(in_fresh_process([] {
+    sigset_t all;
+    sigfillset(&all);
+    expect(pthread_sigmask(SIG_SETMASK, &all, nullptr) == 0, "pthread_sigmask");
+    const Session session{one_device};
+    expect(pthread_sigmask(SIG_SETMASK, &all, nullptr) == 0, "pthread_sigmask");
+    const Managed<int> memory{numbers};
+    std::atomic<int> got{0};
+    std::thread waiting([&] {
+      int signal = 0;
+      sigwait(&all, &signal);
+      got = signal;
+    });
+    for (int round = 0; round < 20; ++round) use(session, memory);
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    expect(sigismember(&blocked, SIGSEGV) == 1, "what was asked is not what is told");
+    expect(::kill(::getpid(), SIGUSR1) == 0, "kill");
+    waiting.join();
+    expect(got.load() == SIGUSR1, "another signal");
+  }));
+}
+
+TEST_CASE("a handler of another signal uses managed memory, whatever it blocks", "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{one_device};
+    const Managed<int> memory{numbers};
+    use(session, memory);
+    session.run(0, [to = memory.data()] { to[0] = 41; });
+    static int* counted;
+    counted = memory.data();
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++*counted; };
+    sigfillset(&action.sa_mask);
+    expect(::sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+    expect(::raise(SIGUSR1) == 0, "raise");
+    expect(memory[0] == 42, "the handler did not count");
+  }));
+}
+
+}  // namespace wherry::test
