@@ -20,18 +20,20 @@ class Pages {
  public:
   Pages()
       : start_(static_cast<std::byte*>(
-            ::mmap(nullptr, 4 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+            ::mmap(nullptr, 3 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     REQUIRE(start_ != MAP_FAILED);
     for (std::size_t i = 0; i < 3; ++i)
       REQUIRE(::mprotect(start_ + i * page_bytes, page_bytes, protections[i]) == 0);
-    REQUIRE(::munmap(start_ + 3 * page_bytes, page_bytes) == 0);
   }
   ~Pages() { ::munmap(start_, 3 * page_bytes); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // The last byte of a page; that of page 3 is mapped nowhere.
-  const std::byte* end_of(std::size_t page) const { return start_ + (page + 1) * page_bytes - 1; }
+  // The last byte of a page; page 3 is the first one of all, which is mapped nowhere.
+  const std::byte* end_of(std::size_t page) const {
+    return page == 3 ? reinterpret_cast<const std::byte*>(page_bytes - 1)
+                     : start_ + (page + 1) * page_bytes - 1;
+  }
 
  private:
   std::byte* const start_;
