@@ -152,6 +152,16 @@ double median(std::vector<double> values) {
   return percentile(std::move(values), 0.5);
 }
 
+Measurements medians(const std::vector<Measurements>& runs) {
+  Measurements results = runs.front();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    std::vector<double> values;
+    for (const Measurements& one : runs) values.push_back(one[i].value);
+    results[i].value = median(std::move(values));
+  }
+  return results;
+}
+
 double median_ratio(const std::vector<double>& values, const std::vector<double>& baselines) {
   std::vector<double> ratios(values.size());
   std::transform(values.begin(), values.end(), baselines.begin(), ratios.begin(), std::divides<>());

@@ -30,13 +30,7 @@ Measurements measure() {
   measure_in_child(measure_once);  // warms the page cache
   std::vector<Measurements> each;
   for (int run = 0; run < runs; ++run) each.push_back(measure_in_child(measure_once));
-  Measurements results = each.front();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    std::vector<double> values;
-    for (const Measurements& one : each) values.push_back(one[i].value);
-    results[i].value = median(values);
-  }
-  return results;
+  return medians(each);
 }
 
 }  // namespace

@@ -96,17 +96,15 @@ Measurements measure() {
   for (int run = 0; run < runs; ++run)
     for (std::size_t i = 0; i < ways.size(); ++i)
       all[i].push_back(measure_in_child([&] { return measure_once(ways[i]); }));
+  std::vector<Measurements> of_ways;
+  for (const std::vector<Measurements>& of_way : all) of_ways.push_back(medians(of_way));
   Measurements results;
-  for (std::size_t which = 0; which < all[0][0].size(); ++which) {
-    double of_first = 0;
-    for (const auto& of_way : all) {
-      Measurement result = of_way[0][which];
-      std::vector<double> values;
-      for (const Measurements& one : of_way) values.push_back(one[which].value);
-      result.value = median(values);
-      if (of_first == 0) of_first = result.value;
+  for (std::size_t which = 0; which < of_ways[0].size(); ++which) {
+    for (const Measurements& of_way : of_ways) {
+      const Measurement& result = of_way[which];
+      const double ratio = result.value / of_ways[0][which].value;
       results.push_back(result);
-      results.push_back({result.name + ", of userfaultfd's", result.value / of_first, "x", {}, {}});
+      results.push_back({result.name + ", of userfaultfd's", ratio, "x", {}, {}});
     }
   }
   return results;

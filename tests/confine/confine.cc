@@ -31,7 +31,6 @@
 #include <vector>
 
 #include "confine/reach.h"
-#include "confine/user_mode_only.h"
 #include "support/seccomp_filter.h"
 
 namespace wherry::test {

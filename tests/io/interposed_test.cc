@@ -24,7 +24,7 @@
 
 #include "support/child.h"
 #include "support/conditions.h"
-#include "support/kernel_faults.h"
+#include "support/seccomp_filter.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -46,7 +46,7 @@ void in_both_ways(const Body& body) {
   for (const bool restricted : {false, true}) {
     const Outcome outcome = in_fresh_process(
         [&] {
-          if (restricted) forbid_kernel_faults();
+          if (restricted) leave_user_mode_only_userfaultfd();
           const Session session("capacity=16M");
           body(session);
         },
@@ -262,7 +262,7 @@ TEST_CASE("every function that takes bytes takes them from memory that lies on a
 
 TEST_CASE("without the library the same calls fail", "[io]") {
   const Outcome outcome = in_fresh_process([] {
-    forbid_kernel_faults();
+    leave_user_mode_only_userfaultfd();
     const Session session("capacity=16M");
     const Managed<char> memory{bytes};
     fill_on_device(session, memory, 1);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "support/child.h"
-#include "support/kernel_faults.h"
+#include "support/seccomp_filter.h"
 #include "support/session.h"
 
 namespace wherry::test {
@@ -27,7 +27,7 @@ Outcome run_reader(bool preloaded, bool restricted) {
     const char* const options = std::getenv("ASAN_OPTIONS");
     const std::string more = std::string(options ? options : "") + ":verify_asan_link_order=0";
     ::setenv("ASAN_OPTIONS", more.c_str(), 1);
-    if (restricted) forbid_kernel_faults();
+    if (restricted) leave_user_mode_only_userfaultfd();
     ::execl(reader.c_str(), reader.c_str(), nullptr);
     expect(false, "cannot start " + reader);
   });

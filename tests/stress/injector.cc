@@ -20,6 +20,15 @@ using impl::PoolFile;
 using impl::Processor;
 using impl::ViewChanger;
 
+// What the call returns, which only takes longer.
+template <typename Call>
+auto with_delay(const Injector& injector, Trouble trouble, Call call) {
+  if (trouble == Trouble::delay_before) injector.delay();
+  const auto result = call();
+  if (trouble == Trouble::delay_after) injector.delay();
+  return result;
+}
+
 class TroubledMapper final : public Mapper {
  public:
   TroubledMapper(Injector& injector, Processor processor, Mapper& real)
@@ -29,10 +38,7 @@ class TroubledMapper final : public Mapper {
   // The first step of what begins by protecting where faults are trapped otherwise; it only takes time.
   OpResult unmap(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::protect, processor_);
-    if (trouble == Trouble::delay_before) injector_.delay();
-    const OpResult result = real_.unmap(span);
-    if (trouble == Trouble::delay_after) injector_.delay();
-    return result;
+    return with_delay(injector_, trouble, [&] { return real_.unmap(span); });
   }
   OpResult copy_protected(PageSpan span, const std::byte* source) override {
     return step(Step::copy, span,
@@ -112,10 +118,7 @@ class TroubledChanger final : public ViewChanger {
   int change_view(PageSpan span, Processor owner) override {
     const Trouble trouble = injector_.trouble_for(Step::change_view, processor_);
     if (trouble == Trouble::again) return ENOMEM;
-    if (trouble == Trouble::delay_before) injector_.delay();
-    const int error = real_.change_view(span, owner);
-    if (trouble == Trouble::delay_after) injector_.delay();
-    return error;
+    return with_delay(injector_, trouble, [&] { return real_.change_view(span, owner); });
   }
   int forget_entries(std::span<const std::uint64_t> pages) override {
     return real_.forget_entries(pages);
@@ -135,10 +138,7 @@ class TroubledPool final : public PoolFile {
 
   int punch(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::punch, processor_);
-    if (trouble == Trouble::delay_before) injector_.delay();
-    const int error = real_.punch(span);
-    if (trouble == Trouble::delay_after) injector_.delay();
-    return error;
+    return with_delay(injector_, trouble, [&] { return real_.punch(span); });
   }
   OpResult fill(PageSpan span, const std::byte* source) override {
     return step([&] { return real_.fill(span, source); });
@@ -160,10 +160,7 @@ class TroubledPool final : public PoolFile {
       trouble = injector_.trouble_for(Step::copy, processor_);
     if (trouble == Trouble::again) return {OpStatus::incomplete, 0};
     if (trouble == Trouble::occupied) return {OpStatus::occupied, 0};
-    if (trouble == Trouble::delay_before) injector_.delay();
-    const OpResult result = call();
-    if (trouble == Trouble::delay_after) injector_.delay();
-    return result;
+    return with_delay(injector_, trouble, call);
   }
 
   Injector& injector_;

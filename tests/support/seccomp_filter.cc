@@ -2,6 +2,8 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,8 +11,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <span>
 #include <system_error>
+
+#ifndef USERFAULTFD_IOC_NEW  // younger than the oldest kernel headers that this compiles with
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
 
 namespace wherry::test {
 namespace {
@@ -31,6 +40,18 @@ std::uint32_t result_of(FilterAction action) {
   return SECCOMP_RET_KILL_PROCESS;
 }
 
+void install(std::span<sock_filter> filter, unsigned long flags) {
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot install a seccomp filter");
+}
+
+// The lower half of an argument of the system call, on a little-endian machine.
+constexpr std::size_t argument(std::size_t index) {
+  return offsetof(seccomp_data, args) + index * sizeof(seccomp_data::args[0]);
+}
+
 }  // namespace
 
 void forbid_system_call(long number, FilterAction action) {
@@ -40,11 +61,25 @@ void forbid_system_call(long number, FilterAction action) {
       BPF_STMT(BPF_RET | BPF_K, result_of(action)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program{std::size(filter), filter};
-  const unsigned long flags = action == FilterAction::hang ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0UL;
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) < 0)
-    throw std::system_error(errno, std::generic_category(), "cannot install a seccomp filter");
+  install(filter, action == FilterAction::hang ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0UL);
+}
+
+void leave_user_mode_only_userfaultfd() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 3, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      // userfaultfd(flags)
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(0)),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, UFFD_USER_MODE_ONLY, 2, 3),
+      // ioctl(fd, request)
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(1)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, USERFAULTFD_IOC_NEW, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+  };
+  install(filter, 0);
 }
 
 }  // namespace wherry::test

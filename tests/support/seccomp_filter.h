@@ -1,5 +1,5 @@
-// A seccomp filter as containers have them: from now on this process, and all that it starts, may not use one system
-// call.
+// Seccomp filters as containers have them: from now on this process, and all that it starts, may not use one system
+// call, or some of its uses.
 #pragma once
 
 namespace wherry::test {
@@ -16,5 +16,10 @@ enum class FilterAction {
 // Of the calling thread and of whatever it starts later; cannot be taken back. Needs no privilege. Throws
 // std::system_error.
 void forbid_system_call(long number, FilterAction action);
+
+// Leaves of userfaultfd what a program gets without any privilege: user-mode-only, which does not serve faults taken
+// inside system calls. Also on machines that give more (vm.unprivileged_userfaultfd=1, an accessible /dev/userfaultfd).
+// Otherwise as above.
+void leave_user_mode_only_userfaultfd();
 
 }  // namespace wherry::test

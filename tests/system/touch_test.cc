@@ -16,7 +16,7 @@
 #include "support/capabilities.h"
 #include "support/child.h"
 #include "support/conditions.h"
-#include "support/kernel_faults.h"
+#include "support/seccomp_filter.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -34,7 +34,7 @@ void in_both_ways(const Body& body) {
   for (const bool restricted : {false, true}) {
     const bool served = !restricted && !why_missing("userfaultfd-full");
     const Outcome outcome = in_fresh_process([&] {
-      if (restricted) forbid_kernel_faults();
+      if (restricted) leave_user_mode_only_userfaultfd();
       body(served);
     });
     INFO((restricted ? "for user mode only: " : "as allowed: ") << outcome.describe());
