@@ -21,8 +21,7 @@ constexpr std::uint8_t own_memory_of(Processor p) {
 std::uint64_t PageOwnersView::count_accessible(PageSpan span, Processor by) const {
   const std::uint8_t own = own_memory_of(by);
   for (std::uint64_t count = 0; count < span.count; ++count) {
-    const std::uint8_t owner =
-        bytes[span.first + count].load(std::memory_order_relaxed) & owner_bits;
+    const std::uint8_t owner = of(span.first + count) & owner_bits;
     if (owner != everybody && owner != own) return count;
   }
   return span.count;
@@ -30,27 +29,37 @@ std::uint64_t PageOwnersView::count_accessible(PageSpan span, Processor by) cons
 
 bool PageOwnersView::are_of_one_allocation(PageSpan span) const {
   for (std::uint64_t page = span.first + 1; page < span.end(); ++page)
-    if ((bytes[page].load(std::memory_order_relaxed) & begins) != 0) return false;
+    if ((of(page) & begins) != 0) return false;
   return true;
 }
 
+std::uint8_t PageOwnersView::of(std::uint64_t page) const {
+  const std::uint8_t block = bytes[pages + block_of(page)].load(std::memory_order_relaxed);
+  if (block == nobody) return bytes[page].load(std::memory_order_relaxed);
+  return page % pages_per_block == 0 ? block : block & owner_bits;
+}
+
 PageOwners::PageOwners(std::size_t arena_bytes)
-    : memory_("wherry-page-owners", arena_bytes / page_size),
+    : pages_(arena_bytes / page_size),
+      memory_("wherry-page-owners", PageOwnersView{nullptr, pages_}.size()),
       bytes_(static_cast<Byte*>(memory_.data())) {}
 
-void PageOwners::allocated(const Allocation& allocation) {
-  const PageSpan pages = allocation.pages();
-  const std::uint8_t owner = own_memory_of(allocation.owner.device.value_or(Processor::host()));
-  for (std::uint64_t page = pages.first; page < pages.end(); ++page) {
-    const std::uint8_t mark = page == pages.first ? begins : nobody;
-    bytes_[page].store(owner | mark, std::memory_order_relaxed);
+void PageOwners::mark(PageSpan pages, std::uint8_t each, std::uint8_t first) {
+  for (std::uint64_t page = pages.first; page < pages.end();) {
+    const std::uint8_t value = page == pages.first ? each | first : each;
+    const bool whole = page % pages_per_block == 0 && pages.end() - page >= pages_per_block;
+    bytes_[whole ? pages_ + block_of(page) : page].store(value, std::memory_order_relaxed);
+    page += whole ? pages_per_block : 1;
   }
 }
 
+void PageOwners::allocated(const Allocation& allocation) {
+  mark(allocation.pages(), own_memory_of(allocation.owner.device.value_or(Processor::host())),
+       begins);
+}
+
 void PageOwners::freed(const Allocation& allocation) {
-  const PageSpan pages = allocation.pages();
-  for (std::uint64_t page = pages.first; page < pages.end(); ++page)
-    bytes_[page].store(nobody, std::memory_order_relaxed);
+  mark(allocation.pages(), nobody, nobody);
 }
 
 }  // namespace wherry::impl

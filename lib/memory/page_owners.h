@@ -1,5 +1,6 @@
-// Whose each page of the arena is, in memory that device processes see too: one byte a page, read without a lock, also in
-// signal handlers. What an allocation is beyond that only the host's AddressSpace knows.
+// Whose each page of the arena is, in memory that device processes see too: one byte for each block that is of one
+// allocation, else one for each page, so that an allocation of 100 GiB costs as little as its blocks. Read without a lock, also
+// in signal handlers. What an allocation is beyond that only the host's AddressSpace knows.
 #pragma once
 
 #include <atomic>
@@ -16,12 +17,17 @@ namespace wherry::impl {
 // The bytes, in any process that sees the memory. Any thread.
 struct PageOwnersView {
   const std::atomic<std::uint8_t>* bytes = nullptr;
-  std::size_t pages = 0;
+  std::size_t pages = 0;  // of the arena; the bytes of its blocks follow
 
+  // Of all of them.
+  std::size_t size() const { return pages + round_up(pages, pages_per_block) / pages_per_block; }
   // How many pages from the first of the span on belong to live allocations that admit the processor.
   std::uint64_t count_accessible(PageSpan span, Processor by) const;
   // Whether all pages of the span, which have owners, are of one allocation.
   bool are_of_one_allocation(PageSpan span) const;
+
+ private:
+  std::uint8_t of(std::uint64_t page) const;
 };
 
 class PageOwners {
@@ -29,13 +35,17 @@ class PageOwners {
   // Throws std::system_error.
   explicit PageOwners(std::size_t arena_bytes);
 
-  PageOwnersView view() const { return {bytes_, memory_.size()}; }
+  PageOwnersView view() const { return {bytes_, pages_}; }
 
   // Any thread, but each page by one at a time.
   void allocated(const Allocation& allocation);
   void freed(const Allocation& allocation);
 
  private:
+  // Says it of each page, and of the first one `first`, too.
+  void mark(PageSpan pages, std::uint8_t each, std::uint8_t first);
+
+  const std::size_t pages_;
   const SharedMemory memory_;
   std::atomic<std::uint8_t>* const bytes_;
 };
