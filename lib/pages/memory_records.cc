@@ -1,0 +1,137 @@
+#include "pages/memory_records.h"
+
+#include <array>
+#include <bit>
+#include <new>
+
+#include "base/page.h"
+
+namespace wherry::impl {
+namespace {
+
+// The words that readers look at, or that change.
+constexpr std::size_t id_word = offsetof(MemoryRecord, id) / sizeof(std::uint64_t);
+constexpr std::size_t sort_word =
+    offsetof(MemoryRecord, mapping_lead_pages) / sizeof(std::uint64_t);
+using Words = std::array<std::uint64_t, 8>;
+static_assert(sizeof(MemoryRecord) == sizeof(Words));
+
+constexpr unsigned device_bits = 4;
+
+std::uint8_t tag_of(const MemoryRecord& record) {
+  return static_cast<std::uint8_t>(static_cast<unsigned>(record.kind) << device_bits |
+                                   record.device);
+}
+
+}  // namespace
+
+MemoryRecords::MemoryRecords() : slots_(Mapping::zeroed(PointerTable::index_end * sizeof(Slot))) {}
+
+std::optional<MemoryRecord> MemoryRecords::read(std::uint32_t index) const {
+  const Slot& from = slot(index);
+  // Acquire pairs with the release of the id in write().
+  const std::uint64_t id = from.words[id_word].load(std::memory_order_acquire);
+  if (id == 0) return std::nullopt;
+  Words words;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = from.words[i].load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (from.words[id_word].load(std::memory_order_relaxed) != id) return std::nullopt;
+  return std::bit_cast<MemoryRecord>(words);
+}
+
+std::optional<MemoryRecord> MemoryRecords::find(std::uintptr_t address) const {
+  // Ends: whoever goes round was overtaken by one who took a record out.
+  for (;;) {
+    const auto entry = table_.find(address);
+    if (!entry) return std::nullopt;
+    const auto record = read(entry->index);
+    if (record && record->contains(address)) return record;
+    // In the first page of one that begins later in it; or of another one, which has the slot now.
+    if (record && table_.find(address) == entry) return std::nullopt;
+  }
+}
+
+std::optional<MemoryRecords::Sort> MemoryRecords::sort_of(std::uintptr_t address) const {
+  const auto entry = table_.find(address);
+  if (!entry) return std::nullopt;
+  const Sort sort{static_cast<MemoryKind>(entry->tag >> device_bits),
+                  entry->tag % (1 << device_bits)};
+  // It may begin later in its first page.
+  if (sort.kind == MemoryKind::registered && !find(address)) return std::nullopt;
+  return sort;
+}
+
+bool MemoryRecords::is_taken(std::uintptr_t base, std::size_t bytes) const {
+  for (std::uintptr_t page = round_down(base, page_size); page < base + bytes; page += page_size)
+    if (table_.find(page)) return true;
+  return false;
+}
+
+std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {
+  const LockGuard guard(lock_);
+  // What the library places lies apart from everything else.
+  if (record.kind == MemoryKind::registered && is_taken(record.base, record.bytes))
+    return std::nullopt;
+  if (free_.empty()) {
+    if (used_ == PointerTable::index_end) throw std::bad_alloc();
+    free_.push_back(used_++);
+  }
+  const std::uint32_t index = free_.back();
+  record.id = next_id_;
+  const auto words = std::bit_cast<Words>(record);
+  Slot& to = slot(index);
+  // Who still reads the slot's last record sees that the id is no longer its.
+  to.words[id_word].store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (i != id_word) to.words[i].store(words[i], std::memory_order_relaxed);
+  to.words[id_word].store(record.id, std::memory_order_release);
+
+  const PointerTable::Entry entry{index, tag_of(record)};
+  enter(record.base, record.bytes, entry);
+  if (record.device_base != record.base) {
+    try {
+      enter(record.device_base, record.bytes, entry);
+    } catch (...) {
+      leave(record.base, record.bytes);
+      throw;
+    }
+  }
+  free_.pop_back();
+  return next_id_++;
+}
+
+void MemoryRecords::enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) {
+  const std::uintptr_t page = round_down(base, page_size);
+  table_.insert(page, base + bytes - page, entry);
+}
+
+void MemoryRecords::leave(std::uintptr_t base, std::size_t bytes) {
+  const std::uintptr_t page = round_down(base, page_size);
+  table_.erase(page, base + bytes - page);
+}
+
+void MemoryRecords::erase(const MemoryRecord& record) {
+  const auto entry = table_.find(record.base);
+  leave(record.base, record.bytes);
+  if (record.device_base != record.base) leave(record.device_base, record.bytes);
+  slot(entry->index).words[id_word].store(0, std::memory_order_relaxed);
+  free_.push_back(entry->index);
+}
+
+bool MemoryRecords::set_sync_memops(const MemoryRecord& record, bool value) {
+  const LockGuard guard(lock_);
+  const auto entry = table_.find(record.base);
+  if (!entry) return false;
+  auto now = read(entry->index);
+  if (!now || now->id != record.id) return false;
+  now->sync_memops = value;
+  // One word, so that it is never seen half changed.
+  slot(entry->index)
+      .words[sort_word]
+      .store(std::bit_cast<Words>(*now)[sort_word], std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace wherry::impl

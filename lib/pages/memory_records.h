@@ -1,0 +1,106 @@
+// What the library knows of every live piece of memory that the API can be asked about, of whatever kind, found by any
+// address in it. Looking is without a lock; a look sees a piece as it was at one moment.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/lock.h"
+#include "os/mapping.h"
+#include "pages/pointer_table.h"
+
+namespace wherry::impl {
+
+enum class MemoryKind : std::uint8_t {
+  managed,     // migrates; also variables
+  device,      // of one device
+  pooled,      // of one device, from a pool, in the order of a stream
+  host,        // page-locked, of every processor
+  registered,  // host memory of the program's own that became so
+  mapped,      // an address range to which the program mapped memory
+  imported,    // another process's device memory
+};
+
+struct MemoryRecord {
+  std::uintptr_t base = 0;
+  std::uintptr_t device_base = 0;  // where devices have it: the same, or a range of its own
+  std::uint64_t bytes = 0;
+  std::uint64_t id = 0;           // never used twice; given by insert()
+  const void* context = nullptr;  // a handle of the API's; null: of none
+  const void* pool = nullptr;     // likewise
+  // What was mapped at once for it: from a little before it on.
+  std::uint64_t mapping_pages = 0;
+  std::uint16_t mapping_lead_pages = 0;
+  MemoryKind kind = MemoryKind::managed;
+  std::uint8_t device = 0;  // ordinal: where it is, or whose context it was made in
+  std::uint16_t flags = 0;  // as the function that made it was asked
+  bool sync_memops = false;
+  bool variable = false;  // of a module: not the program's to free
+
+  bool contains(std::uintptr_t address) const {
+    return address - base < bytes || address - device_base < bytes;
+  }
+  // The same byte as the address, which lies in it, where the host has it, or the devices.
+  std::uintptr_t host_address(std::uintptr_t address) const {
+    return address - base < bytes ? address : address - device_base + base;
+  }
+  std::uintptr_t device_address(std::uintptr_t address) const {
+    return host_address(address) - base + device_base;
+  }
+};
+
+class MemoryRecords {
+ public:
+  // Throws std::system_error.
+  MemoryRecords();
+
+  // The record whose memory contains the address; nothing: there is none. Any thread, without a lock.
+  std::optional<MemoryRecord> find(std::uintptr_t address) const;
+  // Just what kind it is, and of which device, which takes one look less.
+  struct Sort {
+    MemoryKind kind;
+    int device;
+  };
+  std::optional<Sort> sort_of(std::uintptr_t address) const;
+
+  // Remembers it under a new id, which it returns. Nothing: a page of it is another record's already. Throws std::system_error,
+  // std::bad_alloc, and has then changed nothing.
+  std::optional<std::uint64_t> insert(MemoryRecord record) EXCLUDES(lock_);
+  // Forgets the record that begins at the address, and gives it to exactly one caller, if `admits` agrees.
+  template <typename Predicate>
+  std::optional<MemoryRecord> take(std::uintptr_t base, const Predicate& admits) EXCLUDES(lock_) {
+    const LockGuard guard(lock_);
+    const auto record = find(base);
+    if (!record || record->base != base || !admits(*record)) return std::nullopt;
+    erase(*record);
+    return record;
+  }
+  // False: the record of this id is gone.
+  bool set_sync_memops(const MemoryRecord& record, bool value) EXCLUDES(lock_);
+
+ private:
+  // A record as others may read it while it changes: the id is 0, or another one's, then.
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> words[8];
+  };
+
+  Slot& slot(std::uint32_t index) const { return reinterpret_cast<Slot*>(slots_.data())[index]; }
+  std::optional<MemoryRecord> read(std::uint32_t index) const;
+  void enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) REQUIRES(lock_);
+  void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
+  void erase(const MemoryRecord& record) REQUIRES(lock_);
+  // Whether anything is known of these pages.
+  bool is_taken(std::uintptr_t base, std::size_t bytes) const;
+
+  PointerTable table_;
+  const Mapping slots_;
+  Mutex lock_;
+  std::vector<std::uint32_t> free_ GUARDED_BY(lock_);  // of the slots that were in use
+  std::uint32_t used_ GUARDED_BY(lock_) = 0;           // slots that ever were
+  std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
+};
+
+}  // namespace wherry::impl
