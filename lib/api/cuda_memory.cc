@@ -19,16 +19,10 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
-  auto allocation = driver.runtime().find(static_cast<std::uintptr_t>(dptr));
-  // The rest of its last page is nobody's, though no other allocation will ever have it.
-  if (allocation && dptr - driver.runtime().address_of(*allocation) >= allocation->bytes) {
-    allocation.reset();
-  }
-  if (pbase != nullptr) {
-    *pbase = allocation ? static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation)) : 0;
-  }
-  if (psize != nullptr) *psize = allocation ? allocation->bytes : 0;
-  return allocation ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  const auto record = driver.memory().find(static_cast<std::uintptr_t>(dptr));
+  if (pbase != nullptr) *pbase = record ? record->start_of_range(dptr) : 0;
+  if (psize != nullptr) *psize = record ? record->bytes : 0;
+  return record ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult refuse_array() {
@@ -38,15 +32,41 @@ CUresult refuse_array() {
   });
 }
 
+// Remembers what the runtime allocated in the context; gives it back when that fails.
+CUresult remember(Driver& driver, const Context& context, const Allocation& allocation,
+                  MemoryKind kind, CUdeviceptr* dptr) {
+  MemoryRecord record;
+  record.base = record.device_base = driver.runtime().address_of(allocation);
+  record.bytes = allocation.bytes;
+  record.context = context.handle;
+  const std::uintptr_t mapping = round_down(record.base, block_size);
+  record.mapping_lead_pages = static_cast<std::uint16_t>((record.base - mapping) / page_size);
+  record.mapping_pages = round_up(record.base - mapping + record.bytes, block_size) / page_size;
+  record.kind = kind;
+  record.device = static_cast<std::uint8_t>(context.device.ordinal);
+  record.flags = static_cast<std::uint16_t>(allocation.flags);
+  record.sync_memops = kind == MemoryKind::managed;
+  try {
+    driver.memory().insert(record);
+  } catch (...) {
+    driver.runtime().free(record.base);
+    throw;
+  }
+  *dptr = static_cast<CUdeviceptr>(record.base);
+  return CUDA_SUCCESS;
+}
+
 CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_SUCCESS;
-  const auto allocation = driver.runtime().find(address);
-  if (!allocation || driver.runtime().address_of(*allocation) != address) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  const auto record = driver.memory().take(address, [](const MemoryRecord& found) {
+    return !found.variable &&
+           (found.kind == MemoryKind::managed || found.kind == MemoryKind::device);
+  });
+  if (!record) return CUDA_ERROR_INVALID_VALUE;
   // Work that was launched before may still use it.
   driver.wait_for_all_work();
-  return driver.runtime().free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  driver.runtime().free(address);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -63,8 +83,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     }
     const auto allocation = driver.runtime().allocate(bytesize, flags);
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
-    *dptr = static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation));
-    return CUDA_SUCCESS;
+    return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
   });
 }
 
@@ -78,8 +97,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto allocation = driver.runtime().allocate_device(bytesize, context->device.ordinal);
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
-    *dptr = static_cast<CUdeviceptr>(driver.runtime().address_of(*allocation));
-    return CUDA_SUCCESS;
+    return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
 }
 // No allocation lies where 32 bits reach.

@@ -1,5 +1,6 @@
 // The runtime API's functions of memory and advice.
 #include <cstdint>
+#include <iterator>
 
 #include "api/cudart_entry.h"
 #include "api/exports.h"
@@ -40,6 +41,25 @@ cudaError_t cudaMalloc(void** devPtr, size_t size) {
 
 cudaError_t cudaFree(void* devPtr) {
   return with_context([&] { return cuMemFree_v2(address_of(devPtr)); });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* ptr) {
+  return with_context([&] {
+    if (attributes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    unsigned type = 0;
+    unsigned is_managed = 0;
+    cudaPointerAttributes value{};
+    CUpointer_attribute asked[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        CU_POINTER_ATTRIBUTE_HOST_POINTER};
+    void* data[] = {&type, &is_managed, &value.device, &value.devicePointer, &value.hostPointer};
+    const CUresult result = cuPointerGetAttributes(std::size(asked), asked, data, address_of(ptr));
+    if (result != CUDA_SUCCESS) return result;
+    value.type = is_managed != 0 ? cudaMemoryTypeManaged : static_cast<cudaMemoryType>(type);
+    *attributes = value;
+    return result;
+  });
 }
 
 cudaError_t cudaMemAdvise(const void* devPtr, size_t count, cudaMemoryAdvise advice,

@@ -10,6 +10,7 @@
 #include "api/device.h"
 #include "api/handle_table.h"
 #include "api/runtime.h"
+#include "pages/memory_records.h"
 
 namespace wherry::impl {
 
@@ -21,6 +22,8 @@ class Driver {
   static Driver* current();
 
   Runtime& runtime() { return runtime_; }
+  // What the API knows of every address that it gave out or was given.
+  MemoryRecords& memory() { return memory_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -67,6 +70,7 @@ class Driver {
   void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 
   Runtime runtime_;
+  MemoryRecords memory_;
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};

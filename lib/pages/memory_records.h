@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "base/page.h"
 #include "os/mapping.h"
 #include "pages/pointer_table.h"
 
@@ -42,6 +43,18 @@ struct MemoryRecord {
 
   bool contains(std::uintptr_t address) const {
     return address - base < bytes || address - device_base < bytes;
+  }
+  bool is_for_host() const {
+    return kind == MemoryKind::managed || kind == MemoryKind::host ||
+           kind == MemoryKind::registered;
+  }
+  // Where what was mapped at once begins, on the side of the address.
+  std::uintptr_t mapping_base(std::uintptr_t address) const {
+    return start_of_range(address) - mapping_lead_pages * page_size;
+  }
+  // Where the range begins in which the address lies.
+  std::uintptr_t start_of_range(std::uintptr_t address) const {
+    return address - base < bytes ? base : device_base;
   }
   // The same byte as the address, which lies in it, where the host has it, or the devices.
   std::uintptr_t host_address(std::uintptr_t address) const {

@@ -445,6 +445,23 @@ struct cudaMemLocation {
   int id;
 };
 
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost = 1,
+  cudaMemoryTypeDevice = 2,
+  cudaMemoryTypeManaged = 3
+};
+
+struct cudaPointerAttributes {
+  enum cudaMemoryType type;
+  int device;
+  void* devicePointer;
+  void* hostPointer;
+#if WHERRY_CUDA_API == 13
+  long reserved[8];
+#endif
+};
+
 /* ---- Errors: these four start nothing, and give every thread an answer at any time ---- */
 
 /* The calling thread's last error, which is forgotten; cudaSuccess: there was none since. */
@@ -502,6 +519,12 @@ cudaError_t CUDARTAPI cudaMalloc(void** devPtr, size_t size);
 /* As cuMemFree; NULL frees nothing, which still starts the library.
  * cudaErrorInvalidValue: devPtr is not the first address of a live allocation. */
 cudaError_t CUDARTAPI cudaFree(void* devPtr);
+
+/* Tells what kind of memory `ptr` points to, the device it is on, or whose context it was allocated in, and where kernels and
+ * the host have that byte: NULL where they do not. Memory that this library does not know is
+ * cudaMemoryTypeUnregistered, with device -2 and itself as hostPointer. cudaErrorInvalidValue: attributes NULL. */
+cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
+                                               const void* ptr);
 
 /* As cuMemAdvise, with its errors: what the program says about the use of `count` bytes from devPtr.
  * cudaMemAdvise_v2 is CUDA 12's name for the one with a location; with CUDA 12 names cudaMemAdvise takes

@@ -1,0 +1,188 @@
+// The C functions that look pointers up.
+#include <cstring>
+
+#include "api/entry.h"
+#include "api/thread_contexts.h"
+#include "base/page.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// What is told of addresses that no record knows: nothing of some attributes, of others that there is nothing.
+constexpr int no_device = -2;
+
+// Where the answer goes, in the attribute's own type.
+class Answer {
+ public:
+  explicit Answer(void* data) : data_(data) {}
+
+  CUresult number(std::uint32_t value) const { return write(value); }
+  CUresult quantity(std::uint64_t value) const { return write(value); }
+  CUresult pointer(const void* value) const { return write(value); }
+
+ private:
+  template <typename Value>
+  CUresult write(Value value) const {
+    std::memcpy(data_, &value, sizeof value);
+    return CUDA_SUCCESS;
+  }
+
+  void* data_;
+};
+
+bool is_on_device(MemoryKind kind) {
+  return kind != MemoryKind::host && kind != MemoryKind::registered;
+}
+// Memory of one device that nothing else can be made of than that.
+bool is_plain_device(const MemoryRecord& record) {
+  return record.kind == MemoryKind::device && !record.variable;
+}
+
+bool is_attribute(CUpointer_attribute attribute) {
+  return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+         attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
+// The tokens name the allocation: by the address that whoever uses them gives as well, and by this number.
+CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
+  CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
+  tokens.vaSpaceToken = static_cast<unsigned>(record.id);
+  // Not the padding at its end.
+  std::memcpy(
+      data, &tokens,
+      offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
+  if (!is_on_device(record.kind)) return CUDA_ERROR_INVALID_VALUE;
+  driver.memory().set_sync_memops(record, true);
+  return CUDA_SUCCESS;
+}
+
+CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+              std::uintptr_t address, void* data) {
+  const Answer answer(data);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return answer.pointer(record.context);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return answer.number(is_on_device(record.kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return answer.quantity(record.device_address(address));
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (record.is_for_host()) return answer.quantity(record.host_address(address));
+      answer.pointer(nullptr);
+      return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      return give_tokens(driver, record, data);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return answer.number(record.sync_memops);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return answer.quantity(record.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return answer.number(record.kind == MemoryKind::managed);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return answer.number(record.device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return answer.number(is_plain_device(record));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return answer.quantity(record.start_of_range(address));
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return answer.quantity(record.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return answer.number(1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return answer.quantity(CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return answer.number(is_plain_device(record));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return answer.pointer(record.pool);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return answer.quantity(record.mapping_pages * page_size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return answer.quantity(record.mapping_base(address));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      // What was mapped at once is one block, however many allocations lie in it.
+      return answer.quantity(record.mapping_base(record.base) / page_size);
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// What is said of an address that the library does not know.
+void give_default(CUpointer_attribute attribute, std::uintptr_t address, void* data) {
+  const Answer answer(data);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      return;  // nothing
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      answer.quantity(address);
+      return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      answer.number(static_cast<std::uint32_t>(no_device));
+      return;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      answer.quantity(0);
+      return;
+    default:
+      answer.number(0);
+  }
+}
+
+CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute,
+                       std::uintptr_t address) {
+  if (data == nullptr || !is_attribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
+      ThreadContexts::mine().current() == nullptr)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  const auto record = driver.memory().find(address);
+  return record ? give(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) { return get_attribute(driver, data, attribute, ptr); });
+}
+
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes,
+                                void** data, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) {
+    if (numAttributes == 0 || attributes == nullptr || data == nullptr)
+      return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < numAttributes; ++i)
+      if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto record = driver.memory().find(ptr);
+    for (unsigned i = 0; i < numAttributes; ++i) {
+      if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
+      // What one attribute has no answer for is no error of the others.
+      if (record)
+        give(driver, attributes[i], *record, ptr, data[i]);
+      else
+        give_default(attributes[i], ptr, data[i]);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) {
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+      return CUDA_ERROR_INVALID_VALUE;
+    const auto record = driver.memory().find(ptr);
+    if (!record) return CUDA_ERROR_INVALID_VALUE;
+    unsigned wanted = 0;
+    std::memcpy(&wanted, value, sizeof wanted);
+    driver.memory().set_sync_memops(*record, wanted != 0);
+    return CUDA_SUCCESS;
+  });
+}
