@@ -57,6 +57,12 @@ CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   return CUDA_SUCCESS;
 }
 
+CUresult give_sort(CUpointer_attribute attribute, MemoryKind kind, void* data) {
+  if (attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED)
+    return Answer(data).number(kind == MemoryKind::managed);
+  return Answer(data).number(is_on_device(kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+}
+
 CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
               std::uintptr_t address, void* data) {
   const Answer answer(data);
@@ -64,7 +70,8 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return answer.pointer(record.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return answer.number(is_on_device(record.kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return give_sort(attribute, record.kind, data);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return answer.quantity(record.device_address(address));
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -77,8 +84,6 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
       return answer.number(record.sync_memops);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return answer.quantity(record.id);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return answer.number(record.kind == MemoryKind::managed);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return answer.number(record.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
@@ -144,6 +149,12 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
   if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
       ThreadContexts::mine().current() == nullptr)
     return CUDA_ERROR_INVALID_CONTEXT;
+  // What is asked most is answered by the first look.
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+      attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
+    const auto sort = driver.memory().sort_of(address);
+    return sort ? give_sort(attribute, sort->kind, data) : CUDA_ERROR_INVALID_VALUE;
+  }
   const auto record = driver.memory().find(address);
   return record ? give(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
 }

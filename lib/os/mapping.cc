@@ -57,6 +57,13 @@ Mapping Mapping::zeroed(std::size_t bytes) {
   return mapping;
 }
 
+Mapping Mapping::zeroed_large(std::size_t bytes, std::size_t small_bytes) {
+  Mapping mapping = zeroed(bytes);
+  // Refused where there are none: then they stay small.
+  ::madvise(mapping.data() + small_bytes, bytes - small_bytes, MADV_HUGEPAGE);
+  return mapping;
+}
+
 Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access) {
   Mapping mapping = reserve(bytes, alignment);
   if (::mmap(mapping.data(), bytes, protection_of(access), MAP_SHARED | MAP_FIXED | MAP_NORESERVE,

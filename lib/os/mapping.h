@@ -22,6 +22,9 @@ class Mapping {
   static Mapping reserve(std::size_t bytes, std::size_t alignment);
   // Zero pages for bookkeeping, committed as they are touched. Not inherited by fork(). Throws.
   static Mapping zeroed(std::size_t bytes);
+  // The same for what may grow large: in small pages at first, and from `small_bytes` on in huge ones, where the kernel has
+  // some, since looks at random places of much memory cost more in page tables than in caches.
+  static Mapping zeroed_large(std::size_t bytes, std::size_t small_bytes);
   // The whole of a file, shared, for the library's own use. Not inherited by fork(). Aligned like the
   // arena, so that a touch maps the neighbours that are moved with it: the kernel maps aligned 64 KiB at a time, and a
   // run that straddles two such windows costs a fault more in every copy (a third of the copy's time). Throws.

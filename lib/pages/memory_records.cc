@@ -2,6 +2,8 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
+#include <iterator>
 #include <new>
 
 #include "base/page.h"
@@ -25,31 +27,35 @@ std::uint8_t tag_of(const MemoryRecord& record) {
 
 }  // namespace
 
-MemoryRecords::MemoryRecords() : slots_(Mapping::zeroed(PointerTable::index_end * sizeof(Slot))) {}
+MemoryRecords::MemoryRecords()
+    : slots_(Mapping::zeroed_large(PointerTable::index_end * sizeof(Slot), block_size)) {}
 
-std::optional<MemoryRecord> MemoryRecords::read(std::uint32_t index) const {
+bool MemoryRecords::read(std::uint32_t index, MemoryRecord& record) const {
   const Slot& from = slot(index);
-  // Acquire pairs with the release of the id in write().
+  // Acquire pairs with the release of the id in insert().
   const std::uint64_t id = from.words[id_word].load(std::memory_order_acquire);
-  if (id == 0) return std::nullopt;
-  Words words;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    words[i] = from.words[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < std::size(from.words); ++i) {
+    const std::uint64_t word = from.words[i].load(std::memory_order_relaxed);
+    // Word by word, as it will be read again: a wider copy would wait for all of these stores.
+    std::memcpy(reinterpret_cast<std::byte*>(&record) + i * sizeof word, &word, sizeof word);
+  }
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (from.words[id_word].load(std::memory_order_relaxed) != id) return std::nullopt;
-  return std::bit_cast<MemoryRecord>(words);
+  return id != 0 && from.words[id_word].load(std::memory_order_relaxed) == id;
 }
 
 std::optional<MemoryRecord> MemoryRecords::find(std::uintptr_t address) const {
+  std::optional<MemoryRecord> record(std::in_place);
   // Ends: whoever goes round was overtaken by one who took a record out.
   for (;;) {
     const auto entry = table_.find(address);
-    if (!entry) return std::nullopt;
-    const auto record = read(entry->index);
-    if (record && record->contains(address)) return record;
+    if (!entry) break;
+    const bool whole = read(entry->index, *record);
+    if (whole && record->contains(address)) return record;
     // In the first page of one that begins later in it; or of another one, which has the slot now.
-    if (record && table_.find(address) == entry) return std::nullopt;
+    if (whole && table_.find(address) == entry) break;
   }
+  record.reset();
+  return record;
 }
 
 std::optional<MemoryRecords::Sort> MemoryRecords::sort_of(std::uintptr_t address) const {
@@ -124,13 +130,13 @@ bool MemoryRecords::set_sync_memops(const MemoryRecord& record, bool value) {
   const LockGuard guard(lock_);
   const auto entry = table_.find(record.base);
   if (!entry) return false;
-  auto now = read(entry->index);
-  if (!now || now->id != record.id) return false;
-  now->sync_memops = value;
+  MemoryRecord now;
+  if (!read(entry->index, now) || now.id != record.id) return false;
+  now.sync_memops = value;
   // One word, so that it is never seen half changed.
   slot(entry->index)
       .words[sort_word]
-      .store(std::bit_cast<Words>(*now)[sort_word], std::memory_order_relaxed);
+      .store(std::bit_cast<Words>(now)[sort_word], std::memory_order_relaxed);
   return true;
 }
 

@@ -79,7 +79,7 @@ class MemoryRecords {
   };
   std::optional<Sort> sort_of(std::uintptr_t address) const;
 
-  // Remembers it under a new id, which it returns. Nothing: a page of it is another record's already. Throws std::system_error,
+  // Remembers it under a new id, which it returns. Nothing: a page of it is another record's already. Throws
   // std::bad_alloc, and has then changed nothing.
   std::optional<std::uint64_t> insert(MemoryRecord record) EXCLUDES(lock_);
   // Forgets the record that begins at the address, and gives it to exactly one caller, if `admits` agrees.
@@ -101,7 +101,8 @@ class MemoryRecords {
   };
 
   Slot& slot(std::uint32_t index) const { return reinterpret_cast<Slot*>(slots_.data())[index]; }
-  std::optional<MemoryRecord> read(std::uint32_t index) const;
+  // False: it changed meanwhile, or is of none.
+  bool read(std::uint32_t index, MemoryRecord& record) const;
   void enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) REQUIRES(lock_);
   void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
   void erase(const MemoryRecord& record) REQUIRES(lock_);

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "base/lock.h"
 #include "os/mapping.h"
@@ -32,16 +31,63 @@ class PointerTable {
   PointerTable();
 
   // Of the range that the address lies in. What was written before a range was inserted is seen by who finds it. Any thread.
-  std::optional<Entry> find(std::uintptr_t address) const;
+  std::optional<Entry> find(std::uintptr_t address) const {
+    const Word* const node = node_of(address);
+    if (node == nullptr) return std::nullopt;
+    // Acquire pairs with the release in put() and split().
+    std::uint64_t word = node[(address >> shifts[0]) % node_words].load(std::memory_order_acquire);
+    unsigned level = 0;
+    while (is_table(word)) {
+      word = table_of(word)[(address >> shifts[level + 1]) % words_below(level)].load(
+          std::memory_order_acquire);
+      ++level;
+    }
+    if (!is_range(word) || address % stretch(level) >= end_of(word)) return std::nullopt;
+    return entry_of(word);
+  }
 
-  // The range begins on a page and shares none with another one. Throws std::system_error, std::bad_alloc, and has then changed
-  // nothing.
+  // The range begins on a page and shares none with another one. Throws std::bad_alloc, and has then changed nothing.
   void insert(std::uintptr_t address, std::size_t bytes, Entry entry) EXCLUDES(lock_);
   // Takes such a range out.
   void erase(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
 
  private:
   using Word = std::atomic<std::uint64_t>;
+
+  static constexpr unsigned address_bits = 47;
+  static constexpr unsigned node_shift = 34;
+  // The stretch that one word of a level stands for, from the nodes down.
+  static constexpr unsigned shifts[] = {21, 16, 12};
+  static constexpr unsigned last_level = 2;
+  static constexpr std::size_t node_words = std::size_t{1} << (node_shift - shifts[0]);
+  static constexpr std::uintptr_t stretch(unsigned level) {
+    return std::uintptr_t{1} << shifts[level];
+  }
+  static constexpr std::size_t words_below(unsigned level) {
+    return std::size_t{1} << (shifts[level] - shifts[level + 1]);
+  }
+
+  // A word: 0, or a pointer to a table, or one of a range: its lowest bit, the index, the tag, and where in the stretch it
+  // ends.
+  static constexpr std::uint64_t range_bit = 1;
+  static constexpr std::uint64_t table_bit = 2;
+  static constexpr unsigned index_shift = 2;
+  static constexpr unsigned tag_shift = 26;
+  static constexpr unsigned end_shift = 34;
+  static_assert(index_end == 1 << (tag_shift - index_shift));
+  static std::uint64_t make_word(Entry entry, std::uintptr_t end) {
+    return range_bit | std::uint64_t{entry.index} << index_shift |
+           std::uint64_t{entry.tag} << tag_shift | end << end_shift;
+  }
+  static constexpr std::uintptr_t end_of(std::uint64_t word) { return word >> end_shift; }
+  static constexpr Entry entry_of(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> index_shift) % index_end,
+            static_cast<std::uint8_t>(word >> tag_shift)};
+  }
+  static constexpr bool is_range(std::uint64_t word) { return (word & range_bit) != 0; }
+  static constexpr bool is_table(std::uint64_t word) { return (word & table_bit) != 0; }
+  static Word* table_of(std::uint64_t word) { return reinterpret_cast<Word*>(word & ~table_bit); }
+
   struct Range {
     std::uintptr_t begin;
     std::uintptr_t end;
@@ -50,18 +96,21 @@ class PointerTable {
 
   static Word* words(const Mapping& memory) { return reinterpret_cast<Word*>(memory.data()); }
   // The words of the 16 GiB around the address; null: no range was ever there.
-  Word* node_of(std::uintptr_t address) const;
+  Word* node_of(std::uintptr_t address) const {
+    if (address >> address_bits != 0) return nullptr;
+    return reinterpret_cast<Word*>(
+        words(root_)[address >> node_shift].load(std::memory_order_acquire));
+  }
   Word* make_node(std::uintptr_t address) REQUIRES(lock_);
   Word* make_table(std::size_t count) REQUIRES(lock_);
   Word* split(Word& word, unsigned level) REQUIRES(lock_);
   void put(Word& word, unsigned level, std::uintptr_t start, const Range& range) REQUIRES(lock_);
   static void clear(Word& word, unsigned level, std::uintptr_t start, const Range& range);
 
-  const Mapping root_;  // pointers to nodes
-  Mutex lock_;          // a leaf
-  std::vector<Mapping> memory_
-      GUARDED_BY(lock_);                    // of nodes and tables; the last one is being filled
-  std::size_t used_ GUARDED_BY(lock_) = 0;  // bytes of that
+  const Mapping root_;                      // pointers to nodes
+  const Mapping memory_;                    // that nodes and tables are cut from
+  Mutex lock_;                              // a leaf
+  std::size_t used_ GUARDED_BY(lock_) = 0;  // bytes of the memory
 };
 
 }  // namespace wherry::impl

@@ -5,7 +5,8 @@
 namespace wherry::impl {
 
 namespace {
-thread_local bool runs_host_functions = false;
+// Asked by every function of the API: not through a call.
+[[gnu::tls_model("initial-exec")]] thread_local bool runs_host_functions = false;
 }  // namespace
 
 HostFunctionThread::HostFunctionThread(std::string name) : name_(std::move(name)) {}
