@@ -9,7 +9,7 @@
 namespace wherry::impl {
 namespace {
 
-// Enough for 8 million ranges of 64 KiB, or 500 thousand small ones that are scattered at random. Committed as it is used.
+// Enough for two million blocks of 2 MiB that hold several ranges each, anywhere. Committed as it is used.
 constexpr std::size_t memory_bytes = std::size_t{1} << 30;
 
 }  // namespace
