@@ -1,0 +1,24 @@
+// What most of the library's files include of others, compiled once where Meson's b_pch is on. Nothing of ours: see
+// docs/decisions/tests.md.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
