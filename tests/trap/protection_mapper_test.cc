@@ -67,7 +67,10 @@ class LimitedProtector final : public Protector {
       : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
 
   int protect(PageSpan span, Access access) override {
-    const std::uint64_t splits = is_inside(span.first) + is_inside(span.end());
+    // What is as wanted already is not split.
+    const std::uint64_t splits =
+        (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
+        (access_[span.end() - 1] != access && is_inside(span.end()) ? 1u : 0u);
     if (splits != 0 && count_mappings() + splits > mappings_max_) return ENOMEM;
     std::fill_n(access_.begin() + static_cast<std::ptrdiff_t>(span.first), span.count, access);
     if (span.count == access_.size()) ++closings_;
