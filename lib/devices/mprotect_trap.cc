@@ -8,7 +8,8 @@ namespace wherry::impl {
 MprotectTrap::Part::Part(const MprotectTrap& trap, Processor p)
     : mapper(*trap.parts_.pools[static_cast<std::size_t>(p.index)],
              trap.parts_.arena_bytes / page_size, trap.parts_.mappings_budget),
-      changer(make_changer(trap.parts_, p)) {}
+      changer(make_changer(trap.parts_, p)),
+      counted_changer(*changer, mapper) {}
 
 MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
   for (int i = 0; i < static_cast<int>(parts_.pools.size()); ++i)

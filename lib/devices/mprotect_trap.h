@@ -3,6 +3,7 @@
 
 #include "devices/trap.h"
 #include "devices/view_changers.h"
+#include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
 #include "trap/protection_mapper.h"
 
@@ -13,7 +14,7 @@ class MprotectTrap final : public Trap {
   explicit MprotectTrap(Parts parts);
 
   Mapper& mapper(Processor p) override { return part(p).mapper; }
-  ViewChanger& changer(Processor p) override { return *part(p).changer; }
+  ViewChanger& changer(Processor p) override { return part(p).counted_changer; }
   bool opens_arena() const override { return false; }
   std::shared_ptr<const FaultSource> attach_host() override;
   std::shared_ptr<const FaultSource> attach_device(int device,
@@ -27,6 +28,7 @@ class MprotectTrap final : public Trap {
 
     ProtectionMapper mapper;
     const std::unique_ptr<ViewChanger> changer;  // a HostViewChanger or a DeviceViewChanger
+    CountedViewChanger counted_changer;
   };
 
   Part& part(Processor p) { return *all_[static_cast<std::size_t>(p.index)]; }

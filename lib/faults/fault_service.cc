@@ -110,8 +110,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
           case OpStatus::absent:
             if (fault.stays_put) return put_off(fault, now_ns() + moment_ns, no_room_anywhere);
             // First without what was evicted with it.
-            fault.stays_put = fault.returns_alone || !attempt.returns;
-            fault.returns_alone = true;
+            fault.stays_put = fault.comes_alone || !attempt.returns;
+            fault.comes_alone = true;
             continue;
           case OpStatus::no_memory:
             // The kernel may be reclaiming: a moment later there may be some.
@@ -120,7 +120,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             refuse(fault, "no memory is left for the page");
             return std::nullopt;
           default:
-            fault.returns_alone = true;
+            fault.comes_alone = true;
             return put_off(fault, now_ns() + moment_ns, "no room is left for the page");
         }
     }
@@ -141,9 +141,19 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
   facts.accessed_by = segment.advice.accessed_by;
   facts.pinned = segment.advice.pinned;
-  facts.evicted = !fault.returns_alone && (block.evicted_from & fault.toucher.bit()) != 0;
+  facts.evicted = !fault.comes_alone && (block.evicted_from & fault.toucher.bit()) != 0;
   facts.stretch = run_in_block(number, intersect(allocation.pages(), segment.span));
+  if (!fault.comes_alone) facts.grain = grain_for(fault.toucher, facts.residents);
+  if (facts.grain > 1) facts.present = (PageMask::of(facts.stretch) - block.absent()).count();
   return facts;
+}
+
+unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) const {
+  unsigned grain = 1;
+  for (int i = 0; i < engine_.processors(); ++i)
+    if (((residents | toucher.bit()) & Processor{i}.bit()) != 0)
+      grain = std::max(grain, engine_.at(Processor{i}).mapper.grain());
+  return grain;
 }
 
 FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
@@ -184,8 +194,10 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     if (!placed) return {Outcome::full};
     decision = *placed;
   }
-  if (fault.keeps_view && !facts.pinned)
+  if (fault.keeps_view && !facts.pinned) {
     decision.destination = block.view(facts.toucher, facts.page);
+    decision.fills = false;
+  }
 
   const Processor at = decision.destination;
   const bool there = block.at(at).resident.test(facts.page);
@@ -197,7 +209,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     // Who has not been woken yet will be soon, and the tenure is shorter then.
     if (facts.residents != 0 && end > now) {
       // Its own region may be free: all of the block seldom is, where others use it.
-      fault.returns_alone = true;
+      fault.comes_alone = true;
       return {Outcome::not_yet, {}, std::min(end, now + moment_ns)};
     }
     if (!there)
@@ -209,7 +221,8 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (facts.write && (there || has_copies)) engine_.collapse(block, number, decision.region, at);
   if (facts.write && facts.read_mostly && at.is_host())
     effects_.settle_on_host(block, number, decision.region);
-  if (there || !block.at(facts.toucher).mapped.test(facts.page)) {
+  const bool filled = decision.fills && fill(block, number, decision, room);
+  if (there || filled || !block.at(facts.toucher).mapped.test(facts.page)) {
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
   if (!effects_.follow(block, number, decision.region) &&
@@ -224,6 +237,7 @@ std::optional<Decision> FaultService::without_room(Block& block, const FaultFact
     wanted.destination = block.at(facts.toucher).resident.test(facts.page)
                              ? facts.toucher
                              : Processor{std::countr_zero(facts.residents)};
+    wanted.fills = false;
     return wanted;
   }
   for (const PageRun region : {wanted.region, PageRun{facts.page, 1}}) {
@@ -253,8 +267,11 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
     wanted &= block.at(from).resident - block.at(to).resident;
   else
     wanted &= block.at(from).resident - block.held_beside(from);
-  if (!room.try_grow(engine_.at(to).capacity, wanted.count()))
+  if (!room.try_grow(engine_.at(to).capacity, wanted.count())) {
+    // Nobody has to go for the sake of mappings.
+    if (facts.grain > 1 && !facts.evicted) return come_alone(fault);
     return Attempt{Outcome::room_needed, {}, 0, to, wanted.count(), facts.evicted};
+  }
 
   bool page_done = false;
   for (const PageRun run : runs_of(wanted)) {
@@ -272,11 +289,22 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
       return Attempt{Outcome::try_again};
     }
     if (result.status == OpStatus::no_memory && !page_done)
-      return Attempt{Outcome::no_memory, {}, 0, to};
+      return facts.grain > 1 ? come_alone(fault) : Attempt{Outcome::no_memory, {}, 0, to};
   }
   // The kernel says to come again: its reason may be a message that this very thread has to read.
   if (!page_done) return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
   return std::nullopt;
+}
+
+bool FaultService::fill(Block& block, std::uint64_t number, const Decision& decision, Room& room) {
+  const Processor p = decision.destination;
+  const PageMask holes =
+      (PageMask::of(decision.region) & block.absent()) - block.foreign(p) - block.switching(p);
+  if (holes.none() || !room.try_grow(engine_.at(p).capacity, holes.count())) return false;
+  bool filled = false;
+  for (const PageRun run : runs_of(holes))
+    filled = engine_.populate(block, number, run, p, room, Entry::none).bytes != 0 || filled;
+  return filled;
 }
 
 std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& block,
@@ -309,7 +337,9 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
                           block.at(p).mapped.test(page) &&
                           engine_.was_taken(block, number, page, p);
   if (took_whole) block.entered_whole &= ~p.bit();
-  const PageMask wanted = took_whole ? ~block.in_flight() : region - block.at(p).mapped;
+  // Access to the region may have been taken away with that to others.
+  const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : block.at(p).mapped;
+  const PageMask wanted = took_whole ? ~block.in_flight() : region - known;
   const PageMask missing =
       (wanted & block.viewed(p, seen) & block.at(seen).resident) - block.switching(p);
   const PageMask enter = missing.test(page) ? missing : PageMask::of({page, 1});

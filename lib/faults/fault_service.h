@@ -27,8 +27,8 @@ struct Fault {
   int memory_failures = 0;  // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
-  // All that was evicted together could not come at once: its neighbours stay away.
-  bool returns_alone = false;
+  // All that should come with it, because it was evicted together or mappings are short, could not: only its region does.
+  bool comes_alone = false;
   // No room can be made where the page should come to: it stays where it is, or is made where there is
   // room.
   bool stays_put = false;
@@ -92,6 +92,8 @@ class FaultService {
   void count_once(Fault& fault) const;
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
       REQUIRES(block.lock);
+  // The coarsest of those whose mappings this may split.
+  unsigned grain_for(Processor toucher, ProcessorMask residents) const;
   // Where the page goes that cannot come to where the policy wants it; nothing: there is no room anywhere.
   std::optional<Decision> without_room(Block& block, const FaultFacts& facts, Decision wanted) const
       REQUIRES(block.lock);
@@ -100,9 +102,17 @@ class FaultService {
   std::optional<Attempt> bring(Fault& fault, Block& block, std::uint64_t number,
                                const FaultFacts& facts, const Decision& decision, Room& room)
       REQUIRES(block.lock);
+  // Creates what of the decision's region is nowhere, where there is room for it. False: nothing.
+  bool fill(Block& block, std::uint64_t number, const Decision& decision, Room& room)
+      REQUIRES(block.lock);
   // Has it in the toucher's view and page table.
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
                               const Decision& decision) REQUIRES(block.lock);
+  // Another attempt without what is not of its region.
+  static Attempt come_alone(Fault& fault) {
+    fault.comes_alone = true;
+    return {Outcome::try_again};
+  }
   // Everything is in place: lets the threads go on.
   void finish(Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where

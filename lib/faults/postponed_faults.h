@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "faults/fault_service.h"
@@ -13,6 +14,13 @@ namespace wherry::impl {
 
 class PostponedFaults {
  public:
+  // Has room at once: who faulted may hold the lock of the program's malloc until there is an answer.
+  PostponedFaults() {
+    std::vector<Postponed> room;
+    room.reserve(room_first);
+    faults_ = Queue({}, std::move(room));
+  }
+
   // `due`: a moment as now_ns() counts.
   void put(std::uint64_t due, const Fault& fault) { faults_.push({due, fault}); }
   // When the next one is due; nothing when there is none.
@@ -34,7 +42,11 @@ class PostponedFaults {
     Fault fault;
     bool operator<(const Postponed& other) const { return due > other.due; }
   };
-  std::priority_queue<Postponed> faults_;
+  using Queue = std::priority_queue<Postponed>;
+
+  static constexpr std::size_t room_first = 256;
+
+  Queue faults_;
 };
 
 }  // namespace wherry::impl

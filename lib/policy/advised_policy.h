@@ -1,7 +1,9 @@
 // What the documentation of the advice says, and where it leaves room what NVIDIA's driver does; without
 // advice: the page goes to whoever touched it. It brings along its natural, aligned region (64 KiB
 // unless configured), as far as its allocation and equal advice reach. What was evicted together had been used, and comes
-// back together: that costs one fault instead of one for each region.
+// back together: that costs one fault instead of one for each region. Where the trap needs a coarser grain the region grows to
+// it, and what is nowhere of it is created, since holes divide mappings; but no block is created for the sake of a few pages:
+// sparse data would take many times the memory that it needs.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +22,7 @@ class AdvisedPolicy final : public Policy {
     const bool duplicate = facts.read_mostly && !facts.write && !facts.pinned;
     const Processor to = destination(facts);
     const bool returns = facts.evicted && facts.residents != 0 && to == facts.toucher;
-    return {to, returns ? facts.stretch : region(facts), duplicate};
+    return {to, returns ? facts.stretch : region(facts), duplicate, fills(facts, to)};
   }
 
  private:
@@ -38,11 +40,30 @@ class AdvisedPolicy final : public Policy {
     return facts.toucher;
   }
 
+  static constexpr unsigned dense_share = 4;
+
   PageRun region(const FaultFacts& facts) const {
-    const unsigned first = facts.page & ~(region_pages_ - 1);
+    const unsigned pages = std::max(region_pages_, grain(facts));
+    const unsigned first = facts.page & ~(pages - 1);
     const unsigned low = std::max(first, facts.stretch.first);
-    const unsigned high = std::min(first + region_pages_, facts.stretch.end());
+    const unsigned high = std::min(first + pages, facts.stretch.end());
     return {low, high - low};
+  }
+
+  // Where a first touch would have them, and pinned ones come nowhere but by one.
+  static bool fills(const FaultFacts& facts, Processor to) {
+    if (facts.grain == 1 || facts.pinned || facts.grain > creation_grain(facts)) return false;
+    FaultFacts first_touch = facts;
+    first_touch.residents = 0;
+    return destination(first_touch) == to;
+  }
+
+  static unsigned grain(const FaultFacts& facts) {
+    return facts.residents == 0 ? creation_grain(facts) : facts.grain;
+  }
+  static unsigned creation_grain(const FaultFacts& facts) {
+    const bool sparse = facts.present < facts.stretch.count / dense_share;
+    return sparse ? std::min<unsigned>(facts.grain, pages_per_region) : facts.grain;
   }
 
   unsigned region_pages_;

@@ -24,6 +24,8 @@ struct FaultFacts {
   bool evicted =
       false;        // most of the block was evicted from the toucher's pool, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
+  unsigned present = 0;  // how many pages of the stretch are somewhere
+  unsigned grain = 1;    // at least so many, aligned, should be treated alike at the moment
 };
 
 // Where the page should be for this access, and how many of its neighbours are treated alike. The
@@ -33,6 +35,7 @@ struct Decision {
   Processor destination;
   PageRun region;          // contains the faulting page; inside the stretch
   bool duplicate = false;  // other copies stay
+  bool fills = false;      // what of the region is nowhere is created at the destination
 };
 
 class Policy {

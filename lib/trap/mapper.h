@@ -18,6 +18,9 @@ class Mapper {
   // Whether pages that leave the pool in the processor's view leave its page table at once, and the next touch of them is a
   // fault. Otherwise they must be unmapped before: a touch of a hole would create a page.
   virtual bool punch_unmaps() const = 0;
+  // How many pages, aligned, should be treated alike at the moment so that the process keeps within its mappings: 1, a region
+  // or a block. More than 1: access may have been taken away from more than was asked for.
+  virtual unsigned grain() const = 0;
   // No thread of the processor can access the pages any more. ok or process_gone.
   [[nodiscard]] virtual OpResult unmap(PageSpan span) = 0;
   // Copies into the processor's pool and maps write-protected. Requires: absent there; the source

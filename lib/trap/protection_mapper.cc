@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -16,30 +17,48 @@ PageSpan around(PageSpan span, std::uint64_t pages) {
   return {first, round_up(span.end(), pages) - first};
 }
 
-// Takes away what makes neighbours differ, more with every step, until the change has room.
-int change_in_few_mappings(Protector& protector, PageSpan span, Access access, PageSpan arena) {
-  const PageSpan wider[] = {around(span, pages_per_region), around(span, pages_per_block), arena};
-  int error = ENOMEM;
-  for (const PageSpan all : wider) {
-    if (protector.protect(all, Access::none) == 0 && access == Access::none) return 0;
-    error = protector.protect(span, access);
-    if (error != ENOMEM) return error;
-    // Done in part, perhaps: what is not said to be mapped must not be.
-    (void)protector.protect(span, Access::none);
-  }
-  return error;
-}
-
 }  // namespace
 
 void ProtectionMapper::attach(std::shared_ptr<Protector> protector) {
   const WriteGuard guard(lock_);
   protector_ = std::move(protector);
   mappings_ = 0;
+  shortage_ = none;
 }
 
 void ProtectionMapper::detach() {
   attach(nullptr);
+}
+
+unsigned ProtectionMapper::grain() const {
+  switch (shortage_.load(std::memory_order_relaxed)) {
+    case none:
+      return 1;
+    case regions:
+      return pages_per_region;
+    default:
+      return pages_per_block;
+  }
+}
+
+void ProtectionMapper::count_others(std::uint64_t changes) {
+  // Before the first count there is nothing to add to.
+  if (mappings_.load(std::memory_order_relaxed) != 0)
+    mappings_.fetch_add(changes * mappings_per_change, std::memory_order_relaxed);
+}
+
+int ProtectionMapper::change_in_few_mappings(Protector& protector, PageSpan span, Access access) {
+  const PageSpan wider[] = {around(span, pages_per_region), around(span, pages_per_block), arena_};
+  int error = ENOMEM;
+  for (unsigned step = shortage_.load(std::memory_order_relaxed); step < std::size(wider); ++step) {
+    shortage_.store(std::min<unsigned>(step + 1, blocks), std::memory_order_relaxed);
+    if (protector.protect(wider[step], Access::none) == 0 && access == Access::none) return 0;
+    error = protector.protect(span, access);
+    if (error != ENOMEM) return error;
+    // Done in part, perhaps: what is not said to be mapped must not be.
+    (void)protector.protect(span, Access::none);
+  }
+  return error;
 }
 
 void ProtectionMapper::mind_budget(Protector& protector) {
@@ -50,9 +69,15 @@ void ProtectionMapper::mind_budget(Protector& protector) {
     return;
   }
   // Counting takes the kernel a while; most changes make no mappings, or merge some.
+  // Read first: of several who count at the same time only one raises it.
+  const unsigned shortage = shortage_.load(std::memory_order_relaxed);
   std::uint64_t counted = protector.count_mappings();
-  if (counted > budget_ - budget_ / 4 && protector.protect(arena_, Access::none) == 0)
-    counted = protector.count_mappings();
+  if (counted > budget_ - budget_ / 4) {
+    shortage_.store(std::min<unsigned>(shortage + 1, blocks), std::memory_order_relaxed);
+    if (protector.protect(arena_, Access::none) == 0) counted = protector.count_mappings();
+  } else if (counted <= budget_ / 2 && shortage != none) {
+    shortage_.store(shortage - 1, std::memory_order_relaxed);
+  }
   // At most once in so many changes, however many mappings the process has otherwise: an instruction that needs several pages
   // must come to have them together.
   mappings_.store(std::clamp<std::uint64_t>(counted, 1, budget_ - budget_ / 4),
@@ -64,7 +89,7 @@ OpResult ProtectionMapper::change(PageSpan span, Access access) {
   if (!protector_) return {OpStatus::process_gone, 0};
   mind_budget(*protector_);
   int error = protector_->protect(span, access);
-  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access, arena_);
+  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access);
   switch (error) {
     case 0:
       return {OpStatus::ok, span.bytes()};

@@ -25,6 +25,7 @@ class UserfaultfdMapper final : public Mapper {
   void detach() EXCLUDES(lock_);
 
   bool punch_unmaps() const override { return true; }
+  unsigned grain() const override { return 1; }
   OpResult unmap(PageSpan span) override;
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;

@@ -47,6 +47,11 @@ struct Setup {
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
+  // What was touched may be taken by others.
+  static void let_tenures_end() {
+    for (const std::uint64_t end = now_ns() + 2 * Tenures::residence_ns; now_ns() <= end;)
+      std::this_thread::yield();
+  }
   bool woke(Processor p, std::uint64_t page) const {
     for (const std::string& line : machine.log) {
       unsigned long first = 0;
@@ -486,6 +491,123 @@ TEST_CASE("eviction takes what is not pinned of a block, and passes blocks by th
     const bool stays = page < 64 || (page >= 128 && page < 144);
     REQUIRE(s.machine.at(1).holds(page) == stays);
     REQUIRE(s.machine.at(0).holds(page) == !stays);
+  }
+}
+
+TEST_CASE("where mappings are short a fault brings the grain around it") {
+  Setup s;
+  const Processor whose =
+      GENERATE(host, device);  // it is the source's mappings that are split, too
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
+  s.machine.at(whose.index).set_grain(512);
+  s.let_tenures_end();
+  s.touch(device, 200);
+  CHECK(s.machine.at(1).held() == 512);
+  CHECK(s.machine.at(0).held() == 0);
+  CHECK(s.machine.at(1).maps_writable(0));
+  CHECK(s.machine.at(1).maps_writable(511));
+  CHECK(s.woke(device, 200));
+  CHECK(s.machine.memory(1).counters.faults_missing == 1);
+}
+
+TEST_CASE("the grain of processors that have nothing to do with a page is nothing to it") {
+  Setup s;
+  s.touch(host, 0);
+  s.touch(host, 16);
+  s.machine.at(2).set_grain(512);
+  s.touch(device, 0);
+  CHECK(s.machine.at(1).held() == 16);
+}
+
+TEST_CASE(
+    "the grain sweeps nothing along that is pinned, advised otherwise, elsewhere or of another "
+    "allocation") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const Allocation one = s.address_space.allocate(256 * page_size, 0).value();
+  const Allocation other = s.address_space.allocate(64 * page_size, 0).value();
+  REQUIRE(block_of(one.pages().first) == block_of(other.pages().first));
+  const std::uint64_t first = one.pages().first;
+  const std::uint64_t others = other.pages().first;
+  for (std::uint64_t page = 0; page < 256; page += 16) s.touch(host, first + page);
+  for (std::uint64_t page = 0; page < 64; page += 16) s.touch(host, others + page);
+  s.touch(Processor::device(1), first + 48);
+  s.advice.change({first + 128, 128}, {AdviceChange::Kind::pinned, {}});
+  s.machine.at(0).set_grain(512);
+  s.let_tenures_end();
+  s.touch(device, first);
+  CHECK(s.machine.at(1).held() == 128 - 16);
+  CHECK(s.machine.at(2).held() == 16);
+  CHECK(s.machine.at(0).held() == 128 + 64);
+  s.switcher.start();
+  s.touch(device, first + 130);  // pinned: it stays, and is mapped there
+  CHECK(s.machine.at(1).held() == 128 - 16);
+  CHECK_FALSE(s.machine.at(1).maps(others));
+}
+
+TEST_CASE("holes in the grain are filled, so that they divide no mapping") {
+  Setup s;
+  for (std::uint64_t page = 0; page < 512; page += 32) s.touch(device, page);
+  s.touch(host, 48);
+  s.machine.at(1).set_grain(512);
+  s.let_tenures_end();
+  SECTION("around a page that is here") {
+    s.touch(device, 0);
+    CHECK(s.machine.at(0).held() == 16);
+    CHECK(s.machine.at(1).held() == 512 - 16);
+  }
+  SECTION("around one that comes") {
+    s.touch(device, 50);
+    CHECK(s.machine.at(1).held() == 512);
+  }
+  CHECK(s.machine.at(1).maps_writable(20));
+  CHECK(s.machine.at(1).maps_writable(511));
+}
+
+TEST_CASE("nothing is evicted for the grain, and no thread dies of it") {
+  Setup s;
+  for (std::uint64_t page = 512; page < 1008; page += 16) s.touch(device, page);
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
+  s.machine.at(0).set_grain(512);
+  s.let_tenures_end();
+  SECTION("the pool has no room for more than a region") {
+    s.touch(device, 40);
+    CHECK(s.machine.at(1).held() == 512);
+    CHECK(s.machine.at(1).maps_writable(32));
+    CHECK(s.machine.memory(1).counters.evicted == 0);
+  }
+  SECTION("the kernel has no memory for more") {
+    const Processor second = Processor::device(1);
+    s.machine.failures = {{"copy", OpStatus::no_memory, 3}};
+    s.touch(second, 40);
+    CHECK(s.machine.at(2).holds(40));
+    CHECK(s.machine.at(2).maps_writable(40));
+    CHECK(s.machine.memory(2).counters.evicted == 0);
+  }
+}
+
+TEST_CASE(
+    "where access to more than was asked for may have been taken away a touch gets its grain "
+    "back") {
+  Setup s;
+  for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
+  const auto take_all_away = [&] {
+    for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(0).unmap(page);
+  };
+  for (const unsigned grain : {16u, 512u}) {
+    s.machine.at(0).set_grain(grain);
+    take_all_away();
+    // As the mprotect trap tells it: not what kind of fault it is.
+    FaultEvent event;
+    event.address = base + 200 * page_size;
+    event.write = grain == 16;
+    event.kind_known = false;
+    s.answer(host, event);
+    CHECK(s.machine.at(0).maps_writable(200));
+    CHECK(s.machine.at(0).maps_writable(192));
+    CHECK(s.machine.at(0).maps(0) == (grain == 512));
+    CHECK(s.machine.at(0).maps(511) == (grain == 512));
   }
 }
 

@@ -34,6 +34,49 @@ TEST_CASE("a region of one page brings nothing along, one of a block everything"
   CHECK(AdvisedPolicy(512).on_fault(touch(5, {0, 512})).region == PageRun{0, 512});
 }
 
+TEST_CASE("the region grows to the grain, as far as the stretch of equal advice reaches") {
+  FaultFacts facts = touch(137, {40, 400});
+  facts.residents = Processor::host().bit();
+  facts.grain = 16;
+  CHECK(AdvisedPolicy(1).on_fault(facts).region == PageRun{128, 16});
+  CHECK(AdvisedPolicy(64).on_fault(facts).region == PageRun{128, 64});
+  facts.grain = 512;
+  CHECK(AdvisedPolicy(16).on_fault(facts).region == PageRun{40, 400});
+  facts.pinned = true;
+  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::host());
+  CHECK(AdvisedPolicy(16).on_fault(facts).region == PageRun{40, 400});
+}
+
+TEST_CASE("a block is created for the grain when a good part of it is there, else a region") {
+  FaultFacts facts = touch(137, {0, 512});
+  facts.grain = 512;
+  facts.present = 127;
+  CHECK(AdvisedPolicy(1).on_fault(facts).region == PageRun{128, 16});
+  CHECK(AdvisedPolicy(64).on_fault(facts).region == PageRun{128, 64});
+  facts.present = 128;
+  CHECK(AdvisedPolicy(1).on_fault(facts).region == PageRun{0, 512});
+}
+
+TEST_CASE(
+    "holes are filled for the grain where a first touch would have them, unless they are pinned") {
+  FaultFacts facts = touch(137, {0, 512});
+  facts.residents = facts.toucher.bit();
+  facts.present = 200;
+  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  facts.grain = 512;
+  CHECK(AdvisedPolicy(1).on_fault(facts).fills);
+  facts.present = 100;  // too few for so many
+  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  facts.grain = 16;
+  CHECK(AdvisedPolicy(1).on_fault(facts).fills);
+  facts.preferred = Processor::host();
+  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  facts.preferred = facts.toucher;
+  CHECK(AdvisedPolicy(1).on_fault(facts).fills);
+  facts.pinned = true;
+  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+}
+
 TEST_CASE("what was evicted together comes back together, to nobody else") {
   const AdvisedPolicy policy(16);
   FaultFacts facts = touch(37, {20, 300});

@@ -35,6 +35,7 @@ class TroubledMapper final : public Mapper {
       : injector_(injector), processor_(processor.index), real_(real) {}
 
   bool punch_unmaps() const override { return real_.punch_unmaps(); }
+  unsigned grain() const override { return real_.grain(); }
   // The first step of what begins by protecting where faults are trapped otherwise; it only takes time.
   OpResult unmap(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::protect, processor_);

@@ -76,6 +76,10 @@ bool traps_by_protection() {
   return chosen != nullptr && std::string_view{chosen} == "mprotect";
 }
 
+bool serves_system_calls() {
+  return !traps_by_protection() && !why_missing("userfaultfd-full");
+}
+
 std::optional<std::string> why_missing(std::string_view need) {
   if (need == "trap") {
     const char* chosen = std::getenv("WHERRY_TRAP");

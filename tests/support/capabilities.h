@@ -26,5 +26,7 @@ std::optional<std::string> why_missing(std::string_view need);
 
 // Whether the library is told to trap by page protection.
 bool traps_by_protection();
+// Whether system calls can be given managed memory that is elsewhere.
+bool serves_system_calls();
 
 }  // namespace wherry::test

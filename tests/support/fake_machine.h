@@ -38,6 +38,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
       : machine_(machine), id_(id), file_(pages * page_size) {}
 
   bool punch_unmaps() const override;
+  unsigned grain() const override { return grain_; }
   OpResult unmap(PageSpan span) override;
   OpResult copy_protected(PageSpan span, const std::byte* source) override;
   OpResult zero(PageSpan span) override;
@@ -95,6 +96,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   }
 
   void unmap(std::uint64_t page) { table_.erase(page); }
+  void set_grain(unsigned grain) { grain_ = grain; }
 
  private:
   // data: nothing for zeros.
@@ -111,6 +113,7 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   std::map<std::uint64_t, int> views_;   // page -> whose pool, where that is not its own
   std::set<std::uint64_t> forbidden_;
   bool dead_ = false;
+  unsigned grain_ = 1;
 };
 
 class FakeMachine {

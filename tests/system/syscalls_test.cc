@@ -1,5 +1,5 @@
 // The kernel reads and writes managed memory on the program's behalf, wherever its pages are: faults that are taken
-// inside system calls. Needs userfaultfd with the privilege to serve them.
+// inside system calls. Where those are not served the memory is touched before each call, as programs have to do there.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "support/capabilities.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -44,6 +45,18 @@ class File {
   std::vector<char> content_;
 };
 
+// Before a system call that reads (takes) or writes (fills) the memory.
+void prepare(const char* start, std::size_t count, unsigned flags) {
+  static const bool served = serves_system_calls();
+  if (!served) WHERRY_TRY(wherryTouch(start, count, flags));
+}
+void prepare_to_take(const char* start, std::size_t count) {
+  prepare(start, count, WHERRY_TOUCH_READ);
+}
+void prepare_to_fill(const char* start, std::size_t count) {
+  prepare(start, count, WHERRY_TOUCH_WRITE);
+}
+
 void fill_on_device(const Managed<char>& memory, char value) {
   session().run(0, [start = memory.data(), count = memory.size(), value] {
     std::memset(start, value, count);
@@ -58,6 +71,7 @@ TEST_CASE("read() fills a buffer that lies on a device", "[system]") {
   fill_on_device(memory, 1);
   REQUIRE(::read(file.fd(), memory.data(), 0) == 0);
   REQUIRE(::lseek(file.fd(), 0, SEEK_SET) == 0);
+  prepare_to_fill(memory.data(), bytes);
   REQUIRE(::read(file.fd(), memory.data(), bytes) == static_cast<ssize_t>(bytes));
   CHECK(Witness{}.residents(memory.data()) == host_bit);
   CHECK(std::memcmp(memory.data(), file.content().data(), bytes) == 0);
@@ -67,6 +81,7 @@ TEST_CASE("read() fills a buffer that nobody has touched", "[system]") {
   session();
   const File file;
   const Managed<char> memory{bytes};
+  prepare_to_fill(memory.data(), bytes);
   REQUIRE(::pread(file.fd(), memory.data(), bytes, 0) == static_cast<ssize_t>(bytes));
   CHECK(std::memcmp(memory.data(), file.content().data(), bytes) == 0);
 }
@@ -77,6 +92,7 @@ TEST_CASE("pread() fills a piece of a buffer and leaves what lies around it", "[
   const Managed<char> memory{bytes};
   fill_on_device(memory, 5);
   constexpr std::size_t first = 65'000, count = 70'001;
+  prepare_to_fill(memory.data() + first, count);
   REQUIRE(::pread(file.fd(), memory.data() + first, count, 1234) == static_cast<ssize_t>(count));
   CHECK(std::memcmp(memory.data() + first, file.content().data() + 1234, count) == 0);
   CHECK(memory[first - 1] == 5);
@@ -88,6 +104,7 @@ TEST_CASE("write() takes bytes from a device", "[system]") {
   const Managed<char> memory{bytes};
   fill_on_device(memory, 9);
   const int target = ::memfd_create("target", MFD_CLOEXEC);
+  prepare_to_take(memory.data(), bytes);
   REQUIRE(::write(target, memory.data(), bytes) == static_cast<ssize_t>(bytes));
   std::vector<char> written(bytes);
   REQUIRE(::pread(target, written.data(), bytes, 0) == static_cast<ssize_t>(bytes));
@@ -104,6 +121,8 @@ TEST_CASE("readv() and writev() take pieces from different processors", "[system
   constexpr std::size_t part = 90'000;
   iovec pieces[] = {
       {on_device.data() + 10, part}, {on_host.data() + 20, part}, {nowhere.data() + 30, part}};
+  for (const iovec& piece : pieces)
+    prepare_to_fill(static_cast<char*>(piece.iov_base), piece.iov_len);
   REQUIRE(::preadv(file.fd(), pieces, 3, 0) == static_cast<ssize_t>(3 * part));
   const char* const content = file.content().data();
   CHECK(std::memcmp(on_device.data() + 10, content, part) == 0);
@@ -112,6 +131,8 @@ TEST_CASE("readv() and writev() take pieces from different processors", "[system
 
   fill_on_device(on_device, 4);
   const int target = ::memfd_create("target", MFD_CLOEXEC);
+  for (const iovec& piece : pieces)
+    prepare_to_take(static_cast<char*>(piece.iov_base), piece.iov_len);
   REQUIRE(::writev(target, pieces, 3) == static_cast<ssize_t>(3 * part));
   std::vector<char> written(3 * part);
   REQUIRE(::pread(target, written.data(), written.size(), 0) ==
@@ -128,7 +149,9 @@ TEST_CASE("a pipe between host and device memory carries every byte", "[system]"
   fill_on_device(to, 0);
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  prepare_to_take(from.data(), from.size());
   REQUIRE(::write(ends[1], from.data(), from.size()) == static_cast<ssize_t>(from.size()));
+  prepare_to_fill(to.data(), to.size());
   REQUIRE(::read(ends[0], to.data(), to.size()) == static_cast<ssize_t>(to.size()));
   CHECK(std::all_of(to.data(), to.data() + to.size(), [](char byte) { return byte == 3; }));
   ::close(ends[0]);

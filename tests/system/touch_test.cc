@@ -32,7 +32,7 @@ constexpr std::uint32_t device_bit = 2;
 template <typename Body>
 void in_both_ways(const Body& body) {
   for (const bool restricted : {false, true}) {
-    const bool served = !restricted && !why_missing("userfaultfd-full");
+    const bool served = !restricted && serves_system_calls();
     const Outcome outcome = in_fresh_process([&] {
       if (restricted) leave_user_mode_only_userfaultfd();
       body(served);

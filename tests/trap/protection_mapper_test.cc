@@ -6,15 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "memory/arena.h"
 #include "os/poll.h"
 #include "os/process.h"
+#include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
 
 namespace wherry::impl {
@@ -53,6 +56,53 @@ class CrampedProtector final : public Protector {
   OwnProtector real_;
   const std::uint64_t pages_min_;
   bool made_room_ = false;
+};
+
+// A process in the books alone, that may have so many mappings as Linux counts them: neighbours that are alike are one, and
+// a change that would split one more than there may be is refused, having done nothing.
+class LimitedProtector final : public Protector {
+ public:
+  // `others`: mappings that are not the arena's.
+  LimitedProtector(std::uint64_t pages, std::uint64_t mappings_max, std::uint64_t others)
+      : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
+
+  int protect(PageSpan span, Access access) override {
+    // What is as wanted already is not split.
+    const std::uint64_t splits =
+        (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
+        (access_[span.end() - 1] != access && is_inside(span.end()) ? 1u : 0u);
+    if (splits != 0 && count_mappings() + splits > mappings_max_) return ENOMEM;
+    std::fill_n(access_.begin() + static_cast<std::ptrdiff_t>(span.first), span.count, access);
+    if (span.count == access_.size()) ++closings_;
+    return 0;
+  }
+  std::uint64_t count_mappings() override {
+    std::uint64_t boundaries = 0;
+    for (std::uint64_t page = 1; page < access_.size(); ++page) boundaries += is_boundary(page);
+    return others_ + 1 + boundaries;
+  }
+
+  Access at(std::uint64_t page) const { return access_[page]; }
+  int closings() const { return closings_; }
+  void set_others(std::uint64_t others) { others_ = others; }
+
+ private:
+  bool is_boundary(std::uint64_t page) const { return access_[page] != access_[page - 1]; }
+  bool is_inside(std::uint64_t page) const {
+    return page != 0 && page != access_.size() && !is_boundary(page);
+  }
+
+  std::vector<Access> access_;
+  const std::uint64_t mappings_max_;
+  std::uint64_t others_;
+  int closings_ = 0;
+};
+
+// What needs no pool: nothing comes.
+class NoFiller final : public HoleFiller {
+ public:
+  OpResult fill(PageSpan, const std::byte*) override { return {OpStatus::no_memory, 0}; }
+  OpResult fill_zero(PageSpan) override { return {OpStatus::no_memory, 0}; }
 };
 
 struct Setup {
@@ -133,6 +183,110 @@ TEST_CASE("a process keeps to its budget of mappings, and every page can be had"
   }
   CHECK(count_mappings(::getpid()) <= before + slack + 200);
   CHECK(s.pool.file().allocated_bytes() == 1000 * page_size);
+}
+
+TEST_CASE(
+    "the grain rises each time that the budget is exceeded, and falls when little is mapped") {
+  NoFiller filler;
+  constexpr std::uint64_t pages = 16 * pages_per_block;
+  auto process = std::make_shared<LimitedProtector>(pages, 10'000, 100);
+  ProtectionMapper mapper{filler, pages, 500};
+  mapper.attach(process);
+  CHECK(mapper.grain() == 1);
+  // Each second page of a row, until access to all of them is taken away.
+  const auto scatter = [&] {
+    const int before = process->closings();
+    for (std::uint64_t page = 0; process->closings() == before; page = (page + 2) % pages) {
+      REQUIRE(mapper.map_resident({page, 1}, false));
+      REQUIRE(process->count_mappings() <= 500);
+    }
+  };
+  scatter();
+  CHECK(mapper.grain() == pages_per_region);
+  scatter();
+  CHECK(mapper.grain() == pages_per_block);
+  scatter();
+  CHECK(mapper.grain() == pages_per_block);
+  // The same page again and again: it is counted now and then.
+  const auto change_often = [&] {
+    for (int i = 0; i < 250; ++i) REQUIRE(mapper.map_resident({0, 1}, i % 2 == 0));
+  };
+  REQUIRE(mapper.unmap({0, pages}));
+  change_often();
+  CHECK(mapper.grain() == pages_per_region);
+  change_often();
+  CHECK(mapper.grain() == 1);
+}
+
+TEST_CASE("mappings that others make count, too") {
+  NoFiller filler;
+  constexpr std::uint64_t pages = 4 * pages_per_block;
+  auto process = std::make_shared<LimitedProtector>(pages, 10'000, 100);
+  ProtectionMapper mapper{filler, pages, 500};
+  mapper.attach(process);
+  REQUIRE(mapper.map_resident({0, 1}, false));
+
+  class Views final : public ViewChanger {
+   public:
+    int change_view(PageSpan, Processor) override { return error; }
+    int forget_entries(std::span<const std::uint64_t>) override { return error; }
+    std::uint64_t count_mappings() override { return 7; }
+    int error = 0;
+  } views;
+  CountedViewChanger counted{views, mapper};
+  SECTION("changes of views") {
+    for (int i = 0; i < 300; ++i) REQUIRE(counted.change_view({0, 1}, Processor::host()) == 0);
+  }
+  SECTION("entries that are taken to see accesses") {
+    const std::vector<std::uint64_t> entries(ViewChanger::pages_max);
+    for (int i = 0; i < 300; i += static_cast<int>(entries.size()))
+      REQUIRE(counted.forget_entries(entries) == 0);
+  }
+  process->set_others(450);
+  CHECK(process->at(0) == Access::write);
+  REQUIRE(mapper.map_resident({7, 1}, false));
+  CHECK(process->at(0) == Access::none);
+  CHECK(process->at(7) == Access::write);
+  CHECK(mapper.grain() == pages_per_region);
+  CHECK(counted.count_mappings() == 7);
+  views.error = ENOMEM;
+  CHECK(counted.change_view({0, 1}, Processor::host()) == ENOMEM);
+  CHECK(counted.forget_entries({}) == ENOMEM);
+}
+
+TEST_CASE("pages that one instruction needs come together, however many mappings the program has") {
+  // Of one region, of one block, of several; and of unlike access, which no grain makes one mapping.
+  const std::vector<std::vector<std::uint64_t>> instructions = {
+      {17, 18}, {16, 31}, {100, 500}, {100, 700}, {3, 40, 515, 1030}};
+  constexpr std::uint64_t pages = 4 * pages_per_block;
+  NoFiller filler;
+  for (const auto& needed : instructions) {
+    for (const bool alike : {true, false}) {
+      constexpr std::uint64_t most = 1000;
+      // The arena is one mapping; each page makes two more.
+      auto process = std::make_shared<LimitedProtector>(pages, most, most - 1 - 2 * needed.size());
+      ProtectionMapper mapper{filler, pages, most - most / 8};
+      mapper.attach(process);
+      // Others have pages open all over the arena.
+      for (std::uint64_t page = 20; page < pages; page += 200)
+        REQUIRE(mapper.map_resident({page, 1}, false));
+      const auto wanted = [&](std::size_t i) {
+        return alike || i % 2 == 0 ? Access::write : Access::read;
+      };
+      // The instruction is tried, and faults on the first page that it may not use.
+      int faults = 0;
+      for (std::size_t i = 0; i < needed.size();) {
+        if (process->at(needed[i]) == wanted(i)) {
+          ++i;
+          continue;
+        }
+        INFO("pages " << Catch::StringMaker<std::vector<std::uint64_t>>::convert(needed));
+        REQUIRE(++faults < 50);
+        REQUIRE(mapper.map_resident({needed[i], 1}, wanted(i) == Access::read));
+        i = 0;
+      }
+    }
+  }
 }
 
 TEST_CASE("without a process nothing is filled, and everything says so") {

@@ -1,0 +1,29 @@
+// ViewChanger that tells the mapper on protection of the mappings that its changes make: both have one process's to share.
+#pragma once
+
+#include "trap/protection_mapper.h"
+#include "trap/view_changer.h"
+
+namespace wherry::impl {
+
+class CountedViewChanger final : public ViewChanger {
+ public:
+  // Both outlive it.
+  CountedViewChanger(ViewChanger& real, ProtectionMapper& mapper) : real_(real), mapper_(mapper) {}
+
+  int change_view(PageSpan span, Processor owner) override {
+    mapper_.count_others(1);
+    return real_.change_view(span, owner);
+  }
+  int forget_entries(std::span<const std::uint64_t> pages) override {
+    mapper_.count_others(pages.size());
+    return real_.forget_entries(pages);
+  }
+  std::uint64_t count_mappings() override { return real_.count_mappings(); }
+
+ private:
+  ViewChanger& real_;
+  ProtectionMapper& mapper_;
+};
+
+}  // namespace wherry::impl
