@@ -95,9 +95,7 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
         const std::uintptr_t address = start.options->arena_base + page * page_size;
-        reply.error = start.options->trap == TrapKind::userfaultfd
-                          ? forget_entries(address, page_size)
-                          : set_access(address, page_size, Access::none);
+        reply.error = forget_entries(address, page_size, userfaultfd.get());
         if (reply.error != 0) break;
       }
       break;
