@@ -28,7 +28,7 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
   options.uffd_access = impl::permissions().userfaultfd();
   process_ = impl::DeviceProcess::start(options);
   // Not registered: touches of the arena fill the pool.
-  process_->take_userfaultfd();
+  process_->take_fault_fd();
   process_->run();
 }
 
