@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "os/access_faults.h"
+#include "os/fork_mark.h"
 #include "os/mapping.h"
 #include "os/poll.h"
 #include "os/thread.h"
@@ -49,11 +50,13 @@ class MprotectDeviceTrap final : public DeviceTrap {
 
   static bool on_access_fault(const AccessFault& fault) {
     const MprotectDeviceTrap& trap = *of_this_process;
-    return post_fault(trap.board_, trap.bell_, fault.address, fault.write, Patience::endless);
+    return trap.mark_.is_here() &&
+           post_fault(trap.board_, trap.bell_, fault.address, fault.write, Patience::endless);
   }
 
   FaultBoard& board_;
   const Fd bell_ = make_semaphore();
+  const ForkMark mark_;  // what a kernel forks has no arena
 };
 
 }  // namespace
