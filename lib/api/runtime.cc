@@ -15,6 +15,8 @@
 #include "os/numa.h"
 #include "os/remedies.h"
 #include "policy/advised_policy.h"
+#include "trap/trap_choice.h"
+#include "trap/trap_limits.h"
 
 namespace wherry::impl {
 namespace {
@@ -107,11 +109,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
     error = {std::move(wrong->message), wrong->not_permitted};
     return std::nullopt;
   }
-  const TrapChoice& chosen = std::get<TrapChoice>(trap);
-  options.trap = chosen.kind;
-  options.uffd_access = chosen.access;
-  // Protection is a matter of single pages.
-  if (options.trap == TrapKind::mprotect) options.copying.huge_pages = HugePages::never;
+  options.uffd_access = std::get<TrapChoice>(trap).access;
+  if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
   options.mappings_budget = read_limits().mappings_budget();
   return options;
 }
@@ -120,7 +119,7 @@ std::unique_ptr<Trap> Runtime::make_trap() const {
   Trap::Parts parts{arena_.base(),          arena_.size(),        {},
                     pools_map_huge_pages(), options_.uffd_access, options_.mappings_budget};
   for (const auto& pool : pools_) parts.pools.push_back(pool.get());
-  return impl::make_trap(options_.trap, std::move(parts));
+  return impl::make_trap(std::move(parts));
 }
 
 Runtime::Part::Part(Runtime& runtime, Processor processor)
@@ -254,7 +253,6 @@ std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   options.workers = config.workers;
   options.page_owners = page_owners_.view();
   options.cpus = config.cpus;
-  options.trap = options_.trap;
   options.uffd_access = options_.uffd_access;
   part(p).process = DeviceProcess::start(options);
   return trap_->attach_device(device, part(p).process);

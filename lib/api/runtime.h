@@ -29,17 +29,15 @@
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "policy/policy.h"
-#include "trap/trap_kind.h"
 #include "wherry/wherry.h"
 
 namespace wherry::impl {
 
 struct RuntimeOptions {
   Topology topology;
-  std::vector<int> handler_cpus;  // a fault handler on each
-  std::vector<int> copier_cpus;   // prefetching copies on these; empty: on any
-  TrapKind trap = TrapKind::userfaultfd;
-  UffdAccess uffd_access = UffdAccess::full;
+  std::vector<int> handler_cpus;              // a fault handler on each
+  std::vector<int> copier_cpus;               // prefetching copies on these; empty: on any
+  UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
   std::size_t arena_bytes = 0;
   unsigned region_pages =
       pages_per_region;  // how much a fault brings along: a power of two, 1 to 512

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "devices/crash_report.h"
+#include "devices/device_trap.h"
 #include "devices/kernel_module.h"
 #include "memory/touch.h"
-#include "os/access_faults.h"
 #include "os/address_mask.h"
 #include "os/fatal_signals.h"
 #include "os/mapping.h"
@@ -50,23 +50,7 @@ void start_host_watch(const Fd& host_pidfd) {
   }).detach();
 }
 
-// Our own faults go to the host.
-const AgentStart* faulting_device = nullptr;
-
-bool on_access_fault(const AccessFault& fault) {
-  return post_fault(*faulting_device->faults, *faulting_device->fault_bell, fault.address,
-                    fault.write, Patience::endless);
-}
-
-void start_protector(FaultBoard& faults) {
-  std::thread([&faults] {
-    name_this_thread("wherry-protect");
-    const SignalBlock no_signals;
-    change_protection_for_host(faults);
-  }).detach();
-}
-
-Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
+Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
            const Command& command) {
   Reply reply;
   reply.number = command.number;
@@ -74,7 +58,7 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
     case CommandKind::run:
       try {
         start_host_watch(start.host_pidfd);
-        if (start.options->trap == TrapKind::mprotect) start_protector(*start.faults);
+        trap.run();
         start_workers(*start.board, *start.completion,
                       {start.options->ordinal, start.options->workers, start.options->cpus});
       } catch (const std::system_error& error) {
@@ -90,14 +74,12 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
     case CommandKind::change_view:
       reply.error = replace_pool_view(
           command.address, command.bytes, command.address - start.options->arena_base,
-          start.options->pool_fds[command.owner], userfaultfd.get(), start.options->huge_pages);
+          start.options->pool_fds[command.owner], trap.userfaultfd(), start.options->huge_pages);
       break;
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
         const std::uintptr_t address = start.options->arena_base + page * page_size;
-        reply.error = start.options->trap == TrapKind::userfaultfd
-                          ? forget_entries(address, page_size)
-                          : set_access(address, page_size, Access::none);
+        reply.error = forget_entries(address, page_size, trap.userfaultfd());
         if (reply.error != 0) break;
       }
       break;
@@ -113,7 +95,7 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
   return reply;
 }
 
-[[noreturn]] void obey_commands(const AgentStart& start, const Fd& userfaultfd) {
+[[noreturn]] void obey_commands(const AgentStart& start, DeviceTrap& trap) {
   ModuleLoader loader;
   for (;;) {
     pollfd polled[] = {{start.socket.get(), POLLIN, 0}, {start.host_pidfd.get(), POLLIN, 0}};
@@ -124,7 +106,7 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
         receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
-    const Reply reply = obey(start, userfaultfd, loader, command);
+    const Reply reply = obey(start, trap, loader, command);
     if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
   }
 }
@@ -136,9 +118,6 @@ void prepare_and_obey(void* pointer) {
   if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
                                       options.pool_fds[options.own_pool], options.huge_pages))
     fail_start(start, error, "mapping the pool");
-  if (options.trap == TrapKind::mprotect)
-    if (const int error = leave_out_of_core_dumps(options.arena_base, options.arena_size))
-      fail_start(start, error, "madvise");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
     if (const int error = mask_address_space(mask))
@@ -146,25 +125,20 @@ void prepare_and_obey(void* pointer) {
   }
   install_crash_reports(*start.board);
   const AlternateStack stack;
-  // Kept: what shows another pool must be registered before it takes its place.
-  Fd userfaultfd;
+  std::unique_ptr<DeviceTrap> trap;
   try {
     if (options.page_owners.bytes != nullptr)
       TouchableMemory::announce({options.arena_base, options.arena_size, options.page_owners,
                                  Processor::device(options.ordinal)});
-    if (options.trap == TrapKind::userfaultfd) {
-      userfaultfd = Userfaultfd::create(options.uffd_access);
-    } else {
-      faulting_device = &start;
-      claim_access_faults(options.arena_base, options.arena_base + options.arena_size,
-                          on_access_fault);
-    }
+    trap = make_device_trap(options.uffd_access,
+                            {options.arena_base, options.arena_base + options.arena_size},
+                            *start.faults);
     unblock_all_signals();
-    if (send_message(start.socket, bytes_of(StartReport{}), userfaultfd.get()) != 0) ::_exit(1);
+    if (send_message(start.socket, bytes_of(StartReport{}), trap->fd()) != 0) ::_exit(1);
   } catch (const std::system_error& error) {
-    fail_start(start, error.code().value(), "userfaultfd");
+    fail_start(start, error.code().value(), "trapping faults");
   }
-  obey_commands(start, userfaultfd);
+  obey_commands(start, *trap);
 }
 
 }  // namespace

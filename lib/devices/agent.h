@@ -1,7 +1,8 @@
 // Runs in the device: its life from the fork on, and the commands that it obeys.
 //
 // The leader of the process is the agent. It prepares the process, reports that it is ready (with
-// its userfaultfd), then answers one command at a time until the host goes, however it goes.
+// what the host hears of its faults by), then answers one command at a time until the host goes,
+// however it goes.
 #pragma once
 
 #include <climits>
@@ -62,7 +63,6 @@ struct AgentStart {
   const DeviceProcessOptions* options = nullptr;
   LaunchBoard* board = nullptr;
   FaultBoard* faults = nullptr;
-  const Fd* fault_bell = nullptr;
   Fd socket;      // the device's end
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;

@@ -48,22 +48,22 @@ void copy_environment(AgentStart& start) {
   start.environment.push_back(nullptr);
 }
 
+// What the host and the device see together. All zero when it is new.
+struct Boards {
+  LaunchBoard launches;
+  FaultBoard faults;
+};
+
 }  // namespace
 
 struct DeviceProcess::State {
   State(const DeviceProcessOptions& given, Mapping reserved)
       : options(given),
         window(std::move(reserved)),
-        shared(fmt::format("wherry-launches-dev{}", given.ordinal), sizeof(LaunchBoard)),
-        board(new (shared.data()) LaunchBoard),
-        poster(*board, given.workers),
-        completion(make_eventfd()) {
-    if (options.trap != TrapKind::mprotect) return;
-    shared_faults =
-        SharedMemory(fmt::format("wherry-faults-dev{}", given.ordinal), sizeof(FaultBoard));
-    faults = new (shared_faults.data()) FaultBoard;
-    fault_bell = make_semaphore();
-  }
+        shared(fmt::format("wherry-boards-dev{}", given.ordinal), sizeof(Boards)),
+        boards(new (shared.data()) Boards),
+        poster(boards->launches, given.workers),
+        completion(make_eventfd()) {}
 
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
@@ -76,10 +76,7 @@ struct DeviceProcess::State {
   const pid_t owner = ::getpid();
   const Mapping window;  // stays reserved: no address of the device may become one of the host
   const SharedMemory shared;
-  LaunchBoard* const board;
-  SharedMemory shared_faults;  // with TrapKind::mprotect, as the next two
-  FaultBoard* faults = nullptr;
-  Fd fault_bell;
+  Boards* const boards;
   LaunchPoster poster;
   const Fd completion;
   const ModuleSnapshot modules;  // from before the fork
@@ -87,7 +84,7 @@ struct DeviceProcess::State {
 
   SpawnedProcess process;
   Fd socket;
-  Fd userfaultfd;
+  Fd fault_fd;
 
   Mutex agent_lock;
   std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
@@ -103,9 +100,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   auto start = std::make_unique<AgentStart>();
   start->name = fmt::format("wherry-dev{}", options.ordinal);
   start->options = &options;
-  start->board = board;
-  start->faults = faults;
-  start->fault_bell = &fault_bell;
+  start->board = &boards->launches;
+  start->faults = &boards->faults;
   start->host_pidfd = open_own_pidfd();
   start->completion = &completion;
   copy_environment(*start);
@@ -114,9 +110,6 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->kept = ranges_needed_to_run();
   start->kept.push_back(start->window);
   start->kept.push_back({shared.address(), shared.address() + shared.size()});
-  if (faults != nullptr)
-    start->kept.push_back(
-        {shared_faults.address(), shared_faults.address() + shared_faults.size()});
   start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
   if (owners != 0) start->kept.push_back({owners, owners + options.page_owners.size()});
@@ -131,7 +124,6 @@ int DeviceProcess::State::try_start() {
   start->descriptors = options.pool_fds;
   start->descriptors.insert(start->descriptors.end(),
                             {start->socket.get(), start->host_pidfd.get(), completion.get()});
-  if (fault_bell) start->descriptors.push_back(fault_bell.get());
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
 
@@ -140,7 +132,7 @@ int DeviceProcess::State::try_start() {
       receive_message(socket, std::as_writable_bytes(std::span(&report, 1)),
                       method == SpawnMethod::risky_clone ? risky_start_limit_ms : start_limit_ms);
   if (received && report.error == 0) {
-    userfaultfd = std::move(received.passed);
+    fault_fd = std::move(received.passed);
     return 0;
   }
   kill_process(process.pidfd);
@@ -186,7 +178,6 @@ std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& 
     const int error = state->try_start();
     if (error == 0) {
       state->shared.hide_from_forks();
-      if (state->faults != nullptr) state->shared_faults.hide_from_forks();
       return std::unique_ptr<DeviceProcess>(new DeviceProcess(std::move(state)));
     }
     if (state->method != SpawnMethod::risky_clone || attempt == risky_start_attempts)
@@ -223,15 +214,11 @@ int DeviceProcess::pidfd() const {
 int DeviceProcess::completion_fd() const {
   return state_->completion.get();
 }
-Fd DeviceProcess::take_userfaultfd() {
-  return std::move(state_->userfaultfd);
+Fd DeviceProcess::take_fault_fd() {
+  return std::move(state_->fault_fd);
 }
-
 FaultBoard& DeviceProcess::fault_board() {
-  return *state_->faults;
-}
-const Fd& DeviceProcess::fault_bell() const {
-  return state_->fault_bell;
+  return state_->boards->faults;
 }
 
 void DeviceProcess::run() {
@@ -313,7 +300,7 @@ DeviceFailure DeviceProcess::failure() const {
   State& state = *state_;
   state.reap_if_ours();
   DeviceFailure failure;
-  const FailureRecord& record = state.board->failure;
+  const FailureRecord& record = state.boards->launches.failure;
   // Acquire pairs with the release in end_with_failure().
   if (record.state.load(std::memory_order_acquire) == FailureRecord::State::complete) {
     failure.kind = record.kind;

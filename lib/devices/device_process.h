@@ -1,7 +1,7 @@
 // The host's handle of one device process: a fork of this program in which kernels run on worker threads.
 //
-// start() returns once the device has mapped its pool at the arena's address, and holds its userfaultfd; nothing in the
-// device may touch the arena before run() is called, so the host registers it first. The device decides nothing: it
+// start() returns once the device has mapped its pool at the arena's address, and traps its own touches of it; nothing in
+// the device may touch the arena before run() is called, so the host listens first. The device decides nothing: it
 // runs launches from shared slots and obeys the agent's commands. It ends when the host process ends, however that ends.
 #pragma once
 
@@ -18,8 +18,8 @@
 #include "base/lock.h"
 #include "memory/page_owners.h"
 #include "os/fd.h"
+#include "os/userfaultfd.h"
 #include "trap/fault_board.h"
-#include "trap/trap_kind.h"
 
 namespace wherry::impl {
 
@@ -32,10 +32,9 @@ struct DeviceProcessOptions {
   std::size_t own_pool = 0;    // which of them is mapped shared at arena_base
   bool huge_pages = false;     // as map_pool_view has it
   int workers = 1;
-  PageOwnersView page_owners;  // empty: kernels cannot touch ahead of system calls
-  std::vector<int> cpus;       // workers run on these; empty: anywhere
-  TrapKind trap = TrapKind::userfaultfd;
-  UffdAccess uffd_access = UffdAccess::full;
+  PageOwnersView page_owners;                 // empty: kernels cannot touch ahead of system calls
+  std::vector<int> cpus;                      // workers run on these; empty: anywhere
+  UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
 };
 
 using KernelFunction = void (*)(const void* args, std::size_t begin, std::size_t end);
@@ -73,7 +72,7 @@ struct DeviceFailure {
 
 class DeviceProcess {
  public:
-  // Forks the device and waits (at most 5 s) until it has mapped its arena and sent its userfaultfd.
+  // Forks the device and waits (at most 5 s) until it has mapped its arena and sent what its faults are heard by.
   // Throws std::system_error.
   static std::unique_ptr<DeviceProcess> start(const DeviceProcessOptions& options);
 
@@ -86,11 +85,11 @@ class DeviceProcess {
   int pidfd() const;          // readable once the process has ended
   int completion_fd() const;  // eventfd, readable when launches have finished
 
-  // With TrapKind::userfaultfd: the device's fresh descriptor (no UFFDIO_API yet); once.
-  Fd take_userfaultfd();
-  // With TrapKind::mprotect: where its threads post their faults, and what they signal.
+  // What the host listens to for the device's faults: its fresh userfaultfd (no UFFDIO_API yet), or without one the bell of
+  // fault_board(); once.
+  Fd take_fault_fd();
+  // Where its threads post their faults without a userfaultfd.
   FaultBoard& fault_board();
-  const Fd& fault_bell() const;
   // Lets the device start its workers and touch the arena. Throws std::system_error.
   void run();
 

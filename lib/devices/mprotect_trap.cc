@@ -31,7 +31,7 @@ std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
       std::make_shared<BoardProtector>(process, process->fault_board(), process->pid(),
                                        duplicate_fd(process->pidfd()), parts_.arena_base));
   return std::make_shared<const BoardSource>(process, process->fault_board(),
-                                             process->fault_bell());
+                                             process->take_fault_fd());
 }
 
 void MprotectTrap::detach_device(int device) {

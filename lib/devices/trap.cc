@@ -8,9 +8,10 @@
 
 namespace wherry::impl {
 
-std::unique_ptr<Trap> make_trap(TrapKind kind, Trap::Parts parts) {
-  if (kind == TrapKind::userfaultfd) return std::make_unique<UserfaultfdTrap>(std::move(parts));
-  return std::make_unique<MprotectTrap>(std::move(parts));
+std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
+  if (parts.uffd_access == UffdAccess::none)
+    return std::make_unique<MprotectTrap>(std::move(parts));
+  return std::make_unique<UserfaultfdTrap>(std::move(parts));
 }
 
 std::unique_ptr<ViewChanger> make_changer(const Trap::Parts& parts, Processor p) {

@@ -1,5 +1,5 @@
 // How the faults of all processors are trapped, and their page tables changed: the seam behind which it is decided that a
-// process's touch of what is not there becomes a FaultEvent. One implementation for each TrapKind.
+// process's touch of what is not there becomes a FaultEvent. One implementation for userfaultfd, one for mprotect.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 #include "memory/pool.h"
 #include "trap/fault_source.h"
 #include "trap/mapper.h"
-#include "trap/trap_kind.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {
@@ -22,9 +21,9 @@ class Trap {
   struct Parts {
     std::uintptr_t arena_base = 0;
     std::size_t arena_bytes = 0;
-    std::vector<MemoryPoolFile*> pools;  // by processor; they outlive the trap
-    bool huge_pages = false;             // as map_pool_view has it
-    UffdAccess uffd_access = UffdAccess::full;
+    std::vector<MemoryPoolFile*> pools;         // by processor; they outlive the trap
+    bool huge_pages = false;                    // as map_pool_view has it
+    UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
     std::uint64_t mappings_budget =
         0;  // how many mappings one process shall have at most; 0: as many as like
   };
@@ -46,7 +45,7 @@ class Trap {
   virtual void serve_host(FaultService& service) = 0;
 };
 
-std::unique_ptr<Trap> make_trap(TrapKind kind, Trap::Parts parts);
+std::unique_ptr<Trap> make_trap(Trap::Parts parts);
 
 // What every trap has for a processor: a HostViewChanger or a DeviceViewChanger, to be attached to its process.
 std::unique_ptr<ViewChanger> make_changer(const Trap::Parts& parts, Processor p);

@@ -38,7 +38,7 @@ std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_device(
   const Processor p = Processor::device(device);
   static_cast<DeviceViewChanger&>(changer(p)).attach(process);
   return std::make_shared<const UserfaultfdSource>(
-      trap_arena(p, process->take_userfaultfd(), duplicate_fd(process->pidfd())));
+      trap_arena(p, process->take_fault_fd(), duplicate_fd(process->pidfd())));
 }
 
 void UserfaultfdTrap::detach_device(int device) {

@@ -12,15 +12,13 @@ namespace wherry::impl {
 
 int HostViewChanger::change_view(PageSpan span, Processor owner) {
   return replace_pool_view(base_ + span.offset(), span.bytes(), span.offset(),
-                           pool_fds_[static_cast<std::size_t>(owner.index)],
-                           uffd_ ? uffd_->fd() : -1, huge_pages_);
+                           pool_fds_[static_cast<std::size_t>(owner.index)], userfaultfd(),
+                           huge_pages_);
 }
 
 int HostViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
   for (const std::uint64_t page : pages) {
-    const std::uintptr_t address = base_ + page * page_size;
-    if (const int error = uffd_ ? impl::forget_entries(address, page_size)
-                                : set_access(address, page_size, Access::none))
+    if (const int error = impl::forget_entries(base_ + page * page_size, page_size, userfaultfd()))
       return error;
   }
   return 0;

@@ -25,6 +25,8 @@ class HostViewChanger final : public ViewChanger {
   std::uint64_t count_mappings() override;
 
  private:
+  int userfaultfd() const { return uffd_ ? uffd_->fd() : -1; }
+
   const std::uintptr_t base_;
   const std::vector<int> pool_fds_;
   const bool huge_pages_;

@@ -39,7 +39,8 @@ std::shared_ptr<const FaultSource> HostFaults::catch_faults(std::uintptr_t arena
                                                             std::size_t arena_bytes) {
   caught = new Caught;
   claim_access_faults(arena_base, arena_base + arena_bytes, on_access_fault);
-  return std::make_shared<const BoardSource>(nullptr, caught->board, caught->bell);
+  return std::make_shared<const BoardSource>(nullptr, caught->board,
+                                             duplicate_fd(caught->bell.get()));
 }
 
 void HostFaults::serve(FaultService& service) {

@@ -121,7 +121,8 @@ int enter_huge_page(int pidfd, std::uintptr_t start, std::size_t bytes) {
   return static_cast<std::size_t>(done) == bytes ? 0 : EAGAIN;
 }
 
-int forget_entries(std::uintptr_t start, std::size_t bytes) {
+int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd) {
+  if (userfaultfd < 0) return set_access(start, bytes, Access::none);
   // Of a shared mapping this drops no data.
   return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
 }

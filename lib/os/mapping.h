@@ -69,8 +69,9 @@ class Mapping {
 [[nodiscard]] int enter_huge_page(int pidfd, std::uintptr_t start, std::size_t bytes);
 
 // Takes the entries for part of such a view out of the page table: the next touch faults, though the file holds the page.
-// Write protection by userfaultfd stays. Returns 0 or an errno.
-[[nodiscard]] int forget_entries(std::uintptr_t start, std::size_t bytes);
+// The range is registered with `userfaultfd`, whose write protection stays; -1: it becomes inaccessible instead. Returns 0
+// or an errno.
+[[nodiscard]] int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd);
 
 // Whether the file has a page anywhere in this part of a mapping of it.
 [[nodiscard]] bool holds_pages(const std::byte* start, std::size_t bytes);

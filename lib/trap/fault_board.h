@@ -66,8 +66,8 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
 class BoardSource final : public FaultSource {
  public:
   // `bell`: a semaphore, signalled once for each event.
-  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, const Fd& bell)
-      : owner_(std::move(owner)), board_(board), bell_(bell) {}
+  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, Fd bell)
+      : owner_(std::move(owner)), board_(board), bell_(std::move(bell)) {}
 
   int fd() const override { return bell_.get(); }
   std::optional<FaultEvent> read_event() const override;
@@ -76,9 +76,9 @@ class BoardSource final : public FaultSource {
   void answered(const FaultEvent& event, bool refused) const override;
 
  private:
-  const std::shared_ptr<void> owner_;  // of the board and the bell
+  const std::shared_ptr<void> owner_;  // of the board
   FaultBoard& board_;
-  const Fd& bell_;
+  const Fd bell_;
 };
 
 // Has the process behind a board do it: the thread whose fault the caller attends to, or the one that does nothing else. A

@@ -2,14 +2,19 @@
 
 namespace wherry::impl {
 
+bool permits_huge_pages(UffdAccess access) {
+  return access != UffdAccess::none;
+}
+
 std::vector<std::string> limits_of(const TrapChoice& choice) {
   std::vector<std::string> limits;
-  if (choice.kind == TrapKind::mprotect || !serves_system_calls(choice.access))
+  if (!serves_system_calls(choice.access))
     limits.push_back(
         "serve system calls that reach absent managed memory: they fail with EFAULT; wherryTouch() "
         "first");
-  if (choice.kind == TrapKind::mprotect) {
+  if (!permits_huge_pages(choice.access))
     limits.push_back("use huge pages, or map 2 MiB by one entry");
+  if (choice.access == UffdAccess::none) {
     limits.push_back(
         "change what is mapped without a system call for each run of pages, in a device through "
         "its agent");

@@ -3,12 +3,26 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
+#include <variant>
 
 #include "base/page.h"
 #include "os/permissions.h"
+#include "trap/fault_board.h"
+#include "trap/trap_choice.h"
 
 namespace wherry::test {
+namespace {
+
+impl::UffdAccess chosen_access() {
+  const char* setting = std::getenv("WHERRY_TRAP");
+  const auto choice =
+      impl::choose_trap(setting == nullptr ? "" : setting, impl::permissions(), /*remedy=*/"");
+  return std::get<impl::TrapChoice>(choice).access;
+}
+
+}  // namespace
 
 TestArena::TestArena()
     : range_(impl::Mapping::reserve(bytes, impl::block_size)),
@@ -25,10 +39,13 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
   options.arena_open = open_bytes;
   options.pool_fds = {arena.pool_fd()};
   options.workers = workers;
-  options.uffd_access = impl::permissions().userfaultfd();
+  options.uffd_access = chosen_access();
   process_ = impl::DeviceProcess::start(options);
-  // Not registered: touches of the arena fill the pool.
-  process_->take_userfaultfd();
+  impl::Fd fault_fd = process_->take_fault_fd();
+  // With a userfaultfd the arena is not registered: the kernel lets touches fill the pool, or refuses them.
+  if (options.uffd_access == impl::UffdAccess::none)
+    faults_ =
+        std::make_unique<impl::BoardSource>(nullptr, process_->fault_board(), std::move(fault_fd));
   process_->run();
 }
 
@@ -44,8 +61,7 @@ std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, st
   request.address = *address;
   for (int attempt = 0; !process_->try_post(request); ++attempt) {
     if (attempt == 2000) throw std::runtime_error("no slot came free");
-    pollfd polled{process_->completion_fd(), POLLIN, 0};
-    ::poll(&polled, 1, 10);
+    wait_for_news(10);
     for (const auto id : process_->take_completed()) completed_.push_back(id);
   }
   return request.id;
@@ -59,9 +75,7 @@ std::optional<impl::DeviceFailure> TestDevice::wait(std::uint64_t id) {
       completed_.erase(found);
       return {};
     }
-    pollfd polled[] = {{process_->completion_fd(), POLLIN, 0}, {process_->pidfd(), POLLIN, 0}};
-    ::poll(polled, 2, 100);
-    if (polled[1].revents != 0) return process_->failure();
+    if (wait_for_news(100)) return process_->failure();
   }
   throw std::runtime_error("a launch neither finished nor failed");
 }
@@ -70,6 +84,19 @@ impl::DeviceFailure TestDevice::wait_for_end() {
   pollfd polled{process_->pidfd(), POLLIN, 0};
   if (::poll(&polled, 1, 20'000) != 1) throw std::runtime_error("the device goes on");
   return process_->failure();
+}
+
+bool TestDevice::wait_for_news(int limit_ms) {
+  pollfd polled[] = {{process_->completion_fd(), POLLIN, 0},
+                     {process_->pidfd(), POLLIN, 0},
+                     {faults_ ? faults_->fd() : -1, POLLIN, 0}};
+  ::poll(polled, std::size(polled), limit_ms);
+  while (polled[2].revents != 0) {
+    const auto event = faults_->read_event();
+    if (!event) break;
+    faults_->answered(*event, /*refused=*/true);
+  }
+  return polled[1].revents != 0;
 }
 
 }  // namespace wherry::test

@@ -1,5 +1,5 @@
-// A device process without the engine around it: its pool is a plain file that fills by itself, and
-// nobody handles faults. For tests of the process alone.
+// A device process without the engine around it: its pool is a plain file that fills by itself where it is open, and
+// faults are refused. For tests of the process alone, which trap as the library would here.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include "devices/device_process.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
+#include "trap/fault_source.h"
 
 namespace wherry::test {
 
@@ -73,7 +74,11 @@ class TestDevice {
     for (std::size_t i = begin; i < end; ++i) function(i);
   }
 
+  // Waits until the device has finished something, ended, or faulted, and refuses its faults. Whether it has ended.
+  bool wait_for_news(int limit_ms);
+
   std::unique_ptr<impl::DeviceProcess> process_;
+  std::unique_ptr<const impl::FaultSource> faults_;  // null: the kernel answers them
   std::uint64_t last_id_ = 0;
   std::vector<std::uint64_t> completed_;
 };

@@ -331,6 +331,26 @@ TEST_CASE("a forked child may not touch managed memory, and the parent does not 
   }));
 }
 
+TEST_CASE("nor may a process that a kernel forks, and the device does not notice", "[system]") {
+  require_passed(in_fresh_process([] {
+    const Session session{two_devices};
+    const Managed<int> number{1};
+    const Managed<int> ended{1};
+    number[0] = 17;
+    session.run(0, [from = number.data(), to = ended.data()] {
+      const pid_t child = ::fork();
+      if (child == 0) ::_exit(*const_cast<volatile int*>(from) == 17 ? 2 : 3);
+      int status = 0;
+      *to = ::waitpid(child, &status, 0) == child ? status : -1;
+    });
+    // The device's own handler of SIGSEGV ended it.
+    expect(WIFEXITED(ended[0]) && WEXITSTATUS(ended[0]) == 1, "the child's touch did not end it");
+    expect(page_info(number.data()).resident == 1, "the page left the host");
+    expect(number[0] == 17, "the host's memory changed");
+    use(session);
+  }));
+}
+
 TEST_CASE("in a forked child the library is not initialized, and its exit harms nobody",
           "[system]") {
   require_passed(in_fresh_process([] {

@@ -300,7 +300,7 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd bell = make_semaphore();
-  const BoardSource source(nullptr, *board, bell);
+  const BoardSource source(nullptr, *board, duplicate_fd(bell.get()));
   BoardProtector protector(nullptr, *board, ::getpid(), open_own_pidfd(), s.arena.base());
   REQUIRE(s.pool.fill_zero({3, 2}));
   for (const bool refused : {false, true}) {
@@ -329,7 +329,7 @@ TEST_CASE("as many threads may fault as like, and each gets its own answer") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd bell = make_semaphore();
-  const BoardSource source(nullptr, *board, bell);
+  const BoardSource source(nullptr, *board, duplicate_fd(bell.get()));
   constexpr int threads = FaultBoard::slots_max + 20;
   std::atomic<int> wrong{0};
   std::vector<std::thread> faulting;

@@ -10,6 +10,7 @@
 #include <wherry/wherry.hpp>
 
 #include "base/page.h"
+#include "trap/trap_limits.h"
 
 namespace wherry::tool {
 namespace {
@@ -90,6 +91,7 @@ Survey take_survey() {
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
     survey.huge_pools =
+        survey.trap && impl::permits_huge_pages(survey.trap->access) &&
         impl::MemoryFile("wherry-probe", impl::page_size, settings->huge_pages).has_huge_pages();
   }
   impl::TopologyResult chosen =

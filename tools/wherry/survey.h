@@ -12,7 +12,7 @@
 #include "api/topology.h"
 #include "os/features.h"
 #include "os/numa.h"
-#include "trap/trap_kind.h"
+#include "trap/trap_choice.h"
 
 namespace wherry::tool {
 

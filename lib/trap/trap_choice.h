@@ -10,14 +10,8 @@
 
 namespace wherry::impl {
 
-enum class TrapKind {
-  userfaultfd,
-  mprotect,  // and SIGSEGV
-};
-
 struct TrapChoice {
-  TrapKind kind = TrapKind::userfaultfd;
-  UffdAccess access = UffdAccess::full;  // none with mprotect
+  UffdAccess access = UffdAccess::full;  // none: mprotect and SIGSEGV trap
   std::string reason;                    // one line
   std::string remedy;                    // what enables a better one; empty when this is the best
 };

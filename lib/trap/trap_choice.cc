@@ -1,4 +1,4 @@
-#include "trap/trap_kind.h"
+#include "trap/trap_choice.h"
 
 #include <fmt/core.h>
 
@@ -24,7 +24,7 @@ std::string reason_of(UffdAccess access, const Permissions& permissions) {
 }  // namespace
 
 std::string to_string(const TrapChoice& choice) {
-  if (choice.kind == TrapKind::mprotect) return "mprotect";
+  if (choice.access == UffdAccess::none) return "mprotect";
   return serves_system_calls(choice.access) ? "userfaultfd" : "userfaultfd in user mode only";
 }
 
@@ -33,7 +33,7 @@ std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
                                                 std::string_view remedy) {
   const UffdAccess access = permissions.userfaultfd();
   if (setting == "mprotect")
-    return TrapChoice{TrapKind::mprotect, UffdAccess::none, "WHERRY_TRAP=mprotect",
+    return TrapChoice{UffdAccess::none, "WHERRY_TRAP=mprotect",
                       access == UffdAccess::none ? std::string(remedy) : "unset WHERRY_TRAP"};
   const bool forced = setting == "userfaultfd";
   if (!forced && !setting.empty() && setting != "auto")
@@ -44,8 +44,7 @@ std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
   if (forced && access == UffdAccess::none)
     return TrapError{fmt::format("WHERRY_TRAP=userfaultfd: {}; to enable: {}", reason, remedy),
                      true};
-  return TrapChoice{access == UffdAccess::none ? TrapKind::mprotect : TrapKind::userfaultfd, access,
-                    reason, std::string(remedy)};
+  return TrapChoice{access, reason, std::string(remedy)};
 }
 
 }  // namespace wherry::impl

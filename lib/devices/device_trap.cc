@@ -1,0 +1,70 @@
+#include "devices/device_trap.h"
+
+#include <thread>
+
+#include "os/access_faults.h"
+#include "os/fork_mark.h"
+#include "os/mapping.h"
+#include "os/poll.h"
+#include "os/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+// The host registers the arena, and all else is the kernel's.
+class UserfaultfdDeviceTrap final : public DeviceTrap {
+ public:
+  explicit UserfaultfdDeviceTrap(UffdAccess access) : userfaultfd_(Userfaultfd::create(access)) {}
+
+  int fd() const override { return userfaultfd_.get(); }
+  int userfaultfd() const override { return userfaultfd_.get(); }
+  void run() override {}
+
+ private:
+  const Fd userfaultfd_;
+};
+
+// Threads post their own faults, and one more changes protection while none of them waits.
+class MprotectDeviceTrap final : public DeviceTrap {
+ public:
+  MprotectDeviceTrap(AddressRange arena, FaultBoard& board) : board_(board) {
+    if (const int error = leave_out_of_core_dumps(arena.start, arena.size()))
+      throw_errno(error, "madvise");
+    of_this_process = this;
+    claim_access_faults(arena.start, arena.end, on_access_fault);
+  }
+
+  int fd() const override { return bell_.get(); }
+  int userfaultfd() const override { return -1; }
+  void run() override {
+    std::thread([this] {
+      name_this_thread("wherry-protect");
+      const SignalBlock no_signals;
+      change_protection_for_host(board_);
+    }).detach();
+  }
+
+ private:
+  // Signal handlers have no other way to it.
+  static inline const MprotectDeviceTrap* of_this_process = nullptr;
+
+  static bool on_access_fault(const AccessFault& fault) {
+    const MprotectDeviceTrap& trap = *of_this_process;
+    return trap.mark_.is_here() &&
+           post_fault(trap.board_, trap.bell_, fault.address, fault.write, Patience::endless);
+  }
+
+  FaultBoard& board_;
+  const Fd bell_ = make_semaphore();
+  const ForkMark mark_;  // what a kernel forks has no arena
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, AddressRange arena,
+                                             FaultBoard& board) {
+  if (access == UffdAccess::none) return std::make_unique<MprotectDeviceTrap>(arena, board);
+  return std::make_unique<UserfaultfdDeviceTrap>(access);
+}
+
+}  // namespace wherry::impl
