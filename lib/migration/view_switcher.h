@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "migration/page_engine.h"
+#include "os/mapped_memory.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
 
@@ -95,8 +96,9 @@ class ViewSwitcher {
   std::mutex change_lock_;  // outside the blocks' locks
   std::mutex queue_lock_;   // a leaf
   std::condition_variable queue_changed_;
-  std::deque<Request> order_;
-  std::map<Request, PageMask> requested_;  // which pages of the block
+  // Both grow while threads wait for what they ask for.
+  std::pmr::deque<Request> order_{&mapped_memory()};
+  std::pmr::map<Request, PageMask> requested_{&mapped_memory()};  // which pages of the block
   // Of the request under way.
   Request current_{};
   PageMask withdrawn_;

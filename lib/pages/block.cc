@@ -60,7 +60,7 @@ PageMask Block::switching(Processor p) const {
 
 ProcessorViews& Block::views_of(Processor p) {
   auto& views = views_[p.index];
-  if (!views) views = std::make_unique<ProcessorViews>();
+  if (!views) views = make_mapped<ProcessorViews>();
   return *views;
 }
 

@@ -19,11 +19,11 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 
 #include "base/lock.h"
 #include "base/page_mask.h"
 #include "base/processor.h"
+#include "os/mapped_memory.h"
 #include "pages/tenure.h"
 
 namespace wherry::impl {
@@ -144,7 +144,7 @@ class alignas(64) Block {
 
   int processors_;
   // Null: p sees its own pool everywhere, and stays so while the lock is held.
-  std::array<std::unique_ptr<ProcessorViews>, max_processors> views_;
+  std::array<MappedPtr<ProcessorViews>, max_processors> views_;
   PageMask in_flight_;  // last: aligned, it leaves no hole here
 };
 

@@ -177,12 +177,6 @@ void in_all_places(const std::function<void(const Field&)>& touch) {
   for (const Place place : places) in_place(place, touch);
 }
 
-// Another processor's memory is mapped by threads of the library that need some of their own.
-void where_pages_come(const std::function<void(const Field&)>& touch) {
-  for (const Place place : places)
-    if (place != Place::remote) in_place(place, touch);
-}
-
 void touch_all(const Field& field) {
   in_touch = true;
   for (std::size_t page = 0; page < pages; ++page)
@@ -197,7 +191,7 @@ TEST_CASE("a touch of managed memory does not allocate in the thread that touche
 }
 
 TEST_CASE("the program's malloc may touch managed memory while it holds its lock", "[system]") {
-  where_pages_come([](const Field& field) {
+  in_all_places([](const Field& field) {
     for (std::size_t page = 0; page < pages; ++page) {
       touched_in_allocator = field.at(page);
       void* const piece = malloc(100);
@@ -209,7 +203,7 @@ TEST_CASE("the program's malloc may touch managed memory while it holds its lock
 
 TEST_CASE("a thread touches managed memory while another one holds the lock of malloc",
           "[system]") {
-  where_pages_come([](const Field& field) {
+  in_all_places([](const Field& field) {
     std::atomic<bool> ready{false}, go{false}, done{false};
     std::thread touching([&] {
       ready = true;

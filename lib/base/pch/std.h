@@ -1,6 +1,8 @@
 // What most of the library's files include of others, compiled once where Meson's b_pch is on. Nothing of ours: see
 // docs/decisions/tests.md.
-#pragma once
+// Not #pragma once, of which g++ warns where it compiles the header by itself.
+#ifndef WHERRY_BASE_PCH_STD_H
+#define WHERRY_BASE_PCH_STD_H
 
 #include <fmt/core.h>
 
@@ -22,3 +24,5 @@
 #include <unordered_map>
 #include <variant>
 #include <vector>
+
+#endif

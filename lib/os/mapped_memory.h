@@ -1,0 +1,28 @@
+// Memory that comes from the kernel and not from malloc: for what the library needs while a thread of the program waits for it,
+// which may hold malloc's lock.
+#pragma once
+
+#include <memory>
+#include <memory_resource>
+
+namespace wherry::impl {
+
+// Any thread. Throws std::bad_alloc. What is freed there is used again, but never given back to the kernel.
+std::pmr::memory_resource& mapped_memory();
+
+struct MappedDelete {
+  template <typename T>
+  void operator()(T* object) const {
+    std::pmr::polymorphic_allocator<>(&mapped_memory()).delete_object(object);
+  }
+};
+// Owns an object there.
+template <typename T>
+using MappedPtr = std::unique_ptr<T, MappedDelete>;
+
+template <typename T>
+MappedPtr<T> make_mapped() {
+  return MappedPtr<T>(std::pmr::polymorphic_allocator<>(&mapped_memory()).new_object<T>());
+}
+
+}  // namespace wherry::impl
