@@ -53,6 +53,8 @@
 #if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
 #define cudaEventRecord __CUDART_API_PTSZ(cudaEventRecord)
 #define cudaEventRecordWithFlags __CUDART_API_PTSZ(cudaEventRecordWithFlags)
+#define cudaGetDriverEntryPoint __CUDART_API_PTSZ(cudaGetDriverEntryPoint)
+#define cudaGetDriverEntryPointByVersion __CUDART_API_PTSZ(cudaGetDriverEntryPointByVersion)
 #define cudaLaunchHostFunc __CUDART_API_PTSZ(cudaLaunchHostFunc)
 #define cudaStreamAddCallback __CUDART_API_PTSZ(cudaStreamAddCallback)
 #define cudaStreamAttachMemAsync __CUDART_API_PTSZ(cudaStreamAttachMemAsync)
@@ -593,6 +595,33 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event);
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
 cudaError_t CUDARTAPI cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
+
+/* ---- Finding functions of cuda.h: works at any time ---- */
+
+#define cudaEnableDefault 0x0
+#define cudaEnableLegacyStream 0x1
+#define cudaEnablePerThreadDefaultStream 0x2
+
+typedef CUuuid cudaUUID_t;
+
+/* The last one's name is spelt as in CUDA. */
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2
+};
+
+/* As cuGetProcAddress for CUDA `cudaVersion`, or for CUDART_VERSION of the library. */
+cudaError_t CUDARTAPI
+cudaGetDriverEntryPoint(const char* symbol, void** funcPtr, unsigned long long flags,
+                        enum cudaDriverEntryPointQueryResult* driverStatus __dv(NULL));
+cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
+    const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult* driverStatus __dv(NULL));
+
+/* As cuGetExportTable. */
+cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
+                                         const cudaUUID_t* pExportTableId);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
