@@ -23,6 +23,8 @@ RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise"
                    "cudaStream_t", "cudaEvent_t", "cudaHostFn_t", "cudaStreamCallback_t"]
 # Ours alone: CUDA 13 has no such name any more.
 OWN_MACROS = {"WHERRY_CUDA_API"}
+# docs/decisions/drop-in.md says why they are not here.
+LEFT_OUT = {("cuCtxGetDevice", 13000, ""), ("cuCtxSynchronize", 13000, "")}
 OWN_FUNCTIONS = {"cudaMemAdvise_v2", "cudaMemPrefetchAsync_v2"}
 
 
@@ -91,15 +93,15 @@ class Header:
         return re.findall(rf"\b({pattern})\s*(?:=|,|\n|\}})", "\n".join(
             re.findall(r"enum\s+\w+\s*\{(.*?)\}", self.preprocess(), re.DOTALL)) + "\n")
 
-    def layouts(self):
-        """Each struct that has fields: its name -> the fields, those of structs and unions inside as "outer.inner"."""
+    def layouts(self, pattern=r"CU\w+"):
+        """Each struct whose name fits and that has fields: its name -> the fields, those of structs and unions inside as "outer.inner"."""
         text = self.preprocess()
         found = {}
         for typedef, tag, rest in re.findall(r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)", text, re.DOTALL):
             body, after = matched_braces(rest)
             name = re.match(r"\s*(\w+)", after) if typedef else None
             spelled = name.group(1) if name else f"struct {tag}"
-            if re.match(r"(struct )?(CU|cuda)", spelled):
+            if re.fullmatch(pattern, spelled):
                 found[spelled] = fields_of(body)
         return found
 
@@ -162,7 +164,7 @@ def check_runtime(lib, home, problems):
     ours, theirs = Header(lib / "include/wherry", name), Header(home / "include", name)
     enumerators = ours.enumerators(r"cuda[A-Z]\w+")
     assert len(enumerators) > 250, len(enumerators)
-    for what, names in values(enumerators, ours.layouts(), RUNTIME_SCALARS).items():
+    for what, names in values(enumerators, ours.layouts(r"(struct )?cuda\w+"), RUNTIME_SCALARS).items():
         compare(f"runtime {what}", ours.evaluate(names), theirs.evaluate(names), problems)
     for flags in ([], [PER_THREAD]):
         names = [name for name in ours.macros(*flags) if re.match("cuda[A-Z]|CUDART", name)]
@@ -184,7 +186,7 @@ def check_lists(api, home, problems):
             ours.add((name, int(version), ""))
             if own:
                 ours.add((name, int(own[1]), f"_{own[0]}"))
-    for entry in sorted(theirs - ours):
+    for entry in sorted(theirs - ours - LEFT_OUT):
         problems.append(f"driver_functions.txt lacks {entry}")
     names = {name for name, _, _ in theirs}
     for entry in sorted(entry for entry in ours - theirs if entry[0] in names):
@@ -235,6 +237,14 @@ def main():
         for name in sorted(have - exported(driver)):
             problems.append(f"exported here, but not by a real libcuda: {name}")
         print(f"{len(have)} exported symbols compared")
+
+    runtime = home / "lib64/libcudart.so.13"
+    if runtime.exists():
+        rows = [line.split() for line in (lib / "api/runtime_functions.txt").read_text().splitlines() if not line.startswith("#")]
+        listed = {symbol for name, *own in rows for symbol in [name, *(f"{name}_{ending}" for ending in own)]}
+        for name in sorted(listed ^ {name for name in exported(runtime) if re.match("_*cuda", name)}):
+            problems.append(f"runtime_functions.txt and a real libcudart do not both have {name}")
+        print(f"{len(listed)} symbols of the runtime compared")
 
     print("\n".join(problems))
     sys.exit(1 if problems else 0)

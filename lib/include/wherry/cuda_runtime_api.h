@@ -670,9 +670,11 @@ cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t stream,
 
 /* ---- Finding functions of cuda.h: works at any time ---- */
 
-#define cudaEnableDefault 0x0
-#define cudaEnableLegacyStream 0x1
-#define cudaEnablePerThreadDefaultStream 0x2
+enum cudaGetDriverEntryPointFlags {
+  cudaEnableDefault = 0x0,
+  cudaEnableLegacyStream = 0x1,
+  cudaEnablePerThreadDefaultStream = 0x2
+};
 
 typedef CUuuid cudaUUID_t;
 
