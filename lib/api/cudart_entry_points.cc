@@ -13,7 +13,8 @@ cudaError_t find(const char* symbol, void** pointer, unsigned version, unsigned 
 }
 
 unsigned long long with_own_stream(unsigned long long flags) {
-  return flags == cudaEnableDefault ? cudaEnablePerThreadDefaultStream : flags;
+  if (flags == cudaEnableDefault) return cudaEnablePerThreadDefaultStream;
+  return flags;
 }
 
 }  // namespace
