@@ -1,18 +1,11 @@
 // The C functions of contexts, primary and others.
+#include "api/context_settings.h"
 #include "api/entry.h"
 #include "api/thread_contexts.h"
 
 using namespace wherry::impl;
 
 namespace {
-
-// At most one way of waiting, and no bit that nobody knows.
-bool are_context_flags(unsigned flags) {
-  const unsigned schedule = flags & CU_CTX_SCHED_MASK;
-  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 &&
-         (schedule == CU_CTX_SCHED_AUTO || schedule == CU_CTX_SCHED_SPIN ||
-          schedule == CU_CTX_SCHED_YIELD || schedule == CU_CTX_SCHED_BLOCKING_SYNC);
-}
 
 CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   return enter([&](Driver& driver) {
@@ -107,7 +100,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
     Device* device = driver.device(dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const LockGuard guard(device->lock);
-    *flags = CU_CTX_SCHED_AUTO;
+    *flags = device->primary ? device->primary->settings->flags.load() : device->primary_flags;
     *active = device->primary ? 1 : 0;
     return CUDA_SUCCESS;
   });

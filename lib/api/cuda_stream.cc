@@ -136,7 +136,8 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
     if (found != CUDA_SUCCESS) return found;
     Runtime& runtime = driver.runtime();
     const auto allocation = runtime.find(address);
-    const bool is_whole = allocation && runtime.address_of(*allocation) == address &&
+    const bool is_whole = allocation && allocation->owner.is_managed() &&
+                          runtime.address_of(*allocation) == address &&
                           (length == 0 || length == allocation->bytes);
     if (!is_whole) return CUDA_ERROR_INVALID_VALUE;
     Attachment attachment{flags, {}};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/context_settings.h"
 #include "base/lock.h"
 #include "streams/device_engine.h"
 
@@ -18,9 +19,9 @@ class Device;
 struct Context {
   Device& device;
   const CUcontext handle;
-  const unsigned flags;
   const bool primary;
   const std::shared_ptr<WorkContext> work;
+  const std::shared_ptr<ContextSettings> settings;
 };
 
 // A stream of the API.
@@ -62,6 +63,7 @@ class Device {
   Mutex lock;
   std::shared_ptr<Context> primary GUARDED_BY(lock);  // null: not active
   int primary_users GUARDED_BY(lock) = 0;
+  unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // also of the next one
   bool primary_held GUARDED_BY(lock) = false;  // one of the users is the runtime API
 };
 

@@ -117,9 +117,9 @@ void Driver::context_ends(const Device& device) {
 CUcontext Driver::create_context(Device& device, unsigned flags) {
   context_begins(device);
   const CUcontext handle = contexts_.reserve();
-  contexts_.assign(handle,
-                   std::make_shared<Context>(Context{device, handle, flags, /*primary=*/false,
-                                                     device.engine.create_context()}));
+  contexts_.assign(handle, std::make_shared<Context>(Context{
+                               device, handle, /*primary=*/false, device.engine.create_context(),
+                               std::make_shared<ContextSettings>(flags)}));
   return handle;
 }
 
@@ -144,9 +144,9 @@ WorkStatus Driver::context_status(CUcontext handle) const {
 
 CUcontext Driver::retain_primary_locked(Device& device) {
   if (!device.primary) {
-    device.primary =
-        std::make_shared<Context>(Context{device, device.primary_handle, CU_CTX_SCHED_AUTO,
-                                          /*primary=*/true, device.engine.create_context()});
+    device.primary = std::make_shared<Context>(
+        Context{device, device.primary_handle, /*primary=*/true, device.engine.create_context(),
+                std::make_shared<ContextSettings>(device.primary_flags)});
     contexts_.assign(device.primary_handle, device.primary);
     context_begins(device);
   }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The shared library exports the functions that the public C headers declare and those that it puts before the C library's,
-and nothing else.
+and nothing else; and the lists of CUDA's functions (lib/api/*_functions.txt) are in order and have every one of them.
 
-Usage: exports_test.py LIBRARY INCLUDE
+Usage: exports_test.py LIBRARY INCLUDE API
 """
 
 import pathlib
@@ -20,6 +20,9 @@ INTERPOSERS = {
     "sigsuspend", "ppoll", "__ppoll_chk", "pselect", "epoll_pwait", "epoll_pwait2",
     "sigpending", "sigwait", "sigwaitinfo", "sigtimedwait",
 }
+# Names that CUDA 13 has no more, or that are ours for the signatures of CUDA 12: nobody asks a CUDA 13 library for them.
+CUDA_12 = {"cudaMemAdvise_v1", "cudaMemAdvise_v2", "cudaMemPrefetchAsync_v1", "cudaMemPrefetchAsync_v1_ptsz",
+           "cudaMemPrefetchAsync_v2", "cudaMemPrefetchAsync_v2_ptsz"}
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
@@ -41,8 +44,27 @@ def declared(include):
     return names
 
 
+def rows(path):
+    return [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+def check_lists(api, have):
+    """What is wrong with the lists."""
+    driver, runtime = rows(api / "driver_functions.txt"), rows(api / "runtime_functions.txt")
+    keys = [(row[0], int(row[1])) for row in driver]
+    found = []
+    if keys != sorted(set(keys)) or runtime != sorted(runtime):
+        found.append("not in order")
+    symbols = [symbol for row in driver for symbol in [row[2], *(f"{row[2]}_{end}" for end in row[3:4])]]
+    symbols += [symbol for row in runtime for symbol in [row[0], *(f"{row[0]}_{end}" for end in row[1:2])]]
+    found += [f"twice: {symbol}" for symbol in {each for each in symbols if symbols.count(each) > 1}]
+    cuda = {name for name in have if not name.startswith("wherry")} - INTERPOSERS
+    found += [f"not listed: {name}" for name in sorted(cuda - set(symbols) - CUDA_12)]
+    return [f"lists of functions: {each}" for each in found]
+
+
 def main():
-    library, include = sys.argv[1], pathlib.Path(sys.argv[2])
+    library, include, api = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     have, want = exported(library), declared(include) | INTERPOSERS
     strangers = sorted(name for name in have - INTERPOSERS if not re.match(r"(cu|wherry)[A-Z]|cuda[A-Z]", name))
     missing = sorted(want - have)
@@ -50,8 +72,10 @@ def main():
         print(f"exported, but no function of the public headers and no interposer: {name}")
     for name in missing:
         print(f"declared or to be interposed, but not exported: {name}")
+    wrong = check_lists(api, have)
+    print("\n".join(wrong))
     print(f"{len(have)} functions exported, {len(want) - len(INTERPOSERS)} declared, {len(INTERPOSERS)} interposed")
-    sys.exit(1 if strangers or missing or not have else 0)
+    sys.exit(1 if strangers or missing or wrong or not have else 0)
 
 
 main()

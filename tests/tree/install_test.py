@@ -68,5 +68,12 @@ def main():
                     run([compiler, source, "-o", program, *flags, *extra, f"-L{libraries}", *link])
                     print(f"{compiler}, <{header}>, {kind}: {run([program], env=environment).strip()}")
 
+        # As a program that knows nothing of Wherry.
+        for library in root.rglob("libcuda.so.1"):
+            source.write_text(PROGRAM.format(header="cuda.h"))
+            run(["c++", source, "-o", program, *flags, *cuda, f"-L{library.parent}", "-lcuda"])
+            theirs = environment | {"LD_LIBRARY_PATH": str(library.parent)}
+            print(f"-lcuda: {run([program], env=theirs).strip()}")
+
 
 main()

@@ -53,6 +53,8 @@
 #if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
 #define cudaEventRecord __CUDART_API_PTSZ(cudaEventRecord)
 #define cudaEventRecordWithFlags __CUDART_API_PTSZ(cudaEventRecordWithFlags)
+#define cudaGetDriverEntryPoint __CUDART_API_PTSZ(cudaGetDriverEntryPoint)
+#define cudaGetDriverEntryPointByVersion __CUDART_API_PTSZ(cudaGetDriverEntryPointByVersion)
 #define cudaLaunchHostFunc __CUDART_API_PTSZ(cudaLaunchHostFunc)
 #define cudaStreamAddCallback __CUDART_API_PTSZ(cudaStreamAddCallback)
 #define cudaStreamAttachMemAsync __CUDART_API_PTSZ(cudaStreamAttachMemAsync)
@@ -60,6 +62,7 @@
 #define cudaStreamGetFlags __CUDART_API_PTSZ(cudaStreamGetFlags)
 #define cudaStreamGetId __CUDART_API_PTSZ(cudaStreamGetId)
 #define cudaStreamGetPriority __CUDART_API_PTSZ(cudaStreamGetPriority)
+#define cudaStreamIsCapturing __CUDART_API_PTSZ(cudaStreamIsCapturing)
 #define cudaStreamQuery __CUDART_API_PTSZ(cudaStreamQuery)
 #define cudaStreamSynchronize __CUDART_API_PTSZ(cudaStreamSynchronize)
 #define cudaStreamWaitEvent __CUDART_API_PTSZ(cudaStreamWaitEvent)
@@ -616,6 +619,106 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event);
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
 cudaError_t CUDARTAPI cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
+
+/* ---- Versions, and settings of devices: those of their primary contexts ---- */
+
+#define cudaDeviceScheduleAuto 0x00
+#define cudaDeviceScheduleSpin 0x01
+#define cudaDeviceScheduleYield 0x02
+#define cudaDeviceScheduleBlockingSync 0x04
+#define cudaDeviceBlockingSync 0x04
+#define cudaDeviceScheduleMask 0x07
+#define cudaDeviceMapHost 0x08
+#define cudaDeviceLmemResizeToMax 0x10
+#define cudaDeviceSyncMemops 0x80
+#define cudaDeviceMask 0xff
+#define cudaInitDeviceFlagsAreValid 0x01
+
+enum cudaLimit {
+  cudaLimitStackSize = 0x00,
+  cudaLimitPrintfFifoSize = 0x01,
+  cudaLimitMallocHeapSize = 0x02,
+  cudaLimitDevRuntimeSyncDepth = 0x03,
+  cudaLimitDevRuntimePendingLaunchCount = 0x04,
+  cudaLimitMaxL2FetchGranularity = 0x05,
+  cudaLimitPersistingL2CacheSize = 0x06
+};
+
+enum cudaFuncCache {
+  cudaFuncCachePreferNone = 0,
+  cudaFuncCachePreferShared = 1,
+  cudaFuncCachePreferL1 = 2,
+  cudaFuncCachePreferEqual = 3
+};
+
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2
+};
+
+/* 13000 both. cudaErrorInvalidValue: a NULL pointer. */
+cudaError_t CUDARTAPI cudaDriverGetVersion(int* driverVersion);
+cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* runtimeVersion);
+
+/* As the functions of cuda.h with these names. Make no context. */
+cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char* pciBusId, int len, int device);
+cudaError_t CUDARTAPI cudaDeviceGetByPCIBusId(int* device, const char* pciBusId);
+cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice);
+
+/* Makes the device's primary context, which nobody has to make current yet. flags: 0, or
+ * cudaInitDeviceFlagsAreValid: with deviceFlags as for cudaSetDeviceFlags. */
+cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
+
+/* As cuDevicePrimaryCtxSetFlags and cuDevicePrimaryCtxGetState, for the thread's device. */
+cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned int flags);
+cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned int* flags);
+
+/* As cuDevicePrimaryCtxReset, for the thread's device. */
+cudaError_t CUDARTAPI cudaDeviceReset(void);
+
+/* As cuCtxGetLimit, cuCtxGetCacheConfig and those that set them. */
+cudaError_t CUDARTAPI cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit);
+cudaError_t CUDARTAPI cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
+cudaError_t CUDARTAPI cudaDeviceGetCacheConfig(enum cudaFuncCache* pCacheConfig);
+cudaError_t CUDARTAPI cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig);
+
+/* As cuProfilerStart and cuProfilerStop. */
+cudaError_t CUDARTAPI cudaProfilerStart(void);
+cudaError_t CUDARTAPI cudaProfilerStop(void);
+
+/* As cuStreamIsCapturing. */
+cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t stream,
+                                            enum cudaStreamCaptureStatus* pCaptureStatus);
+
+/* ---- Finding functions of cuda.h: works at any time ---- */
+
+enum cudaGetDriverEntryPointFlags {
+  cudaEnableDefault = 0x0,
+  cudaEnableLegacyStream = 0x1,
+  cudaEnablePerThreadDefaultStream = 0x2
+};
+
+typedef CUuuid cudaUUID_t;
+
+/* The last one's name is spelt as in CUDA. */
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2
+};
+
+/* As cuGetProcAddress for CUDA `cudaVersion`, or for CUDART_VERSION of the library. */
+cudaError_t CUDARTAPI
+cudaGetDriverEntryPoint(const char* symbol, void** funcPtr, unsigned long long flags,
+                        enum cudaDriverEntryPointQueryResult* driverStatus __dv(NULL));
+cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
+    const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult* driverStatus __dv(NULL));
+
+/* As cuGetExportTable. */
+cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
+                                         const cudaUUID_t* pExportTableId);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,0 +1,35 @@
+// What a program sets of a context and asks for again. It is kept and restricts nothing: kernels here
+// have the stacks and the heap of their device's process. Any thread.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <optional>
+
+namespace wherry::impl {
+
+// At most one way of waiting, and no bit that nobody knows.
+bool are_context_flags(unsigned flags);
+
+class ContextSettings {
+ public:
+  explicit ContextSettings(unsigned context_flags) : flags(context_flags) {}
+
+  // Nothing: there is no such limit.
+  std::optional<std::size_t> limit(CUlimit which) const;
+  // False: there is no such limit.
+  bool set_limit(CUlimit which, std::size_t value);
+
+  std::atomic<unsigned> flags;
+  std::atomic<CUfunc_cache> cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  std::atomic<int> users = 1;  // cuCtxCreate's, and one for each cuCtxAttach
+
+ private:
+  // By CUlimit. At first what they are on most GPUs.
+  std::array<std::atomic<std::size_t>, 3> limits_{1024, std::size_t{1} << 20, std::size_t{8} << 20};
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,32 @@
+/* Stands in for a function of CUDA that Wherry does not have: says so once, and refuses. */
+#ifndef WHERRY_COMPAT_REFUSAL_H
+#define WHERRY_COMPAT_REFUSAL_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* CUDA_ERROR_NOT_SUPPORTED and cudaErrorNotSupported. */
+enum {
+  refused = 801
+};
+
+/* One write, so that lines of several threads never mix. */
+static inline void say_once(atomic_flag* said, const char* line, size_t length) {
+  if (atomic_flag_test_and_set(said)) return;
+  const int saved_errno = errno;
+  /* A log that cannot be written has nobody to tell. */
+  if (write(STDERR_FILENO, line, length) < 0) errno = saved_errno;
+}
+
+/* Whatever arguments the function has: who calls it takes them off the stack again. */
+#define WHERRY_REFUSE(name)                                            \
+  int name(void);                                                      \
+  int name(void) {                                                     \
+    static const char line[] = "wherry: " #name " is not supported\n"; \
+    static atomic_flag said = ATOMIC_FLAG_INIT;                        \
+    say_once(&said, line, sizeof line - 1);                            \
+    return refused;                                                    \
+  }
+
+#endif

@@ -1,0 +1,224 @@
+// What a program sets of contexts and devices, and asks for again.
+#include <wherry/cuda.h>
+#include <wherry/cuda_runtime_api.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <thread>
+
+#include "support/session.h"
+
+using namespace wherry::test;
+
+namespace {
+
+const Session& session() {
+  static const Session the_session("capacity=64M;capacity=32M");
+  return the_session;
+}
+
+}  // namespace
+
+TEST_CASE("a context keeps its limits and its preferences to itself", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_SPIN, 0) == CUDA_SUCCESS);
+
+  std::size_t before = 0;
+  CHECK(cuCtxGetLimit(&before, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS);
+  CHECK(before > 0);
+  CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before + 1024) == CUDA_SUCCESS);
+  std::size_t after = 0;
+  CHECK(cuCtxGetLimit(&after, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS);
+  CHECK(after == before + 1024);
+  CHECK(cuCtxGetLimit(&after, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_SUCCESS);
+  CHECK(cuCtxGetLimit(&after, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS);
+  CHECK(cuCtxGetLimit(&after, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK(cuCtxSetLimit(static_cast<CUlimit>(99), 1) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK(cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE) == CUDA_ERROR_INVALID_VALUE);
+
+  CUfunc_cache cache = CU_FUNC_CACHE_PREFER_L1;
+  CHECK(cuCtxGetCacheConfig(&cache) == CUDA_SUCCESS);
+  CHECK(cache == CU_FUNC_CACHE_PREFER_NONE);
+  CHECK(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_SHARED) == CUDA_SUCCESS);
+  CHECK(cuCtxGetCacheConfig(&cache) == CUDA_SUCCESS);
+  CHECK(cache == CU_FUNC_CACHE_PREFER_SHARED);
+  CHECK(cuCtxSetCacheConfig(static_cast<CUfunc_cache>(4)) == CUDA_ERROR_INVALID_VALUE);
+
+  unsigned flags = 0;
+  CHECK(cuCtxGetFlags(&flags) == CUDA_SUCCESS);
+  CHECK(flags == CU_CTX_SCHED_SPIN);
+  CHECK(cuCtxSetFlags(CU_CTX_SCHED_YIELD) == CUDA_SUCCESS);
+  CHECK(cuCtxGetFlags(&flags) == CUDA_SUCCESS);
+  CHECK(flags == CU_CTX_SCHED_YIELD);
+  CHECK(cuCtxSetFlags(3) == CUDA_ERROR_INVALID_VALUE);
+
+  CUcontext other = nullptr;
+  REQUIRE(cuCtxCreate(&other, nullptr, 0, 1) == CUDA_SUCCESS);
+  CHECK(cuCtxGetLimit(&after, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS);
+  CHECK(after == before);
+  unsigned long long id = 0;
+  unsigned long long other_id = 0;
+  CHECK(cuCtxGetId(context, &id) == CUDA_SUCCESS);
+  CHECK(cuCtxGetId(nullptr, &other_id) == CUDA_SUCCESS);
+  CHECK(id != other_id);
+  unsigned version = 0;
+  CHECK(cuCtxGetApiVersion(context, &version) == CUDA_SUCCESS);
+  CHECK(version == 3020);
+  CHECK(cuCtxDestroy(other) == CUDA_SUCCESS);
+  CHECK(cuCtxGetApiVersion(other, &version) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+  // Of another thread there is none.
+  std::thread([] {
+    std::size_t limit = 0;
+    CHECK(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(cuProfilerStart() == CUDA_ERROR_INVALID_CONTEXT);
+  }).join();
+}
+
+TEST_CASE("a context ends with its last user", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  CUcontext attached = nullptr;
+  REQUIRE(cuCtxCreate(&context, nullptr, 0, 0) == CUDA_SUCCESS);
+  CHECK(cuCtxAttach(&attached, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxAttach(&attached, 0) == CUDA_SUCCESS);
+  CHECK(attached == context);
+  CHECK(cuCtxDetach(context) == CUDA_SUCCESS);
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(cuProfilerStart() == CUDA_SUCCESS);
+  CHECK(cuProfilerStop() == CUDA_SUCCESS);
+  CHECK(cuCtxDetach(context) == CUDA_SUCCESS);
+  CHECK(cuCtxDetach(context) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuCtxGetCurrent(&attached) == CUDA_SUCCESS);
+  CHECK(attached != context);
+}
+
+TEST_CASE("the primary context has the flags that were set for it, then and now", "[api]") {
+  session();
+  unsigned flags = 0;
+  int active = 0;
+  CHECK(cuDevicePrimaryCtxSetFlags(1, CU_CTX_SCHED_SPIN) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxGetState(1, &flags, &active) == CUDA_SUCCESS);
+  CHECK(flags == CU_CTX_SCHED_SPIN);
+  CUcontext primary = nullptr;
+  REQUIRE(cuDevicePrimaryCtxRetain(&primary, 1) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxSetFlags(1, CU_CTX_SCHED_BLOCKING_SYNC) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxGetState(1, &flags, &active) == CUDA_SUCCESS);
+  CHECK(flags == CU_CTX_SCHED_BLOCKING_SYNC);
+  CHECK(active == 1);
+  CHECK(cuDevicePrimaryCtxSetFlags(1, 0x1000) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuDevicePrimaryCtxSetFlags(2, 0) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cuCtxDetach(primary) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuDevicePrimaryCtxSetFlags(1, CU_CTX_SCHED_AUTO) == CUDA_SUCCESS);
+  CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a device is found by where it is", "[api]") {
+  session();
+  std::string seen;
+  for (CUdevice device : {0, 1}) {
+    char id[16] = {};
+    CHECK(cuDeviceGetPCIBusId(id, sizeof id, device) == CUDA_SUCCESS);
+    CHECK(id != seen);
+    seen = id;
+    CHECK(cuDeviceGetPCIBusId(id, 12, device) == CUDA_ERROR_INVALID_VALUE);
+    CUdevice found = -1;
+    CHECK(cuDeviceGetByPCIBusId(&found, seen.c_str()) == CUDA_SUCCESS);
+    CHECK(found == device);
+    CHECK(cuDeviceGetByPCIBusId(&found, seen.substr(5).c_str()) == CUDA_SUCCESS);
+    CHECK(found == device);
+    CHECK(cuDeviceGetByPCIBusId(&found, seen.substr(0, seen.size() - 2).c_str()) == CUDA_SUCCESS);
+    CHECK(found == device);
+    int peer = -1;
+    CHECK(cuDeviceCanAccessPeer(&peer, device, 1 - device) == CUDA_SUCCESS);
+    CHECK(peer == 1);
+    CHECK(cuDeviceCanAccessPeer(&peer, device, device) == CUDA_SUCCESS);
+    CHECK(peer == 0);
+  }
+  CUdevice found = -1;
+  for (const char* nowhere : {"", "0000:7f:00.0", "nonsense", ":::::"}) {
+    CHECK(cuDeviceGetByPCIBusId(&found, nowhere) == CUDA_ERROR_INVALID_DEVICE);
+  }
+  int major = 0;
+  int minor = -1;
+  CHECK(cuDeviceComputeCapability(&major, &minor, 0) == CUDA_SUCCESS);
+  CHECK(major >= 6);
+  CHECK(minor >= 0);
+  CHECK(cuDeviceComputeCapability(&major, &minor, 7) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_CASE("streams say that they are not captured", "[api]") {
+  session();
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate(&context, nullptr, 0, 0) == CUDA_SUCCESS);
+  CUstream stream = nullptr;
+  REQUIRE(cuStreamCreate(&stream, 0) == CUDA_SUCCESS);
+  for (const CUstream each : {stream, CUstream{}, CU_STREAM_PER_THREAD}) {
+    auto status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    CHECK(cuStreamIsCapturing(each, &status) == CUDA_SUCCESS);
+    CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+    status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    cuuint64_t id = 7;
+    CHECK(cuStreamGetCaptureInfo(each, &status, &id, nullptr, nullptr, nullptr, nullptr) ==
+          CUDA_SUCCESS);
+    CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+    CHECK(id == 7);
+  }
+  CHECK(cuStreamIsCapturing(stream, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CHECK(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+  CHECK(mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CHECK(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+  CHECK(mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+  mode = static_cast<CUstreamCaptureMode>(3);
+  CHECK(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuStreamDestroy(stream) == CUDA_SUCCESS);
+  auto status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  CHECK(cuStreamIsCapturing(stream, &status) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("the runtime API sets and tells the same", "[api]") {
+  session();
+  int version = 0;
+  CHECK(cudaRuntimeGetVersion(&version) == cudaSuccess);
+  CHECK(version == CUDART_VERSION);
+  CHECK(cudaDriverGetVersion(&version) == cudaSuccess);
+  CHECK(version >= CUDART_VERSION);
+  CHECK(cudaRuntimeGetVersion(nullptr) == cudaErrorInvalidValue);
+
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  std::size_t limit = 0;
+  CHECK(cudaDeviceSetLimit(cudaLimitStackSize, 4096) == cudaSuccess);
+  CHECK(cudaDeviceGetLimit(&limit, cudaLimitStackSize) == cudaSuccess);
+  CHECK(limit == 4096);
+  CHECK(cudaDeviceGetLimit(&limit, cudaLimitDevRuntimeSyncDepth) == cudaErrorUnsupportedLimit);
+  cudaFuncCache cache = cudaFuncCachePreferNone;
+  CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1) == cudaSuccess);
+  CHECK(cudaDeviceGetCacheConfig(&cache) == cudaSuccess);
+  CHECK(cache == cudaFuncCachePreferL1);
+  unsigned flags = 0;
+  CHECK(cudaSetDeviceFlags(cudaDeviceScheduleYield) == cudaSuccess);
+  CHECK(cudaGetDeviceFlags(&flags) == cudaSuccess);
+  CHECK(flags == cudaDeviceScheduleYield);
+  CHECK(cudaInitDevice(0, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid) == cudaSuccess);
+  CHECK(cudaInitDevice(0, 0, 2) == cudaErrorInvalidValue);
+  CHECK(cudaInitDevice(9, 0, 0) == cudaErrorInvalidDevice);
+  auto status = cudaStreamCaptureStatusActive;
+  CHECK(cudaStreamIsCapturing(nullptr, &status) == cudaSuccess);
+  CHECK(status == cudaStreamCaptureStatusNone);
+  CHECK(cudaProfilerStart() == cudaSuccess);
+  CHECK(cudaProfilerStop() == cudaSuccess);
+
+  char id[16] = {};
+  int device = -1;
+  CHECK(cudaDeviceGetPCIBusId(id, sizeof id, 1) == cudaSuccess);
+  CHECK(cudaDeviceGetByPCIBusId(&device, id) == cudaSuccess);
+  CHECK(device == 1);
+  int peer = -1;
+  CHECK(cudaDeviceCanAccessPeer(&peer, 0, 1) == cudaSuccess);
+  CHECK(peer == 1);
+  CHECK(cudaDeviceReset() == cudaSuccess);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Programs that were made for CUDA run on Wherry with nothing but LD_LIBRARY_PATH: linked with -lcuda or -lcudart, or loading the
+driver while they run. Where they link with Wherry as well there is one of it.
+
+Usage: clients_test.py SOURCES INCLUDE COMPAT CC...
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# The names of ours that a program may know: NVIDIA's.
+THEIR_LIBRARIES = {"libcuda.so.1", "libcudart.so.13"}
+
+
+def run(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def needed(program):
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", run(["readelf", "-d", program]).stdout))
+
+
+class Clients:
+    def __init__(self, sources, include, compat, compiler, folder):
+        self.sources, self.include, self.compat, self.compiler = sources, include, compat, compiler
+        self.folder = pathlib.Path(folder)
+        self.environment = os.environ | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
+
+    def build(self, name, *link):
+        program = self.folder / name
+        run([*self.compiler, "-std=gnu11", "-w", "-I", self.include, "-I", self.include / "wherry",
+             self.sources / f"{name}_client.c", "-o", program, "-L", self.compat, *link])
+        return program
+
+    def check(self, name, program, *arguments, **more):
+        """The program runs, and says nothing on stderr but these lines."""
+        lines = more.pop("lines", [])
+        done = run([program, *arguments], env=self.environment | more)
+        if done.stdout != "done\n" or done.stderr.splitlines() != lines:
+            sys.exit(f"{name}: {done.stdout}{done.stderr}")
+        print(f"{name}: runs")
+
+
+def main():
+    sources, include, compat = map(pathlib.Path, sys.argv[1:4])
+    refused = ["wherry: cuTensorMapReplaceAddress is not supported"]
+    with tempfile.TemporaryDirectory() as folder:
+        clients = Clients(sources, include, compat, sys.argv[4:], folder)
+
+        for name, library in (("driver", "libcuda.so.1"), ("runtime", "libcudart.so.13")):
+            program = clients.build(name, f"-l{library[3:].split('.')[0]}")
+            if library not in needed(program) or any("wherry" in each for each in needed(program)):
+                sys.exit(f"{program} needs {needed(program)}")
+            clients.check(name, program)
+        # As a program that NVIDIA's library was linked with has it.
+        symbols = run(["nm", "--dynamic", "--with-symbol-versions", clients.folder / "runtime"]).stdout
+        if "cudaMallocManaged@libcudart.so.13" not in symbols:
+            sys.exit(f"no versions in the runtime client:\n{symbols}")
+
+        loading = clients.build("loading", "-ldl")
+        for name in ("libcuda.so.1", str(compat / "libcuda.so.1")):
+            clients.check(f"loading {name}", loading, name, lines=refused)
+        # Preloaded into a program that knows no better.
+        clients.check("preloaded", loading, "libcuda.so.1", lines=refused, LD_PRELOAD=str(compat / "libcuda.so.1"))
+
+        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"), f"-Wl,-rpath,{compat.parent}", "-ldl"]
+        for order in (libraries, libraries[2:3] + libraries[:2] + libraries[3:]):
+            clients.check("both", clients.build("both", "-Wl,--no-as-needed", *order))
+
+    for name in sorted(THEIR_LIBRARIES):
+        dynamic = run(["readelf", "-d", compat / name]).stdout
+        if f"Library soname: [{name}]" not in dynamic:
+            sys.exit(f"{name}: {dynamic}")
+
+
+main()
