@@ -1031,7 +1031,9 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUe
  * CUDA_ERROR_INVALID_HANDLE: not an event, or destroyed already. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
+#include "cuda_device_memory.h"
 #include "cuda_pointers.h"
+#include "cuda_pools.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
