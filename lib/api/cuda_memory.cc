@@ -68,7 +68,7 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
   driver.wait_for_all_work();
   if (record->kind == MemoryKind::pooled)
     driver.pools().free(*record);
-  else
+  else if (!driver.held_pages().keep(*record))
     driver.runtime().free(address);
   return CUDA_SUCCESS;
 }

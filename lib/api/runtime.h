@@ -132,10 +132,17 @@ class Runtime {
     no_room,      // for pages that did not exist yet
   };
   // Keeps the pages, which all exist then in one copy each, in the pools where they are, until unpin.
-  // Changes nothing unless it pins. Throws std::bad_alloc.
-  PinResult pin(PageSpan pages) EXCLUDES(advice_lock_);
+  // Changes nothing unless it pins. `fresh`, if there is one: the pages that were not pinned before. Throws std::bad_alloc.
+  PinResult pin(PageSpan pages, std::vector<PageSpan>* fresh = nullptr) EXCLUDES(advice_lock_);
   // Lets them move again. False: they are not managed.
   bool unpin(PageSpan pages) EXCLUDES(advice_lock_);
+  // Pages that lie one after the other in one pool.
+  struct Extent {
+    PageSpan pages;
+    int fd;
+  };
+  // Where the pages are, which all exist and cannot move.
+  std::vector<Extent> locate(PageSpan pages);
   // While copies are forbidden read-mostly means nothing; existing ones end at once.
   void forbid_copies() { effects_->forbid_copies(); }
   void permit_copies() { effects_->permit_copies(); }

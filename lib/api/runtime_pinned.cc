@@ -1,9 +1,11 @@
 // The runtime's part in memory that stays where it is: devices' own, with those whom it is for, and what the
 // program pins.
+#include <bit>
 #include <chrono>
 #include <new>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/runtime.h"
@@ -94,7 +96,7 @@ bool Runtime::settle_pinned(PageSpan pages) {
   return fits;
 }
 
-Runtime::PinResult Runtime::pin(PageSpan pages) {
+Runtime::PinResult Runtime::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages) {
   // Held to the end: nothing may be created for an allocation that has gone.
   const ReadGuard guard(advice_lock_);
   if (!is_managed(pages)) return PinResult::not_managed;
@@ -105,7 +107,10 @@ Runtime::PinResult Runtime::pin(PageSpan pages) {
   });
   // From here on no fault, eviction or prefetch takes them away.
   advice_.change(pages, {AdviceChange::Kind::pinned, {}});
-  if (settle_pinned(pages)) return PinResult::pinned;
+  if (settle_pinned(pages)) {
+    if (fresh_pages != nullptr) *fresh_pages = std::move(fresh);
+    return PinResult::pinned;
+  }
   for (const PageSpan span : fresh) advice_.change(span, {AdviceChange::Kind::unpinned, {}});
   return PinResult::no_room;
 }
@@ -115,6 +120,24 @@ bool Runtime::unpin(PageSpan pages) {
   if (!is_managed(pages)) return false;
   advice_.change(pages, {AdviceChange::Kind::unpinned, {}});
   return true;
+}
+
+std::vector<Runtime::Extent> Runtime::locate(PageSpan pages) {
+  std::vector<Extent> extents;
+  for (std::uint64_t page = pages.first; page < pages.end(); ++page) {
+    Block& block = blocks_.at(block_of(page));
+    int owner = 0;
+    {
+      const LockGuard guard(block.lock);
+      owner = std::countr_zero(block.residents(static_cast<unsigned>(page % pages_per_block)));
+    }
+    const int fd = pools_[static_cast<std::size_t>(owner)]->file().fd();
+    if (!extents.empty() && extents.back().fd == fd)
+      ++extents.back().pages.count;
+    else
+      extents.push_back({{page, 1}, fd});
+  }
+  return extents;
 }
 
 std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, Ownership owner) {
