@@ -763,8 +763,8 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned 
 
 /* Allocates `bytesize` bytes in the pool of the current context's device, where they stay until they are
  * freed; zero at first. That device's kernels alone can touch them: for the host it is a fault that ends
- * in SIGBUS or SIGSEGV with a line in the log, for a kernel elsewhere CUDA_ERROR_ILLEGAL_ADDRESS. Managed
- * memory leaves the pool to make room. Belongs to the process, not to the context, and survives
+ * in SIGBUS or SIGSEGV with a line in the log, for a kernel elsewhere, unless cuCtxEnablePeerAccess lets it,
+ * CUDA_ERROR_ILLEGAL_ADDRESS. Managed memory leaves the pool to make room. Belongs to the process, not to the context, and survives
  * cuDevicePrimaryCtxReset with its contents.
  * CUDA_ERROR_INVALID_VALUE: dptr NULL or bytesize 0; CUDA_ERROR_OUT_OF_MEMORY: the pool is too small, or
  * full of what cannot leave it; CUDA_ERROR_INVALID_CONTEXT. On errors *dptr is 0. */
