@@ -182,6 +182,6 @@ CUresult cuCtxSynchronize(void) {
     std::shared_ptr<Context> context;
     const CUresult found = find_current(driver, context);
     if (found != CUDA_SUCCESS) return found;
-    return to_result(context->device.engine.wait_all(context->work));
+    return waited(context->device.engine.wait_all(context->work));
   });
 }

@@ -116,7 +116,7 @@ CUresult cuEventQuery(CUevent hEvent) {
 
 CUresult cuEventSynchronize(CUevent hEvent) {
   return enter_event(hEvent, [](DeviceEngine& engine, const Recording& recording) {
-    return to_result(engine.wait(recording));
+    return waited(engine.wait(recording));
   });
 }
 

@@ -60,12 +60,16 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_SUCCESS;
   const auto record = driver.memory().take(address, [](const MemoryRecord& found) {
     return !found.variable &&
-           (found.kind == MemoryKind::managed || found.kind == MemoryKind::device);
+           (found.kind == MemoryKind::managed || found.kind == MemoryKind::device ||
+            found.kind == MemoryKind::pooled);
   });
   if (!record) return CUDA_ERROR_INVALID_VALUE;
   // Work that was launched before may still use it.
   driver.wait_for_all_work();
-  driver.runtime().free(address);
+  if (record->kind == MemoryKind::pooled)
+    driver.pools().free(*record);
+  else if (!driver.held_pages().keep(*record))
+    driver.runtime().free(address);
   return CUDA_SUCCESS;
 }
 
@@ -95,7 +99,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
     if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    const auto allocation = driver.runtime().allocate_device(bytesize, context->device.ordinal);
+    const int device = context->device.ordinal;
+    const auto allocate = [&] {
+      return driver.runtime().allocate_device(bytesize, {Processor::device(device)});
+    };
+    auto allocation = allocate();
+    // What pools keep for later must not be in the way.
+    if (!allocation && driver.pools().give_back_all(device)) allocation = allocate();
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });

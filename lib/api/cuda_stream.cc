@@ -93,7 +93,7 @@ CUresult query(CUstream argument) {
 
 CUresult synchronize(CUstream argument) {
   return enter_stream(argument, [](DeviceEngine& engine, const StreamHandle& handle) {
-    return to_result(engine.wait(handle.stream));
+    return waited(engine.wait(handle.stream));
   });
 }
 

@@ -130,6 +130,7 @@ bool Driver::destroy_context(CUcontext handle) {
   if (!context) return false;  // another thread was faster
   destroy_handles_of(*context);
   context->device.engine.destroy_context(context->work);
+  peers_.end(handle);
   context_ends(context->device);
   return true;
 }
@@ -178,6 +179,7 @@ bool Driver::release_primary(Device& device) {
   }
   destroy_handles_of(*last);
   device.engine.destroy_context(last->work);
+  peers_.end(device.primary_handle);
   context_ends(device);
   return true;
 }
@@ -191,6 +193,7 @@ void Driver::reset(Device& device) {
   }
   device.engine.detach(primary ? primary->work : nullptr);
   if (primary) destroy_handles_of(*primary);
+  peers_.end(device.primary_handle);
   try {
     const DeviceStart scope;
     runtime_.restart_device(device.ordinal);

@@ -9,6 +9,9 @@
 
 #include "api/device.h"
 #include "api/handle_table.h"
+#include "api/held_pages.h"
+#include "api/memory_pools.h"
+#include "api/peer_grants.h"
 #include "api/runtime.h"
 #include "pages/memory_records.h"
 
@@ -24,6 +27,9 @@ class Driver {
   Runtime& runtime() { return runtime_; }
   // What the API knows of every address that it gave out or was given.
   MemoryRecords& memory() { return memory_; }
+  PeerGrants& peers() { return peers_; }
+  HeldPages& held_pages() { return held_pages_; }
+  MemoryPools& pools() { return pools_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -71,6 +77,9 @@ class Driver {
 
   Runtime runtime_;
   MemoryRecords memory_;
+  PeerGrants peers_{runtime_};
+  HeldPages held_pages_{runtime_, memory_};
+  MemoryPools pools_{{runtime_, memory_}};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};

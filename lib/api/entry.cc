@@ -20,6 +20,11 @@ CUresult to_result(WorkStatus status) {
   return CUDA_ERROR_UNKNOWN;
 }
 
+CUresult waited(WorkStatus status) {
+  if (status == WorkStatus::ok) Driver::current()->pools().give_back_excess();
+  return to_result(status);
+}
+
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context) {
   const CUcontext handle = ThreadContexts::mine().current();
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

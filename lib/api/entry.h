@@ -32,6 +32,9 @@ CUresult enter(const Body& body) noexcept {
 
 CUresult to_result(WorkStatus status);
 
+// After work was waited for with this result: what pools hold beyond what they may keep goes back.
+CUresult waited(WorkStatus status);
+
 // The calling thread's context: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED.
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
 // ... that has not failed: also its error.

@@ -27,6 +27,10 @@
 #undef cuLaunchHostFunc
 #undef cuMemAdvise
 #undef cuMemAlloc
+#undef cuMemAllocAsync
+#undef cuMemAllocFromPoolAsync
+#undef cuMemAllocPitch
+#undef cuMemFreeAsync
 #undef cuMemDiscardAndPrefetchBatchAsync
 #undef cuMemDiscardBatchAsync
 #undef cuMemFree
@@ -46,6 +50,9 @@
 #undef cuStreamGetPriority
 #undef cuStreamQuery
 #undef cuStreamSynchronize
+#undef cudaFreeAsync
+#undef cudaMallocAsync
+#undef cudaMallocFromPoolAsync
 #undef cudaMemDiscardAndPrefetchBatchAsync
 #undef cudaMemDiscardBatchAsync
 #undef cudaMemPrefetchAsync
@@ -288,6 +295,27 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr,
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult* driverStatus);
+/* Memory of devices' own, and of pools. */
+CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
+                         unsigned int Height, unsigned int ElementSizeBytes);
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes);
+CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                 CUstream hStream);
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                      CUstream hStream);
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream);
+cudaError_t cudaMallocAsync(void** devPtr, size_t size, cudaStream_t hStream);
+cudaError_t cudaMallocAsync_ptsz(void** devPtr, size_t size, cudaStream_t hStream);
+cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPool,
+                                    cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync_ptsz(void** ptr, size_t size, cudaMemPool_t memPool,
+                                         cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream);
+cudaError_t cudaFreeAsync_ptsz(void* devPtr, cudaStream_t hStream);
 
 #ifdef __cplusplus
 }

@@ -60,6 +60,12 @@ class HandleTable {
     objects_.erase(found);
     return object;
   }
+  std::vector<std::shared_ptr<Object>> all() const EXCLUDES(lock_) {
+    std::vector<std::shared_ptr<Object>> objects;
+    const ReadGuard guard(lock_);
+    for (const auto& [handle, object] : objects_) objects.push_back(object);
+    return objects;
+  }
   template <typename Predicate>
   std::vector<std::shared_ptr<Object>> take_if(const Predicate& predicate) EXCLUDES(lock_) {
     std::vector<std::shared_ptr<Object>> taken;

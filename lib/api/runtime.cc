@@ -172,7 +172,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       Prefetcher::Limits{options.copying.copiers, options.flight_pages_min,
                          options.topology.host_nodes.size() > 1, options.copier_cpus});
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
-                                            address_space_, *policy_);
+                                            address_space_, page_owners_.audiences(), *policy_);
 
   // Devices are forked before this process has threads of ours: what a fork copies is then simple
   // and small.

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -90,10 +91,18 @@ class Runtime {
   // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or all pools
   // together have not, or the kernel refused.
   std::optional<Allocation> allocate(std::size_t bytes, unsigned flags) EXCLUDES(arena_lock_);
-  // Memory that `device` alone may touch, zero until written, with all its pages in the device's pool
+  // Memory for its audience (Ownership) only, zero until written, with all its pages in the pool of the owner's device
   // until it is freed. Managed memory leaves the pool for it. Nothing: there is no such room.
-  std::optional<Allocation> allocate_device(std::size_t bytes, int device)
+  std::optional<Allocation> allocate_device(std::size_t bytes, Ownership owner)
       EXCLUDES(arena_lock_, advice_lock_);
+  // An audience with this device alone in it, for memory of a pool. Nothing: there are as many as there can be.
+  std::optional<unsigned> begin_audience(int device) EXCLUDES(audiences_lock_);
+  // Nothing is allocated for it any more.
+  void end_audience(unsigned audience) EXCLUDES(audiences_lock_);
+  // The device may touch the audience's memory from now on, where it is; or not any more: then its mappings are gone when
+  // this returns. One at a time for each audience.
+  void admit(unsigned audience, int device);
+  void exclude(unsigned audience, int device);
   // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
   // at once. Requires: no kernel that may touch it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
@@ -121,10 +130,17 @@ class Runtime {
     no_room,      // for pages that did not exist yet
   };
   // Keeps the pages, which all exist then in one copy each, in the pools where they are, until unpin.
-  // Changes nothing unless it pins. Throws std::bad_alloc.
-  PinResult pin(PageSpan pages) EXCLUDES(advice_lock_);
+  // Changes nothing unless it pins. `fresh`, if there is one: the pages that were not pinned before. Throws std::bad_alloc.
+  PinResult pin(PageSpan pages, std::vector<PageSpan>* fresh = nullptr) EXCLUDES(advice_lock_);
   // Lets them move again. False: they are not managed.
   bool unpin(PageSpan pages) EXCLUDES(advice_lock_);
+  // Pages that lie one after the other in one pool.
+  struct Extent {
+    PageSpan pages;
+    int fd;
+  };
+  // Where the pages are, which all exist and cannot move.
+  std::vector<Extent> locate(PageSpan pages);
   // While copies are forbidden read-mostly means nothing; existing ones end at once.
   void forbid_copies() { effects_->forbid_copies(); }
   void permit_copies() { effects_->permit_copies(); }
@@ -213,6 +229,8 @@ class Runtime {
   // Pages of each device's pool that are allocations of its own, or about to be.
   std::array<std::atomic<std::uint64_t>, max_devices> device_pages_{};
   std::vector<std::unique_ptr<Part>> parts_;
+  Mutex audiences_lock_;
+  std::bitset<Audiences::end> audiences_in_use_ GUARDED_BY(audiences_lock_);  // of pools
   mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<PageEngine> engine_;

@@ -1,11 +1,17 @@
-// The runtime's part in memory that stays where it is: a device's own, and what the program pins.
+// The runtime's part in memory that stays where it is: devices' own, with those whom it is for, and what the
+// program pins.
+#include <bit>
 #include <chrono>
 #include <new>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/runtime.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "os/poll.h"
 
 namespace wherry::impl {
 namespace {
@@ -90,7 +96,7 @@ bool Runtime::settle_pinned(PageSpan pages) {
   return fits;
 }
 
-Runtime::PinResult Runtime::pin(PageSpan pages) {
+Runtime::PinResult Runtime::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages) {
   // Held to the end: nothing may be created for an allocation that has gone.
   const ReadGuard guard(advice_lock_);
   if (!is_managed(pages)) return PinResult::not_managed;
@@ -101,7 +107,10 @@ Runtime::PinResult Runtime::pin(PageSpan pages) {
   });
   // From here on no fault, eviction or prefetch takes them away.
   advice_.change(pages, {AdviceChange::Kind::pinned, {}});
-  if (settle_pinned(pages)) return PinResult::pinned;
+  if (settle_pinned(pages)) {
+    if (fresh_pages != nullptr) *fresh_pages = std::move(fresh);
+    return PinResult::pinned;
+  }
   for (const PageSpan span : fresh) advice_.change(span, {AdviceChange::Kind::unpinned, {}});
   return PinResult::no_room;
 }
@@ -113,17 +122,35 @@ bool Runtime::unpin(PageSpan pages) {
   return true;
 }
 
-std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, int device) {
-  const Processor p = Processor::device(device);
+std::vector<Runtime::Extent> Runtime::locate(PageSpan pages) {
+  std::vector<Extent> extents;
+  for (std::uint64_t page = pages.first; page < pages.end(); ++page) {
+    Block& block = blocks_.at(block_of(page));
+    int owner = 0;
+    {
+      const LockGuard guard(block.lock);
+      owner = std::countr_zero(block.residents(static_cast<unsigned>(page % pages_per_block)));
+    }
+    const int fd = pools_[static_cast<std::size_t>(owner)]->file().fd();
+    if (!extents.empty() && extents.back().fd == fd)
+      ++extents.back().pages.count;
+    else
+      extents.push_back({{page, 1}, fd});
+  }
+  return extents;
+}
+
+std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, Ownership owner) {
+  const Processor p = *owner.device;
   const std::uint64_t pages = bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
   // Nothing is evicted for what could not be had by evicting everything.
-  std::atomic<std::uint64_t>& taken = device_pages_[static_cast<std::size_t>(device)];
+  std::atomic<std::uint64_t>& taken = device_pages_[static_cast<std::size_t>(p.ordinal())];
   if (pages > capacity_pages(p)) return std::nullopt;
   if (taken.fetch_add(pages) + pages > capacity_pages(p)) {
     taken.fetch_sub(pages);
     return std::nullopt;
   }
-  const auto allocation = place(bytes, 0, {p});
+  const auto allocation = place(bytes, 0, owner);
   if (!allocation) {
     taken.fetch_sub(pages);
     return std::nullopt;
@@ -138,6 +165,37 @@ std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, int device
   if (created) return allocation;
   free(address_of(*allocation));
   return std::nullopt;
+}
+
+std::optional<unsigned> Runtime::begin_audience(int device) {
+  const LockGuard guard(audiences_lock_);
+  for (unsigned audience = Audiences::first_other; audience < Audiences::end; ++audience) {
+    if (audiences_in_use_.test(audience)) continue;
+    audiences_in_use_.set(audience);
+    page_owners_.audiences().begin(audience, Processor::device(device));
+    return audience;
+  }
+  return std::nullopt;
+}
+
+void Runtime::end_audience(unsigned audience) {
+  const LockGuard guard(audiences_lock_);
+  audiences_in_use_.reset(audience);
+}
+
+void Runtime::admit(unsigned audience, int device) {
+  page_owners_.audiences().admit(audience, Processor::device(device));
+}
+
+void Runtime::exclude(unsigned audience, int device) {
+  const Processor p = Processor::device(device);
+  // Whoever answers a fault after this refuses it, so that no mapping comes that is not taken back.
+  page_owners_.audiences().exclude(audience, p);
+  // What has ended has no mappings, and the next one starts without any.
+  pollfd ended{process(device)->pidfd(), POLLIN, 0};
+  if (poll_descriptors(std::span(&ended, 1), 0) > 0) return;
+  if (!effects_->take_back(address_space_.pages_for(audience), p))
+    log_line("device {} still has mappings of memory that it may not access any more", device);
 }
 
 }  // namespace wherry::impl

@@ -3,6 +3,10 @@
 //
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
+//   peers          who may access whose memory.        allowed: everything below, waiting with a limit.
+//   held pages     which pages third parties have.     allowed: everything below, waiting with a limit.
+//   pools          which memory pools devices take.    allowed: one pool's.
+//   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.
 //   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
 //                                                      blocks, and waiting with a limit.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
@@ -23,6 +27,7 @@
 //   advice         what was said of pages.             allowed: nothing else.
 //   view requests  which views are to be changed.      allowed: nothing else.
 //   carriers       who evicts by whole blocks.         allowed: nothing else.
+//   audiences      which audiences are in use.         allowed: nothing else.
 //   suspects       late touches of freed memory.       allowed: nothing else.
 #pragma once
 

@@ -179,7 +179,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     return {Outcome::not_here};
   const auto allocation = address_space_.find(fault.page * page_size);
   if (!allocation) return {Outcome::unallocated};
-  if (!allocation->owner.admits(fault.toucher)) return {Outcome::foreign};
+  if (!audiences_.admits(allocation->owner.audience(), fault.toucher)) return {Outcome::foreign};
 
   const FaultFacts facts = facts_of(fault, *allocation, block);
   if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
@@ -398,7 +398,7 @@ bool FaultService::answer_unallocated(Fault& fault) {
 
 void FaultService::answer_foreign(Fault& fault) {
   if (came_back(fault)) {
-    refuse(fault, "it is another device's memory (cuMemAlloc), which nobody else can access");
+    refuse(fault, "it is another device's memory (cuMemAlloc, or a pool), which it may not access");
   } else {
     (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
   }

@@ -45,13 +45,14 @@ class FaultService {
  public:
   FaultService(std::uintptr_t arena_base, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
-               const Policy& policy)
+               const Audiences& audiences, const Policy& policy)
       : base_(arena_base),
         engine_(engine),
         evictor_(evictor),
         effects_(effects),
         blocks_(blocks),
         address_space_(address_space),
+        audiences_(audiences),
         policy_(policy) {}
 
   // The message becomes a fault, and is counted.
@@ -70,7 +71,7 @@ class FaultService {
     not_yet,      // look again at `due`
     room_needed,  // `room_needed` pages at `destination`
     unallocated,  // no live allocation covers the page
-    foreign,      // it is another processor's alone
+    foreign,      // it is not for the toucher
     full,         // no pool has room for it
     no_memory,    // the kernel has no page for the destination
     lost,         // the pool does not hold what it held: the machine or an outsider took it
@@ -142,6 +143,7 @@ class FaultService {
   AdviceEffects& effects_;
   BlockDirectory& blocks_;
   AddressSpace& address_space_;
+  const Audiences& audiences_;
   const Policy& policy_;
 
   Mutex suspects_lock_;  // a leaf

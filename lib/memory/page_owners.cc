@@ -1,5 +1,7 @@
 #include "memory/page_owners.h"
 
+#include <new>
+
 namespace wherry::impl {
 namespace {
 
@@ -7,22 +9,17 @@ using Byte = std::atomic<std::uint8_t>;
 static_assert(sizeof(Byte) == 1 && Byte::is_always_lock_free);
 
 constexpr std::uint8_t nobody = 0;
-constexpr std::uint8_t everybody = 1;     // managed memory
-constexpr std::uint8_t first_device = 2;  // memory of a device's own
-constexpr std::uint8_t owner_bits = 0x7f;
+constexpr std::uint8_t first_audience = 1;
+constexpr std::uint8_t audience_bits = 0x7f;
 constexpr std::uint8_t begins = 0x80;  // an allocation's first page
-
-constexpr std::uint8_t own_memory_of(Processor p) {
-  return p.is_host() ? everybody : static_cast<std::uint8_t>(first_device + p.ordinal());
-}
+static_assert(first_audience + Audiences::end - 1 <= audience_bits);
 
 }  // namespace
 
 std::uint64_t PageOwnersView::count_accessible(PageSpan span, Processor by) const {
-  const std::uint8_t own = own_memory_of(by);
   for (std::uint64_t count = 0; count < span.count; ++count) {
-    const std::uint8_t owner = of(span.first + count) & owner_bits;
-    if (owner != everybody && owner != own) return count;
+    const std::uint8_t whose = of(span.first + count) & audience_bits;
+    if (whose == nobody || !audiences().admits(whose - first_audience, by)) return count;
   }
   return span.count;
 }
@@ -36,13 +33,14 @@ bool PageOwnersView::are_of_one_allocation(PageSpan span) const {
 std::uint8_t PageOwnersView::of(std::uint64_t page) const {
   const std::uint8_t block = bytes[pages + block_of(page)].load(std::memory_order_relaxed);
   if (block == nobody) return bytes[page].load(std::memory_order_relaxed);
-  return page % pages_per_block == 0 ? block : block & owner_bits;
+  return page % pages_per_block == 0 ? block : block & audience_bits;
 }
 
 PageOwners::PageOwners(std::size_t arena_bytes)
     : pages_(arena_bytes / page_size),
       memory_("wherry-page-owners", PageOwnersView{nullptr, pages_}.size()),
-      bytes_(static_cast<Byte*>(memory_.data())) {}
+      bytes_(static_cast<Byte*>(memory_.data())),
+      audiences_(*new (bytes_ + view().audiences_at()) Audiences) {}
 
 void PageOwners::mark(PageSpan pages, std::uint8_t each, std::uint8_t first) {
   for (std::uint64_t page = pages.first; page < pages.end();) {
@@ -54,7 +52,7 @@ void PageOwners::mark(PageSpan pages, std::uint8_t each, std::uint8_t first) {
 }
 
 void PageOwners::allocated(const Allocation& allocation) {
-  mark(allocation.pages(), own_memory_of(allocation.owner.device.value_or(Processor::host())),
+  mark(allocation.pages(), static_cast<std::uint8_t>(first_audience + allocation.owner.audience()),
        begins);
 }
 

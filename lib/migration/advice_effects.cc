@@ -1,11 +1,16 @@
 #include "migration/advice_effects.h"
 
+#include <chrono>
+#include <thread>
+
+#include "base/clock.h"
 #include "migration/at_rest.h"
 
 namespace wherry::impl {
 namespace {
 
 constexpr int apply_limit_ms = 1000;
+constexpr auto take_back_pause = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -103,6 +108,28 @@ void AdviceEffects::released(Block& block, std::uint64_t number, PageRun run) {
     const PageMask away = PageMask::of(run) & block.foreign(p);
     // By then the addresses may be somebody else's, who wants to see their pages where they are.
     if (!away.none()) (void)switcher_.request(p, number, away, ViewSwitcher::Wish::tidy);
+  }
+}
+
+bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
+  const std::uint64_t deadline = now_ns() + apply_limit_ms * std::uint64_t{1'000'000};
+  for (;;) {
+    bool sees_some = false;
+    for (const PageSpan span : spans) {
+      blocks_.for_each_used(
+          block_of(span.first), block_of(span.end() - 1) + 1,
+          [&](std::uint64_t number, Block& block) {
+            const PageRun run = run_in_block(number, span);
+            const LockGuard guard(block.lock);
+            (void)send_home(block, number, run, p);
+            sees_some |= !(PageMask::of(run) & (block.foreign(p) | block.switching(p))).none();
+          });
+    }
+    if (!sees_some) return true;
+    if (now_ns() >= deadline) return false;
+    switcher_.wait_until_done(apply_limit_ms);
+    // It may have been declined, and will be again at once.
+    std::this_thread::sleep_for(take_back_pause);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <span>
 
 #include "migration/page_engine.h"
 #include "migration/view_switcher.h"
@@ -49,6 +50,9 @@ class AdviceEffects {
   // Read-mostly means nothing from now on, and existing copies end; or it means something again.
   void forbid_copies();
   void permit_copies();
+  // p may not access these pages of others' pools any more: it has no mapping of them when this returns. False: it may
+  // still have, because for a second its views could not be changed.
+  bool take_back(std::span<const PageSpan> spans, Processor p);
   // The pages are of nobody any more: nor are views of them.
   void released(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 

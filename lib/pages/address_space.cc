@@ -158,6 +158,14 @@ std::optional<Allocation> AddressSpace::find(std::uint64_t offset) const {
   return find_locked(offset);
 }
 
+std::vector<PageSpan> AddressSpace::pages_for(unsigned audience) const {
+  std::vector<PageSpan> pages;
+  const ReadGuard guard(lock_);
+  for (const auto& [offset, allocation] : live_)
+    if (allocation.owner.audience() == audience) pages.push_back(allocation.pages());
+  return pages;
+}
+
 bool AddressSpace::retire_if_dead(std::uint64_t page) {
   const WriteGuard guard(lock_);
   if (find_locked(page * page_size)) return false;

@@ -12,20 +12,25 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/lock.h"
 #include "base/page.h"
 #include "base/processor.h"
+#include "pages/audiences.h"
 
 namespace wherry::impl {
 
-// Whose an allocation is: `device` nothing, it is managed, and any processor may touch it; else that
-// device's, which alone may, and in whose pool its pages stay.
+// Whose an allocation is: `device` nothing, it is managed; else that device's, in whose pool its pages stay.
 struct Ownership {
   std::optional<Processor> device;
+  unsigned pool_audience = 0;  // of memory of a pool (Audiences); 0: of none
 
   bool is_managed() const { return !device; }
-  bool admits(Processor p) const { return !device || *device == p; }
+  unsigned audience() const {
+    if (!device) return Audiences::everybody;
+    return pool_audience != 0 ? pool_audience : Audiences::of_device(*device);
+  }
 };
 
 struct Allocation {
@@ -67,6 +72,8 @@ class AddressSpace {
   unsigned attach_flags(const Allocation& allocation) const EXCLUDES(lock_);
   // The live allocation whose pages contain the byte at `offset`.
   std::optional<Allocation> find(std::uint64_t offset) const EXCLUDES(lock_);
+  // The pages of every live allocation of the audience.
+  std::vector<PageSpan> pages_for(unsigned audience) const EXCLUDES(lock_);
   // Makes sure that the 64 KiB around a page that no live allocation covers are never handed out.
   // False: the page is live, nothing was done.
   bool retire_if_dead(std::uint64_t page) EXCLUDES(lock_);

@@ -22,7 +22,10 @@ class AdvisedPolicy final : public Policy {
     const bool duplicate = facts.read_mostly && !facts.write && !facts.pinned;
     const Processor to = destination(facts);
     const bool returns = facts.evicted && facts.residents != 0 && to == facts.toucher;
-    return {to, returns ? facts.stretch : region(facts), duplicate, fills(facts, to)};
+    // Nothing moves, and to see a whole block elsewhere costs no more than to see a part of it.
+    const bool stays_elsewhere = facts.pinned && to != facts.toucher;
+    const PageRun brought = returns || stays_elsewhere ? facts.stretch : region(facts);
+    return {to, brought, duplicate, fills(facts, to)};
   }
 
  private:

@@ -27,8 +27,10 @@ struct Setup {
   Evictor evictor{engine, machine.blocks(), effects,
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{4 * block_size};
+  Audiences audiences;
   AdvisedPolicy policy{16};
-  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  FaultService service{base,          engine,    evictor, effects, machine.blocks(),
+                       address_space, audiences, policy};
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
   void prefer(PageSpan pages, Location location) {

@@ -34,8 +34,10 @@ struct Setup {
   Evictor evictor{engine, machine.blocks(), effects,
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
+  Audiences audiences;
   AdvisedPolicy policy{16};
-  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  FaultService service{base,          engine,    evictor, effects, machine.blocks(),
+                       address_space, audiences, policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
 
   void touch(Processor p, std::uint64_t page, bool write = true) {

@@ -774,8 +774,8 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned 
 
 /* Allocates `bytesize` bytes in the pool of the current context's device, where they stay until they are
  * freed; zero at first. That device's kernels alone can touch them: for the host it is a fault that ends
- * in SIGBUS or SIGSEGV with a line in the log, for a kernel elsewhere CUDA_ERROR_ILLEGAL_ADDRESS. Managed
- * memory leaves the pool to make room. Belongs to the process, not to the context, and survives
+ * in SIGBUS or SIGSEGV with a line in the log, for a kernel elsewhere, unless cuCtxEnablePeerAccess lets it,
+ * CUDA_ERROR_ILLEGAL_ADDRESS. Managed memory leaves the pool to make room. Belongs to the process, not to the context, and survives
  * cuDevicePrimaryCtxReset with its contents.
  * CUDA_ERROR_INVALID_VALUE: dptr NULL or bytesize 0; CUDA_ERROR_OUT_OF_MEMORY: the pool is too small, or
  * full of what cannot leave it; CUDA_ERROR_INVALID_CONTEXT. On errors *dptr is 0. */
@@ -1042,6 +1042,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUe
  * CUDA_ERROR_INVALID_HANDLE: not an event, or destroyed already. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
+#include "cuda_device_memory.h"
 #include "cuda_pointers.h"
 /* ---- What kind of devices there are, and where ---- */
 
@@ -1207,6 +1208,7 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, 
 /* Tables of functions by number, which a driver has for NVIDIA's own libraries; there are none here.
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer; else CUDA_ERROR_NOT_FOUND. */
 CUresult CUDAAPI cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId);
+#include "cuda_pools.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,4 +1,6 @@
 /* Part of cuda.h, which includes it: what a pointer points to. */
+#include "cuda.h"
+
 #ifndef WHERRY_CUDA_POINTERS_H
 #define WHERRY_CUDA_POINTERS_H
 

@@ -581,6 +581,8 @@ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void** data, size_t* dataSizes,
                                                 size_t numAttributes, const void* devPtr,
                                                 size_t count);
 
+#include "cuda_runtime_device_memory.h"
+
 /* ---- Streams and events: each as the function of cuda.h with the same name, with its errors ---- */
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t* pStream);

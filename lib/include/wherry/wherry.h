@@ -1,5 +1,5 @@
 /* Wherry's extensions to the CUDA driver API: launching host code on a device, counters, where a page is, how to
- * keep it there, and how to have it here for a system call.
+ * keep it there or hand it to others, and how to have it here for a system call.
  *
  * Compiles as C11 and C++. Every function may be called from any thread of the process that called cuInit;
  * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. Kernels may call wherryTouch alone. */
@@ -121,6 +121,40 @@ CUresult wherryPin(CUdeviceptr devPtr, size_t count);
 /* Lets all pages that the range touches move again, pinned or not. They stay where they are until something moves
  * them. CUDA_ERROR_INVALID_VALUE: not a range; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
+
+/* Pages that lie one after the other in a file. */
+typedef struct {
+  CUdeviceptr address; /* of the first one, in this process and its devices */
+  uint64_t offset;     /* ... in the file */
+  uint64_t bytes;
+  int fd; /* of the file, this library's: to be passed on or duplicated, not closed */
+} wherryPageExtent;
+
+/* Hands the pages of device or managed memory to a third party, a process or a driver: the counterpart of nv-p2p. It may
+ * map what the extents say (MAP_SHARED), or read and write it there, for as long as it is held; what lies beside the extents
+ * in the file is none of its business, and to touch it there breaks this process's memory. Nothing tells kernels and the host
+ * apart from the third party: they see each other's accesses, and order them by means of their own.
+ *
+ *   p2pToken, vaSpaceToken   of the allocation, from CU_POINTER_ATTRIBUTE_P2P_TOKENS
+ *   address, length          bytes of that allocation; all pages that they touch are meant
+ *   extents, count           where the pages are, in the order of their addresses. count, in: how many fit; out: how many
+ *                            there are. If that is more, nothing is held
+ *
+ * Device memory never moves; managed memory is pinned as by wherryPin, and what was not pinned before is unpinned when the
+ * allocation's last pages are put. Memory that is freed while pages of it are held is no allocation any more, but stays where
+ * it is, at its address, for the third party, until they are put.
+ *
+ * CUDA_ERROR_INVALID_VALUE: count NULL, extents NULL with a count, too few of them, tokens that are no live allocation's, or
+ * not those of this one's bytes; CUDA_ERROR_NOT_SUPPORTED: memory of a pool, or of the host; CUDA_ERROR_OUT_OF_MEMORY as
+ * wherryPin; CUDA_ERROR_NOT_INITIALIZED. Needs no context. Thread-safe. */
+CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+                           CUdeviceptr address, size_t length, wherryPageExtent* extents,
+                           size_t* count);
+
+/* The third party does not use these pages any more: takes one wherryP2PGetPages with the same arguments back, also of memory
+ * that was freed since. CUDA_ERROR_INVALID_VALUE: there is none; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+                           CUdeviceptr address, size_t length);
 
 /* How wherryTouch accesses memory: as a system call does that takes bytes from it, write(2), or one that puts bytes
  * into it, read(2). Both together are the same as the latter. */

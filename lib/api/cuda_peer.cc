@@ -1,0 +1,85 @@
+// The C functions of access between devices.
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// Any two devices: each can map every pool.
+bool can_access(CUdevice device, CUdevice peer) {
+  return device != peer;
+}
+
+// The link is memory of one machine.
+CUresult link_attribute(CUdevice_P2PAttribute attribute, int& value) {
+  switch (attribute) {
+    case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+      value = 1;
+      return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+    case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+      value = 0;
+      return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
+  return enter([&](Driver& driver) {
+    if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr || driver.device(peerDev) == nullptr)
+      return CUDA_ERROR_INVALID_DEVICE;
+    *canAccessPeer = can_access(dev, peerDev) ? 1 : 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                 CUdevice dstDevice) {
+  return enter([&](Driver& driver) {
+    int answer = 0;
+    if (value == nullptr || link_attribute(attrib, answer) != CUDA_SUCCESS)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(srcDevice) == nullptr || driver.device(dstDevice) == nullptr ||
+        srcDevice == dstDevice)
+      return CUDA_ERROR_INVALID_DEVICE;
+    *value = answer;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+  return enter([&](Driver& driver) {
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    const auto peer = driver.find_context(peerContext);
+    if (!peer || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!can_access(context->device.ordinal, peer->device.ordinal))
+      return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (!driver.peers().enable(*context, *peer)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    // One of them may have been destroyed meanwhile, and has ended what there was of it by then.
+    for (const Context* one : {context.get(), peer.get()})
+      if (!driver.find_context(one->handle)) driver.peers().end(one->handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+  return enter([&](Driver& driver) {
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    if (!driver.find_context(peerContext)) return CUDA_ERROR_INVALID_CONTEXT;
+    // Work that was given before may still access it.
+    context->device.engine.wait_for_device();
+    return driver.peers().disable(context->handle, peerContext)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  });
+}

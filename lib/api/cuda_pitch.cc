@@ -1,0 +1,44 @@
+// The C functions of memory in rows.
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// What rows begin at multiples of, as with a driver of the generation whose rules are followed.
+constexpr std::size_t pitch_unit = 512;
+
+}  // namespace
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes) {
+  if (dptr != nullptr) *dptr = 0;
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    const bool is_element =
+        ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !is_element)
+      return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t pitch = round_up(WidthInBytes, pitch_unit);
+    std::size_t bytes = 0;
+    if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = cuMemAlloc_v2(dptr, bytes);
+    if (result == CUDA_SUCCESS) *pPitch = pitch;
+    return result;
+  });
+}
+// No allocation lies where 32 bits reach.
+CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
+                         unsigned int Height, unsigned int ElementSizeBytes) {
+  CUdeviceptr address = 0;
+  std::size_t pitch = 0;
+  if (dptr != nullptr) *dptr = 0;
+  const CUresult result =
+      cuMemAllocPitch_v2(dptr == nullptr ? nullptr : &address, pPitch == nullptr ? nullptr : &pitch,
+                         WidthInBytes, Height, ElementSizeBytes);
+  if (result != CUDA_SUCCESS) return result;
+  cuMemFree_v2(address);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}

@@ -1,0 +1,238 @@
+// The C functions of memory pools, and of memory in the order of a stream.
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// Runs body(pool) for a pool that exists.
+template <typename Body>
+CUresult enter_pool(CUmemoryPool handle, const Body& body) {
+  return enter([&](Driver& driver) {
+    const auto pool = driver.pools().find(handle);
+    return pool ? body(driver, pool) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+// CUDA_ERROR_INVALID_VALUE: no location of a device.
+CUresult find_device(Driver& driver, const CUmemLocation& location) {
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+  return driver.device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
+  const bool is_plain = wanted.win32SecurityAttributes == nullptr && wanted.usage == 0 &&
+                        std::ranges::all_of(wanted.reserved, [](auto byte) { return byte == 0; });
+  if (!is_plain) return CUDA_ERROR_INVALID_VALUE;
+  if (wanted.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
+  if (wanted.allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (wanted.location.type == CU_MEM_LOCATION_TYPE_HOST ||
+      wanted.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  const CUresult found = find_device(driver, wanted.location);
+  if (found != CUDA_SUCCESS) return found;
+  return wanted.handleTypes == CU_MEM_HANDLE_TYPE_NONE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// `choose` says which pool for a device that exists.
+template <typename Choose>
+CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose) {
+  return enter([&](Driver& driver) {
+    if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::shared_ptr<MemoryPool> pool = choose(driver.pools());
+    if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
+    *answer = pool->handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+// The stream, whose context has not failed.
+CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
+  const CUresult found = find_stream(driver, argument, stream);
+  if (found != CUDA_SUCCESS) return found;
+  return to_result(stream.context->device.engine.status(*stream.context->work));
+}
+
+// From the pool that `choose` says for the stream's device; null: there is none.
+template <typename Choose>
+CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const Choose& choose) {
+  return enter([&](Driver& driver) {
+    if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *dptr = 0;
+    StreamHandle stream;
+    const CUresult found = find_working_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
+    const std::shared_ptr<MemoryPool> pool = choose(driver.pools(), stream.context->device.ordinal);
+    if (!pool || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = pool->allocate(bytes, stream, *dptr);
+    // What other pools keep for later must not be in the way.
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.pools().give_back_all(pool->device()))
+      return result;
+    return pool->allocate(bytes, stream, *dptr);
+  });
+}
+
+CUresult allocate_from_current(CUdeviceptr* dptr, std::size_t bytes, CUstream stream) {
+  return allocate(dptr, bytes, stream,
+                  [](MemoryPools& pools, int device) { return pools.current_of(device); });
+}
+
+CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* dptr, std::size_t bytes, CUstream stream) {
+  return allocate(dptr, bytes, stream,
+                  [pool](MemoryPools& pools, int) { return pools.find(pool); });
+}
+
+CUresult free_in_order(CUdeviceptr address, CUstream argument) {
+  return enter([&](Driver& driver) {
+    StreamHandle stream;
+    const CUresult found = find_working_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
+    const auto record = driver.memory().find(address);
+    if (!record || record->base != address || record->kind != MemoryKind::pooled)
+      return CUDA_ERROR_INVALID_VALUE;
+    const auto pool = driver.pools().of(*record);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;  // another thread has freed it
+    const CUresult result = pool->free(*record, stream);
+    if (result == CUDA_SUCCESS) driver.pools().note_excess();
+    return result;
+  });
+}
+
+CUresult set_access(Driver& driver, MemoryPool& pool, std::span<const CUmemAccessDesc> wanted) {
+  for (const CUmemAccessDesc& access : wanted) {
+    const CUresult found = find_device(driver, access.location);
+    if (found != CUDA_SUCCESS) return found;
+    const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (!none && access.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (none && access.location.id == pool.device()) return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (const CUmemAccessDesc& access : wanted) {
+    const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    // Work that was given before may still access it.
+    if (none) driver.device(access.location.id)->engine.wait_for_device();
+    pool.set_access(access.location.id, !none);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult refuse(CUmemoryPool pool) {
+  return enter_pool(pool, [](Driver&, const auto&) { return CUDA_ERROR_NOT_SUPPORTED; });
+}
+
+}  // namespace
+
+CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  return allocate_from_current(dptr, bytesize, hStream);
+}
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  return allocate_from_current(dptr, bytesize, per_thread(hStream));
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                 CUstream hStream) {
+  return allocate_from(pool, dptr, bytesize, hStream);
+}
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                      CUstream hStream) {
+  return allocate_from(pool, dptr, bytesize, per_thread(hStream));
+}
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+  return free_in_order(dptr, hStream);
+}
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
+  return free_in_order(dptr, per_thread(hStream));
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
+  return tell_pool(pool_out, dev, [dev](MemoryPools& pools) { return pools.default_of(dev); });
+}
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
+  return tell_pool(pool, dev, [dev](MemoryPools& pools) { return pools.current_of(dev); });
+}
+CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+  return enter([&](Driver& driver) {
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const auto found = driver.pools().find(pool);
+    if (!found || found->device() != dev) return CUDA_ERROR_INVALID_VALUE;
+    driver.pools().set_current(found);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+  return enter([&](Driver& driver) {
+    if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult checked = check_properties(driver, *poolProps);
+    if (checked != CUDA_SUCCESS) return checked;
+    const std::size_t whole = round_up(poolProps->maxSize, block_size);
+    const auto made = driver.pools().create(
+        poolProps->location.id, whole == 0 ? std::numeric_limits<std::size_t>::max() : whole);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    *pool = made->handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  return enter([&](Driver& driver) {
+    return driver.pools().destroy(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
+  return enter_pool(pool, [&](Driver&, const auto& found) {
+    found->trim(minBytesToKeep);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+  return enter_pool(pool, [&](Driver& driver, const auto& found) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    driver.pools().note_excess();  // a threshold may be lower now
+    return found->set_attribute(attr, value);
+  });
+}
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+  return enter_pool(pool, [&](Driver&, const auto& found) {
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : found->get_attribute(attr, value);
+  });
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
+  return enter_pool(pool, [&](Driver& driver, const auto& found) {
+    if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return set_access(driver, *found, {map, count});
+  });
+}
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
+                            CUmemLocation* location) {
+  return enter_pool(memPool, [&](Driver& driver, const auto& found) {
+    if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult known = find_device(driver, *location);
+    if (known != CUDA_SUCCESS) return known;
+    *flags = found->is_accessible(location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemPoolExportToShareableHandle(void*, CUmemoryPool pool, CUmemAllocationHandleType,
+                                          unsigned long long) {
+  return refuse(pool);
+}
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool*, void*, CUmemAllocationHandleType,
+                                            unsigned long long) {
+  return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
+}
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData*, CUdeviceptr) {
+  return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
+}
+CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool pool, CUmemPoolPtrExportData*) {
+  return refuse(pool);
+}

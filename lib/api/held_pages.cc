@@ -1,0 +1,102 @@
+#include "api/held_pages.h"
+
+#include <algorithm>
+
+namespace wherry::impl {
+namespace {
+
+bool is_token_of(unsigned token, const MemoryRecord& record) {
+  return token == static_cast<unsigned>(record.id);
+}
+
+CUresult to_result(Runtime::PinResult result) {
+  switch (result) {
+    case Runtime::PinResult::pinned:
+      return CUDA_SUCCESS;
+    case Runtime::PinResult::not_managed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case Runtime::PinResult::no_room:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace
+
+std::vector<HeldPages::Hold>::iterator HeldPages::find(unsigned token, std::uintptr_t address) {
+  return std::ranges::find_if(holds_, [&](const Hold& hold) {
+    return is_token_of(token, hold.record) && hold.record.contains(address);
+  });
+}
+
+PageSpan HeldPages::pages_of(const WantedPages& wanted) const {
+  const std::uint64_t first = (wanted.address - runtime_.arena().base()) / page_size;
+  const std::uint64_t last =
+      (wanted.address + wanted.bytes - 1 - runtime_.arena().base()) / page_size;
+  return {first, last - first + 1};
+}
+
+CUresult HeldPages::get(const WantedPages& wanted, std::span<wherryPageExtent> extents,
+                        std::size_t& count) {
+  const LockGuard guard(lock_);
+  const auto record = records_.find(wanted.address);
+  if (!record || !is_token_of(wanted.token, *record) || wanted.bytes == 0 ||
+      wanted.bytes > record->base + record->bytes - wanted.address)
+    return CUDA_ERROR_INVALID_VALUE;
+  const bool is_managed = record->kind == MemoryKind::managed;
+  if (!is_managed && record->kind != MemoryKind::device) return CUDA_ERROR_NOT_SUPPORTED;
+
+  auto hold = find(wanted.token, wanted.address);
+  if (hold == holds_.end()) hold = holds_.insert(holds_.end(), Hold{*record, {}, {}});
+  const PageSpan pages = pages_of(wanted);
+  if (is_managed) {
+    std::vector<PageSpan> fresh;
+    const CUresult result = to_result(runtime_.pin(pages, &fresh));
+    hold->pinned.insert(hold->pinned.end(), fresh.begin(), fresh.end());
+    if (result != CUDA_SUCCESS) {
+      let_go(hold);
+      return result;
+    }
+  }
+  const auto found = runtime_.locate(pages);
+  count = found.size();
+  if (found.size() > extents.size()) {
+    let_go(hold);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::ranges::transform(found, extents.begin(), [&](const Runtime::Extent& extent) {
+    const std::uint64_t offset = extent.pages.first * page_size;
+    return wherryPageExtent{static_cast<CUdeviceptr>(runtime_.arena().base() + offset), offset,
+                            extent.pages.count * page_size, extent.fd};
+  });
+  hold->ranges.emplace_back(wanted.address, wanted.bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult HeldPages::put(const WantedPages& wanted) {
+  const LockGuard guard(lock_);
+  const auto hold = find(wanted.token, wanted.address);
+  if (hold == holds_.end()) return CUDA_ERROR_INVALID_VALUE;
+  const auto range = std::ranges::find(hold->ranges, Range{wanted.address, wanted.bytes});
+  if (range == hold->ranges.end()) return CUDA_ERROR_INVALID_VALUE;
+  hold->ranges.erase(range);
+  let_go(hold);
+  return CUDA_SUCCESS;
+}
+
+void HeldPages::let_go(std::vector<Hold>::iterator hold) {
+  if (!hold->ranges.empty()) return;
+  for (const PageSpan pages : hold->pinned) runtime_.unpin(pages);
+  if (hold->freed) runtime_.free(hold->record.base);
+  holds_.erase(hold);
+}
+
+bool HeldPages::keep(const MemoryRecord& record) {
+  const LockGuard guard(lock_);
+  const auto hold = find(static_cast<unsigned>(record.id), record.base);
+  if (hold == holds_.end()) return false;
+  hold->freed = true;
+  return true;
+}
+
+}  // namespace wherry::impl

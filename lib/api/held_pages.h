@@ -1,0 +1,55 @@
+// Pages that third parties have (wherryP2PGetPages): they stay where they are until they are put, also when their memory is
+// freed meanwhile. Any thread.
+#pragma once
+
+#include <wherry/wherry.h>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "api/runtime.h"
+#include "pages/memory_records.h"
+
+namespace wherry::impl {
+
+// The bytes of an allocation that somebody wants, as it names them.
+struct WantedPages {
+  unsigned token = 0;  // of the allocation
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+};
+
+class HeldPages {
+ public:
+  HeldPages(Runtime& runtime, const MemoryRecords& records)
+      : runtime_(runtime), records_(records) {}
+
+  // How many extents there are in `count`, which is as many as fit in. Throws std::bad_alloc.
+  CUresult get(const WantedPages& wanted, std::span<wherryPageExtent> extents, std::size_t& count)
+      EXCLUDES(lock_);
+  CUresult put(const WantedPages& wanted) EXCLUDES(lock_);
+  // The record's memory is to be freed. True: put() will do it.
+  bool keep(const MemoryRecord& record) EXCLUDES(lock_);
+
+ private:
+  using Range = std::pair<std::uintptr_t, std::size_t>;
+  struct Hold {
+    MemoryRecord record;
+    std::vector<Range> ranges;     // one for each get()
+    std::vector<PageSpan> pinned;  // for it
+    bool freed = false;
+  };
+
+  std::vector<Hold>::iterator find(unsigned token, std::uintptr_t address) REQUIRES(lock_);
+  // If nothing of it is held any more.
+  void let_go(std::vector<Hold>::iterator hold) REQUIRES(lock_);
+  PageSpan pages_of(const WantedPages& wanted) const;
+
+  Runtime& runtime_;
+  const MemoryRecords& records_;
+  Mutex lock_;  // held while pages are pinned, so that nothing is freed under it
+  std::vector<Hold> holds_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl
