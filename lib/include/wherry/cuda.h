@@ -1032,6 +1032,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUe
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
 #include "cuda_pointers.h"
+#include "cuda_copies.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -617,6 +617,8 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
 cudaError_t CUDARTAPI cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
 
+#include "cuda_runtime_copies.h"
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
