@@ -82,13 +82,6 @@ CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location sa
 
 // ---- streams
 
-// A stream whose context has not failed.
-CUresult find_target(Driver& driver, CUstream argument, StreamHandle& target) {
-  const CUresult found = find_stream(driver, argument, target);
-  if (found != CUDA_SUCCESS) return found;
-  return to_result(target.context->device.engine.status(*target.context->work));
-}
-
 bool is_concurrent(const Runtime& runtime, const StreamHandle& target) {
   return runtime.device_config(target.context->device.ordinal).concurrent;
 }
@@ -108,7 +101,7 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
                   CUstream stream) {
   return enter([&](Driver& driver) {
     StreamHandle target;
-    const CUresult ready = find_target(driver, stream, target);
+    const CUresult ready = find_working_stream(driver, stream, target);
     if (ready != CUDA_SUCCESS) return ready;
     Runtime& runtime = driver.runtime();
     if (flags != 0 || !is_range(runtime, first, count)) return CUDA_ERROR_INVALID_VALUE;
@@ -133,7 +126,7 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     // Batches wait for nobody, so the stream that all others wait for takes none.
     if (stream == nullptr || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
     StreamHandle target;
-    const CUresult ready = find_target(driver, stream, target);
+    const CUresult ready = find_working_stream(driver, stream, target);
     if (ready != CUDA_SUCCESS) return ready;
     Runtime& runtime = driver.runtime();
     if (firsts == nullptr || sizes == nullptr || count == 0 || flags != 0)

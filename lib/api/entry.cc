@@ -58,4 +58,10 @@ CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
   return CUDA_SUCCESS;
 }
 
+CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
+  const CUresult found = find_stream(driver, argument, stream);
+  if (found != CUDA_SUCCESS) return found;
+  return to_result(stream.context->device.engine.status(*stream.context->work));
+}
+
 }  // namespace wherry::impl

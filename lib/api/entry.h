@@ -47,5 +47,7 @@ inline CUstream per_thread(CUstream argument) {
 }
 // What a stream argument means; default streams need a current context.
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
+// ... one whose context has not failed: also its error.
+CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 
 }  // namespace wherry::impl

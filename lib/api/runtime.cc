@@ -162,15 +162,19 @@ Runtime::Runtime(const RuntimeOptions& options)
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(
-      *engine_, blocks_, *effects_, [this] { return make_eviction_carrier(); },
+      *engine_, blocks_, *effects_, [this] { return make_plain_carrier(); },
       options.flight_pages_min);
   sampler_ = std::make_unique<AccessSampler>(*engine_, blocks_, changers);
   background_evictor_ = std::make_unique<BackgroundEvictor>(*engine_, *evictor_, *sampler_);
+  copiers_ =
+      std::make_unique<Copiers>([this](unsigned copier) { return make_carrier(copier); },
+                                Copiers::Limits{options.copying.copiers, options.copier_cpus});
   prefetcher_ = std::make_unique<Prefetcher>(
-      Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_},
-      [this](unsigned copier) { return make_carrier(copier); },
-      Prefetcher::Limits{options.copying.copiers, options.flight_pages_min,
-                         options.topology.host_nodes.size() > 1, options.copier_cpus});
+      Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
+      Prefetcher::Limits{options.flight_pages_min, options.topology.host_nodes.size() > 1});
+  copy_engine_ = std::make_unique<CopyEngine>(
+      CopyEngine::Parts{*engine_, blocks_, *effects_, *evictor_, *copiers_},
+      [this] { return make_plain_carrier(); });
   service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
                                             address_space_, page_owners_.audiences(), *policy_);
 
@@ -186,7 +190,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     daemon_->listen(Processor{i}, sources[static_cast<std::size_t>(i)]);
   trap_->serve_host(*service_);
   switcher_->start();
-  prefetcher_->start();
+  copiers_->start();
   background_evictor_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
   TouchableMemory::announce({arena_.base(), arena_.size(), page_owners_.view(), Processor::host()});
@@ -205,9 +209,9 @@ std::unique_ptr<Carrier> Runtime::make_carrier(unsigned copier) const {
   return wrapped(impl::make_carrier(pools_, copier == 0 ? CopyMethod::write : CopyMethod::read));
 }
 
-// Whoever evicts waits for the copy.
-std::unique_ptr<Carrier> Runtime::make_eviction_carrier() const {
-  return wrapped(make_plain_carrier(pools_, CopyMethod::write));
+// For those who wait for the copy: evictions, small copies.
+std::unique_ptr<Carrier> Runtime::make_plain_carrier() const {
+  return wrapped(impl::make_plain_carrier(pools_, CopyMethod::write));
 }
 
 std::unique_ptr<Carrier> Runtime::wrapped(std::unique_ptr<Carrier> carrier) const {

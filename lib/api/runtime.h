@@ -24,6 +24,7 @@
 #include "memory/page_owners.h"
 #include "migration/advice_effects.h"
 #include "migration/background_evictor.h"
+#include "migration/copy_engine.h"
 #include "migration/evictor.h"
 #include "migration/prefetcher.h"
 #include "migration/view_switcher.h"
@@ -37,7 +38,7 @@ namespace wherry::impl {
 struct RuntimeOptions {
   Topology topology;
   std::vector<int> handler_cpus;              // a fault handler on each
-  std::vector<int> copier_cpus;               // prefetching copies on these; empty: on any
+  std::vector<int> copier_cpus;               // copiers run on these; empty: on any
   UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
   std::size_t arena_bytes = 0;
   unsigned region_pages =
@@ -156,6 +157,13 @@ class Runtime {
   // thread. Any lock may be held.
   void prefetch(const PrefetchRequest& request, std::function<void()> done);
 
+  // Copies and fills memory where it is: CopyEngine has them. The second returns at once and calls done(status) once, later,
+  // by another thread; any lock may be held.
+  OpStatus copy(const CopyRequest& request) { return copy_engine_->carry(request); }
+  void copy(CopyRequest request, std::function<void(OpStatus)> done) {
+    copy_engine_->submit(std::move(request), std::move(done));
+  }
+
   // Where the page is that contains `address`; nothing when no live allocation does.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
   wherryStats stats() const;
@@ -197,7 +205,7 @@ class Runtime {
   bool pools_map_huge_pages() const;
   std::unique_ptr<Trap> make_trap() const;
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
-  std::unique_ptr<Carrier> make_eviction_carrier() const;
+  std::unique_ptr<Carrier> make_plain_carrier() const;
   std::unique_ptr<Carrier> wrapped(std::unique_ptr<Carrier> carrier) const;
   void place_pools();
   // Pages of the host's pool are created on the node from now on; nothing: on any of the host's.
@@ -237,7 +245,9 @@ class Runtime {
   std::unique_ptr<ViewSwitcher> switcher_;
   std::unique_ptr<AdviceEffects> effects_;
   std::unique_ptr<Evictor> evictor_;
+  std::unique_ptr<Copiers> copiers_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<CopyEngine> copy_engine_;
   std::unique_ptr<AccessSampler> sampler_;
   std::unique_ptr<BackgroundEvictor> background_evictor_;
   std::unique_ptr<FaultService> service_;

@@ -11,6 +11,7 @@
 #include "api/runtime.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "migration/creation.h"
 #include "os/poll.h"
 
 namespace wherry::impl {
@@ -25,34 +26,11 @@ constexpr auto pause = std::chrono::microseconds(50);
 
 bool Runtime::create_in_block(std::uint64_t number, PageRun run, Processor p) {
   const std::uint64_t deadline = now_ns() + create_limit_ns;
-  Block& block = blocks_.at(number);
   Room room;
-  // A process that is gone has no page table; a new one finds the pages in the pool.
-  Entry entry = Entry::at_home;
   while (now_ns() < deadline) {
-    OpStatus status = OpStatus::ok;
-    PageMask wanted;
-    {
-      const LockGuard guard(block.lock);
-      wanted = PageMask::of(run) & block.absent();
-      const PageMask ready = wanted - block.in_flight();
-      if (wanted.none()) return true;
-      if (ready != wanted || !room.try_grow(engine_->at(p).capacity, wanted.count())) {
-        status = OpStatus::incomplete;
-      } else {
-        for (const PageRun part : runs_of(wanted)) {
-          status = engine_->populate(block, number, part, p, room, entry).status;
-          if (status != OpStatus::ok) break;
-        }
-      }
-    }
-    if (status == OpStatus::ok) return true;
-    if (status == OpStatus::no_memory) return false;
-    if (status == OpStatus::process_gone) entry = Entry::none;
-    const OpStatus made =
-        evictor_->make_room({p, wanted.count(), span_of(number, run).first}, room);
-    if (made == OpStatus::absent || made == OpStatus::no_memory) return false;
-    if (status == OpStatus::incomplete) std::this_thread::sleep_for(pause);
+    const OpStatus status = create_pages(*engine_, *evictor_, blocks_, number, run, p, room);
+    if (status != OpStatus::incomplete) return status == OpStatus::ok;
+    std::this_thread::sleep_for(pause);
   }
   return false;
 }

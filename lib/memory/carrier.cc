@@ -21,12 +21,29 @@ constexpr unsigned ring_slots = 2;
 // A copy and a punch.
 constexpr unsigned operations_per_slot = 2;
 
+// To change a mapping takes longer than to copy less.
+constexpr std::size_t window_bytes_min = 64 << 10;
+
 OpStatus status_of(int result, std::size_t wanted) {
   if (result >= 0)
     return static_cast<std::size_t>(result) == wanted ? OpStatus::ok : OpStatus::incomplete;
   // EFAULT: a page of the target could not be created where the bytes were to go.
   return result == -ENOSPC || result == -ENOMEM || result == -EFAULT ? OpStatus::no_memory
                                                                      : OpStatus::incomplete;
+}
+
+// What became of a copy to or from the program's memory.
+OpStatus status_at_host(int result, std::size_t wanted) {
+  return result == -EFAULT ? OpStatus::bad_address : status_of(result, wanted);
+}
+
+template <typename Place>
+const Parcel::InPool* in_pool(const Place& place) {
+  return std::get_if<Parcel::InPool>(&place);
+}
+// Requires: the place is in this process's memory.
+std::span<std::byte> in_memory(const Parcel& parcel, const Parcel::Place& place) {
+  return {std::get<std::byte*>(place), parcel.bytes};
 }
 
 // What both carriers share: which way a cargo takes, and the window that it needs for that.
@@ -59,6 +76,52 @@ class PoolCarrier : public Carrier {
     return cargo.kind == Cargo::Kind::move &&
            (cargo.span.count == pages_per_block || !source(cargo).has_huge_pages());
   }
+  // A write takes the file's bytes from memory, a read brings them there. Nothing: the bytes are not a file's, or have to be
+  // put into it by hand, and that is done.
+  struct FileCopy {
+    CopyMethod method;
+    int fd;
+    std::uint64_t offset;
+    std::span<std::byte> memory;
+  };
+  // How to carry the parcel; in place of that, what has become of it.
+  std::variant<FileCopy, OpStatus> prepare(unsigned slot, const Parcel& parcel) {
+    const auto* const to = in_pool(parcel.to);
+    const auto* const from = in_pool(parcel.from);
+    if (to == nullptr && from == nullptr)
+      return status_at_host(
+          copy_memory(in_memory(parcel, parcel.to), in_memory(parcel, parcel.from)), parcel.bytes);
+    if (to == nullptr)
+      return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset,
+                      in_memory(parcel, parcel.to)};
+    const int fd = pool(to->pool).file().fd();
+    const bool writes = may_write_to(to->offset + parcel.bytes);
+    if (from == nullptr && writes)
+      return FileCopy{CopyMethod::write, fd, to->offset, in_memory(parcel, parcel.from)};
+    if (from == nullptr) {
+      const auto shown = show(slot, *to, parcel.bytes, FileWindow::Use::creating_small_pages);
+      if (shown.empty()) return OpStatus::no_memory;
+      const int result = copy_memory(shown, in_memory(parcel, parcel.from));
+      close_window(slot);
+      return status_at_host(result, parcel.bytes);
+    }
+    // Little is read where the pool is mapped anyway.
+    if (writes && parcel.bytes < window_bytes_min)
+      return FileCopy{CopyMethod::write, fd, to->offset, alias(*from, parcel.bytes)};
+    const bool reads = !writes || method_ == CopyMethod::read;
+    const auto shown =
+        show(slot, reads ? *to : *from, parcel.bytes,
+             reads ? FileWindow::Use::creating_small_pages : FileWindow::Use::reading);
+    if (shown.empty()) return OpStatus::no_memory;
+    if (reads) return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset, shown};
+    return FileCopy{CopyMethod::write, fd, to->offset, shown};
+  }
+  // What the result of such a copy means.
+  static OpStatus status_of(const Parcel& parcel, int result) {
+    const bool at_host = in_pool(parcel.to) == nullptr || in_pool(parcel.from) == nullptr;
+    return at_host ? status_at_host(result, parcel.bytes) : impl::status_of(result, parcel.bytes);
+  }
+
   std::span<std::byte> window(unsigned slot) const { return windows_[slot].shown(); }
   void close_window(unsigned slot) { windows_[slot].hide(); }
 
@@ -68,6 +131,17 @@ class PoolCarrier : public Carrier {
  private:
   const MemoryPoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
+  }
+  std::span<std::byte> alias(const Parcel::InPool& place, std::size_t bytes) const {
+    return {const_cast<std::byte*>(pool(place.pool).alias(0)) + place.offset, bytes};
+  }
+  // The bytes in the slot's window; none: it could not be had.
+  std::span<std::byte> show(unsigned slot, const Parcel::InPool& place, std::size_t bytes,
+                            FileWindow::Use use) {
+    const std::uint64_t first = round_down(place.offset, page_size);
+    const std::uint64_t end = round_up(place.offset + bytes, page_size);
+    if (windows_[slot].show(pool(place.pool).file().fd(), first, end - first, use) != 0) return {};
+    return windows_[slot].shown().subspan(place.offset - first, bytes);
   }
 
   Pools pools_;
@@ -85,7 +159,7 @@ class RingCarrier final : public PoolCarrier {
   void begin(unsigned slot, const Cargo& cargo) override {
     const auto method = prepare(slot, cargo);
     if (!method) {
-      failed_.push_back({slot, OpStatus::no_memory, false});
+      over_.push_back({slot, OpStatus::no_memory, false});
       return;
     }
     const std::uint64_t offset = cargo.span.offset();
@@ -100,22 +174,41 @@ class RingCarrier final : public PoolCarrier {
     if (moves) ring_->punch(source(cargo).fd(), offset, cargo.span.bytes(), tag(slot, 1));
     ring_->submit();
     under_way_[slot] = {moves ? 2u : 1u,
-                        cargo.kind == Cargo::Kind::create ? 0 : cargo.span.bytes(),
+                        [bytes = cargo.kind == Cargo::Kind::create ? 0 : cargo.span.bytes()](
+                            int result) { return impl::status_of(result, bytes); },
                         leaves_nothing(cargo),
                         {slot, OpStatus::ok, false}};
   }
 
+  void begin(unsigned slot, const Parcel& parcel) override {
+    const auto way = prepare(slot, parcel);
+    if (const auto* const status = std::get_if<OpStatus>(&way)) {
+      over_.push_back({slot, *status, false});
+      return;
+    }
+    const auto& [method, fd, offset, memory] = std::get<FileCopy>(way);
+    if (method == CopyMethod::write)
+      ring_->write(fd, offset, memory, tag(slot, 0), IoRing::Link::none);
+    else
+      ring_->read(fd, offset, memory, tag(slot, 0), IoRing::Link::none);
+    ring_->submit();
+    under_way_[slot] = {1u,
+                        [parcel](int result) { return PoolCarrier::status_of(parcel, result); },
+                        false,
+                        {slot, OpStatus::ok, false}};
+  }
+
   Delivery next() override {
-    if (!failed_.empty()) {
-      const Delivery delivery = failed_.front();
-      failed_.pop_front();
+    if (!over_.empty()) {
+      const Delivery delivery = over_.front();
+      over_.pop_front();
       return delivery;
     }
     for (;;) {
       const IoRing::Done done = ring_->wait();
       UnderWay& one = under_way_[done.tag / operations_per_slot];
       if (done.tag % operations_per_slot == 0) {
-        one.delivery.status = status_of(done.result, one.bytes);
+        one.delivery.status = one.meaning(done.result);
       } else {
         one.delivery.released = done.result == 0 && one.whole;
       }
@@ -127,9 +220,9 @@ class RingCarrier final : public PoolCarrier {
 
  private:
   struct UnderWay {
-    unsigned operations = 0;  // that have not reported yet
-    std::size_t bytes = 0;    // what the first is to report
-    bool whole = false;       // a punch leaves nothing behind
+    unsigned operations = 0;                      // that have not reported yet
+    std::function<OpStatus(int result)> meaning;  // of what the first reports
+    bool whole = false;                           // a punch leaves nothing behind
     Delivery delivery;
   };
 
@@ -139,7 +232,7 @@ class RingCarrier final : public PoolCarrier {
 
   const std::unique_ptr<IoRing> ring_;
   std::array<UnderWay, ring_slots> under_way_;
-  std::deque<Delivery> failed_;
+  std::deque<Delivery> over_;  // that never were under way
 };
 
 class PlainCarrier final : public PoolCarrier {
@@ -149,31 +242,47 @@ class PlainCarrier final : public PoolCarrier {
   unsigned slots() const override { return 1; }
   void begin(unsigned slot, const Cargo& cargo) override {
     WHERRY_CHECK(slot == 0, "there is one slot");
-    cargo_ = cargo;
+    load_ = cargo;
   }
-
+  void begin(unsigned slot, const Parcel& parcel) override {
+    WHERRY_CHECK(slot == 0, "there is one slot");
+    load_ = parcel;
+  }
   Delivery next() override {
-    const auto method = prepare(0, cargo_);
-    if (!method) return {0, OpStatus::no_memory, false};
-    const std::uint64_t offset = cargo_.span.offset();
-    Delivery delivery;
-    if (cargo_.kind == Cargo::Kind::create) {
-      delivery.status = status_of(populate(window(0)), 0);
-    } else {
-      const int result = *method == CopyMethod::write
-                             ? write_at(target(cargo_).fd(), offset, window(0))
-                             : read_at(source(cargo_).fd(), offset, window(0));
-      delivery.status = status_of(result, cargo_.span.bytes());
-    }
-    if (delivery.status == OpStatus::ok && cargo_.kind == Cargo::Kind::move)
-      delivery.released =
-          source(cargo_).punch(offset, cargo_.span.bytes()) == 0 && leaves_nothing(cargo_);
-    close_window(0);
-    return delivery;
+    return std::visit([this](const auto& load) { return carry(load); }, load_);
   }
 
  private:
-  Cargo cargo_;
+  Delivery carry(const Cargo& cargo) {
+    const auto method = prepare(0, cargo);
+    if (!method) return {0, OpStatus::no_memory, false};
+    const std::uint64_t offset = cargo.span.offset();
+    Delivery delivery;
+    if (cargo.kind == Cargo::Kind::create) {
+      delivery.status = impl::status_of(populate(window(0)), 0);
+    } else {
+      const int result = *method == CopyMethod::write
+                             ? write_at(target(cargo).fd(), offset, window(0))
+                             : read_at(source(cargo).fd(), offset, window(0));
+      delivery.status = impl::status_of(result, cargo.span.bytes());
+    }
+    if (delivery.status == OpStatus::ok && cargo.kind == Cargo::Kind::move)
+      delivery.released =
+          source(cargo).punch(offset, cargo.span.bytes()) == 0 && leaves_nothing(cargo);
+    close_window(0);
+    return delivery;
+  }
+  Delivery carry(const Parcel& parcel) {
+    const auto way = prepare(0, parcel);
+    if (const auto* const status = std::get_if<OpStatus>(&way)) return {0, *status, false};
+    const auto& [method, fd, offset, memory] = std::get<FileCopy>(way);
+    const int result =
+        method == CopyMethod::write ? write_at(fd, offset, memory) : read_at(fd, offset, memory);
+    close_window(0);
+    return {0, PoolCarrier::status_of(parcel, result), false};
+  }
+
+  std::variant<Cargo, Parcel> load_;
 };
 
 }  // namespace
@@ -199,6 +308,23 @@ std::unique_ptr<Carrier> try_to_make(const std::function<std::unique_ptr<Carrier
       log_line("memory cannot be moved by whole blocks: {}", failure.what());
     return nullptr;
   }
+}
+
+std::unique_ptr<Carrier> IdleCarriers::borrow() {
+  {
+    const LockGuard guard(lock_);
+    if (!idle_.empty()) {
+      auto carrier = std::move(idle_.back());
+      idle_.pop_back();
+      return carrier;
+    }
+  }
+  return try_to_make(make_);
+}
+
+void IdleCarriers::give_back(std::unique_ptr<Carrier> carrier) {
+  const LockGuard guard(lock_);
+  idle_.push_back(std::move(carrier));
 }
 
 }  // namespace wherry::impl

@@ -1,6 +1,6 @@
-// Carries many pages from pool to pool at a time, without holding a lock: what a flight (pages/block.h) does
-// between its beginning and its end. Knows nothing of page states; who uses it sees to it that nobody may write what
-// is under way, and that the target holds none of it.
+// Carries many pages from pool to pool at a time, or bytes between pools and this process's memory, without holding a lock:
+// what a flight (pages/block.h) does between its beginning and its end. Knows nothing of page states; who uses it sees to
+// it that nobody may write pages that are under way, and that the target holds none of them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "base/lock.h"
 #include "base/page.h"
 #include "base/processor.h"
 #include "memory/pool.h"
@@ -29,10 +31,25 @@ struct Cargo {
   Processor to;
 };
 
+// Bytes of pages that exist, and stay where they are until they are delivered; or of this process's memory, which need not
+// exist.
+struct Parcel {
+  struct InPool {
+    Processor pool;
+    std::uint64_t offset = 0;
+  };
+  using Place = std::variant<std::byte*, InPool>;
+
+  Place to = nullptr;
+  Place from = nullptr;   // nothing is written there
+  std::size_t bytes = 0;  // at most a block's, and in a pool inside one
+};
+
 struct Delivery {
   unsigned slot = 0;
   // ok: the target's pool holds all of it. Otherwise it may hold some, and the source still holds everything.
-  // no_memory: there is none for the target; incomplete: another attempt may go better.
+  // no_memory: there is none for the target; bad_address: this process has no such memory; incomplete: another attempt
+  // may go better.
   OpStatus status = OpStatus::ok;
   bool released = false;  // the source's pool is known to hold nothing of it any more
 };
@@ -41,10 +58,11 @@ struct Delivery {
 class Carrier {
  public:
   virtual ~Carrier() = default;
-  // How many cargoes can be under way. They are carried in the order in which they were given.
+  // How many loads can be under way. They are carried in the order in which they were given.
   virtual unsigned slots() const = 0;
   // Requires: nothing is under way in the slot.
   virtual void begin(unsigned slot, const Cargo& cargo) = 0;
+  virtual void begin(unsigned slot, const Parcel& parcel) = 0;
   // Waits until one has arrived, or failed. Requires: something is under way.
   virtual Delivery next() = 0;
 };
@@ -68,5 +86,22 @@ std::unique_ptr<Carrier> make_plain_carrier(std::span<const std::unique_ptr<Memo
 // What make() returns. Null, and a line in the log the first time, where it throws: this process has no mappings left, or
 // no memory.
 std::unique_ptr<Carrier> try_to_make(const std::function<std::unique_ptr<Carrier>()>& make);
+
+// Carriers with nothing under way, for threads that need one for a moment. Any thread.
+class IdleCarriers {
+ public:
+  using Make = std::function<std::unique_ptr<Carrier>()>;
+
+  explicit IdleCarriers(Make make) : make_(std::move(make)) {}
+
+  // One that nobody else uses meanwhile. Null: this process has no mappings left, or no memory.
+  std::unique_ptr<Carrier> borrow() EXCLUDES(lock_);
+  void give_back(std::unique_ptr<Carrier> carrier) EXCLUDES(lock_);
+
+ private:
+  const Make make_;
+  Mutex lock_;  // a leaf
+  std::vector<std::unique_ptr<Carrier>> idle_ GUARDED_BY(lock_);
+};
 
 }  // namespace wherry::impl

@@ -114,12 +114,12 @@ OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const P
 
 OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
   const Flight& flight = departure.flight;
-  auto carrier = borrow_carrier();
+  auto carrier = carriers_.borrow();
   Delivery delivery{0, OpStatus::no_memory, false};
   if (carrier) {
     carrier->begin(0, flight.cargo());
     delivery = carrier->next();
-    give_back(std::move(carrier));
+    carriers_.give_back(std::move(carrier));
   }
   const LockGuard guard(block.lock);
   if (delivery.status != OpStatus::ok) {
@@ -143,22 +143,5 @@ OpStatus Evictor::carry_now(Block& block, Departure& departure, Eviction& done) 
 }
 
 // ---- carriers
-
-std::unique_ptr<Carrier> Evictor::borrow_carrier() {
-  {
-    const LockGuard guard(carriers_lock_);
-    if (!carriers_.empty()) {
-      auto carrier = std::move(carriers_.back());
-      carriers_.pop_back();
-      return carrier;
-    }
-  }
-  return try_to_make(make_carrier_);
-}
-
-void Evictor::give_back(std::unique_ptr<Carrier> carrier) {
-  const LockGuard guard(carriers_lock_);
-  carriers_.push_back(std::move(carrier));
-}
 
 }  // namespace wherry::impl

@@ -27,15 +27,13 @@ struct RoomRequest {
 
 class Evictor {
  public:
-  using MakeCarrier = std::function<std::unique_ptr<Carrier>()>;
-
   // Fewer pages than `flight_pages_min` are moved under their block's lock.
   Evictor(PageEngine& engine, BlockDirectory& blocks, AdviceEffects& effects,
-          MakeCarrier make_carrier, unsigned flight_pages_min)
+          IdleCarriers::Make make_carrier, unsigned flight_pages_min)
       : engine_(engine),
         blocks_(blocks),
         effects_(effects),
-        make_carrier_(std::move(make_carrier)),
+        carriers_(std::move(make_carrier)),
         flight_pages_min_(flight_pages_min) {}
 
   // Makes `room` as large as is requested. ok; no_memory: the host has none for what would have to leave; incomplete: not
@@ -82,17 +80,11 @@ class Evictor {
   // ... or under the lock.
   OpStatus carry_now(Block& block, Departure& departure, Eviction& done) REQUIRES(block.lock);
 
-  // A carrier that nobody else uses meanwhile. Null: this process has no mappings left, or no memory.
-  std::unique_ptr<Carrier> borrow_carrier() EXCLUDES(carriers_lock_);
-  void give_back(std::unique_ptr<Carrier> carrier) EXCLUDES(carriers_lock_);
-
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AdviceEffects& effects_;
-  const MakeCarrier make_carrier_;
+  IdleCarriers carriers_;
   const unsigned flight_pages_min_;
-  Mutex carriers_lock_;                                                        // a leaf
-  std::vector<std::unique_ptr<Carrier>> carriers_ GUARDED_BY(carriers_lock_);  // that are idle
   std::array<std::atomic<std::uint32_t>, max_processors> rounds_{};
   EvictionLog log_;
 };

@@ -2,256 +2,104 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <string>
-
 #include "base/clock.h"
-#include "os/load.h"
-#include "os/thread.h"
 
 namespace wherry::impl {
 namespace {
 
 // After so many flights that turned back the pages go one region at a time, which tells what is wrong.
 constexpr int failures_max = 3;
-constexpr std::uint64_t moment_ns = 100'000;
 // How long a step waits for others: flights, changes of views, room that faults have spoken for.
 constexpr std::uint64_t step_limit_ns = 1'000'000'000;
-// How much of the average of other runnable threads one look makes up, and what one thread counts there.
-constexpr unsigned average_weight = 4;
-constexpr unsigned one_thread = 256;
-constexpr auto idle_check = std::chrono::milliseconds(1);
-
-// Counts while it lives.
-class Counted {
- public:
-  explicit Counted(std::atomic<unsigned>& counter) : counter_(counter) { ++counter_; }
-  ~Counted() { --counter_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  std::atomic<unsigned>& counter_;
-};
-
 }  // namespace
 
-Prefetcher::Prefetcher(const Parts& parts, MakeCarrier make_carrier, Limits limits)
-    : parts_(parts),
-      make_carrier_(std::move(make_carrier)),
-      limits_(limits),
-      cpus_(std::max(1u, std::thread::hardware_concurrency())) {}
+class Prefetcher::Leg final : public Copiers::Step {
+ public:
+  Leg(Prefetcher& prefetcher, Prefetcher::Step what)
+      : step(std::move(what)), prefetcher_(prefetcher) {}
 
-void Prefetcher::start() {
-  const SignalBlock no_signals;
-  for (unsigned i = 0; i < limits_.copiers; ++i) copiers_.emplace_back([this, i] { work(i); });
-}
-
-Prefetcher::~Prefetcher() {
-  {
-    const std::lock_guard guard(lock_);
-    stopping_ = true;
+  Progress advance(Copiers::Load& load) override {
+    const Progress progress = prefetcher_.advance(*this);
+    if (progress == Progress::flies) load = flight.cargo();
+    return progress;
   }
-  work_.notify_all();
-  surplus_.notify_all();
-  for (std::thread& copier : copiers_) copier.join();
-}
+  void land(const Delivery& delivery) override { prefetcher_.land(*this, delivery); }
+  void stay() override {
+    prefetcher_.land(*this, {0, OpStatus::no_memory, false});
+    step.failures = failures_max;
+  }
+
+  Prefetcher::Step step;
+  Flight flight;
+  Room room;
+
+ private:
+  Prefetcher& prefetcher_;
+};
+
+class Prefetcher::Task final : public Copiers::Job {
+ public:
+  Task(Prefetcher& prefetcher, const PrefetchRequest& request, std::function<void()> done)
+      : prefetcher_(prefetcher),
+        kind_(request.kind),
+        epoch_(request.epoch),
+        done_(std::move(done)) {
+    for (const PrefetchRange& range : request.ranges)
+      if (const auto allocation = prefetcher.parts_.address_space.find(range.pages.offset()))
+        ranges_.push_back({range, allocation->id});
+  }
+
+  std::unique_ptr<Copiers::Step> next() override;
+  bool has_more() const override { return range_ < ranges_.size(); }
+  void finish(Copiers::Step& of) override {
+    const Prefetcher::Step& step = static_cast<Leg&>(of).step;
+    if (step.stuck) full_ |= step.to().bit();
+    open_.erase(std::ranges::find(open_, step.number));
+  }
+  void done() override { done_(); }
+
+ private:
+  Prefetcher& prefetcher_;
+  const PrefetchRequest::Kind kind_;
+  const std::uint32_t epoch_;
+  const std::function<void()> done_;
+  std::vector<Range> ranges_;
+  std::size_t range_ = 0;            // of the next step
+  std::uint64_t block_ = 0;          // ... or 0: the range's first
+  std::vector<std::uint64_t> open_;  // blocks of the steps that were taken and are not done
+  ProcessorMask full_ = 0;           // no room: nothing more is prefetched there
+};
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
-  Task task;
-  task.kind = request.kind;
-  task.epoch = request.epoch;
-  task.done = std::move(done);
-  for (const PrefetchRange& range : request.ranges)
-    if (const auto allocation = parts_.address_space.find(range.pages.offset()))
-      task.ranges.push_back({range, allocation->id});
-  {
-    const std::lock_guard guard(lock_);
-    tasks_.push_back(std::move(task));
-  }
-  // The first copier calls the others: to wake several threads takes longer than the program should wait.
-  work_.notify_one();
+  parts_.copiers.submit(std::make_shared<Task>(*this, request, std::move(done)));
 }
 
 // ---- steps
 
-std::optional<Prefetcher::Step> Prefetcher::next_of(TaskPlace place) {
-  Task& task = *place;
-  while (task.has_more_steps()) {
-    Range range = task.ranges[task.range];
-    if (task.kind == PrefetchRequest::Kind::prefetch &&
-        (task.full & range.to.processor().bit()) != 0) {
-      ++task.range;
-      task.block = 0;
+std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
+  while (has_more()) {
+    Range range = ranges_[range_];
+    if (kind_ == PrefetchRequest::Kind::prefetch && (full_ & range.to.processor().bit()) != 0) {
+      ++range_;
+      block_ = 0;
       continue;
     }
-    const PageSpan all = task.kind == PrefetchRequest::Kind::discard ? range.whole : range.pages;
-    const std::uint64_t number = std::max(task.block, block_of(all.first));
+    const PageSpan all = kind_ == PrefetchRequest::Kind::discard ? range.whole : range.pages;
+    const std::uint64_t number = std::max(block_, block_of(all.first));
     // Where ranges overlap they are done in their order.
-    if (std::ranges::find(task.open, number) != task.open.end()) return std::nullopt;
+    if (std::ranges::find(open_, number) != open_.end()) return nullptr;
     range.pages = intersect(all, block_span(number));
     range.whole = intersect(range.whole, block_span(number));
-    task.block = number + 1;
+    block_ = number + 1;
     if (block_span(number).end() >= all.end()) {
-      ++task.range;
-      task.block = 0;
+      ++range_;
+      block_ = 0;
     }
     if (range.pages.empty()) continue;
-    task.open.push_back(number);
-    return Step{place, task.kind, range, number, task.epoch};
+    open_.push_back(number);
+    return std::make_unique<Leg>(prefetcher_, Prefetcher::Step{kind_, range, number, epoch_});
   }
-  return std::nullopt;
-}
-
-std::optional<Prefetcher::Step> Prefetcher::next_step() {
-  const std::uint64_t now = now_ns();
-  const auto due =
-      std::ranges::find_if(put_back_, [now](const Step& s) { return s.due_ns <= now; });
-  if (due != put_back_.end()) {
-    Step step = std::move(*due);
-    put_back_.erase(due);
-    return step;
-  }
-  for (auto task = tasks_.begin(); task != tasks_.end(); ++task) {
-    auto step = next_of(task);
-    if (!step) continue;
-    tasks_.splice(tasks_.end(), tasks_, task);  // the others' turn
-    return step;
-  }
-  return std::nullopt;
-}
-
-bool Prefetcher::may_work(unsigned copier) {
-  if (copier == 0) return true;
-  const unsigned runnable = runnable_threads();
-  const unsigned ours = busy_threads_.load(std::memory_order_relaxed) + 1;  // with this one
-  const unsigned others = runnable > ours ? runnable - ours : 0;
-  // What is counted at one moment may be a thread that is about to sleep.
-  const unsigned before = others_average_.load(std::memory_order_relaxed);
-  const unsigned average = before - before / average_weight + others * one_thread / average_weight;
-  others_average_.store(average, std::memory_order_relaxed);
-  return average + copier * one_thread < cpus_ * one_thread - one_thread / 4;
-}
-
-std::optional<Prefetcher::Step> Prefetcher::take(unsigned copier, bool wait) {
-  const bool may = may_work(copier);
-  std::function<void()> done;
-  {
-    std::unique_lock guard(lock_);
-    const auto sleep = [&](std::optional<std::chrono::nanoseconds> limit) {
-      if (!wait) return;
-      std::condition_variable& changed = copier == 0 ? work_ : surplus_;
-      if (limit)
-        changed.wait_for(guard, *limit);
-      else
-        changed.wait(guard);
-    };
-    if (stopping_) return std::nullopt;
-    if (tasks_.empty()) {
-      sleep({});
-      return std::nullopt;
-    }
-    if (!may) {
-      sleep(idle_check);
-      return std::nullopt;
-    }
-    if (auto step = next_step()) {
-      if (copier == 0 && step->task->has_more_steps()) surplus_.notify_all();
-      return step;
-    }
-    // A request without pages has no steps: it is done as soon as somebody looks.
-    const auto empty =
-        std::ranges::find_if(tasks_, [](const Task& task) { return task.open.empty(); });
-    if (empty == tasks_.end()) {
-      sleep(put_back_.empty() ? idle_check : std::chrono::nanoseconds(moment_ns));
-      return std::nullopt;
-    }
-    done = std::move(empty->done);
-    tasks_.erase(empty);
-  }
-  done();
-  return std::nullopt;
-}
-
-void Prefetcher::put_back(Step step) {
-  const std::uint64_t now = now_ns();
-  step.due_ns = now + moment_ns;
-  const std::lock_guard guard(lock_);
-  put_back_.push_back(std::move(step));
-}
-
-void Prefetcher::finish(const Step& step, bool stuck) {
-  std::function<void()> done;
-  {
-    const std::lock_guard guard(lock_);
-    Task& task = *step.task;
-    if (stuck) task.full |= step.to().bit();
-    task.open.erase(std::ranges::find(task.open, step.number));
-    if (!task.open.empty() || task.has_more_steps()) return;
-    done = std::move(task.done);
-    tasks_.erase(step.task);
-  }
-  done();
-}
-
-// ---- copiers
-
-void Prefetcher::work(unsigned copier) {
-  name_this_thread("wherry-copy" + std::to_string(copier));
-  if (!limits_.cpus.empty()) pin_this_thread(limits_.cpus);
-  std::unique_ptr<Carrier> carrier;         // made for the first flight
-  std::vector<std::optional<Leg>> legs(1);  // by slot
-  std::optional<Leg> current;
-  unsigned flying = 0;
-  const auto find_free = [&] {
-    return std::ranges::find_if(legs, [](const auto& leg) { return !leg; });
-  };
-  for (;;) {
-    if (!current)
-      if (auto step = take(copier, /*wait=*/flying == 0)) current = Leg{std::move(*step), {}, {}};
-    if (current && find_free() != legs.end()) {
-      const Counted awake(busy_threads_);
-      const Progress progress = advance(*current);
-      if (progress == Progress::moves) continue;
-      if (progress == Progress::flies) {
-        if (!carrier) {
-          carrier = try_to_make([&] { return make_carrier_(copier); });
-          if (!carrier) {
-            land(*current, {0, OpStatus::no_memory, false});
-            current->step.failures = failures_max;
-            continue;
-          }
-          legs.resize(carrier->slots());
-        }
-        const auto slot = find_free();
-        carrier->begin(static_cast<unsigned>(slot - legs.begin()), current->flight.cargo());
-        *slot = std::move(current);
-        if (flying++ == 0) ++busy_threads_;
-      } else if (progress == Progress::waits) {
-        put_back(std::move(current->step));
-      } else {
-        finish(current->step, progress == Progress::stuck);
-      }
-      current.reset();
-      continue;
-    }
-    if (flying == 0) {
-      const std::lock_guard guard(lock_);
-      if (stopping_) return;
-      continue;
-    }
-    const Delivery delivery = carrier->next();
-    const Counted awake(busy_threads_);
-    auto& leg = legs[delivery.slot];
-    land(*leg, delivery);
-    // What is left to do of it is best done at once.
-    if (!current)
-      current = std::move(leg);
-    else
-      put_back(std::move(leg->step));
-    leg.reset();
-    if (--flying == 0) --busy_threads_;
-  }
+  return nullptr;
 }
 
 void Prefetcher::land(Leg& leg, const Delivery& delivery) {
@@ -292,7 +140,7 @@ Prefetcher::Progress Prefetcher::advance(Leg& leg) {
       default:
         // A part may fit.
         leg.step.pages_max = static_cast<unsigned>(room_needed / 2);
-        return leg.step.pages_max == 0 ? Progress::stuck : Progress::moves;
+        return leg.step.pages_max == 0 ? give_up(leg.step) : Progress::moves;
     }
   }
   if (progress != Progress::waits) return progress;
@@ -354,6 +202,11 @@ Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) con
   return need;
 }
 
+Prefetcher::Progress Prefetcher::give_up(Step& step) {
+  step.stuck = true;
+  return Progress::done;
+}
+
 // Pages that do not make a flight: a region at a time, so that nobody waits for the lock for long.
 Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& need) {
   const PageRun run{need.run.first,
@@ -383,7 +236,7 @@ Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& n
     case OpStatus::ok:
       return Progress::moves;
     case OpStatus::no_memory:
-      return Progress::stuck;
+      return give_up(leg.step);
     default:
       return result.bytes != 0 ? Progress::moves : Progress::waits;
   }

@@ -1,5 +1,5 @@
-// Copies between a file and memory, and the creation of a mapping's pages, by the calling thread. Those return the bytes
-// done (populate: 0), or -errno.
+// Copies between a file and memory, or between memory that need not exist, and the creation of a mapping's pages, by the
+// calling thread. Those return the bytes done (populate: 0), or -errno: -EFAULT where there is no such memory.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@ namespace wherry::impl {
 
 [[nodiscard]] int read_at(int fd, std::uint64_t offset, std::span<std::byte> into);
 [[nodiscard]] int write_at(int fd, std::uint64_t offset, std::span<const std::byte> from);
+[[nodiscard]] int copy_memory(std::span<std::byte> into, std::span<const std::byte> from);
 // Whether the limit on the size of files permits a write up to there; beyond it a signal would end the program.
 [[nodiscard]] bool may_write_to(std::uint64_t end);
 [[nodiscard]] int populate(std::span<std::byte> pages);

@@ -96,6 +96,8 @@ const char* to_string(OpStatus status) {
       return "unsupported";
     case OpStatus::absent:
       return "absent";
+    case OpStatus::bad_address:
+      return "bad address";
   }
   return "?";
 }

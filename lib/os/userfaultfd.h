@@ -32,6 +32,7 @@ enum class OpStatus {
   no_memory,     // ENOSPC, ENOMEM
   unsupported,   // EINVAL of an operation that older kernels lack
   absent,        // EFAULT of CONTINUE: no page in the file at this place
+  bad_address,   // EFAULT of a copy: no memory of this process there
 };
 
 struct OpResult {

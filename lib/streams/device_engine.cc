@@ -122,6 +122,33 @@ WorkStatus DeviceEngine::enqueue_operation(const std::shared_ptr<Stream>& stream
   return enqueue(stream, {0, std::move(start)});
 }
 
+WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
+                                   const std::function<void()>& do_it) {
+  const auto turn = std::make_shared<std::atomic<bool>>(false);
+  std::uint64_t ticket = 0;
+  {
+    const LockGuard guard(lock_);
+    const std::uint64_t epoch = stream->epoch_;
+    const WorkStatus status =
+        enqueue(stream, {0, Operation([turn](const Completion&) { *turn = true; })});
+    if (status != WorkStatus::ok) return status;
+    const auto context = stream->context_.lock();
+    ticket = context->last_ticket_;
+    wait_until([&]() REQUIRES(lock_) { return *turn || stream->epoch_ != epoch; });
+    // Nobody begins what has been thrown away; what has begun is waited for.
+    if (!*turn)
+      return context->status_ != WorkStatus::ok ? context->status_.load()
+                                                : WorkStatus::launch_failed;
+  }
+  do_it();
+  const LockGuard guard(lock_);
+  if (!is_running(*stream, ticket)) return WorkStatus::ok;
+  finish_front(stream);
+  settle();
+  watch_completions_if_needed();
+  return WorkStatus::ok;
+}
+
 WorkStatus DeviceEngine::record(const std::shared_ptr<Stream>& stream,
                                 std::shared_ptr<Recording> recording) {
   const LockGuard guard(lock_);
@@ -165,8 +192,13 @@ void DeviceEngine::settle() {
   while (true) {
     for (const auto& [stream, ticket, status] : completions_->take()) {
       if (!is_running(*stream, ticket)) continue;  // thrown away
+      const bool waited = std::holds_alternative<WaitWork>(stream->queue_.front().what);
       finish_front(stream);
-      if (status != WorkStatus::ok) wait_failed(stream, status);
+      if (status == WorkStatus::ok) continue;
+      if (waited)
+        wait_failed(stream, status);
+      else
+        operation_failed(stream, status);
     }
     if (ready_.empty()) return;
     const auto stream = std::move(ready_.front());
@@ -214,9 +246,10 @@ void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const HostWork& 
 
 void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const Operation& start) {
   stream->running_ = true;
-  start([completions = completions_, stream, ticket = stream->queue_.front().ticket] {
-    completions->add({stream, ticket, WorkStatus::ok});
-  });
+  start(Completion([completions = completions_, stream,
+                    ticket = stream->queue_.front().ticket](WorkStatus status) {
+    completions->add({stream, ticket, status});
+  }));
 }
 
 void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const RecordWork& work) {

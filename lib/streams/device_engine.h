@@ -65,6 +65,9 @@ class DeviceEngine {
   // it has begun: it is waited for, also when the context fails or the device is replaced.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
       EXCLUDES(lock_);
+  // The same where the calling thread does it: waits until the stream's turn has come, then for do_it(). ok: it was called.
+  WorkStatus carry_out(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
+      EXCLUDES(lock_);
   // A number, never 0, that two questions agree on if no kernel was launched into the stream between
   // them, and no other stream answers.
   std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
@@ -130,6 +133,7 @@ class DeviceEngine {
   WorkStatus fate_of(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
   bool is_running(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
   void wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
+  void operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
   void wait_until(const std::function<bool()>& done) REQUIRES(lock_);
   void wait_for_given() REQUIRES(lock_);

@@ -80,6 +80,15 @@ void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus
   changed();
 }
 
+// Nobody waits for the result of an operation: its context has it.
+void DeviceEngine::operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
+  const auto context = stream->context_.lock();
+  if (!context || context->status_ != WorkStatus::ok) return;
+  context->status_ = status;
+  throw_away_work(*context, Running::ends);
+  changed();
+}
+
 // Forgets the context's work: who is told later that it has finished finds nothing.
 void DeviceEngine::throw_away_work(WorkContext& context, Running running) {
   const WorkStatus status = context.status_;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,8 +40,19 @@ enum class StreamKind {
 using HostFunction = void (*)(void* data);
 
 // Says that an operation is over: once, from any thread, holding any lock, at any time; also when
-// the context has failed since or the engine is gone, and then it does nothing.
-using Completion = std::function<void()>;
+// the context has failed since or the engine is gone, and then it does nothing. Another status than ok
+// fails the context.
+class Completion {
+ public:
+  Completion() = default;
+  explicit Completion(std::function<void(WorkStatus)> say) : say_(std::move(say)) {}
+
+  void operator()(WorkStatus status = WorkStatus::ok) const { say_(status); }
+  explicit operator bool() const { return say_ != nullptr; }
+
+ private:
+  std::function<void(WorkStatus)> say_;
+};
 // Begins an operation that somebody else carries out. Called under the engine's lock: it hands the
 // work on, waits for nothing and calls no engine.
 using Operation = std::function<void(Completion done)>;

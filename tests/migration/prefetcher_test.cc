@@ -73,11 +73,13 @@ struct Setup {
   void start() {
     if (prefetcher) return;
     switcher.start();
-    prefetcher = std::make_unique<Prefetcher>(
-        Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor},
+    copiers = std::make_unique<Copiers>(
         [this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
-        Prefetcher::Limits{copiers_, 32, /*host_has_nodes=*/true});
-    prefetcher->start();
+        Copiers::Limits{copiers_});
+    prefetcher = std::make_unique<Prefetcher>(
+        Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor, *copiers},
+        Prefetcher::Limits{32, /*host_has_nodes=*/true});
+    copiers->start();
   }
 
   // The books and the machine agree.
@@ -108,7 +110,8 @@ struct Setup {
     }
   }
 
-  std::unique_ptr<Prefetcher> prefetcher;  // ends first
+  std::unique_ptr<Prefetcher> prefetcher;
+  std::unique_ptr<Copiers> copiers;  // ends first
 
  private:
   unsigned copiers_;

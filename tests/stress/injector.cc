@@ -16,6 +16,7 @@ using impl::Mapper;
 using impl::OpResult;
 using impl::OpStatus;
 using impl::PageSpan;
+using impl::Parcel;
 using impl::PoolFile;
 using impl::Processor;
 using impl::ViewChanger;
@@ -190,6 +191,18 @@ class TroubledCarrier final : public Carrier {
     if (stays && cargo.kind == Cargo::Kind::move) changed.kind = Cargo::Kind::copy;
     if (trouble == Trouble::partial) changed.span.count = (cargo.span.count + 1) / 2;
     real_->begin(slot, changed);
+  }
+  // Late, or in vain: what is under way half could not be told from the rest of the target.
+  void begin(unsigned slot, const Parcel& parcel) override {
+    const auto* const pooled = std::get_if<Parcel::InPool>(&parcel.to);
+    const Trouble trouble =
+        injector_.trouble_for(Step::carry, pooled == nullptr ? 0 : pooled->pool.index);
+    troubles_[slot] = trouble == Trouble::kept ? Trouble::delay_after : trouble;
+    if (trouble == Trouble::delay_before) injector_.delay();
+    if (trouble == Trouble::again || trouble == Trouble::partial)
+      failed_.push_back(slot);
+    else
+      real_->begin(slot, parcel);
   }
   Delivery next() override {
     if (!failed_.empty()) {

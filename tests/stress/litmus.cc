@@ -393,6 +393,29 @@ TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
   });
 }
 
+TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
+  require_clean([] {
+    Course course{roomy_devices,
+                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Rig& rig = course.rig();
+    Courier courier{rig, everywhere};
+    std::byte* copied = nullptr;
+    std::size_t size = 0;
+    Match match;
+    match.until_moved = scaled(500);
+    const MatchHooks hooks{[&](std::byte* memory, std::size_t bytes) {
+                             copied = memory;
+                             size = bytes;
+                             courier.take(memory, bytes);
+                           },
+                           [&] {
+                             rig.copy_out(copied, size);
+                             courier.send();
+                           }};
+    course.run(match, {{on_host, 0}, {0, on_host}, {0, 1, on_host}, {on_host, 0, 1, 0}}, hooks);
+  });
+}
+
 TEST_CASE("prefetching memory that comes into use at the same time loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};

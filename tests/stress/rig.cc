@@ -86,6 +86,18 @@ void Rig::prefetch(const std::byte* memory, std::size_t bytes, impl::Location to
                      [this] { --prefetches_open_; });
 }
 
+void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
+  if (copies_.exchange(true)) return;
+  copied_.resize(bytes);
+  impl::CopyRequest request;
+  request.from.memory = impl::CopyRequest::Memory::managed;
+  request.from.start = reinterpret_cast<std::uintptr_t>(memory) - runtime_->arena().base();
+  request.to.start = reinterpret_cast<std::uintptr_t>(copied_.data());
+  request.width = bytes;
+  // What fails on purpose is nobody's loss.
+  runtime_->copy(std::move(request), [this](impl::OpStatus) { copies_ = false; });
+}
+
 std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
                         std::size_t items) {
   const auto process = runtime_->process(device);

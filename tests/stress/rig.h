@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "api/runtime.h"
 #include "stress/injector.h"
@@ -54,6 +55,9 @@ class Rig {
     beside_[device] = post(device, call_once<Function>, &function, sizeof function, 1);
   }
 
+  // Has it copied to memory of this process, unless that is under way already. Does not wait.
+  void copy_out(const std::byte* memory, std::size_t bytes);
+
   // Pages that came to any pool so far, by populating, migration, eviction and as copies, or that somebody
   // came to see in another's pool.
   std::uint64_t pages_moved() const;
@@ -79,6 +83,8 @@ class Rig {
   impl::Runtime* runtime_;  // lives until the process ends
   std::uint64_t next_id_ = 1;
   std::atomic<int> prefetches_open_{0};
+  std::atomic<bool> copies_{false};
+  std::vector<std::byte> copied_;  // what copies_ writes to
   std::map<int, std::uint64_t> launched_, beside_;
   std::set<std::uint64_t> running_;
 };

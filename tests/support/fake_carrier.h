@@ -1,10 +1,13 @@
-// Carries between the pools of a machine in memory (fake_machine.h), and fails on demand.
+// Carries between the pools of a machine in memory (fake_machine.h), and the test's memory, and fails on demand.
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
+#include <variant>
 
 #include "memory/carrier.h"
 #include "support/fake_machine.h"
@@ -24,8 +27,9 @@ struct Haulage {
   FakeMachine& machine;
   // Called when a cargo is on its way: between the beginning of a flight and its end.
   std::function<void(const Cargo&)> on_the_way;
+  std::function<void(const Parcel&)> parcel_on_the_way;
   std::mutex lock;
-  std::deque<Mishap> mishaps;  // each concerns the next cargo, in order
+  std::deque<Mishap> mishaps;  // each concerns the next cargo, or parcel, in order
   int carried = 0;
 };
 
@@ -35,10 +39,21 @@ class FakeCarrier final : public Carrier {
 
   unsigned slots() const override { return 2; }
   void begin(unsigned slot, const Cargo& cargo) override { under_way_.push_back({slot, cargo}); }
+  void begin(unsigned slot, const Parcel& parcel) override { under_way_.push_back({slot, parcel}); }
 
   Delivery next() override {
-    const auto [slot, cargo] = under_way_.front();
+    const UnderWay first = under_way_.front();
     under_way_.pop_front();
+    return std::visit([&](const auto& load) { return carry(first.slot, load); }, first.load);
+  }
+
+ private:
+  struct UnderWay {
+    unsigned slot;
+    std::variant<Cargo, Parcel> load;
+  };
+
+  Delivery carry(unsigned slot, const Cargo& cargo) {
     if (haulage_.on_the_way) haulage_.on_the_way(cargo);
     Mishap mishap{OpStatus::ok, cargo.span.count};
     bool arrives = true;
@@ -65,11 +80,29 @@ class FakeCarrier final : public Carrier {
     return {slot, OpStatus::ok, releases && source.punch(cargo.span) == 0};
   }
 
- private:
-  struct UnderWay {
-    unsigned slot;
-    Cargo cargo;
-  };
+  // A mishap's pages are ignored: nothing arrives.
+  Delivery carry(unsigned slot, const Parcel& parcel) {
+    if (haulage_.parcel_on_the_way) haulage_.parcel_on_the_way(parcel);
+    {
+      const std::lock_guard guard(haulage_.lock);
+      ++haulage_.carried;
+      if (!haulage_.mishaps.empty()) {
+        const OpStatus status = haulage_.mishaps.front().status;
+        haulage_.mishaps.pop_front();
+        return {slot, status, false};
+      }
+    }
+    std::memmove(bytes_at(parcel.to), bytes_at(parcel.from), parcel.bytes);
+    return {slot, OpStatus::ok, false};
+  }
+  std::byte* bytes_at(const Parcel::Place& place) {
+    const auto* const pooled = std::get_if<Parcel::InPool>(&place);
+    if (pooled == nullptr) return std::get<std::byte*>(place);
+    FakeProcessor& pool = haulage_.machine.at(pooled->pool.index);
+    const std::lock_guard guard(haulage_.machine.lock);
+    if (!pool.holds(pooled->offset / page_size)) throw std::logic_error("a page that is not there");
+    return const_cast<std::byte*>(pool.alias(0)) + pooled->offset;
+  }
 
   Haulage& haulage_;
   std::deque<UnderWay> under_way_;

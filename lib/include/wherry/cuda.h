@@ -1209,6 +1209,7 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, 
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer; else CUDA_ERROR_NOT_FOUND. */
 CUresult CUDAAPI cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId);
 #include "cuda_pools.h"
+#include "cuda_copies.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -721,6 +721,7 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
 /* As cuGetExportTable. */
 cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
                                          const cudaUUID_t* pExportTableId);
+#include "cuda_runtime_copies.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,0 +1,189 @@
+#include "api/copies.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/page.h"
+
+namespace wherry::impl {
+namespace {
+
+// To wake copiers takes as long as to copy so much.
+constexpr std::uint64_t copiers_bytes_min = 1 << 20;
+
+// What a pointer turned out to be.
+struct Found {
+  CopyRequest::Side side;
+  bool is_known = false;
+  bool is_device = false;  // a device's memory, or managed
+  bool is_managed = false;
+  bool sync_memops = false;
+};
+
+// How far the rows reach from the first byte on; false: farther than addresses do.
+bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
+  std::size_t rows = 0;
+  std::size_t layers = 0;
+  return !__builtin_mul_overflow(extent.rows - 1, end.pitch, &rows) &&
+         !__builtin_mul_overflow(extent.layers - 1, end.layer, &layers) &&
+         !__builtin_add_overflow(rows, layers, &bytes) &&
+         !__builtin_add_overflow(bytes, extent.width, &bytes);
+}
+
+CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found) {
+  std::size_t bytes = 0;
+  std::uintptr_t past = 0;
+  if (end.address == 0 || !reach(end, extent, bytes) ||
+      __builtin_add_overflow(end.address, bytes, &past))
+    return CUDA_ERROR_INVALID_VALUE;
+  const Arena& arena = driver.runtime().arena();
+  found.side.pitch = end.pitch;
+  found.side.layer = end.layer;
+  found.side.start = end.address;
+  const auto record = driver.memory().find(end.address);
+  if (!record) {
+    // Nothing that the library placed there is anybody's.
+    const bool in_arena = end.address < arena.base() + arena.size() && past > arena.base();
+    return end.role == Role::device || in_arena ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+  if (end.role == Role::host && !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > record->bytes - (end.address - record->start_of_range(end.address)))
+    return CUDA_ERROR_INVALID_VALUE;
+  found.is_known = true;
+  found.sync_memops = record->sync_memops;
+  switch (record->kind) {
+    case MemoryKind::managed:
+      found.is_device = found.is_managed = true;
+      break;
+    case MemoryKind::device:
+    case MemoryKind::pooled:
+      found.is_device = true;
+      break;
+    case MemoryKind::host:
+    case MemoryKind::registered:
+      break;
+    case MemoryKind::mapped:
+    case MemoryKind::imported:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  found.side.start = record->host_address(end.address);
+  if (!found.is_device || !arena.contains(record->base)) return CUDA_SUCCESS;
+  found.side.start -= arena.base();
+  found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
+  found.side.owner = Processor::device(record->device);
+  return CUDA_SUCCESS;
+}
+
+CUresult to_result(OpStatus status) {
+  switch (status) {
+    case OpStatus::ok:
+      return CUDA_SUCCESS;
+    case OpStatus::bad_address:
+      return CUDA_ERROR_INVALID_VALUE;
+    case OpStatus::no_memory:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    default:
+      return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+// What becomes of the context when nobody waits for the result.
+WorkStatus to_work_status(OpStatus status) {
+  if (status == OpStatus::ok) return WorkStatus::ok;
+  log_line("a copy or fill that nobody waits for has failed: {}", to_string(status));
+  return status == OpStatus::bad_address ? WorkStatus::illegal_address : WorkStatus::launch_failed;
+}
+
+CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bool waits) {
+  DeviceEngine& engine = target.context->device.engine;
+  Runtime& runtime = driver.runtime();
+  if (!waits) {
+    return to_result(engine.enqueue_operation(
+        target.stream, [&runtime, request = std::move(request)](Completion done) {
+          runtime.copy(request, [done](OpStatus status) { done(to_work_status(status)); });
+        }));
+  }
+  const bool in_host_memory = request.to.memory == CopyRequest::Memory::host &&
+                              (request.pattern || request.from.memory == CopyRequest::Memory::host);
+  if (in_host_memory || request.bytes() <= copiers_bytes_min) {
+    OpStatus copied = OpStatus::ok;
+    const WorkStatus status =
+        engine.carry_out(target.stream, [&] { copied = runtime.copy(request); });
+    return status == WorkStatus::ok ? to_result(copied) : to_result(status);
+  }
+  const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::ok);
+  WorkStatus status = engine.enqueue_operation(
+      target.stream, [&runtime, copied, request = std::move(request)](Completion done) {
+        runtime.copy(request, [done, copied](OpStatus result) {
+          *copied = result;
+          done();
+        });
+      });
+  if (status == WorkStatus::ok) status = engine.wait(target.stream);
+  return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
+}
+
+// The value again and again.
+std::shared_ptr<const std::vector<std::byte>> pattern_of(std::uint32_t value, unsigned size,
+                                                         std::size_t bytes) {
+  std::vector<std::byte> pattern(std::min(bytes, block_size));
+  for (std::size_t i = 0; i < std::min(pattern.size(), page_size); i += size)
+    std::memcpy(pattern.data() + i, &value, size);
+  for (std::size_t done = page_size; done < pattern.size(); done += page_size)
+    std::memcpy(pattern.data() + done, pattern.data(), std::min(page_size, pattern.size() - done));
+  return std::make_shared<const std::vector<std::byte>>(std::move(pattern));
+}
+
+}  // namespace
+
+CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, const End& from,
+              const Extent& extent) {
+  StreamHandle target;
+  const CUresult ready = find_working_stream(driver, stream, target);
+  if (ready != CUDA_SUCCESS || extent.is_empty()) return ready;
+  Found there;
+  Found here;
+  CUresult found = find(driver, to, extent, there);
+  if (found == CUDA_SUCCESS) found = find(driver, from, extent, here);
+  if (found != CUDA_SUCCESS) return found;
+  CopyRequest request{there.side, here.side, nullptr, extent.width, extent.rows, extent.layers, {}};
+  if (to.role != Role::host) request.home = Processor::device(target.context->device.ordinal);
+  const bool in_host_memory = !there.is_device && !here.is_device;
+  const bool is_pageable = !there.is_known || !here.is_known;
+  const bool in_device_memory = there.is_device && here.is_device;
+  const bool waits = in_host_memory || is_pageable ||
+                     (timing == Timing::synchronous &&
+                      (!in_device_memory || there.sync_memops || here.sync_memops));
+  return run(driver, target, std::move(request), waits);
+}
+
+CUresult fill(Driver& driver, CUstream stream, Timing timing, const End& to, const Extent& extent,
+              std::uint32_t value, unsigned size) {
+  StreamHandle target;
+  const CUresult ready = find_working_stream(driver, stream, target);
+  if (ready != CUDA_SUCCESS || extent.is_empty()) return ready;
+  const bool uses_pitch = extent.rows > 1 || extent.layers > 1;
+  if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  Found there;
+  const CUresult found = find(driver, to, extent, there);
+  if (found != CUDA_SUCCESS) return found;
+  CopyRequest request{there.side,
+                      {},
+                      nullptr,
+                      extent.width,
+                      extent.rows,
+                      extent.layers,
+                      Processor::device(target.context->device.ordinal)};
+  request.pattern = pattern_of(value, size, request.bytes());
+  const bool waits =
+      timing == Timing::synchronous && (!there.is_device || there.is_managed || there.sync_memops);
+  return run(driver, target, std::move(request), waits);
+}
+
+}  // namespace wherry::impl

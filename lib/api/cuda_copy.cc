@@ -1,0 +1,283 @@
+// The C functions that copy: they say what their pointers have to be.
+#include "api/copies.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+using enum Timing;
+
+std::uintptr_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+CUresult copy_bytes(End to, End from, std::size_t count, Timing timing, CUstream stream) {
+  return enter([&](Driver& driver) { return copy(driver, stream, timing, to, from, {count}); });
+}
+
+CUresult copy_any(CUdeviceptr to, CUdeviceptr from, std::size_t count, Timing timing,
+                  CUstream stream) {
+  return copy_bytes({Role::any, to}, {Role::any, from}, count, timing, stream);
+}
+CUresult copy_to_device(CUdeviceptr to, const void* from, std::size_t count, Timing timing,
+                        CUstream stream) {
+  return copy_bytes({Role::device, to}, {Role::host, address_of(from)}, count, timing, stream);
+}
+CUresult copy_to_host(void* to, CUdeviceptr from, std::size_t count, Timing timing,
+                      CUstream stream) {
+  return copy_bytes({Role::host, address_of(to)}, {Role::device, from}, count, timing, stream);
+}
+CUresult copy_in_devices(CUdeviceptr to, CUdeviceptr from, std::size_t count, Timing timing,
+                         CUstream stream) {
+  return copy_bytes({Role::device, to}, {Role::device, from}, count, timing, stream);
+}
+
+CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                      CUcontext from_context, std::size_t count, Timing timing, CUstream stream) {
+  return enter([&](Driver& driver) {
+    for (const CUcontext context : {to_context, from_context})
+      if (!driver.find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    return copy(driver, stream, timing, {Role::device, to}, {Role::device, from}, {count});
+  });
+}
+
+// One side of a rectangle or box, as the structures have it.
+struct Box {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  std::size_t x;
+  std::size_t y;
+  std::size_t pitch;
+  std::size_t z = 0;
+  std::size_t height = 0;
+  std::size_t lod = 0;
+};
+
+CUresult find_end(const Box& box, const Extent& extent, End& end) {
+  switch (box.type) {
+    case CU_MEMORYTYPE_HOST:
+      end = {Role::host, address_of(box.host)};
+      break;
+    case CU_MEMORYTYPE_DEVICE:
+      end = {Role::device, box.device};
+      break;
+    case CU_MEMORYTYPE_UNIFIED:
+      end = {Role::any, box.device};
+      break;
+    case CU_MEMORYTYPE_ARRAY:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (box.lod != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (extent.is_empty()) return CUDA_SUCCESS;
+  // A pitch or height that nothing depends on may be anything.
+  const bool uses_height = extent.layers > 1 || box.z != 0;
+  const bool uses_pitch = extent.rows > 1 || box.y != 0 || uses_height;
+  std::size_t row_end = 0;
+  std::size_t layer_end = 0;
+  if (__builtin_add_overflow(box.x, extent.width, &row_end) ||
+      __builtin_add_overflow(box.y, extent.rows, &layer_end) ||
+      (uses_pitch && (box.pitch < row_end || box.pitch > max_pitch)) ||
+      (uses_height && box.height < layer_end))
+    return CUDA_ERROR_INVALID_VALUE;
+  end.pitch = uses_pitch ? box.pitch : 0;
+  std::size_t rows = 0;
+  std::size_t start = 0;
+  if ((uses_height && (__builtin_mul_overflow(end.pitch, box.height, &end.layer) ||
+                       __builtin_mul_overflow(box.z, box.height, &rows))) ||
+      __builtin_add_overflow(rows, box.y, &rows) ||
+      __builtin_mul_overflow(rows, end.pitch, &start) ||
+      __builtin_add_overflow(start, box.x, &start))
+    return CUDA_ERROR_INVALID_VALUE;
+  // Base NULL is no memory wherever in it the box begins.
+  if (end.address != 0 && __builtin_add_overflow(end.address, start, &end.address))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_box(Driver& driver, const Box& to, const Box& from, const Extent& extent,
+                  Timing timing, CUstream stream) {
+  // Who has no context is told that first.
+  StreamHandle target;
+  CUresult ready = find_working_stream(driver, stream, target);
+  End there;
+  End here;
+  if (ready == CUDA_SUCCESS) ready = find_end(to, extent, there);
+  if (ready == CUDA_SUCCESS) ready = find_end(from, extent, here);
+  return ready != CUDA_SUCCESS ? ready : copy(driver, stream, timing, there, here, extent);
+}
+
+Box source_of(const CUDA_MEMCPY2D_v2& what) {
+  return {what.srcMemoryType, what.srcHost, what.srcDevice,
+          what.srcXInBytes,   what.srcY,    what.srcPitch};
+}
+Box target_of(const CUDA_MEMCPY2D_v2& what) {
+  return {what.dstMemoryType, what.dstHost, what.dstDevice,
+          what.dstXInBytes,   what.dstY,    what.dstPitch};
+}
+template <typename Copy3D>
+Box source_of(const Copy3D& what) {
+  return {what.srcMemoryType, what.srcHost, what.srcDevice, what.srcXInBytes, what.srcY,
+          what.srcPitch,      what.srcZ,    what.srcHeight, what.srcLOD};
+}
+template <typename Copy3D>
+Box target_of(const Copy3D& what) {
+  return {what.dstMemoryType, what.dstHost, what.dstDevice, what.dstXInBytes, what.dstY,
+          what.dstPitch,      what.dstZ,    what.dstHeight, what.dstLOD};
+}
+
+CUresult copy_rectangle(const CUDA_MEMCPY2D_v2* what, Timing timing, CUstream stream) {
+  return enter([&](Driver& driver) {
+    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return copy_box(driver, target_of(*what), source_of(*what), {what->WidthInBytes, what->Height},
+                    timing, stream);
+  });
+}
+
+CUresult copy_box(const CUDA_MEMCPY3D_v2* what, Timing timing, CUstream stream) {
+  return enter([&](Driver& driver) {
+    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return copy_box(driver, target_of(*what), source_of(*what),
+                    {what->WidthInBytes, what->Height, what->Depth}, timing, stream);
+  });
+}
+
+CUresult copy_box(const CUDA_MEMCPY3D_PEER_v1* what, Timing timing, CUstream stream) {
+  return enter([&](Driver& driver) {
+    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if ((what->srcMemoryType == CU_MEMORYTYPE_DEVICE && !driver.find_context(what->srcContext)) ||
+        (what->dstMemoryType == CU_MEMORYTYPE_DEVICE && !driver.find_context(what->dstContext)))
+      return CUDA_ERROR_INVALID_CONTEXT;
+    return copy_box(driver, target_of(*what), source_of(*what),
+                    {what->WidthInBytes, what->Height, what->Depth}, timing, stream);
+  });
+}
+
+}  // namespace
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+  return copy_any(dst, src, ByteCount, synchronous, nullptr);
+}
+CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+  return copy_any(dst, src, ByteCount, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return copy_any(dst, src, ByteCount, asynchronous, hStream);
+}
+CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return copy_any(dst, src, ByteCount, asynchronous, per_thread(hStream));
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+  return copy_to_device(dstDevice, srcHost, ByteCount, synchronous, nullptr);
+}
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+  return copy_to_device(dstDevice, srcHost, ByteCount, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                              CUstream hStream) {
+  return copy_to_device(dstDevice, srcHost, ByteCount, asynchronous, hStream);
+}
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                                   CUstream hStream) {
+  return copy_to_device(dstDevice, srcHost, ByteCount, asynchronous, per_thread(hStream));
+}
+
+CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+  return copy_to_host(dstHost, srcDevice, ByteCount, synchronous, nullptr);
+}
+CUresult cuMemcpyDtoH_v2_ptds(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+  return copy_to_host(dstHost, srcDevice, ByteCount, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return copy_to_host(dstHost, srcDevice, ByteCount, asynchronous, hStream);
+}
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                   CUstream hStream) {
+  return copy_to_host(dstHost, srcDevice, ByteCount, asynchronous, per_thread(hStream));
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+  return copy_in_devices(dstDevice, srcDevice, ByteCount, synchronous, nullptr);
+}
+CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+  return copy_in_devices(dstDevice, srcDevice, ByteCount, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return copy_in_devices(dstDevice, srcDevice, ByteCount, asynchronous, hStream);
+}
+CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                   CUstream hStream) {
+  return copy_in_devices(dstDevice, srcDevice, ByteCount, asynchronous, per_thread(hStream));
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                      CUcontext srcContext, size_t ByteCount) {
+  return copy_between(dstDevice, dstContext, srcDevice, srcContext, ByteCount, synchronous,
+                      nullptr);
+}
+CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                           CUcontext srcContext, size_t ByteCount) {
+  return copy_between(dstDevice, dstContext, srcDevice, srcContext, ByteCount, synchronous,
+                      CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                           CUcontext srcContext, size_t ByteCount, CUstream hStream) {
+  return copy_between(dstDevice, dstContext, srcDevice, srcContext, ByteCount, asynchronous,
+                      hStream);
+}
+CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                                CUcontext srcContext, size_t ByteCount, CUstream hStream) {
+  return copy_between(dstDevice, dstContext, srcDevice, srcContext, ByteCount, asynchronous,
+                      per_thread(hStream));
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D_v2* pCopy) {
+  return copy_rectangle(pCopy, synchronous, nullptr);
+}
+CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D_v2* pCopy) {
+  return copy_rectangle(pCopy, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D_v2* pCopy, CUstream hStream) {
+  return copy_rectangle(pCopy, asynchronous, hStream);
+}
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2* pCopy, CUstream hStream) {
+  return copy_rectangle(pCopy, asynchronous, per_thread(hStream));
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D_v2* pCopy) {
+  return copy_rectangle(pCopy, synchronous, nullptr);
+}
+CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D_v2* pCopy) {
+  return copy_rectangle(pCopy, synchronous, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D_v2* pCopy) {
+  return copy_box(pCopy, synchronous, nullptr);
+}
+CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D_v2* pCopy) {
+  return copy_box(pCopy, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D_v2* pCopy, CUstream hStream) {
+  return copy_box(pCopy, asynchronous, hStream);
+}
+CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D_v2* pCopy, CUstream hStream) {
+  return copy_box(pCopy, asynchronous, per_thread(hStream));
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER_v1* pCopy) {
+  return copy_box(pCopy, synchronous, nullptr);
+}
+CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER_v1* pCopy) {
+  return copy_box(pCopy, synchronous, CU_STREAM_PER_THREAD);
+}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER_v1* pCopy, CUstream hStream) {
+  return copy_box(pCopy, asynchronous, hStream);
+}
+CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER_v1* pCopy, CUstream hStream) {
+  return copy_box(pCopy, asynchronous, per_thread(hStream));
+}

@@ -1,0 +1,354 @@
+#include "migration/copy_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/page.h"
+#include "migration/creation.h"
+
+namespace wherry::impl {
+namespace {
+
+// A ring's kernel thread takes longer to wake than to copy less.
+constexpr std::uint64_t ring_bytes_min = 64 << 10;
+// What one copier does of a job with small pieces before the others' turn comes.
+constexpr std::uint64_t leg_bytes = 1 << 20;
+constexpr auto pause = std::chrono::microseconds(20);
+// How long a piece waits for others: flights, room that faults have spoken for.
+constexpr std::uint64_t wait_limit_ns = 10'000'000'000;
+// How often a copy that came to nothing is tried again.
+constexpr int failures_max = 3;
+
+// What is read where there are no pages. Never written, so it takes no memory.
+alignas(page_size) std::array<std::byte, block_size> zeros;
+
+bool is_managed(const CopyRequest::Side& side) {
+  return side.memory == CopyRequest::Memory::managed;
+}
+
+std::uint64_t bytes_to_block_end(const CopyRequest::Side& side, std::uint64_t place) {
+  return side.memory == CopyRequest::Memory::host ? block_size : block_size - place % block_size;
+}
+
+Parcel::Place place_of(const CopyRequest::Side& side, std::uint64_t where) {
+  if (side.memory == CopyRequest::Memory::host) return reinterpret_cast<std::byte*>(where);
+  return Parcel::InPool{side.owner, where};
+}
+
+// The same with as few rows as possible.
+CopyRequest flattened(CopyRequest request) {
+  const auto fits = [&](std::uint64_t CopyRequest::Side::*step, std::uint64_t bytes) {
+    return request.to.*step == bytes && (request.pattern || request.from.*step == bytes);
+  };
+  if (request.rows == 1 || fits(&CopyRequest::Side::pitch, request.width)) {
+    request.width *= request.rows;
+    request.rows = request.layers;
+    request.layers = 1;
+    request.to.pitch = request.to.layer;
+    request.from.pitch = request.from.layer;
+    if (request.rows == 1 || fits(&CopyRequest::Side::pitch, request.width)) {
+      request.width *= request.rows;
+      request.rows = 1;
+    }
+  }
+  return request;
+}
+
+}  // namespace
+
+struct CopyEngine::Pages {
+  CopyRequest::Side& side;
+  Piece& piece;
+  std::uint64_t where;  // of the piece, from the arena's base
+  bool written;
+  // Nothing: there are none, and they read as zeros.
+  std::optional<Processor> owner = {};
+
+  std::uint64_t number() const { return where / block_size; }
+  PageRun run() const {
+    const std::uint64_t first = where / page_size;
+    const std::uint64_t end = round_up(where + piece.bytes, page_size) / page_size;
+    return run_in_block(number(), {first, end - first});
+  }
+  // Leaves of the piece what lies in the first pages.
+  void cut_to(PageRun kept) {
+    piece.bytes =
+        std::min(piece.bytes, span_of(number(), kept).offset() + kept.count * page_size - where);
+  }
+};
+
+// Part of a request, from position to position as if its rows lay side by side.
+class CopyEngine::Leg final : public Copiers::Step {
+ public:
+  Leg(CopyEngine& engine, const CopyRequest& what, std::uint64_t begin, std::uint64_t its_end)
+      : request(what), position(begin), end(its_end), engine_(engine) {}
+
+  Copiers::Progress advance(Copiers::Load& load) override {
+    if (position == end || status != OpStatus::ok) return Copiers::Progress::done;
+    Parcel parcel;
+    switch (engine_.begin(*this, parcel)) {
+      case CopyEngine::Step::ready:
+        break;
+      case CopyEngine::Step::moves:
+        return Copiers::Progress::moves;
+      case CopyEngine::Step::waits:
+        return Copiers::Progress::waits;
+      case CopyEngine::Step::failed:
+        return Copiers::Progress::done;
+    }
+    if (parcel.bytes >= ring_bytes_min && !stays) {
+      load = parcel;
+      return Copiers::Progress::flies;
+    }
+    if (auto carrier = engine_.carriers_.borrow()) {
+      carrier->begin(0, parcel);
+      engine_.end(*this, carrier->next().status);
+      engine_.carriers_.give_back(std::move(carrier));
+    } else {
+      engine_.end(*this, OpStatus::no_memory);
+    }
+    return Copiers::Progress::moves;
+  }
+  void land(const Delivery& delivery) override { engine_.end(*this, delivery.status); }
+  void stay() override {
+    engine_.end(*this, OpStatus::incomplete);
+    stays = true;
+  }
+
+  const CopyRequest& request;  // the task's, or the caller's
+  std::uint64_t position;
+  const std::uint64_t end;
+  OpStatus status = OpStatus::ok;
+  bool stays = false;         // this copier's ring carries nothing
+  std::uint64_t carried = 0;  // bytes that are under way
+  std::array<std::optional<Hold>, 2> holds;
+  Room room;
+  bool at_home = true;  // there may be room where pages should be created
+  int failures = 0;
+  std::uint64_t waits_since_ns = 0;
+
+ private:
+  CopyEngine& engine_;
+};
+
+class CopyEngine::Task final : public Copiers::Job {
+ public:
+  Task(CopyEngine& engine, CopyRequest request, std::function<void(OpStatus)> done)
+      : engine_(engine), request_(flattened(std::move(request))), done_(std::move(done)) {}
+
+  std::unique_ptr<Copiers::Step> next() override {
+    if (!has_more()) return nullptr;
+    const std::uint64_t begin = position_;
+    const std::uint64_t bytes = request_.width >= ring_bytes_min
+                                    ? piece_at(request_, begin).bytes
+                                    : std::min(leg_bytes, request_.bytes() - begin);
+    position_ += bytes;
+    return std::make_unique<Leg>(engine_, request_, begin, position_);
+  }
+  bool has_more() const override { return status_ == OpStatus::ok && position_ < request_.bytes(); }
+  void finish(Copiers::Step& step) override {
+    if (status_ == OpStatus::ok) status_ = static_cast<Leg&>(step).status;
+  }
+  void done() override { done_(status_); }
+
+ private:
+  CopyEngine& engine_;
+  const CopyRequest request_;
+  const std::function<void(OpStatus)> done_;
+  std::uint64_t position_ = 0;  // of the next leg
+  OpStatus status_ = OpStatus::ok;
+};
+
+OpStatus CopyEngine::carry(const CopyRequest& request) {
+  auto carrier = carriers_.borrow();
+  if (!carrier) return OpStatus::no_memory;
+  const CopyRequest flat = flattened(request);
+  Leg leg(*this, flat, 0, flat.bytes());
+  while (leg.position != leg.end && leg.status == OpStatus::ok) {
+    Parcel parcel;
+    switch (begin(leg, parcel)) {
+      case Step::ready:
+        carrier->begin(0, parcel);
+        end(leg, carrier->next().status);
+        break;
+      case Step::waits:
+        std::this_thread::sleep_for(pause);
+        break;
+      case Step::moves:
+      case Step::failed:
+        break;
+    }
+  }
+  carriers_.give_back(std::move(carrier));
+  return leg.status;
+}
+
+void CopyEngine::submit(CopyRequest request, std::function<void(OpStatus)> done) {
+  parts_.copiers.submit(std::make_shared<Task>(*this, std::move(request), std::move(done)));
+}
+
+CopyEngine::Piece CopyEngine::piece_at(const CopyRequest& request, std::uint64_t position) {
+  const std::uint64_t row = position / request.width;
+  const std::uint64_t in_row = position % request.width;
+  const auto place = [&](const CopyRequest::Side& side) {
+    return side.start + row / request.rows * side.layer + row % request.rows * side.pitch + in_row;
+  };
+  Piece piece{place(request.to), place(request.from), request.width - in_row};
+  piece.bytes = std::min(piece.bytes, bytes_to_block_end(request.to, piece.to));
+  if (request.pattern) {
+    piece.from = reinterpret_cast<std::uint64_t>(request.pattern->data());
+    piece.bytes = std::min<std::uint64_t>(piece.bytes, request.pattern->size());
+  } else {
+    piece.bytes = std::min(piece.bytes, bytes_to_block_end(request.from, piece.from));
+  }
+  return piece;
+}
+
+CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
+  Piece piece = piece_at(leg.request, leg.position);
+  piece.bytes = std::min(piece.bytes, leg.end - leg.position);
+  CopyRequest::Side to_side = leg.request.to;
+  CopyRequest::Side from_side = leg.request.pattern ? CopyRequest::Side() : leg.request.from;
+  Pages to{to_side, piece, piece.to, true};
+  Pages from{from_side, piece, piece.from, false};
+
+  Step step = is_managed(to_side) ? create(leg, to) : Step::ready;
+  if (step == Step::ready)
+    step = hold(leg, is_managed(to_side) ? &to : nullptr, is_managed(from_side) ? &from : nullptr);
+  if (step == Step::waits) {
+    const std::uint64_t now = now_ns();
+    if (leg.waits_since_ns == 0) leg.waits_since_ns = now;
+    if (now - leg.waits_since_ns > wait_limit_ns) {
+      leg.status = OpStatus::no_memory;
+      step = Step::failed;
+    }
+  }
+  if (step != Step::ready) return step;
+  leg.waits_since_ns = 0;
+  leg.room = Room();
+  leg.carried = piece.bytes;
+  if (is_managed(to_side)) to_side.owner = *to.owner;
+  if (is_managed(from_side)) {
+    if (from.owner) {
+      from_side.owner = *from.owner;
+    } else {
+      from_side.memory = CopyRequest::Memory::host;
+      piece.from = reinterpret_cast<std::uint64_t>(zeros.data());
+    }
+  }
+  parcel = {place_of(to_side, piece.to), place_of(from_side, piece.from), piece.bytes};
+  return Step::ready;
+}
+
+void CopyEngine::end(Leg& leg, OpStatus status) {
+  release(leg);
+  if (status == OpStatus::ok) {
+    leg.position += leg.carried;
+    leg.failures = 0;
+  } else if (status != OpStatus::incomplete) {
+    leg.status = status;
+  } else if (++leg.failures == failures_max) {
+    // A copy to or from the program's memory stops where that ends.
+    const bool at_host = leg.request.to.memory == CopyRequest::Memory::host ||
+                         leg.request.from.memory == CopyRequest::Memory::host;
+    leg.status = at_host ? OpStatus::bad_address : OpStatus::no_memory;
+  }
+}
+
+CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
+  Block& block = parts_.blocks.at(pages.number());
+  {
+    const LockGuard guard(block.lock);
+    if ((PageMask::of(pages.run()) & block.absent()).none()) return Step::ready;
+  }
+  const auto advice = parts_.effects.advice_at(pages.where / page_size);
+  pages.cut_to(run_in_block(pages.number(), advice.span));
+  const Location preferred = advice.advice.preferred;
+  Processor home = preferred.is_none() ? leg.request.home : preferred.processor();
+  if (!leg.at_home) home = Processor::host();
+  switch (create_pages(parts_.engine, parts_.evictor, parts_.blocks, pages.number(), pages.run(),
+                       home, leg.room)) {
+    case OpStatus::ok:
+      return Step::ready;
+    case OpStatus::incomplete:
+      return Step::waits;
+    default:
+      break;
+  }
+  if (home.is_host()) {
+    leg.status = OpStatus::no_memory;
+    return Step::failed;
+  }
+  leg.at_home = false;
+  return Step::moves;
+}
+
+CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Block& block) {
+  const PageRun run = pages.run();
+  if (!(PageMask::of(run) & block.in_flight()).none()) return Step::waits;
+  const ProcessorMask residents = block.residents(run.first);
+  if (residents == 0) {
+    if (pages.written) return Step::moves;
+    pages.cut_to(block.absent().run_around(run.first));
+    pages.owner.reset();
+    return Step::ready;
+  }
+  Processor owner{std::countr_zero(residents)};
+  if (pages.written && std::popcount(residents) > 1) {
+    const Location preferred = parts_.effects.advice_at(pages.where / page_size).advice.preferred;
+    if (!preferred.is_none() && (residents & preferred.processor().bit()) != 0)
+      owner = preferred.processor();
+    else if ((residents & request.home.bit()) != 0)
+      owner = request.home;
+  }
+  pages.cut_to(block.at(owner).resident.run_around(run.first));
+  if (pages.written)
+    for (const PageRun part : runs_of(PageMask::of(pages.run()) & block.held_beside(owner)))
+      parts_.engine.collapse(block, pages.number(), part, owner);
+  parts_.engine.note_access(block, pages.number(), owner);
+  pages.owner = owner;
+  return Step::ready;
+}
+
+// Holds what is at rest in one block. `together`: further pages of it, which are not written.
+CopyEngine::Step CopyEngine::hold_in_block(Leg& leg, Pages& pages, Pages* together) {
+  Block& block = parts_.blocks.at(pages.number());
+  const LockGuard guard(block.lock);
+  Step step = settle(leg.request, pages, block);
+  if (step == Step::ready && together != nullptr) step = settle(leg.request, *together, block);
+  if (step != Step::ready) return step;
+  Hold hold{pages.number(), {}};
+  for (const Pages* part : {&pages, together})
+    if (part != nullptr && part->owner) hold.pages |= PageMask::of(part->run());
+  for (const PageRun run : runs_of(hold.pages)) block.flight_begun(run);
+  (leg.holds[0] ? leg.holds[1] : leg.holds[0]) = hold;
+  return Step::ready;
+}
+
+// Nobody waits for a page while holding another, so the order does not matter.
+CopyEngine::Step CopyEngine::hold(Leg& leg, Pages* to, Pages* from) {
+  const bool together = to != nullptr && from != nullptr && to->number() == from->number();
+  Step step = Step::ready;
+  if (to != nullptr) step = hold_in_block(leg, *to, together ? from : nullptr);
+  if (from != nullptr && !together && step == Step::ready)
+    step = hold_in_block(leg, *from, nullptr);
+  if (step != Step::ready) release(leg);
+  return step;
+}
+
+void CopyEngine::release(Leg& leg) {
+  for (auto& hold : leg.holds) {
+    if (!hold) continue;
+    Block& block = parts_.blocks.at(hold->number);
+    const LockGuard guard(block.lock);
+    for (const PageRun run : runs_of(hold->pages)) block.flight_ended(run);
+    hold.reset();
+  }
+}
+
+}  // namespace wherry::impl

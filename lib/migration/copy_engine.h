@@ -1,0 +1,79 @@
+// Copies and fills memory of every kind where it is: pages stay in their pools, whoever has them mapped goes on to use
+// them, and nobody moves them while their bytes are copied (they are in flight, and lose no rights).
+//
+// Pages that do not exist read as zeros, and come into being where they are written to: where the program prefers them, else
+// where the request says. What is written to has one copy afterwards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "memory/carrier.h"
+#include "migration/advice_effects.h"
+#include "migration/copiers.h"
+#include "migration/copy_request.h"
+#include "migration/evictor.h"
+#include "migration/page_engine.h"
+#include "pages/block_directory.h"
+
+namespace wherry::impl {
+
+class CopyEngine {
+ public:
+  struct Parts {
+    PageEngine& engine;
+    BlockDirectory& blocks;
+    AdviceEffects& effects;
+    Evictor& evictor;
+    Copiers& copiers;
+  };
+  // Outlives the copiers.
+  CopyEngine(const Parts& parts, IdleCarriers::Make make_carrier)
+      : parts_(parts), carriers_(std::move(make_carrier)) {}
+
+  // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no such memory. A part may have
+  // been copied in any case. Not under a block lock.
+  OpStatus carry(const CopyRequest& request);
+  // Has copiers do it, and returns at once. done(status) is called once, later, by another thread. Any lock may be held.
+  void submit(CopyRequest request, std::function<void(OpStatus)> done);
+
+ private:
+  class Leg;
+  class Task;
+  // Bytes that lie side by side, inside one block of either side.
+  struct Piece {
+    std::uint64_t to = 0;
+    std::uint64_t from = 0;
+    std::uint64_t bytes = 0;
+  };
+  // Pages that are in flight for a piece.
+  struct Hold {
+    std::uint64_t number = 0;
+    PageMask pages;
+  };
+  enum class Step {
+    ready,
+    moves,  // look again
+    waits,  // ... in a moment
+    failed,
+  };
+  // One side of a piece of managed memory.
+  struct Pages;
+
+  static Piece piece_at(const CopyRequest& request, std::uint64_t position);
+  // Begins what comes next of the leg.
+  Step begin(Leg& leg, Parcel& parcel);
+  void end(Leg& leg, OpStatus status);
+  Step create(Leg& leg, Pages& pages);
+  Step hold(Leg& leg, Pages* to, Pages* from);
+  Step hold_in_block(Leg& leg, Pages& pages, Pages* together);
+  // Finds the pages' pool, and cuts the piece to what is there.
+  Step settle(const CopyRequest& request, Pages& pages, Block& block) REQUIRES(block.lock);
+  void release(Leg& leg);
+
+  const Parts parts_;
+  IdleCarriers carriers_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,32 @@
+#include "migration/creation.h"
+
+namespace wherry::impl {
+
+OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& blocks,
+                      std::uint64_t number, PageRun run, Processor p, Room& room) {
+  Block& block = blocks.at(number);
+  std::uint64_t wanted = 0;
+  {
+    const LockGuard guard(block.lock);
+    const PageMask absent = PageMask::of(run) & block.absent();
+    wanted = absent.count();
+    if (wanted == 0) return OpStatus::ok;
+    if (!(absent & block.in_flight()).none()) return OpStatus::incomplete;
+    if (room.try_grow(engine.at(p).capacity, wanted)) {
+      OpStatus status = OpStatus::ok;
+      for (const PageRun part : runs_of(absent)) {
+        status = engine.populate(block, number, part, p, room).status;
+        // A process that is gone has no page table; a new one finds the pages in the pool.
+        if (status == OpStatus::process_gone)
+          status = engine.populate(block, number, part, p, room, Entry::none).status;
+        if (status != OpStatus::ok) break;
+      }
+      if (status == OpStatus::ok || status == OpStatus::no_memory) return status;
+    }
+  }
+  const OpStatus made = evictor.make_room({p, wanted, span_of(number, run).first}, room);
+  return made == OpStatus::absent || made == OpStatus::no_memory ? OpStatus::no_memory
+                                                                 : OpStatus::incomplete;
+}
+
+}  // namespace wherry::impl

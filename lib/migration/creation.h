@@ -1,0 +1,18 @@
+// Creates pages where somebody decided that they belong.
+#pragma once
+
+#include <cstdint>
+
+#include "migration/evictor.h"
+#include "migration/page_engine.h"
+#include "pages/block_directory.h"
+
+namespace wherry::impl {
+
+// Creates what is absent of the run at p, evicting others where there is no room. ok: nothing is absent any more; incomplete:
+// try again in a moment; no_memory: it will not be had. `room` is p's, and what another attempt begins with. Not under a
+// block lock; never waits.
+OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& blocks,
+                      std::uint64_t number, PageRun run, Processor p, Room& room);
+
+}  // namespace wherry::impl

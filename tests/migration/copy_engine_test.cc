@@ -1,0 +1,300 @@
+// Copies against a machine in memory: what arrives, where pages are afterwards, and that nothing is lost whatever fails or
+// moves meanwhile.
+#include "migration/copy_engine.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <future>
+#include <random>
+
+#include "base/clock.h"
+#include "faults/fault_service.h"
+#include "policy/advised_policy.h"
+#include "support/fake_carrier.h"
+
+namespace wherry::test {
+namespace {
+
+constexpr std::uintptr_t base = 0x7000'0000'0000;
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr Processor other_device = Processor::device(1);
+constexpr std::uint64_t blocks = 8;
+constexpr std::uint64_t pages = blocks * pages_per_block;
+using Memory = CopyRequest::Memory;
+using Side = CopyRequest::Side;
+
+struct Setup {
+  explicit Setup(std::uint64_t capacity_pages = pages) : machine(3, blocks, capacity_pages) {
+    switcher.start();
+    copiers.start();
+  }
+
+  FakeMachine machine;
+  Haulage haulage{machine};
+  PageEngine engine{machine.memories()};
+  ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
+  AdviceMap advice;
+  AdviceEffects effects{engine, switcher, machine.blocks(), advice};
+  Evictor evictor{engine, machine.blocks(), effects,
+                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
+  AddressSpace address_space{blocks * block_size};
+  AdvisedPolicy policy{1};
+  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  Allocation whole = address_space.allocate(blocks * block_size, 0).value();
+  Copiers copiers{[this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
+                  Copiers::Limits{2}};
+  CopyEngine copies{{engine, machine.blocks(), effects, evictor, copiers},
+                    [this] { return std::make_unique<FakeCarrier>(haulage); }};
+
+  void touch(Processor p, std::uint64_t page, bool write = true) {
+    Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
+    while (const auto due = service.resolve(fault))
+      while (now_ns() < *due) std::this_thread::yield();
+  }
+  // By this thread and by copiers.
+  OpStatus copy(const CopyRequest& request, bool with_copiers) {
+    if (!with_copiers) return copies.carry(request);
+    std::promise<OpStatus> done;
+    copies.submit(request, [&](OpStatus status) { done.set_value(status); });
+    auto result = done.get_future();
+    REQUIRE(result.wait_for(std::chrono::minutes(1)) == std::future_status::ready);
+    return result.get();
+  }
+  ProcessorMask residents(std::uint64_t page) {
+    Block& block = machine.blocks().at(block_of(page));
+    const LockGuard guard(block.lock);
+    return block.residents(static_cast<unsigned>(page % pages_per_block));
+  }
+  // Nothing is in flight, and pools hold what the books say.
+  void check_books() {
+    machine.blocks().for_each_used(0, blocks, [&](std::uint64_t number, Block& block) {
+      const LockGuard guard(block.lock);
+      block.check_invariants();
+      CHECK(block.in_flight().none());
+      for (int p = 0; p < 3; ++p)
+        for (unsigned page = 0; page < pages_per_block; ++page)
+          if (machine.at(p).holds(number * pages_per_block + page) !=
+              block.at(Processor{p}).resident.test(page))
+            FAIL_CHECK("page " << page << " of block " << number);
+    });
+  }
+  // The bytes as whoever touches them sees them.
+  std::vector<std::byte> look(std::uint64_t offset, std::size_t bytes) {
+    std::vector<std::byte> seen(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) {
+      const std::uint64_t page = (offset + i) / page_size;
+      const ProcessorMask where = residents(page);
+      if (where == 0) continue;
+      const std::byte* alias = machine.at(std::countr_zero(where)).alias(0);
+      seen[i] = alias[offset + i];
+    }
+    return seen;
+  }
+};
+
+Side managed(std::uint64_t offset) {
+  return {Memory::managed, offset};
+}
+Side memory(const std::vector<std::byte>& bytes) {
+  return {Memory::host, reinterpret_cast<std::uint64_t>(bytes.data())};
+}
+
+std::vector<std::byte> numbered(std::size_t bytes) {
+  std::vector<std::byte> values(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::byte>(i * 7 + i / 4096 + 3);
+  return values;
+}
+
+CopyRequest row(Side to, Side from, std::uint64_t bytes, Processor home = device) {
+  CopyRequest request{to, from, nullptr, bytes, 1, 1, home};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("copies leave pages where they are and create those that lack at the request's home") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  s.touch(host, 10);
+  s.touch(other_device, 11);
+  const auto data = numbered(4 * page_size);
+  // Pages 9 to 13, of which 10 and 11 exist.
+  CHECK(s.copy(row(managed(9 * page_size + 100), memory(data), data.size()), with_copiers) ==
+        OpStatus::ok);
+  CHECK(s.residents(9) == device.bit());
+  CHECK(s.residents(10) == host.bit());
+  CHECK(s.residents(11) == other_device.bit());
+  CHECK(s.residents(13) == device.bit());
+  CHECK(s.look(9 * page_size + 100, data.size()) == data);
+
+  std::vector<std::byte> back(data.size());
+  CHECK(s.copy(row(memory(back), managed(9 * page_size + 100), back.size()), with_copiers) ==
+        OpStatus::ok);
+  CHECK(back == data);
+  CHECK(s.residents(10) == host.bit());
+  s.check_books();
+}
+
+TEST_CASE("absent pages are read as zeros and stay absent") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  s.touch(device, 1);
+  s.machine.at(device.index).set_value(1, 42);
+  std::vector<std::byte> back(3 * page_size, std::byte{9});
+  CHECK(s.copy(row(memory(back), managed(0), back.size()), with_copiers) == OpStatus::ok);
+  std::vector<std::byte> wanted(back.size());
+  wanted[page_size] = std::byte{42};
+  CHECK(back == wanted);
+  CHECK(s.residents(0) == 0);
+  CHECK(s.residents(2) == 0);
+  s.check_books();
+}
+
+TEST_CASE("a written page has one copy afterwards, a read one as many as before") {
+  Setup s;
+  s.advice.change({0, 4}, {AdviceChange::Kind::set_read_mostly, {}});
+  s.touch(host, 1);
+  s.touch(device, 1, false);
+  REQUIRE(s.residents(1) == (host.bit() | device.bit()));
+  std::vector<std::byte> bytes(100);
+  CHECK(s.copy(row(memory(bytes), managed(page_size), 100), false) == OpStatus::ok);
+  CHECK(s.residents(1) == (host.bit() | device.bit()));
+  CHECK(s.copy(row(managed(page_size), memory(bytes), 100), false) == OpStatus::ok);
+  CHECK(s.residents(1) == device.bit());
+  s.check_books();
+}
+
+TEST_CASE("pages are created where they are preferred, and on the host where a device is full") {
+  Setup s(/*capacity_pages=*/2);
+  const auto data = numbered(4 * page_size);
+  s.advice.change({600, 1}, {AdviceChange::Kind::set_preferred, Location::host()});
+  CHECK(s.copy(row(managed(600 * page_size), memory(data), 2 * page_size), false) == OpStatus::ok);
+  CHECK(s.residents(600) == host.bit());
+  CHECK(s.residents(601) == device.bit());
+  s.advice.change({0, 3}, {AdviceChange::Kind::pinned, {}});
+  CHECK(s.copy(row(managed(0), memory(data), 4 * page_size), false) == OpStatus::ok);
+  CHECK(s.look(0, 4 * page_size) == data);
+  s.check_books();
+}
+
+TEST_CASE("rows of any pitch arrive and nothing beside them changes") {
+  const bool with_copiers = GENERATE(false, true);
+  std::mt19937 random(17);
+  for (int round = 0; round < 20; ++round) {
+    Setup s;
+    const auto pick = [&](unsigned most) { return random() % most; };
+    CopyRequest request;
+    request.width = 1 + pick(9000);
+    request.rows = 1 + pick(12);
+    request.layers = 1 + pick(3);
+    request.home = Processor{static_cast<int>(pick(3))};
+    for (Side* side : {&request.to, &request.from}) {
+      side->pitch = request.width + (pick(2) ? pick(500) : 0);
+      side->layer = side->pitch * request.rows + (pick(2) ? pick(5000) : 0);
+    }
+    // Across the boundary of blocks.
+    request.to.memory = request.from.memory = Memory::managed;
+    request.to.start = block_size - pick(20000);
+    request.from.start = 5 * block_size - pick(20000);
+    const std::uint64_t reach = request.layers * request.to.layer + 5000;
+    const auto data = numbered(request.layers * request.from.layer);
+    CHECK(s.copy(row(managed(request.from.start), memory(data), data.size(),
+                     Processor{static_cast<int>(pick(3))}),
+                 with_copiers) == OpStatus::ok);
+    auto wanted = s.look(request.to.start, reach);
+    for (std::uint64_t l = 0; l < request.layers; ++l)
+      for (std::uint64_t r = 0; r < request.rows; ++r)
+        std::copy_n(&data[l * request.from.layer + r * request.from.pitch], request.width,
+                    &wanted[l * request.to.layer + r * request.to.pitch]);
+    CHECK(s.copy(request, with_copiers) == OpStatus::ok);
+    CHECK(s.look(request.to.start, reach) == wanted);
+    s.check_books();
+  }
+}
+
+TEST_CASE("a copy inside one block, and inside one page, holds each page once") {
+  Setup s;
+  const auto data = numbered(3 * page_size);
+  CHECK(s.copy(row(managed(0), memory(data), data.size()), false) == OpStatus::ok);
+  CHECK(s.copy(row(managed(6 * page_size), managed(100), 2 * page_size), false) == OpStatus::ok);
+  CHECK(s.look(6 * page_size, 2 * page_size) ==
+        std::vector<std::byte>(data.begin() + 100, data.begin() + 100 + 2 * page_size));
+  CHECK(s.copy(row(managed(50), managed(2000), 1000), false) == OpStatus::ok);
+  CHECK(s.look(50, 1000) == std::vector<std::byte>(data.begin() + 2000, data.begin() + 3000));
+  s.check_books();
+}
+
+TEST_CASE("what is carried stays where it is, and is not in flight afterwards, whatever fails") {
+  Setup s;
+  const auto data = numbered(page_size);
+  bool in_flight = false;
+  s.haulage.parcel_on_the_way = [&](const Parcel&) {
+    Block& block = s.machine.blocks().at(0);
+    const LockGuard guard(block.lock);
+    in_flight = block.in_flight().test(3);
+  };
+  s.haulage.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}};
+  CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), false) == OpStatus::ok);
+  CHECK(in_flight);
+  CHECK(s.look(3 * page_size, data.size()) == data);
+  s.haulage.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}, {OpStatus::incomplete}};
+  CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), false) ==
+        OpStatus::bad_address);
+  s.haulage.mishaps = {{OpStatus::bad_address}};
+  CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), true) ==
+        OpStatus::bad_address);
+  s.check_books();
+}
+
+TEST_CASE("copies across each other end while others move the pages") {
+  Setup s;
+  const auto data = numbered(64 * page_size);
+  const std::uint64_t far = 3 * block_size;
+  REQUIRE(s.copy(row(managed(0), memory(data), data.size()), false) == OpStatus::ok);
+  REQUIRE(s.copy(row(managed(far), memory(data), data.size()), false) == OpStatus::ok);
+  std::atomic<bool> stop{false};
+  std::thread mover([&] {
+    std::mt19937 random(5);
+    while (!stop)
+      s.touch(Processor{static_cast<int>(random() % 3)},
+              random() % 64 + (random() % 2) * (far / page_size), random() % 2 != 0);
+  });
+  const auto to_and_fro = [&](std::uint64_t to, std::uint64_t from) {
+    int failures = 0;
+    for (int i = 0; i < 20; ++i)
+      if (s.copies.carry(row(managed(to), managed(from), data.size())) != OpStatus::ok) ++failures;
+    return failures;
+  };
+  auto one = std::async(std::launch::async, to_and_fro, 0, far);
+  auto other = std::async(std::launch::async, to_and_fro, far, 0);
+  CHECK(one.get() == 0);
+  CHECK(other.get() == 0);
+  stop = true;
+  mover.join();
+  CHECK(s.look(0, data.size()) == data);
+  CHECK(s.look(far, data.size()) == data);
+  s.check_books();
+}
+
+TEST_CASE("a pattern goes on from piece to piece") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  CopyRequest request;
+  request.to = managed(block_size - 8);
+  request.width = 3 * page_size;
+  request.home = device;
+  std::vector<std::byte> pattern(16);
+  for (std::size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<std::byte>(i % 4 + 1);
+  request.pattern = std::make_shared<const std::vector<std::byte>>(pattern);
+  CHECK(s.copy(request, with_copiers) == OpStatus::ok);
+  const auto seen = s.look(request.to.start, request.width);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i] != static_cast<std::byte>(i % 4 + 1)) ++wrong;
+  CHECK(wrong == 0);
+  s.check_books();
+}
+
+}  // namespace wherry::test
