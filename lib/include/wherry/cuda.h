@@ -1031,6 +1031,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUe
  * CUDA_ERROR_INVALID_HANDLE: not an event, or destroyed already. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
+#include "cuda_host_memory.h"
 #include "cuda_pointers.h"
 
 #pragma GCC visibility pop
