@@ -98,15 +98,16 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
 
 CUresult unregister_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_ERROR_INVALID_VALUE;
-  HostMemory& host = driver.runtime().host_memory();
-  const LockGuard guard(host.registering());
   const auto known = driver.memory().find(address);
   if (!known) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (known->kind != MemoryKind::registered || known->base != address)
     return CUDA_ERROR_INVALID_VALUE;
   // Work that was launched before may still use it.
   driver.wait_for_all_work();
-  const auto record = driver.memory().take(address, [](const MemoryRecord&) { return true; });
+  HostMemory& host = driver.runtime().host_memory();
+  const LockGuard guard(host.registering());
+  const auto record = driver.memory().take(
+      address, [](const MemoryRecord& found) { return found.kind == MemoryKind::registered; });
   if (!record) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   return host.give_back(range_of(*record)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

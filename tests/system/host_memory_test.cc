@@ -1,6 +1,7 @@
 // Host memory that devices use in place, allocated or registered: who may touch it where, that all of them have the same
 // pages, and what becomes of it when devices, processes and contents change.
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <wherry/cuda_runtime_api.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,6 +134,21 @@ bool same_frame(const void* here, int device, const void* there) {
   return one.frame == other.frame;  // both 0 where frames are hidden
 }
 
+// What the file of host memory takes.
+std::uint64_t bytes_of_file() {
+  for (int fd = 3; fd < 1024; ++fd) {
+    char name[256] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (::readlink(link.c_str(), name, sizeof name - 1) < 0 ||
+        std::strstr(name, "wherry-host-memory") == nullptr)
+      continue;
+    struct stat status {};
+    ::fstat(fd, &status);
+    return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  throw std::runtime_error("no file of host memory");
+}
+
 CUresult touch_on(int device, std::uint64_t* word) {
   session().launch(device, 1, [word](std::size_t) { *word = 1; });
   return session().wait(device);
@@ -172,31 +189,14 @@ TEST_CASE("host memory is zero, and the same pages for the host and every device
 TEST_CASE("host memory has all its pages from the beginning, and none when it is freed",
           "[system]") {
   session();
-  struct stat_of {
-    static std::uint64_t blocks() {
-      for (int fd = 3; fd < 1024; ++fd) {
-        char name[256] = {};
-        const std::string link = "/proc/self/fd/" + std::to_string(fd);
-        if (::readlink(link.c_str(), name, sizeof name - 1) > 0 &&
-            std::strstr(name, "wherry-host-memory") != nullptr) {
-          const off_t from = ::lseek(fd, 0, SEEK_CUR);
-          static_cast<void>(from);
-          struct ::stat status {};
-          ::fstat(fd, &status);
-          return static_cast<std::uint64_t>(status.st_blocks) * 512;
-        }
-      }
-      return 0;
-    }
-  };
-  const std::uint64_t before = stat_of::blocks();
+  const std::uint64_t before = bytes_of_file();
   std::uint64_t* freed = nullptr;
   {
     const Host memory(3 * mebibyte);
     freed = memory.data();
-    CHECK(stat_of::blocks() - before == 3 * mebibyte);
+    CHECK(bytes_of_file() - before == 3 * mebibyte);
   }
-  CHECK(stat_of::blocks() == before);
+  CHECK(bytes_of_file() == before);
   CHECK(mapping_of(freed).substr(0, 4) == "---p");
   CHECK(touch_on(0, freed) == CUDA_ERROR_ILLEGAL_ADDRESS);
   revive(0);
@@ -380,7 +380,6 @@ TEST_CASE("a child of fork has its own copy of registered memory", "[system]") {
   {
     const Registered one(pages.words(), 5 * mebibyte);
     const Registered other(heap + 1, 39'000);
-    std::atomic<bool> stop{false};
     // The parent goes on at once.
     const int failed = [&] {
       const pid_t child = ::fork();
