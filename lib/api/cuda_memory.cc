@@ -39,9 +39,7 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
   record.base = record.device_base = driver.runtime().address_of(allocation);
   record.bytes = allocation.bytes;
   record.context = context.handle;
-  const std::uintptr_t mapping = round_down(record.base, block_size);
-  record.mapping_lead_pages = static_cast<std::uint16_t>((record.base - mapping) / page_size);
-  record.mapping_pages = round_up(record.base - mapping + record.bytes, block_size) / page_size;
+  record.map_in_blocks();
   record.kind = kind;
   record.device = static_cast<std::uint8_t>(context.device.ordinal);
   record.flags = static_cast<std::uint16_t>(allocation.flags);

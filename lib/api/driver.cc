@@ -20,20 +20,31 @@ std::mutex start_lock;
 // Set by the first start() before it forks anything, so that no child takes itself for the host.
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
-// Fork handlers run in device processes too; those keep what they need and drop the rest themselves.
-std::atomic<int> device_starts = 0;
+// Fork handlers run when a thread starts devices, too, and in those; they keep what they need and drop the rest themselves.
+thread_local bool starts_device = false;
 
 class DeviceStart {
  public:
-  DeviceStart() { ++device_starts; }
-  ~DeviceStart() { --device_starts; }
+  DeviceStart() { starts_device = true; }
+  ~DeviceStart() { starts_device = false; }
   DeviceStart(const DeviceStart&) = delete;
   DeviceStart& operator=(const DeviceStart&) = delete;
 };
 
+// Null: it is no fork of the application's, or there is nothing that it could disturb.
+Runtime* runtime_of_fork() {
+  Driver* driver = starts_device ? nullptr : the_driver.load();
+  return driver == nullptr ? nullptr : &driver->runtime();
+}
+
+void before_fork() {
+  if (Runtime* runtime = runtime_of_fork()) runtime->before_fork();
+}
+void after_fork() {
+  if (Runtime* runtime = runtime_of_fork()) runtime->after_fork();
+}
 void in_forked_child() {
-  Driver* driver = the_driver.load();
-  if (driver != nullptr && device_starts == 0) driver->runtime().abandon_in_forked_child();
+  if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
 }
 
 CUresult to_result(const std::system_error& error) {
@@ -70,7 +81,7 @@ CUresult Driver::start() {
     // Before devices are forked, in which it works likewise.
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
-    ::pthread_atfork(nullptr, nullptr, in_forked_child);
+    ::pthread_atfork(before_fork, after_fork, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
     the_mark = nullptr;

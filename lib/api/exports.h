@@ -31,11 +31,14 @@
 #undef cuMemAllocFromPoolAsync
 #undef cuMemAllocPitch
 #undef cuMemFreeAsync
+#undef cuMemAllocHost
 #undef cuMemDiscardAndPrefetchBatchAsync
 #undef cuMemDiscardBatchAsync
 #undef cuMemFree
 #undef cuMemGetAddressRange
 #undef cuMemGetInfo
+#undef cuMemHostGetDevicePointer
+#undef cuMemHostRegister
 #undef cuMemPrefetchAsync
 #undef cuMemPrefetchAsync_v2
 #undef cuMemPrefetchBatchAsync
@@ -140,6 +143,11 @@ CUresult cuMemGetInfo(unsigned int* free, unsigned int* total);
 CUresult cuMemAlloc(CUdeviceptr_v1* dptr, unsigned int bytesize);
 CUresult cuMemFree(CUdeviceptr_v1 dptr);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr);
+
+/* Oldest signatures of host memory: 32-bit sizes and addresses. */
+CUresult cuMemAllocHost(void** pp, unsigned int bytesize);
+CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void* p, unsigned int Flags);
+CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags);
 
 /* Oldest signature: a device by its number. */
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);

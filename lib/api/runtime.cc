@@ -13,6 +13,7 @@
 #include "os/features.h"
 #include "os/mapping.h"
 #include "os/numa.h"
+#include "os/permissions.h"
 #include "os/remedies.h"
 #include "policy/advised_policy.h"
 #include "trap/trap_choice.h"
@@ -144,6 +145,8 @@ Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
       pools_(make_pools(processor_count(), options)),
       arena_(options.arena_bytes, *pools_.front()),
+      annex_(options.arena_bytes, device_count()),
+      host_memory_(annex_, nodes_to_place_on(), permissions().userfaultfd()),
       trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(options.arena_bytes),
@@ -228,18 +231,39 @@ std::vector<int> Runtime::pool_fds() const {
   return fds;
 }
 
+bool Runtime::has_one_node() const {
+  return options_.topology.host_nodes.size() == 1 &&
+         std::ranges::all_of(options_.topology.devices, [&](const DeviceConfig& d) {
+           return d.node == options_.topology.host_nodes.front();
+         });
+}
+
+std::span<const int> Runtime::nodes_to_place_on() const {
+  return has_one_node() ? std::span<const int>() : options_.topology.host_nodes;
+}
+
 void Runtime::place_pools() {
-  const bool one_node = options_.topology.host_nodes.size() == 1 &&
-                        std::ranges::all_of(options_.topology.devices, [&](const DeviceConfig& d) {
-                          return d.node == options_.topology.host_nodes.front();
-                        });
-  if (one_node) return;
+  if (has_one_node()) return;
   for (int i = 0; i < processor_count(); ++i) {
     const Mapping& alias = pools_[static_cast<std::size_t>(i)]->alias_mapping();
     const int error =
         i == 0 ? prefer_shared(alias.data(), alias.size(), options_.topology.host_nodes)
                : bind_shared(alias.data(), alias.size(), std::span(&device_config(i - 1).node, 1));
     if (error != 0) throw_errno(error, "cannot place " + pool_name(Processor{i}) + " on its node");
+  }
+}
+
+std::shared_ptr<DeviceProcess> Runtime::fork_device(DeviceProcessOptions options) {
+  AdoptedRanges& adopted = host_memory_.adopted();
+  adopted.before_fork();
+  try {
+    options.withheld = adopted.unshared_pages();
+    auto process = DeviceProcess::start(options);
+    adopted.after_fork(/*child_copies=*/false);
+    return process;
+  } catch (...) {
+    adopted.after_fork(/*child_copies=*/false);
+    throw;
   }
 }
 
@@ -250,6 +274,8 @@ std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   options.ordinal = device;
   options.arena_base = arena_.base();
   options.arena_size = arena_.size();
+  options.annex_base = annex_.base();
+  options.annex_size = annex_.size();
   options.arena_open = trap_->opens_arena() ? arena_.open_bytes() : 0;
   options.pool_fds = pool_fds();
   options.own_pool = static_cast<std::size_t>(p.index);
@@ -258,7 +284,8 @@ std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   options.page_owners = page_owners_.view();
   options.cpus = config.cpus;
   options.uffd_access = options_.uffd_access;
-  part(p).process = DeviceProcess::start(options);
+  part(p).process = fork_device(options);
+  annex_.attach(device, part(p).process);
   return trap_->attach_device(device, part(p).process);
 }
 
@@ -315,6 +342,7 @@ std::uint64_t Runtime::managed_pages_max() const {
   std::uint64_t pages = 0;
   for (int i = 0; i < processor_count(); ++i) pages += capacity_pages(Processor{i});
   for (const auto& own : device_pages_) pages -= own.load();
+  pages -= host_pages_.load();
   return pages;
 }
 
@@ -419,6 +447,8 @@ wherryStats Runtime::stats() const {
 }
 
 void Runtime::abandon_in_forked_child() {
+  host_memory_.adopted().after_fork_in_child();
+  host_memory_.close();
   for (const auto& pool : pools_) pool->file().close();
 }
 

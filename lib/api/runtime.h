@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "api/copy_settings.h"
+#include "api/host_memory.h"
 #include "api/topology.h"
+#include "devices/annex.h"
 #include "devices/device_process.h"
 #include "devices/trap.h"
 #include "faults/fault_daemon.h"
@@ -104,6 +106,16 @@ class Runtime {
   // this returns. One at a time for each audience.
   void admit(unsigned audience, int device);
   void exclude(unsigned audience, int device);
+  // Memory of the host that every device sees, too (host_memory.h), in the host's pool. Nothing: there is no such room.
+  std::optional<HostRange> allocate_host(std::size_t bytes, bool apart);
+  // Requires: nobody uses it any more.
+  void free_host(const HostRange& range);
+  HostMemory& host_memory() { return host_memory_; }
+  // Whether any of it is the library's to place.
+  bool overlaps_own(AddressRange range) const {
+    return annex_.overlaps(range) ||
+           (range.start < arena_.base() + arena_.size() && range.end > arena_.base());
+  }
   // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
   // at once. Requires: no kernel that may touch it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
@@ -182,6 +194,9 @@ class Runtime {
   // What a child made by the application's fork() must let go of: descriptors that would keep pools
   // alive.
   void abandon_in_forked_child();
+  // Around the application's fork().
+  void before_fork() { host_memory_.adopted().before_fork(); }
+  void after_fork() { host_memory_.adopted().after_fork(/*child_copies=*/true); }
 
  private:
   // One processor's parts.
@@ -207,6 +222,8 @@ class Runtime {
   std::unique_ptr<Carrier> make_carrier(unsigned copier) const;
   std::unique_ptr<Carrier> make_plain_carrier() const;
   std::unique_ptr<Carrier> wrapped(std::unique_ptr<Carrier> carrier) const;
+  bool has_one_node() const;
+  std::span<const int> nodes_to_place_on() const;
   void place_pools();
   // Pages of the host's pool are created on the node from now on; nothing: on any of the host's.
   void place_on_host(PageSpan pages, std::optional<int> node);
@@ -220,6 +237,7 @@ class Runtime {
   bool settle_pinned(PageSpan pages) REQUIRES_SHARED(advice_lock_);
   // False: some of them are being moved.
   bool collapse_pinned(std::uint64_t number, PageRun run);
+  std::shared_ptr<DeviceProcess> fork_device(DeviceProcessOptions options);
   // Forks a process for the device and returns what to listen to.
   std::shared_ptr<const FaultSource> start_device(int device) REQUIRES(arena_lock_);
   bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
@@ -227,6 +245,8 @@ class Runtime {
   const RuntimeOptions options_;
   std::vector<std::unique_ptr<MemoryPoolFile>> pools_;  // by processor
   Arena arena_;
+  Annex annex_;
+  HostMemory host_memory_;
   const std::unique_ptr<Trap> trap_;
   BlockDirectory blocks_;
   AddressSpace address_space_;
@@ -236,6 +256,8 @@ class Runtime {
   std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be
   // Pages of each device's pool that are allocations of its own, or about to be.
   std::array<std::atomic<std::uint64_t>, max_devices> device_pages_{};
+  std::atomic<std::uint64_t> host_pages_ =
+      0;  // of the host's pool, that no managed memory may have
   std::vector<std::unique_ptr<Part>> parts_;
   Mutex audiences_lock_;
   std::bitset<Audiences::end> audiences_in_use_ GUARDED_BY(audiences_lock_);  // of pools

@@ -176,4 +176,26 @@ void Runtime::exclude(unsigned audience, int device) {
     log_line("device {} still has mappings of memory that it may not access any more", device);
 }
 
+std::optional<HostRange> Runtime::allocate_host(std::size_t bytes, bool apart) {
+  const std::uint64_t most = capacity_pages(Processor::host());
+  if (bytes > most * page_size) return std::nullopt;
+  const std::uint64_t pages = round_up(bytes, page_size) / page_size;
+  Capacity& capacity = part(Processor::host()).memory.capacity;
+  if (!capacity.try_reserve(pages)) return std::nullopt;
+  host_pages_.fetch_add(pages);
+  // What has been promised to managed memory stays.
+  if (options_.topology.host_capacity == 0 || managed_pages_.load() <= managed_pages_max())
+    if (const auto range = host_memory_.allocate(bytes, apart)) return range;
+  host_pages_.fetch_sub(pages);
+  capacity.give_back(pages);
+  return std::nullopt;
+}
+
+void Runtime::free_host(const HostRange& range) {
+  host_memory_.free(range);
+  const std::uint64_t pages = round_up(range.bytes, page_size) / page_size;
+  host_pages_.fetch_sub(pages);
+  part(Processor::host()).memory.capacity.give_back(pages);
+}
+
 }  // namespace wherry::impl

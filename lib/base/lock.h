@@ -9,6 +9,11 @@
 //   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.
 //   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
 //                                                      blocks, and waiting with a limit.
+//   registering    one registration of memory at a     allowed: adopted, annex.
+//                  time.
+//   adopted        which memory of the program's is    allowed: kernel calls on that memory, forking, waiting
+//                  in a file.                          with a limit.
+//   annex          what is mapped in the annex.        allowed: agent commands.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
 //   event          what an event recorded last.        allowed: engine.
 //   engine         a device's streams and launches.    allowed: agent commands.

@@ -51,7 +51,7 @@ void start_host_watch(const Fd& host_pidfd) {
 }
 
 Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
-           const Command& command) {
+           const Command& command, const Fd& passed) {
   Reply reply;
   reply.number = command.number;
   switch (command.kind) {
@@ -83,6 +83,13 @@ Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
         if (reply.error != 0) break;
       }
       break;
+    case CommandKind::map_file:
+      reply.error = map_file_part(command.address, command.bytes, passed.get(), command.offset,
+                                  command.access);
+      break;
+    case CommandKind::unmap_file:
+      reply.error = unmap_file_part(command.address, command.bytes);
+      break;
     case CommandKind::load_module:
       if (const auto base = loader.load(command.path, {command.file_device, command.file_inode}))
         reply.value = *base;
@@ -106,7 +113,7 @@ Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
         receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
-    const Reply reply = obey(start, trap, loader, command);
+    const Reply reply = obey(start, trap, loader, command, received.passed);
     if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
   }
 }
@@ -118,6 +125,10 @@ void prepare_and_obey(void* pointer) {
   if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
                                       options.pool_fds[options.own_pool], options.huge_pages))
     fail_start(start, error, "mapping the pool");
+  // What the host has there may have come along.
+  if (options.annex_size != 0)
+    if (const int error = unmap_file_part(options.annex_base, options.annex_size))
+      fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
     if (const int error = mask_address_space(mask))
@@ -145,6 +156,9 @@ void prepare_and_obey(void* pointer) {
 
 void run_agent(void* pointer) {
   AgentStart& start = *static_cast<AgentStart*>(pointer);
+  for (const AddressRange& range : start.options->withheld)
+    if (const int error = unmap_file_part(range.start, range.size()))
+      fail_start(start, error, "withholding memory of the program");
   detach_from_application(start.name.c_str());
   drop_inherited_output();
   keep_descriptors(start.descriptors);

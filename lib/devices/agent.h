@@ -16,6 +16,7 @@
 #include "devices/worker.h"
 #include "os/address_map.h"
 #include "os/fd.h"
+#include "os/mapping.h"
 #include "os/start_block.h"
 #include "trap/view_changer.h"
 
@@ -27,6 +28,8 @@ enum class CommandKind : std::uint32_t {
   forbid,          // [address, address + bytes) becomes inaccessible
   change_view,     // [address, address + bytes) shows the pool of processor `owner` from now on
   forget_entries,  // the first `page_count` of `pages` have no entry any more
+  map_file,        // [address, address + bytes) shows the file that comes along, from `offset` on
+  unmap_file,      // [address, address + bytes), of the annex, shows nothing
   load_module,     // loads `path`; the reply's value is where
   quit,
 };
@@ -38,6 +41,8 @@ struct Command {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint64_t owner = 0;
+  std::uint64_t offset = 0;
+  Access access = Access::none;
   std::uint64_t page_count = 0;
   std::uint64_t pages[ViewChanger::pages_max] = {};
   std::uint64_t file_device = 0;  // of the module that the host has, see ModuleLocation

@@ -68,8 +68,8 @@ struct DeviceProcess::State {
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
   int try_start();
-  int send_command(Command command, std::uint64_t* value = nullptr) EXCLUDES(agent_lock);
-  int send_command_locked(Command& command, std::uint64_t* value) REQUIRES(agent_lock);
+  int send_command(Command command, int passed = -1) EXCLUDES(agent_lock);
+  int send_command_locked(Command& command, int passed, std::uint64_t* value) REQUIRES(agent_lock);
   void reap_if_ours() EXCLUDES(end_lock);
 
   const DeviceProcessOptions options;
@@ -111,6 +111,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->kept.push_back(start->window);
   start->kept.push_back({shared.address(), shared.address() + shared.size()});
   start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
+  if (options.annex_size != 0)
+    start->kept.push_back({options.annex_base, options.annex_base + options.annex_size});
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
   if (owners != 0) start->kept.push_back({owners, owners + options.page_owners.size()});
   start->heap_block = start.get();
@@ -149,14 +151,14 @@ void DeviceProcess::State::reap_if_ours() {
   if (process.ours && !end) end = reap(process.pidfd);
 }
 
-int DeviceProcess::State::send_command(Command command, std::uint64_t* value) {
+int DeviceProcess::State::send_command(Command command, int passed) {
   const LockGuard guard(agent_lock);
-  return send_command_locked(command, value);
+  return send_command_locked(command, passed, nullptr);
 }
 
-int DeviceProcess::State::send_command_locked(Command& command, std::uint64_t* value) {
+int DeviceProcess::State::send_command_locked(Command& command, int passed, std::uint64_t* value) {
   command.number = ++last_number;
-  if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1))))
+  if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1)), passed))
     return error == EPIPE ? ESRCH : error;
   const auto deadline = Clock::now() + std::chrono::milliseconds(command_limit_ms);
   for (;;) {
@@ -272,6 +274,25 @@ int DeviceProcess::forget_entries(std::span<const std::uint64_t> pages) {
   return state_->send_command(command);
 }
 
+int DeviceProcess::map_file(std::uintptr_t address, std::size_t bytes, int fd, std::uint64_t offset,
+                            Access access) {
+  Command command;
+  command.kind = CommandKind::map_file;
+  command.address = address;
+  command.bytes = bytes;
+  command.offset = offset;
+  command.access = access;
+  return state_->send_command(command, fd);
+}
+
+int DeviceProcess::unmap_file(std::uintptr_t address, std::size_t bytes) {
+  Command command;
+  command.kind = CommandKind::unmap_file;
+  command.address = address;
+  command.bytes = bytes;
+  return state_->send_command(command);
+}
+
 std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;
@@ -292,7 +313,7 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
   command.file_inode = location->file.inode;
   std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
   std::uint64_t base = 0;
-  if (state.send_command_locked(command, &base) != 0) return {};
+  if (state.send_command_locked(command, /*passed=*/-1, &base) != 0) return {};
   return state.late_kernels[address] = address - location->base + base;
 }
 

@@ -17,7 +17,9 @@
 
 #include "base/lock.h"
 #include "memory/page_owners.h"
+#include "os/address_map.h"
 #include "os/fd.h"
+#include "os/mapping.h"
 #include "os/userfaultfd.h"
 #include "trap/fault_board.h"
 
@@ -28,9 +30,14 @@ struct DeviceProcessOptions {
   std::uintptr_t arena_base = 0;
   std::size_t arena_size = 0;
   std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
-  std::vector<int> pool_fds;   // borrowed: every processor's pool, which the device may come to see
-  std::size_t own_pool = 0;    // which of them is mapped shared at arena_base
-  bool huge_pages = false;     // as map_pool_view has it
+  std::uintptr_t annex_base =
+      0;  // of memory that never moves, see map_file(); nothing is mapped at first
+  std::size_t annex_size = 0;
+  std::vector<AddressRange>
+      withheld;               // memory of the program that it shares otherwise, or not at all
+  std::vector<int> pool_fds;  // borrowed: every processor's pool, which the device may come to see
+  std::size_t own_pool = 0;   // which of them is mapped shared at arena_base
+  bool huge_pages = false;    // as map_pool_view has it
   int workers = 1;
   PageOwnersView page_owners;                 // empty: kernels cannot touch ahead of system calls
   std::vector<int> cpus;                      // workers run on these; empty: anywhere
@@ -107,6 +114,10 @@ class DeviceProcess {
   [[nodiscard]] int change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner);
   // Takes the device's entries for these pages of the arena out of its page table; at most ViewChanger::pages_max.
   [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);
+  // Makes the device see part of a file at a place in the annex; nothing there any more.
+  [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
+                             std::uint64_t offset, Access access);
+  [[nodiscard]] int unmap_file(std::uintptr_t address, std::size_t bytes);
   // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
   // Nothing: the address lies in no loaded module, or the device cannot load it.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);

@@ -7,8 +7,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
 
+#include "base/page.h"
+#include "os/futex.h"
+#include "os/mapping.h"
 #include "os/signal_chain.h"
 
 namespace wherry::impl {
@@ -49,15 +53,35 @@ std::optional<bool> is_write(const ucontext_t& context) {
 #error "how does a ucontext_t of this processor tell writes from reads?"
 #endif
 
+// Counts the beginnings and ends of holds: odd while there is one.
+std::atomic<std::uint32_t> holds = 0;
+std::atomic<std::uintptr_t> held_start = 0;
+std::atomic<std::uintptr_t> held_end = 0;
+
+// Whether the write is to be tried again, perhaps after a while.
+bool was_held(std::uintptr_t address) {
+  constexpr int limit_ms = 1000;
+  const std::uint32_t hold = holds.load(std::memory_order_acquire);
+  if (hold == 0) return false;
+  if (hold % 2 == 1 && address >= held_start.load(std::memory_order_relaxed) &&
+      address < held_end.load(std::memory_order_relaxed)) {
+    futex_wait(holds, hold, limit_ms);
+    return true;
+  }
+  // The hold that it ran into may be over by now.
+  return is_writable(round_down(address, page_size));
+}
+
 bool resolved(const siginfo_t& info, const ucontext_t& context) {
   if (info.si_code != SEGV_ACCERR && info.si_code != SEGV_MAPERR) return false;
   const AccessFaultHook hook = claimed_by.load(std::memory_order_acquire);
   const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const auto write = is_write(context);
+  if (!write) return false;
   if (hook == nullptr || address < claimed_start.load(std::memory_order_relaxed) ||
       address >= claimed_end.load(std::memory_order_relaxed))
-    return false;
-  const auto write = is_write(context);
-  return write && hook({address, *write});
+    return *write && was_held(address);
+  return hook({address, *write});
 }
 
 void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
@@ -79,6 +103,18 @@ void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHo
   claimed_end = end;
   claimed_by = hook;
   take_signals(on_signal);
+}
+
+void hold_writers(std::uintptr_t start, std::uintptr_t end) {
+  if (!signals_are_taken()) take_signals(on_signal);
+  held_start.store(start, std::memory_order_relaxed);
+  held_end.store(end, std::memory_order_relaxed);
+  holds.fetch_add(1, std::memory_order_release);  // pairs with was_held()
+}
+
+void release_writers() {
+  holds.fetch_add(1, std::memory_order_release);
+  futex_wake(holds, std::numeric_limits<int>::max());
 }
 
 }  // namespace wherry::impl

@@ -22,4 +22,10 @@ using AccessFaultHook = bool (*)(const AccessFault&);
 // called first, but for the calling one, must open it before they touch the range. Throws std::system_error.
 void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook);
 
+// From now on threads that fault when they write to [start, end), anywhere, sleep; until release_writers(), when they try
+// again. Between the two the memory may not be written, by whatever means. One hold at a time; the caller serializes. Threads
+// must not block SIGSEGV, as above. Throws std::system_error.
+void hold_writers(std::uintptr_t start, std::uintptr_t end);
+void release_writers();
+
 }  // namespace wherry::impl

@@ -140,6 +140,45 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
   return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTDUMP) == 0 ? 0 : errno;
 }
 
+int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
+                  Access access) {
+  // Aside first, so that a mapping which cannot be kept from children changes nothing.
+  void* aside = ::mmap(nullptr, bytes, protection_of(access), MAP_SHARED | MAP_NORESERVE, fd,
+                       static_cast<off_t>(offset));
+  if (aside == MAP_FAILED) return errno;
+  int error = ::madvise(aside, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
+  if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             reinterpret_cast<void*>(start)) == MAP_FAILED)
+    error = errno;
+  if (error != 0) ::munmap(aside, bytes);
+  return error;
+}
+
+int unmap_file_part(std::uintptr_t start, std::size_t bytes) {
+  return ::mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+             ? errno
+             : 0;
+}
+
+bool is_locked(std::uintptr_t start, std::size_t bytes) {
+  // Of memory that no file is behind this does nothing but answer.
+  return ::msync(reinterpret_cast<void*>(start), bytes, MS_ASYNC | MS_INVALIDATE) != 0 &&
+         errno == EBUSY;
+}
+
+int lock_in_memory(std::uintptr_t start, std::size_t bytes) {
+  return ::mlock(reinterpret_cast<void*>(start), bytes) == 0 ? 0 : errno;
+}
+
+int populate_to_read(std::uintptr_t start, std::size_t bytes) {
+  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_POPULATE_READ) == 0 ? 0 : errno;
+}
+
+bool is_writable(std::uintptr_t page) {
+  return ::madvise(reinterpret_cast<void*>(page), page_size, MADV_POPULATE_WRITE) == 0;
+}
+
 int set_access(std::uintptr_t start, std::size_t bytes, Access access) {
   return ::mprotect(reinterpret_cast<void*>(start), bytes, protection_of(access)) == 0 ? 0 : errno;
 }

@@ -80,6 +80,22 @@ class Mapping {
 // Returns 0 or an errno.
 [[nodiscard]] int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes);
 
+// Shows part of a file, shared, in place of whatever is mapped there; not inherited by fork(). Returns 0 or an errno, with
+// nothing changed.
+[[nodiscard]] int map_file_part(std::uintptr_t start, std::size_t bytes, int fd,
+                                std::uint64_t offset, Access access);
+// Makes it inaccessible address space, as reserve() has it, whatever is mapped there. Returns 0 or an errno.
+[[nodiscard]] int unmap_file_part(std::uintptr_t start, std::size_t bytes);
+
+// Whether the kernel keeps any of it in memory because somebody asked for that (mlock).
+[[nodiscard]] bool is_locked(std::uintptr_t start, std::size_t bytes);
+// Asks for it. Returns 0 or an errno: EPERM, ENOMEM, more than is permitted.
+[[nodiscard]] int lock_in_memory(std::uintptr_t start, std::size_t bytes);
+// Enters every page in the page table, to be read. Returns 0 or an errno.
+[[nodiscard]] int populate_to_read(std::uintptr_t start, std::size_t bytes);
+// Whether a page may be written. In a signal handler, too.
+[[nodiscard]] bool is_writable(std::uintptr_t page);
+
 // Changes access. Returns 0 or an errno: ENOMEM, the process has as many mappings as it may have. In a signal handler, too.
 [[nodiscard]] int set_access(std::uintptr_t start, std::size_t bytes, Access access);
 

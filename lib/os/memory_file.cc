@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
 
@@ -107,6 +108,32 @@ int MemoryFile::punch(std::uint64_t offset, std::uint64_t bytes) const {
     if (errno != EINTR) return errno;
   }
   return 0;
+}
+
+int MemoryFile::allocate(std::uint64_t offset, std::uint64_t bytes) const {
+  while (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool MemoryFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    to = to.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+bool MemoryFile::is_shown_by(const MappedRange& mapping) const {
+  struct stat status {};
+  if (!mapping.shared || ::fstat(fd_.get(), &status) != 0) return false;
+  const std::uint64_t device = std::uint64_t{major(status.st_dev)} << 32 | minor(status.st_dev);
+  return mapping.inode == status.st_ino && mapping.device == device;
 }
 
 int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,

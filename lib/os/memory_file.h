@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "os/address_map.h"
 #include "os/fd.h"
 
 namespace wherry::impl {
@@ -28,6 +29,12 @@ class MemoryFile {
   bool has_huge_pages() const { return huge_; }
   // Frees the pages and removes them from every page table of every process. Returns 0 or an errno.
   [[nodiscard]] int punch(std::uint64_t offset, std::uint64_t bytes) const;
+  // Creates the pages of this part that there are not yet. Returns 0 or an errno: ENOSPC, ENOMEM.
+  [[nodiscard]] int allocate(std::uint64_t offset, std::uint64_t bytes) const;
+  // Reads from the file; what it does not hold is zero. False: not all of it.
+  [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) const;
+  // Whether this is a mapping of it.
+  bool is_shown_by(const MappedRange& mapping) const;
   // Pages that are created in this part of the file from now on lie on one of `nodes` if there is room. Through a
   // mapping that lives as long as the call: a lasting one would be split at the borders of every policy. Returns 0 or
   // an errno.

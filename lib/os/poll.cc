@@ -21,6 +21,12 @@ int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns)
   return ready < 0 && errno == EINTR ? 0 : ready;
 }
 
+std::pair<Fd, Fd> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno(errno, "cannot make a pipe");
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
 Fd make_eventfd() {
   Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd) throw_errno(errno, "eventfd");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "os/fd.h"
 
@@ -14,6 +15,9 @@ namespace wherry::impl {
 int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms);
 // The same for short limits; 0 after EINTR.
 int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns);
+
+// A pipe: the end to read from and the one to write to, closed on exec. Throws std::system_error.
+std::pair<Fd, Fd> make_pipe();
 
 // An eventfd: counts signals, non-blocking. Throws std::system_error.
 Fd make_eventfd();

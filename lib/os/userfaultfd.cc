@@ -148,6 +148,10 @@ int Userfaultfd::unregister_range(std::uintptr_t start, std::size_t bytes) const
   return ::ioctl(fd(), UFFDIO_UNREGISTER, &range) == 0 ? 0 : errno;
 }
 
+int Userfaultfd::register_writes(std::uintptr_t start, std::size_t bytes) const {
+  return register_modes(fd(), start, bytes, UFFDIO_REGISTER_MODE_WP);
+}
+
 int Userfaultfd::register_missing(std::uintptr_t start, std::size_t bytes) const {
   return register_modes(fd(), start, bytes, UFFDIO_REGISTER_MODE_MISSING);
 }

@@ -89,6 +89,9 @@ class Userfaultfd {
   // Only missing pages are tracked. Returns 0 or an errno.
   [[nodiscard]] int register_missing(std::uintptr_t start, std::size_t bytes) const;
 
+  // Only writes to write-protected pages are tracked. Returns 0 or an errno: EBUSY, somebody else's userfaultfd tracks it.
+  [[nodiscard]] int register_writes(std::uintptr_t start, std::size_t bytes) const;
+
   // Reads one event; nothing when none is pending, or it was that a mapping has moved: reading it is
   // what the moving thread waits for.
   [[nodiscard]] std::optional<FaultEvent> read_event() const;

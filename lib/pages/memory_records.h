@@ -50,11 +50,17 @@ struct MemoryRecord {
   }
   // Where what was mapped at once begins, on the side of the address.
   std::uintptr_t mapping_base(std::uintptr_t address) const {
-    return start_of_range(address) - mapping_lead_pages * page_size;
+    return round_down(start_of_range(address), page_size) - mapping_lead_pages * page_size;
   }
   // Where the range begins in which the address lies.
   std::uintptr_t start_of_range(std::uintptr_t address) const {
     return address - base < bytes ? base : device_base;
+  }
+  // What is mapped at once lies in blocks that the allocation may share with others.
+  void map_in_blocks() {
+    const std::uintptr_t mapping = round_down(base, block_size);
+    mapping_lead_pages = static_cast<std::uint16_t>((base - mapping) / page_size);
+    mapping_pages = round_up(base - mapping + bytes, block_size) / page_size;
   }
   // The same byte as the address, which lies in it, where the host has it, or the devices.
   std::uintptr_t host_address(std::uintptr_t address) const {
@@ -78,6 +84,9 @@ class MemoryRecords {
     int device;
   };
   std::optional<Sort> sort_of(std::uintptr_t address) const;
+
+  // Whether anything is known of the pages that these bytes touch. Any thread, without a lock.
+  bool is_taken(std::uintptr_t base, std::size_t bytes) const;
 
   // Remembers it under a new id, which it returns. Nothing: a page of it is another record's already. Throws
   // std::bad_alloc, and has then changed nothing.
@@ -106,9 +115,6 @@ class MemoryRecords {
   void enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) REQUIRES(lock_);
   void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
   void erase(const MemoryRecord& record) REQUIRES(lock_);
-  // Whether anything is known of these pages.
-  bool is_taken(std::uintptr_t base, std::size_t bytes) const;
-
   PointerTable table_;
   const Mapping slots_;
   Mutex lock_;

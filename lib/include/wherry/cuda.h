@@ -1043,6 +1043,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUe
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
 #include "cuda_device_memory.h"
+#include "cuda_host_memory.h"
 #include "cuda_pointers.h"
 /* ---- What kind of devices there are, and where ---- */
 

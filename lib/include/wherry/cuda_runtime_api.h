@@ -110,6 +110,17 @@
 #define cudaMemAttachHost 0x02
 #define cudaMemAttachSingle 0x04
 
+#define cudaHostAllocDefault 0x00
+#define cudaHostAllocPortable 0x01
+#define cudaHostAllocMapped 0x02
+#define cudaHostAllocWriteCombined 0x04
+
+#define cudaHostRegisterDefault 0x00
+#define cudaHostRegisterPortable 0x01
+#define cudaHostRegisterMapped 0x02
+#define cudaHostRegisterIoMemory 0x04
+#define cudaHostRegisterReadOnly 0x08
+
 /* Device numbers that are not devices, where an answer or argument can be one. */
 #define cudaCpuDeviceId ((int)-1)
 #define cudaInvalidDeviceId ((int)-2)
@@ -522,6 +533,15 @@ cudaError_t CUDARTAPI cudaMalloc(void** devPtr, size_t size);
 /* As cuMemFree; NULL frees nothing, which still starts the library.
  * cudaErrorInvalidValue: devPtr is not the first address of a live allocation. */
 cudaError_t CUDARTAPI cudaFree(void* devPtr);
+
+/* ---- Host memory ---- As the functions of the driver API; size 0 gives NULL, and cudaErrorMemoryAllocation is no room. */
+cudaError_t CUDARTAPI cudaMallocHost(void** ptr, size_t size);
+cudaError_t CUDARTAPI cudaHostAlloc(void** pHost, size_t size, unsigned int flags);
+cudaError_t CUDARTAPI cudaFreeHost(void* ptr);
+cudaError_t CUDARTAPI cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags);
+cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int* pFlags, void* pHost);
+cudaError_t CUDARTAPI cudaHostRegister(void* ptr, size_t size, unsigned int flags);
+cudaError_t CUDARTAPI cudaHostUnregister(void* ptr);
 
 /* Tells what kind of memory `ptr` points to, the device it is on, or whose context it was allocated in, and where kernels and
  * the host have that byte: NULL where they do not. Memory that this library does not know is

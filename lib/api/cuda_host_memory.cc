@@ -1,0 +1,192 @@
+// The C functions of host memory that devices use in place: allocated and registered.
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr unsigned allocation_flags =
+    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+constexpr unsigned registration_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                        CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+
+MemoryRecord record_of(const Context& context, const HostRange& range, MemoryKind kind,
+                       unsigned flags) {
+  MemoryRecord record;
+  record.base = range.base;
+  record.device_base = range.device_base;
+  record.bytes = range.bytes;
+  record.context = context.handle;
+  record.kind = kind;
+  record.device = static_cast<std::uint8_t>(context.device.ordinal);
+  record.flags = static_cast<std::uint16_t>(flags);
+  return record;
+}
+
+HostRange range_of(const MemoryRecord& record) {
+  return {record.base, record.device_base, record.bytes};
+}
+
+CUresult allocate(void** pp, std::size_t bytes, unsigned flags) {
+  return enter([&](Driver& driver) {
+    if (pp == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    *pp = nullptr;
+    if (bytes == 0 || (flags & ~allocation_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const bool apart = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) != 0;
+    const auto range = driver.runtime().allocate_host(bytes, apart);
+    if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
+    MemoryRecord record = record_of(*context, *range, MemoryKind::host, flags);
+    record.map_in_blocks();
+    try {
+      driver.memory().insert(record);
+    } catch (...) {
+      driver.runtime().free_host(*range);
+      throw;
+    }
+    *pp = reinterpret_cast<void*>(range->base);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult to_result(AdoptedRanges::Verdict verdict) {
+  switch (verdict) {
+    case AdoptedRanges::Verdict::adopted:
+      return CUDA_SUCCESS;
+    case AdoptedRanges::Verdict::absent:
+      return CUDA_ERROR_INVALID_VALUE;
+    case AdoptedRanges::Verdict::unsuitable:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    case AdoptedRanges::Verdict::no_room:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
+  std::shared_ptr<Context> context;
+  const CUresult found = find_working(driver, context);
+  if (found != CUDA_SUCCESS) return found;
+  if (bytes.start == 0 || bytes.empty() || (flags & ~registration_flags) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (driver.runtime().overlaps_own(bytes)) return CUDA_ERROR_INVALID_VALUE;
+
+  HostMemory& host = driver.runtime().host_memory();
+  const LockGuard guard(host.registering());
+  if (driver.memory().is_taken(bytes.start, bytes.size()))
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const auto range = host.find_place(bytes);
+  if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult adopted =
+      to_result(host.adopt(*range, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0));
+  if (adopted != CUDA_SUCCESS) return adopted;
+  MemoryRecord record = record_of(*context, *range, MemoryKind::registered, flags);
+  // Just its own pages.
+  record.mapping_pages =
+      (round_up(bytes.end, page_size) - round_down(bytes.start, page_size)) / page_size;
+  try {
+    driver.memory().insert(record);
+  } catch (...) {
+    host.give_back(*range);
+    throw;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult unregister_memory(Driver& driver, std::uintptr_t address) {
+  if (address == 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto known = driver.memory().find(address);
+  if (!known) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (known->kind != MemoryKind::registered || known->base != address)
+    return CUDA_ERROR_INVALID_VALUE;
+  // Work that was launched before may still use it.
+  driver.wait_for_all_work();
+  HostMemory& host = driver.runtime().host_memory();
+  const LockGuard guard(host.registering());
+  const auto record = driver.memory().take(
+      address, [](const MemoryRecord& found) { return found.kind == MemoryKind::registered; });
+  if (!record) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  return host.give_back(range_of(*record)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+}  // namespace
+
+CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
+  return allocate(pp, bytesize, 0);
+}
+CUresult cuMemAllocHost(void** pp, unsigned int bytesize) {
+  return allocate(pp, bytesize, 0);
+}
+CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
+  return allocate(pp, bytesize, Flags);
+}
+
+CUresult cuMemFreeHost(void* p) {
+  return enter([&](Driver& driver) {
+    if (p == nullptr) return CUDA_SUCCESS;
+    const auto record = driver.memory().take(
+        reinterpret_cast<std::uintptr_t>(p),
+        [](const MemoryRecord& found) { return found.kind == MemoryKind::host; });
+    if (!record) return CUDA_ERROR_INVALID_VALUE;
+    driver.wait_for_all_work();
+    driver.runtime().free_host(range_of(*record));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+  return enter([&](Driver& driver) {
+    if (pdptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    *pdptr = 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(p);
+    const auto record = driver.memory().find(address);
+    if (Flags != 0 || !record ||
+        (record->kind != MemoryKind::host && record->kind != MemoryKind::registered))
+      return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = static_cast<CUdeviceptr>(record->device_address(address));
+    return CUDA_SUCCESS;
+  });
+}
+// No device address lies where 32 bits reach.
+CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void*, unsigned int) {
+  if (pdptr != nullptr) *pdptr = 0;
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    return working != CUDA_SUCCESS ? working : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
+  return enter([&](Driver& driver) {
+    if (pFlags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    const auto record = driver.memory().find(reinterpret_cast<std::uintptr_t>(p));
+    if (!record || !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
+    const unsigned flags = record->kind == MemoryKind::managed ? 0 : record->flags;
+    *pFlags = flags | CU_MEMHOSTALLOC_DEVICEMAP;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
+  return enter([&](Driver& driver) {
+    const auto start = reinterpret_cast<std::uintptr_t>(p);
+    return register_memory(driver, {start, start + bytesize}, Flags);
+  });
+}
+CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) {
+  return cuMemHostRegister_v2(p, bytesize, Flags);
+}
+
+CUresult cuMemHostUnregister(void* p) {
+  return enter([&](Driver& driver) {
+    return unregister_memory(driver, reinterpret_cast<std::uintptr_t>(p));
+  });
+}

@@ -1,0 +1,89 @@
+#include "devices/annex.h"
+
+#include <cerrno>
+#include <vector>
+
+#include "base/check.h"
+#include "base/page.h"
+
+namespace wherry::impl {
+namespace {
+
+std::vector<Processor> processors_in(ProcessorMask mask) {
+  std::vector<Processor> processors;
+  for (int i = 0; i < max_processors; ++i)
+    if ((mask & Processor{i}.bit()) != 0) processors.push_back(Processor{i});
+  return processors;
+}
+
+}  // namespace
+
+Annex::Annex(std::size_t bytes, int devices)
+    : range_(Mapping::reserve(bytes, std::size_t{1} << 30)),
+      all_devices_(((ProcessorMask{1} << devices) - 1) << 1),
+      addresses_(bytes) {}
+
+void Annex::release(std::uintptr_t address) {
+  const auto place = addresses_.begin_free(address - base());
+  WHERRY_CHECK(place, "address {:#x} of the annex is not reserved", address);
+  addresses_.end_free(*place);
+}
+
+int Annex::map(Processor p, const Window& window) {
+  if (p.is_host())
+    return map_file_part(window.address, window.bytes, window.file->get(), window.offset,
+                         window.access);
+  const auto& process = part(p).process;
+  const int error = process ? process->map_file(window.address, window.bytes, window.file->get(),
+                                                window.offset, window.access)
+                            : 0;
+  return error == ESRCH ? 0 : error;
+}
+
+int Annex::unmap(Processor p, std::uintptr_t address, std::size_t bytes) {
+  if (p.is_host()) return unmap_file_part(address, bytes);
+  const auto& process = part(p).process;
+  const int error = process ? process->unmap_file(address, bytes) : 0;
+  return error == ESRCH ? 0 : error;
+}
+
+int Annex::show(const Window& window, ProcessorMask processors) {
+  WHERRY_CHECK(contains(window.address) && contains(window.address + window.bytes - 1),
+               "{:#x}+{:#x} is not in the annex", window.address, window.bytes);
+  const LockGuard guard(lock_);
+  int error = 0;
+  for (const Processor p : processors_in(processors))
+    if (error == 0) error = map(p, window);
+  for (const Processor p : processors_in(processors)) {
+    auto& windows = part(p).windows;
+    if (error == 0) {
+      windows[window.address] = window;
+      continue;
+    }
+    // Also where it failed: an answer that did not come in time says nothing.
+    const auto before = windows.find(window.address);
+    static_cast<void>(before == windows.end() ? unmap(p, window.address, window.bytes)
+                                              : map(p, before->second));
+  }
+  return error;
+}
+
+int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors) {
+  const LockGuard guard(lock_);
+  int error = 0;
+  for (const Processor p : processors_in(processors)) {
+    part(p).windows.erase(address);
+    if (const int failed = unmap(p, address, bytes)) error = failed;
+  }
+  return error;
+}
+
+void Annex::attach(int device, std::shared_ptr<DeviceProcess> process) {
+  const LockGuard guard(lock_);
+  const Processor p = Processor::device(device);
+  part(p).process = std::move(process);
+  for (const auto& [address, window] : part(p).windows)
+    if (const int error = map(p, window)) throw_errno(error, "a device cannot map shared memory");
+}
+
+}  // namespace wherry::impl

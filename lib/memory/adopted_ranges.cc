@@ -1,0 +1,282 @@
+#include "memory/adopted_ranges.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <tuple>
+
+#include "base/log.h"
+#include "base/page.h"
+#include "os/mapping.h"
+#include "os/poll.h"
+#include "os/thread_stacks.h"
+#include "os/write_hold.h"
+
+namespace wherry::impl {
+namespace {
+
+// How long one who writes may be kept waiting: for the copy of so much.
+constexpr std::size_t step = block_size;
+// How long a parent waits for its child's copies, at most.
+constexpr int copy_limit_ms = 10'000;
+
+bool overlap(AddressRange a, AddressRange b) {
+  return a.start < b.end && b.start < a.end;
+}
+
+AddressRange intersection(AddressRange a, AddressRange b) {
+  return {std::max(a.start, b.start), std::min(a.end, b.end)};
+}
+
+AddressRange whole_pages(AddressRange bytes) {
+  return {round_down(bytes.start, page_size), round_up(bytes.end, page_size)};
+}
+
+Access access_to(const MappedRange& mapping) {
+  if (mapping.writable) return Access::write;
+  return mapping.readable ? Access::read : Access::none;
+}
+
+// Calls f(part) for parts of at most a step; stops at its first error.
+template <typename F>
+int in_steps(AddressRange range, F f) {
+  while (!range.empty()) {
+    const std::uintptr_t end = std::min(range.end, round_down(range.start, step) + step);
+    if (const int error = f(AddressRange{range.start, end})) return error;
+    range.start = end;
+  }
+  return 0;
+}
+
+// The pages that hold other things than these bytes as well.
+std::vector<std::uintptr_t> shared_pages(AddressRange bytes) {
+  std::vector<std::uintptr_t> pages;
+  const std::uintptr_t first = round_down(bytes.start, page_size);
+  const std::uintptr_t last = round_down(bytes.end - 1, page_size);
+  const bool ends_inside = bytes.end % page_size != 0;
+  if (bytes.start != first || (last == first && ends_inside)) pages.push_back(first);
+  if (last != first && ends_inside) pages.push_back(last);
+  return pages;
+}
+
+}  // namespace
+
+AddressRange AdoptedRanges::Adopted::pages() const {
+  return whole_pages(bytes);
+}
+
+AddressRange AdoptedRanges::Adopted::unshared() const {
+  return {round_up(bytes.start, page_size),
+          std::max(round_up(bytes.start, page_size), round_down(bytes.end, page_size))};
+}
+
+std::uint64_t AdoptedRanges::Adopted::offset_of(std::uintptr_t address) const {
+  return offset + (address - pages().start);
+}
+
+std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view map,
+                                                             AddressRange pages, bool read_only,
+                                                             bool& writable) const {
+  for (const AddressRange& stack : thread_stacks(map))
+    if (overlap(stack, pages)) return Verdict::unsuitable;
+  std::uintptr_t covered = pages.start;
+  writable = true;
+  while (const auto mapping = next_mapping(map)) {
+    if (!overlap(mapping->range, pages)) continue;
+    if (mapping->range.start > covered || !mapping->readable) return Verdict::absent;
+    const bool anonymous =
+        !mapping->shared && mapping->inode == 0 &&
+        (mapping->name.empty() || mapping->name == "[heap]" || mapping->name.starts_with("[anon:"));
+    if (!anonymous || mapping->executable) return Verdict::unsuitable;
+    if (!mapping->writable && !read_only) return Verdict::absent;
+    // In the place of several mappings there will be one.
+    if (covered != pages.start && mapping->writable != writable) return Verdict::unsuitable;
+    writable = mapping->writable;
+    covered = mapping->range.end;
+  }
+  if (covered < pages.end) return Verdict::absent;
+  if (is_locked(pages.start, pages.size())) return Verdict::unsuitable;
+  return std::nullopt;
+}
+
+// From here on to its end nothing may be written but what is on the stack: it could be in the part.
+int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
+                                  Substitute& shared) const {
+  if (const int error = file_.allocate(range.offset_of(part.start), part.size())) return error;
+  std::optional<WriteHold> hold;
+  if (range.writable) hold.emplace(part, access_);
+  if (hold && hold->error() != 0) return hold->error();
+  std::memcpy(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
+  return shared.move_to(part.start, part.size(), range.writable ? Access::write : Access::read);
+}
+
+int AdoptedRanges::move_out_of_file(const Adopted& range, const MappedRange& part,
+                                    Substitute& own) const {
+  std::optional<WriteHold> hold;
+  if (part.writable) hold.emplace(part.range, access_);
+  if (hold && hold->error() != 0) return hold->error();
+  const std::size_t bytes = part.range.size();
+  if (!file_.read(range.offset_of(part.range.start), {own.data(), bytes})) return EIO;
+  return own.move_to(part.range.start, bytes, access_to(part));
+}
+
+int AdoptedRanges::restore(const Adopted& range) const {
+  const std::string text = read_address_map();
+  std::string_view map = text;
+  const AddressRange pages = range.pages();
+  Substitute own(pages.size(), -1, 0);
+  std::uintptr_t next = pages.start;
+  while (auto mapping = next_mapping(map)) {
+    if (!overlap(mapping->range, pages) || !file_.is_shown_by(*mapping)) continue;
+    const AddressRange here = intersection(mapping->range, pages);
+    if (here.start > next) own.skip(here.start - next);
+    const int error = in_steps(here, [&](AddressRange part) {
+      mapping->range = part;
+      return move_out_of_file(range, *mapping, own);
+    });
+    if (error != 0) return error;
+    next = here.end;
+  }
+  return 0;
+}
+
+AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t offset,
+                                            bool read_only) {
+  Adopted range{bytes, offset};
+  const AddressRange pages = range.pages();
+  const LockGuard guard(lock_);
+  ranges_.reserve(ranges_.size() + 1);
+  if (const auto verdict = why_not(read_address_map(), pages, read_only, range.writable))
+    return *verdict;
+  Substitute shared(pages.size(), file_.fd(), offset);
+  const int error =
+      in_steps(pages, [&](AddressRange part) { return move_into_file(range, part, shared); });
+  if (error == 0) {
+    ranges_.push_back(range);
+    // Where it is not permitted the kernel may swap it, as any memory.
+    if (range.writable) static_cast<void>(lock_in_memory(pages.start, pages.size()));
+    return Verdict::adopted;
+  }
+  if (restore(range) != 0)
+    log_line("memory at {:#x} stays shared memory: it could not be registered", bytes.start);
+  else
+    static_cast<void>(file_.punch(offset, pages.size()));
+  return error == ENOSPC || error == ENOMEM ? Verdict::no_room : Verdict::unsuitable;
+}
+
+bool AdoptedRanges::give_back(AddressRange bytes) {
+  const LockGuard guard(lock_);
+  const auto found = std::ranges::find(ranges_, bytes, &Adopted::bytes);
+  if (found == ranges_.end()) return true;
+  const Adopted range = *found;
+  if (restore(range) != 0) return false;
+  ranges_.erase(found);
+  static_cast<void>(file_.punch(range.offset, range.pages().size()));
+  return true;
+}
+
+void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* before) {
+  if (!owner.writable) return;
+  MappedRange part;
+  part.range = {page, page + page_size};
+  part.readable = part.writable = true;
+  Substitute own(page_size, -1, 0);
+  const std::byte* contents = own.data();
+  std::optional<WriteHold> hold(std::in_place, part.range, access_);
+  if (hold->error() != 0 || !file_.read(owner.offset_of(page), {own.data(), page_size})) return;
+  std::memcpy(before, contents, page_size);
+  if (own.move_to(page, page_size, Access::write) != 0) return;
+  hold.reset();
+  lent_.push_back({&owner, page, before});
+}
+
+int AdoptedRanges::take_back(const Lent& lent) const {
+  Substitute shared(page_size, file_.fd(), lent.owner->offset_of(lent.page));
+  const WriteHold hold({lent.page, lent.page + page_size}, access_);
+  if (hold.error() != 0) return hold.error();
+  const auto* now = reinterpret_cast<const std::byte*>(lent.page);
+  // Byte by byte: what lies between is a device's.
+  volatile std::byte* to = shared.data();
+  for (std::size_t i = 0; i < page_size; ++i)
+    if (now[i] != lent.before[i]) to[i] = now[i];
+  return shared.move_to(lent.page, page_size, Access::write);
+}
+
+void AdoptedRanges::before_fork() {
+  lock_.lock();
+  std::size_t count = 0;
+  bool copies = false;
+  for (const Adopted& range : ranges_) {
+    count += shared_pages(range.bytes).size();
+    copies = copies || !range.unshared().empty();
+  }
+  try {
+    if (copies) std::tie(copied_, copying_) = make_pipe();
+    if (count == 0) return;
+    before_.emplace(count * page_size, -1, 0);
+    lent_.reserve(count);
+    std::byte* before = before_->data();
+    for (const Adopted& range : ranges_)
+      for (const std::uintptr_t page : shared_pages(range.bytes)) {
+        lend(range, page, before);
+        before += page_size;
+      }
+  } catch (const std::system_error& error) {
+    log_line("registered memory is not ready for a fork: {}", error.what());
+  }
+}
+
+std::vector<AddressRange> AdoptedRanges::unshared_pages() const {
+  std::vector<AddressRange> pages;
+  for (const Adopted& range : ranges_)
+    if (!range.unshared().empty()) pages.push_back(range.unshared());
+  return pages;
+}
+
+void AdoptedRanges::after_fork(bool child_copies) {
+  for (const Lent& lent : lent_) {
+    int error = 0;
+    try {
+      error = take_back(lent);
+    } catch (const std::system_error& refused) {
+      error = refused.code().value();
+    }
+    if (error != 0)
+      log_line("devices no longer see what the program writes to registered memory at {:#x}",
+               lent.page);
+  }
+  lent_.clear();
+  before_.reset();
+  copying_.reset();
+  if (copied_ && child_copies) {
+    pollfd ended{copied_.get(), POLLIN, 0};
+    poll_descriptors({&ended, 1}, copy_limit_ms);
+  }
+  copied_.reset();
+  lock_.unlock();
+}
+
+void AdoptedRanges::after_fork_in_child() {
+  for (const Adopted& range : ranges_) {
+    const AddressRange pages = range.unshared();
+    if (pages.empty()) continue;
+    try {
+      Substitute own(pages.size(), -1, 0);
+      if (file_.read(range.offset_of(pages.start), {own.data(), pages.size()}))
+        static_cast<void>(
+            own.move_to(pages.start, pages.size(), range.writable ? Access::write : Access::read));
+    } catch (const std::system_error&) {
+      // It shares the memory with its parent: there is nothing better.
+    }
+  }
+  ranges_.clear();
+  lent_.clear();
+  before_.reset();
+  copying_.reset();
+  copied_.reset();
+  lock_.unlock();
+}
+
+}  // namespace wherry::impl

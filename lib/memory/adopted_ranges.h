@@ -1,0 +1,96 @@
+// Memory of the program's own that lies in a file now, so that others can map it, too: adopted. For the program nothing
+// changes: same addresses, same contents, and threads write to it while it is adopted and given back, 2 MiB at a time.
+//
+// Whole pages are adopted. The first and the last one may hold other things of the program's as well, and malloc's and
+// stdio's notes among them: they are called shared here.
+//
+// A child of fork() is to have private copies, as before. The other pages are copied by the child, which its parent waits
+// for. The shared ones cannot wait for that: the C library writes to them in the child before any handler runs. So they are
+// private memory again from just before the fork until just after it; what the parent's threads write in that time is then
+// entered in the file byte by byte, beside what devices wrote. A thread that reads what a device writes there meanwhile
+// reads what was there before.
+//
+// Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/lock.h"
+#include "os/address_map.h"
+#include "os/fd.h"
+#include "os/memory_file.h"
+#include "os/substitute.h"
+#include "os/userfaultfd.h"
+
+namespace wherry::impl {
+
+class AdoptedRanges {
+ public:
+  enum class Verdict {
+    adopted,
+    absent,  // not all of it is memory that may be read, and written unless that is not asked for
+    unsuitable,  // memory of a kind that cannot be adopted without a difference that the program could see
+    no_room,
+  };
+
+  // `access`: the best userfaultfd that is permitted. The file outlives this.
+  AdoptedRanges(const MemoryFile& file, UffdAccess access) : file_(file), access_(access) {}
+
+  // The whole pages around the bytes go to the file, at `offset`. Nothing has changed unless they are adopted.
+  // Requires: none of them is adopted.
+  Verdict adopt(AddressRange bytes, std::uint64_t offset, bool read_only) EXCLUDES(lock_);
+  // They become private memory again, and leave the file; those that the program has mapped something else to stay what they
+  // are. False: the kernel refuses, and they stay in the file. Requires: nobody else maps them.
+  bool give_back(AddressRange bytes) EXCLUDES(lock_);
+
+  // Around every fork(), in the thread that forks: nothing is adopted or given back from the first to the last.
+  void before_fork() WHERRY_TSA(no_thread_safety_analysis);
+  // In between: what a child that is no copy of the program must not see. All but shared pages.
+  std::vector<AddressRange> unshared_pages() const WHERRY_TSA(no_thread_safety_analysis);
+  // `child_copies`: the child calls after_fork_in_child().
+  void after_fork(bool child_copies) WHERRY_TSA(no_thread_safety_analysis);
+  void after_fork_in_child() WHERRY_TSA(no_thread_safety_analysis);
+
+ private:
+  struct Adopted {
+    AddressRange bytes;
+    std::uint64_t offset = 0;  // in the file, of the first page
+    bool writable = true;
+
+    AddressRange pages() const;
+    AddressRange unshared() const;
+    std::uint64_t offset_of(std::uintptr_t address) const;
+  };
+  // A shared page during a fork, and its contents when it began.
+  struct Lent {
+    const Adopted* owner = nullptr;
+    std::uintptr_t page = 0;
+    std::byte* before = nullptr;
+  };
+
+  std::optional<Verdict> why_not(std::string_view map, AddressRange pages, bool read_only,
+                                 bool& writable) const;
+  int move_into_file(const Adopted& range, AddressRange part, Substitute& shared) const;
+  int move_out_of_file(const Adopted& range, const MappedRange& part, Substitute& own) const;
+  // What this range has mapped of the file in its place.
+  int restore(const Adopted& range) const;
+  void lend(const Adopted& owner, std::uintptr_t page, std::byte* before)
+      WHERRY_TSA(no_thread_safety_analysis);
+  int take_back(const Lent& lent) const;
+
+  const MemoryFile& file_;
+  const UffdAccess access_;
+  Mutex lock_;
+  std::vector<Adopted> ranges_ GUARDED_BY(lock_);
+  std::vector<Lent> lent_ GUARDED_BY(lock_);
+  std::optional<Substitute> before_ GUARDED_BY(lock_);
+  Fd copied_ GUARDED_BY(lock_);   // ends when ...
+  Fd copying_ GUARDED_BY(lock_);  // ... no child has this any more
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,205 @@
+#include "memory/adopted_ranges.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/page.h"
+#include "os/permissions.h"
+#include "support/conditions.h"
+
+namespace wherry::test {
+namespace {
+
+using impl::AddressRange;
+using impl::AdoptedRanges;
+using impl::block_size;
+using impl::page_size;
+using Verdict = AdoptedRanges::Verdict;
+
+constexpr std::size_t file_bytes = std::size_t{1} << 30;
+
+// Memory mapped in some way, as bytes.
+class Place {
+ public:
+  explicit Place(std::size_t bytes, int protection = PROT_READ | PROT_WRITE,
+                 int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1)
+      : bytes_(bytes), start_(::mmap(nullptr, bytes, protection, flags, fd, 0)) {}
+  ~Place() {
+    if (exists()) ::munmap(start_, bytes_);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  bool exists() const { return start_ != MAP_FAILED; }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(start_); }
+  unsigned char* data() const { return static_cast<unsigned char*>(start_); }
+  AddressRange range() const { return {address(), address() + bytes_}; }
+
+ private:
+  std::size_t bytes_;
+  void* start_;
+};
+
+AddressRange range_of(const void* start, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  return {address, address + bytes};
+}
+
+struct Adoption {
+  explicit Adoption(impl::UffdAccess access = impl::permissions().userfaultfd())
+      : ranges(file, access) {}
+
+  Verdict adopt(AddressRange range, bool read_only = false) {
+    return ranges.adopt(range, 0, read_only);
+  }
+
+  impl::MemoryFile file{"wherry-test-adopted", file_bytes, impl::HugePages::never};
+  AdoptedRanges ranges;
+};
+
+// Every way that there is here to keep threads from writing.
+std::vector<impl::UffdAccess> ways_to_hold() {
+  std::vector<impl::UffdAccess> ways{impl::UffdAccess::none};
+  if (impl::permissions().userfaultfd() != impl::UffdAccess::none)
+    ways.push_back(impl::permissions().userfaultfd());
+  return ways;
+}
+
+}  // namespace
+
+TEST_CASE("what cannot be adopted safely is refused, and stays as it was", "[memory]") {
+  Adoption adoption;
+  int on_stack = 1;
+  CHECK(adoption.adopt(range_of(&on_stack, sizeof on_stack)) == Verdict::unsuitable);
+  CHECK(adoption.adopt(range_of(reinterpret_cast<const void*>(&pthread_self), 16)) ==
+        Verdict::unsuitable);
+
+  const Place shared(page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+  CHECK(adoption.adopt(shared.range()) == Verdict::unsuitable);
+  const impl::MemoryFile other("wherry-test-other", page_size, impl::HugePages::never);
+  const Place of_file(page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, other.fd());
+  CHECK(adoption.adopt(of_file.range()) == Verdict::unsuitable);
+  const Place code(page_size, PROT_READ | PROT_EXEC);
+  CHECK(adoption.adopt(code.range()) == Verdict::unsuitable);
+  const Place locked(page_size);
+  if (::mlock(locked.data(), page_size) == 0)
+    CHECK(adoption.adopt(locked.range()) == Verdict::unsuitable);
+  const Place huge(block_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
+  if (huge.exists()) CHECK(adoption.adopt(huge.range()) == Verdict::unsuitable);
+
+  const Place closed(page_size, PROT_NONE);
+  CHECK(adoption.adopt(closed.range()) == Verdict::absent);
+  const Place constant(page_size, PROT_READ);
+  CHECK(adoption.adopt(constant.range()) == Verdict::absent);
+  const Place holed(3 * page_size);
+  REQUIRE(::munmap(holed.data() + page_size, page_size) == 0);
+  CHECK(adoption.adopt(holed.range()) == Verdict::absent);
+  CHECK(adoption.file.allocated_bytes() == 0);
+}
+
+TEST_CASE("threads' stacks are refused, and memory beside them is not", "[memory]") {
+  Adoption adoption;
+  std::atomic<const void*> on_stack = nullptr;
+  std::atomic<bool> done = false;
+  std::thread thread([&] {
+    const int here = 1;
+    on_stack = &here;
+    while (!done) std::this_thread::yield();
+  });
+  while (on_stack == nullptr) std::this_thread::yield();
+  CHECK(adoption.adopt(range_of(on_stack, 4)) == Verdict::unsuitable);
+  const Place place(page_size);
+  CHECK(adoption.adopt(place.range()) == Verdict::adopted);
+  CHECK(adoption.ranges.give_back(place.range()));
+  done = true;
+  thread.join();
+}
+
+TEST_CASE("contents are the same after adoption and after it ends, and in the file meanwhile",
+          "[memory]") {
+  for (const impl::UffdAccess way : ways_to_hold()) {
+    Adoption adoption(way);
+    const Place place(3 * block_size);
+    for (std::size_t i = 0; i < 3 * block_size; i += 100)
+      place.data()[i] = static_cast<unsigned char>(i / 100);
+    const AddressRange bytes{place.address() + 10, place.address() + 3 * block_size - 10};
+    REQUIRE(adoption.adopt(bytes) == Verdict::adopted);
+    CHECK(adoption.file.allocated_bytes() == 3 * block_size);
+    std::vector<std::byte> in_file(3 * block_size);
+    REQUIRE(adoption.file.read(0, in_file));
+    CHECK(std::memcmp(in_file.data(), place.data(), in_file.size()) == 0);
+    place.data()[block_size] = 250;
+    REQUIRE(adoption.file.read(block_size, std::span(in_file).first(1)));
+    CHECK(in_file[0] == std::byte{250});
+    CHECK(adoption.ranges.give_back(bytes));
+    CHECK(adoption.file.allocated_bytes() == 0);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < 3 * block_size; i += 100)
+      wrong += place.data()[i] != static_cast<unsigned char>(i / 100);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("no increment is lost while memory is adopted and given back, however writers are held",
+          "[memory]") {
+  for (const impl::UffdAccess way : ways_to_hold()) {
+    Adoption adoption(way);
+    const int rounds = static_cast<int>(1000 * scale());
+    const Place place(64 * page_size);
+    auto* words = reinterpret_cast<std::uint64_t*>(place.data());
+    std::atomic<bool> stop = false;
+    std::array<std::uint64_t, 3> counts{};
+    std::vector<std::thread> threads;
+    for (std::size_t writer = 0; writer < counts.size(); ++writer)
+      threads.emplace_back([&, writer] {
+        std::uint64_t count = 0;
+        for (std::size_t i = 0; !stop; ++i, ++count) {
+          auto* word = const_cast<volatile std::uint64_t*>(words + i % 64 * 512 + writer);
+          *word = *word + 1;
+        }
+        counts[writer] = count;
+      });
+    for (int round = 0; round < rounds; ++round) {
+      REQUIRE(adoption.adopt(place.range()) == Verdict::adopted);
+      REQUIRE(adoption.ranges.give_back(place.range()));
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t writer = 0; writer < counts.size(); ++writer) {
+      std::uint64_t sum = 0;
+      for (std::size_t i = 0; i < 64; ++i) sum += words[i * 512 + writer];
+      CHECK(sum == counts[writer]);
+    }
+  }
+}
+
+TEST_CASE("adopting and giving back leaves no mappings behind", "[memory]") {
+  Adoption adoption;
+  const Place place(8 * block_size);
+  std::memset(place.data(), 1, 8 * block_size);
+  const auto count_mappings = [] {
+    const std::string map = impl::read_address_map();
+    return std::count(map.begin(), map.end(), '\n');
+  };
+  REQUIRE(adoption.adopt(place.range()) == Verdict::adopted);
+  REQUIRE(adoption.ranges.give_back(place.range()));
+  const auto before = count_mappings();
+  for (int round = 0; round < 20; ++round) {
+    REQUIRE(adoption.adopt(place.range()) == Verdict::adopted);
+    REQUIRE(adoption.ranges.give_back(place.range()));
+  }
+  CHECK(count_mappings() <= before + 2);
+}
+
+}  // namespace wherry::test

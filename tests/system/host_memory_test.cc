@@ -1,0 +1,495 @@
+// Host memory that devices use in place, allocated or registered: who may touch it where, that all of them have the same
+// pages, and what becomes of it when devices, processes and contents change.
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wherry/cuda_runtime_api.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/conditions.h"
+#include "support/kernel_view.h"
+#include "support/session.h"
+#include "support/stage.h"
+
+using namespace wherry::test;
+
+namespace {
+
+constexpr std::size_t kibibyte = 1024;
+constexpr std::size_t mebibyte = 1024 * kibibyte;
+constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
+
+Session& session() {
+  static Session the_session(devices);
+  return the_session;
+}
+
+// Host memory of words.
+class Host {
+ public:
+  explicit Host(std::size_t bytes, unsigned flags = 0) : count_(bytes / sizeof(std::uint64_t)) {
+    void* data = nullptr;
+    WHERRY_TRY(cuMemHostAlloc(&data, bytes, flags));
+    data_ = static_cast<std::uint64_t*>(data);
+  }
+  ~Host() { cuMemFreeHost(data_); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  std::uint64_t* data() const { return data_; }
+  std::size_t count() const { return count_; }
+
+ private:
+  std::size_t count_;
+  std::uint64_t* data_;
+};
+
+template <typename T>
+T* on_device(T* pointer) {
+  CUdeviceptr address = 0;
+  WHERRY_TRY(cuMemHostGetDevicePointer(&address, pointer, 0));
+  return reinterpret_cast<T*>(address);
+}
+
+// Private anonymous pages.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes, int protection = PROT_READ | PROT_WRITE)
+      : bytes_(bytes),
+        data_(::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    expect(data_ != MAP_FAILED, "mmap");
+  }
+  ~Pages() { ::munmap(data_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  std::uint64_t* words() const { return static_cast<std::uint64_t*>(data_); }
+  std::byte* bytes() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
+class Registered {
+ public:
+  Registered(void* data, std::size_t bytes, unsigned flags = 0) : data_(data) {
+    WHERRY_TRY(cuMemHostRegister(data, bytes, flags));
+  }
+  ~Registered() { end(); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+  void end() {
+    if (data_ != nullptr) WHERRY_TRY(cuMemHostUnregister(data_));
+    data_ = nullptr;
+  }
+
+ private:
+  void* data_;
+};
+
+void store(int device, std::uint64_t* word, std::uint64_t value) {
+  session().run(device, [=] { *word = value; });
+}
+std::uint64_t load(int device, const std::uint64_t* word) {
+  static const Host answer(4 * kibibyte);
+  session().run(device, [word, to = answer.data()] { *to = *word; });
+  return answer.data()[0];
+}
+
+// How the kernel's list of this process's mappings shows the one at the address: "rw-s" and the name.
+std::string mapping_of(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t start = 0;
+    std::uintptr_t end = 0;
+    char permissions[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &start, &end, permissions) != 3) continue;
+    if (wanted < start || wanted >= end) continue;
+    const std::size_t name = line.find_first_of("/[");
+    return std::string(permissions) + (name == std::string::npos ? "" : " " + line.substr(name));
+  }
+  return "";
+}
+bool is_file_backed(const void* address) {
+  return mapping_of(address).find("wherry-host-memory") != std::string::npos;
+}
+
+bool same_frame(const void* here, int device, const void* there) {
+  const PageEntry one = page_entry(::getpid(), here);
+  const PageEntry other = page_entry(device_process(device), there);
+  if (!one.present || !other.present) return false;
+  return one.frame == other.frame;  // both 0 where frames are hidden
+}
+
+// What the file of host memory takes.
+std::uint64_t bytes_of_file() {
+  for (int fd = 3; fd < 1024; ++fd) {
+    char name[256] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (::readlink(link.c_str(), name, sizeof name - 1) < 0 ||
+        std::strstr(name, "wherry-host-memory") == nullptr)
+      continue;
+    struct stat status {};
+    ::fstat(fd, &status);
+    return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  throw std::runtime_error("no file of host memory");
+}
+
+CUresult touch_on(int device, std::uint64_t* word) {
+  session().launch(device, 1, [word](std::size_t) { *word = 1; });
+  return session().wait(device);
+}
+void revive(int device) {
+  WHERRY_TRY(cuDevicePrimaryCtxReset(device));
+  session().renew_stream(device);
+}
+
+// Runs in a child of fork(): 0, or which expectation failed.
+template <typename Body>
+int in_fork(const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+}  // namespace
+
+TEST_CASE("host memory is zero, and the same pages for the host and every device", "[system]") {
+  session();
+  const Host memory(3 * mebibyte);
+  CHECK(on_device(memory.data()) == memory.data());
+  for (std::size_t i = 0; i < memory.count(); i += page_words) REQUIRE(memory.data()[i] == 0);
+  for (int device = 0; device < 2; ++device) {
+    std::uint64_t* word = memory.data() + (device + 1) * 1000;
+    memory.data()[7] = 4711;
+    CHECK(load(device, memory.data() + 7) == 4711);
+    store(device, word, 42);
+    CHECK(*word == 42);
+    CHECK(same_frame(word, device, word));
+  }
+  CHECK(is_file_backed(memory.data()));
+}
+
+TEST_CASE("host memory has all its pages from the beginning, and none when it is freed",
+          "[system]") {
+  session();
+  const std::uint64_t before = bytes_of_file();
+  std::uint64_t* freed = nullptr;
+  {
+    const Host memory(3 * mebibyte);
+    freed = memory.data();
+    CHECK(bytes_of_file() - before == 3 * mebibyte);
+  }
+  CHECK(bytes_of_file() == before);
+  CHECK(mapping_of(freed).substr(0, 4) == "---p");
+  CHECK(touch_on(0, freed) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  revive(0);
+  const Outcome touch = in_fresh_process([] {
+    Session fresh(devices);
+    void* memory = nullptr;
+    WHERRY_TRY(cuMemAllocHost(&memory, 4096));
+    std::memset(memory, 1, 4096);
+    WHERRY_TRY(cuMemFreeHost(memory));
+    std::memset(memory, 1, 1);
+  });
+  CHECK(touch.signal == SIGSEGV);
+}
+
+TEST_CASE("write-combined memory has one address for the host and another for devices",
+          "[system]") {
+  session();
+  const Host memory(128 * kibibyte, CU_MEMHOSTALLOC_WRITECOMBINED);
+  std::uint64_t* theirs = on_device(memory.data());
+  REQUIRE(theirs != memory.data());
+  memory.data()[5] = 99;
+  for (int device = 0; device < 2; ++device) {
+    CHECK(load(device, theirs + 5) == 99);
+    store(device, theirs + 6, 7);
+    CHECK(memory.data()[6] == 7);
+    memory.data()[6] = 0;
+    CHECK(same_frame(memory.data(), device, theirs));
+  }
+  CHECK(mapping_of(theirs).substr(0, 4) == "---p");
+  CHECK(touch_on(1, memory.data()) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  revive(1);
+  CHECK(load(1, theirs + 5) == 99);
+}
+
+TEST_CASE("a device that is started again has all host and registered memory", "[system]") {
+  session();
+  const Host memory(64 * kibibyte);
+  const Host apart(64 * kibibyte, CU_MEMHOSTALLOC_WRITECOMBINED);
+  const Pages pages(64 * kibibyte);
+  auto* small = static_cast<std::uint64_t*>(std::malloc(1000));
+  const Registered registered(pages.words(), 64 * kibibyte);
+  const Registered registered_small(small, 1000);
+  memory.data()[0] = 1;
+  apart.data()[0] = 2;
+  pages.words()[0] = 3;
+  small[0] = 4;
+  for (int round = 0; round < 3; ++round) {
+    revive(0);
+    CHECK(load(0, memory.data()) == 1);
+    CHECK(load(0, on_device(apart.data())) == 2);
+    CHECK(load(0, on_device(pages.words())) == 3);
+    CHECK(load(0, on_device(small)) == 4);
+    store(0, on_device(pages.words()) + 1, 5);
+    store(0, on_device(small) + 1, 6);
+    CHECK(pages.words()[1] == 5);
+    CHECK(small[1] == 6);
+    // What it has of the program's memory otherwise is none of what is shared.
+    store(0, on_device(pages.words()) + 1, 0);
+    CHECK(touch_on(0, pages.words()) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    revive(0);
+    CHECK(pages.words()[0] == 3);
+  }
+}
+
+TEST_CASE("registered memory keeps its contents and its address, and devices use it in place",
+          "[system]") {
+  session();
+  const Pages pages(5 * mebibyte);
+  for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 100) pages.words()[i] = i + 1;
+  Registered registered(pages.words() + 3, 5 * mebibyte - 100);
+  std::uint64_t* theirs = on_device(pages.words() + 3);
+  CHECK(theirs != pages.words() + 3);
+  CHECK(reinterpret_cast<std::uintptr_t>(theirs) % 4096 == 24);
+  CHECK(is_file_backed(pages.words()));
+  for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 100) REQUIRE(pages.words()[i] == i + 1);
+  for (int device = 0; device < 2; ++device) {
+    CHECK(load(device, theirs + 97) == 101);
+    store(device, theirs + 1, 5);
+    CHECK(pages.words()[4] == 5);
+    pages.words()[4] = 0;
+    CHECK(same_frame(pages.words(), device, theirs));
+  }
+  store(1, theirs + 2, 77);
+  registered.end();
+  CHECK_FALSE(is_file_backed(pages.words()));
+  CHECK(mapping_of(pages.words()).substr(0, 4) == "rw-p");
+  CHECK(pages.words()[5] == 77);
+  pages.words()[5] = 501;
+  for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 100) REQUIRE(pages.words()[i] == i + 1);
+  CHECK(touch_on(0, theirs) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  revive(0);
+}
+
+TEST_CASE("memory registered for reading cannot be written by kernels", "[system]") {
+  session();
+  const Pages pages(64 * kibibyte);
+  pages.words()[0] = 9;
+  REQUIRE(::mprotect(pages.words(), 64 * kibibyte, PROT_READ) == 0);
+  CHECK(cuMemHostRegister(pages.words(), 64 * kibibyte, 0) == CUDA_ERROR_INVALID_VALUE);
+  {
+    const Registered registered(pages.words(), 64 * kibibyte, CU_MEMHOSTREGISTER_READ_ONLY);
+    std::uint64_t* theirs = on_device(pages.words());
+    CHECK(load(0, theirs) == 9);
+    CHECK(mapping_of(pages.words()).substr(0, 4) == "r--s");
+    CHECK(touch_on(0, theirs) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    revive(0);
+  }
+  CHECK(mapping_of(pages.words()).substr(0, 4) == "r--p");
+  CHECK(pages.words()[0] == 9);
+}
+
+TEST_CASE("malloc works on while its memory is registered and unregistered", "[system]") {
+  session();
+  std::vector<std::uint64_t*> blocks;
+  for (int i = 0; i < 50; ++i) {
+    const std::size_t bytes = 100 + static_cast<std::size_t>(i) * 777;
+    auto* block = static_cast<std::uint64_t*>(std::malloc(bytes));
+    block[0] = static_cast<std::uint64_t>(i);
+    const CUresult result = cuMemHostRegister(block, bytes, 0);
+    if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {  // shares a page with its neighbour
+      std::free(block);
+      continue;
+    }
+    REQUIRE(result == CUDA_SUCCESS);
+    blocks.push_back(block);
+    std::free(std::malloc(bytes));
+  }
+  CHECK(blocks.size() > 10);
+  for (std::uint64_t* block : blocks) {
+    CHECK(load(0, on_device(block)) == block[0]);
+    REQUIRE(cuMemHostUnregister(block) == CUDA_SUCCESS);
+    std::free(block);
+  }
+}
+
+TEST_CASE("no write is lost while memory is registered and unregistered", "[system]") {
+  session();
+  constexpr int writers = 4;
+  const int rounds = static_cast<int>(1000 * scale());
+  // Four words on each of many pages, some in the middle of malloc's heap.
+  auto* heap = static_cast<std::uint64_t*>(std::malloc(40'000));
+  const Pages pages(mebibyte);
+  std::memset(heap, 0, 40'000);
+  std::atomic<bool> stop{false};
+  std::vector<std::uint64_t> counts(writers);
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < writers; ++writer)
+    threads.emplace_back([&, writer] {
+      volatile std::uint64_t* words = writer % 2 == 0 ? pages.words() : heap;
+      const std::size_t last = writer % 2 == 0 ? mebibyte / 8 : 5000;
+      std::uint64_t count = 0;
+      for (std::size_t i = static_cast<std::size_t>(writer); !stop; i += 500 - 500 % 4) {
+        if (i >= last) i = static_cast<std::size_t>(writer);
+        words[i] = words[i] + 1;
+        ++count;
+      }
+      counts[static_cast<std::size_t>(writer)] = count;
+    });
+  for (int round = 0; round < rounds; ++round) {
+    Registered one(pages.words(), mebibyte);
+    Registered other(heap + 1, 39'000);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  std::uint64_t in_pages = 0;
+  std::uint64_t in_heap = 0;
+  for (std::size_t i = 0; i < mebibyte / 8; ++i) in_pages += pages.words()[i];
+  for (std::size_t i = 0; i < 5000; ++i) in_heap += heap[i];
+  CHECK(in_pages == counts[0] + counts[2]);
+  CHECK(in_heap == counts[1] + counts[3]);
+  CHECK(counts[0] > static_cast<std::uint64_t>(rounds));
+  std::free(heap);
+}
+
+TEST_CASE("a child of fork has its own copy of registered memory", "[system]") {
+  session();
+  const Pages pages(5 * mebibyte);
+  auto* heap = static_cast<std::uint64_t*>(std::malloc(40'000));
+  for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 64) pages.words()[i] = i;
+  for (std::size_t i = 0; i < 5000; ++i) heap[i] = i;
+  {
+    const Registered one(pages.words(), 5 * mebibyte);
+    const Registered other(heap + 1, 39'000);
+    // The parent goes on at once.
+    const int failed = [&] {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::usleep(50'000);
+        for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 64)
+          if (pages.words()[i] != i) ::_exit(1);
+        for (std::size_t i = 0; i < 5000; ++i)
+          if (heap[i] != i) ::_exit(2);
+        pages.words()[1] = 1234;
+        for (std::size_t i = 0; i < 5000; ++i) heap[i] = 1234;
+        std::free(std::malloc(100'000));
+        ::_exit(is_file_backed(pages.words()) || is_file_backed(heap) ? 3 : 0);
+      }
+      for (std::size_t i = 0; i < 5 * mebibyte / 8; i += 64) pages.words()[i] = i + 1;
+      for (std::size_t i = 0; i < 5000; ++i) heap[i] = i + 1;
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    }();
+    CHECK(failed == 0);
+    CHECK(pages.words()[1] == 0);
+    for (std::size_t i = 0; i < 5000; ++i) REQUIRE(heap[i] == i + 1);
+    CHECK(is_file_backed(heap));
+    CHECK(load(0, on_device(pages.words()) + 64) == 65);
+    CHECK(load(0, on_device(heap + 1)) == 2);
+  }
+  std::free(heap);
+}
+
+TEST_CASE("what kernels and threads write during forks is in registered memory", "[system]") {
+  session();
+  const int rounds = static_cast<int>(100 * scale()) + 1;
+  // One page, of which the first and last bytes are somebody else's.
+  const Pages pages(4096);
+  std::uint64_t* words = pages.words();
+  const Registered registered(words + 8, 4096 - 128);
+  std::uint64_t* theirs = on_device(words + 8);
+  std::atomic<bool> stop{false};
+  std::uint64_t count = 0;
+  std::thread writer([&] {
+    while (!stop) {
+      words[0] = words[0] + 1;
+      words[20] = words[20] + 1;
+      ++count;
+    }
+  });
+  for (int round = 0; round < rounds; ++round) {
+    session().launch(0, 1, [theirs](std::size_t) {
+      for (int i = 0; i < 10'000; ++i) {
+        theirs[30] = theirs[30] + 1;
+        theirs[31] = theirs[30];
+      }
+    });
+    CHECK(in_fork([&] { return words[1] == 0 ? 0 : 1; }) == 0);
+    WHERRY_TRY(session().wait(0));
+  }
+  stop = true;
+  writer.join();
+  CHECK(words[0] == count);
+  CHECK(words[20] == count);
+  CHECK(words[38] == static_cast<std::uint64_t>(rounds) * 10'000);
+  CHECK(words[39] == words[38]);
+}
+
+TEST_CASE("a child of fork does not have host memory", "[system]") {
+  session();
+  const Host memory(64 * kibibyte);
+  std::uint64_t* word = memory.data();
+  CHECK(in_fork([word] {
+          *word = 1;
+          return 0;
+        }) == 1000 + SIGSEGV);
+}
+
+TEST_CASE("memory that the program unmapped is left alone when it is unregistered", "[system]") {
+  session();
+  Pages pages(64 * kibibyte);
+  WHERRY_TRY(cuMemHostRegister(pages.words(), 64 * kibibyte, 0));
+  REQUIRE(::mmap(pages.bytes() + 16 * kibibyte, 16 * kibibyte, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+  pages.words()[2048] = 3;
+  pages.words()[0] = 4;
+  pages.words()[8000] = 5;
+  CHECK(cuMemHostUnregister(pages.words()) == CUDA_SUCCESS);
+  CHECK(pages.words()[2048] == 3);
+  CHECK(pages.words()[0] == 4);
+  CHECK(pages.words()[8000] == 5);
+  CHECK_FALSE(is_file_backed(pages.words()));
+}
+
+TEST_CASE("the host's pool bounds host memory", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_HOST_CAPACITY", "8M", 1);
+    Session fresh("capacity=4M");
+    void* one = nullptr;
+    void* other = nullptr;
+    WHERRY_TRY(cuMemAllocHost(&one, 6 * mebibyte));
+    expect(cuMemAllocHost(&other, 3 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY, "more than there is");
+    expect(other == nullptr, "a pointer to nothing");
+    CUdeviceptr managed = 0;
+    expect(
+        cuMemAllocManaged(&managed, 7 * mebibyte, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_OUT_OF_MEMORY,
+        "managed memory for which there is no room");
+    WHERRY_TRY(cuMemAllocManaged(&managed, 6 * mebibyte, CU_MEM_ATTACH_GLOBAL));
+    WHERRY_TRY(cuMemFreeHost(one));
+    expect(cuMemAllocHost(&one, 7 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY,
+           "room that managed memory was promised");
+    WHERRY_TRY(cuMemAllocHost(&one, 5 * mebibyte));
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
