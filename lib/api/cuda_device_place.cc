@@ -70,14 +70,3 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
     return CUDA_ERROR_INVALID_DEVICE;
   });
 }
-
-CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
-  return enter([&](Driver& driver) {
-    if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.device(dev) == nullptr || driver.device(peerDev) == nullptr) {
-      return CUDA_ERROR_INVALID_DEVICE;
-    }
-    *canAccessPeer = dev != peerDev ? 1 : 0;  // any process can map any pool
-    return CUDA_SUCCESS;
-  });
-}

@@ -35,10 +35,6 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pciBusId) {
   return with_library([&] { return cuDeviceGetByPCIBusId(device, pciBusId); });
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice) {
-  return with_library([&] { return cuDeviceCanAccessPeer(canAccessPeer, device, peerDevice); });
-}
-
 cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
   return with_library([&] {
     if ((flags & ~static_cast<unsigned>(cudaInitDeviceFlagsAreValid)) != 0) {

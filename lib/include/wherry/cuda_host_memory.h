@@ -1,4 +1,6 @@
 /* Part of cuda.h, which includes it: memory of the host that devices use in place. */
+#include "cuda.h"
+
 #ifndef WHERRY_CUDA_HOST_MEMORY_H
 #define WHERRY_CUDA_HOST_MEMORY_H
 

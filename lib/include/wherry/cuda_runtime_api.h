@@ -459,6 +459,18 @@ struct cudaMemLocation {
   int id;
 };
 
+struct cudaPitchedPtr {
+  void* ptr;
+  size_t pitch; /* bytes from row to row */
+  size_t xsize;
+  size_t ysize; /* rows of a layer */
+};
+struct cudaExtent {
+  size_t width; /* bytes */
+  size_t height;
+  size_t depth;
+};
+
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,
@@ -686,7 +698,6 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* runtimeVersion);
 /* As the functions of cuda.h with these names. Make no context. */
 cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char* pciBusId, int len, int device);
 cudaError_t CUDARTAPI cudaDeviceGetByPCIBusId(int* device, const char* pciBusId);
-cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice);
 
 /* Makes the device's primary context, which nobody has to make current yet. flags: 0, or
  * cudaInitDeviceFlagsAreValid: with deviceFlags as for cudaSetDeviceFlags. */

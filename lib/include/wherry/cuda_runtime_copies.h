@@ -1,8 +1,10 @@
 /* Part of cuda_runtime_api.h, which includes it: copies and fills. */
+#include "cuda_runtime_api.h"
+
 #ifndef WHERRY_CUDA_RUNTIME_COPIES_H
 #define WHERRY_CUDA_RUNTIME_COPIES_H
 
-#if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#if defined(__CUDART_API_PER_THREAD_DEFAULT_STREAM)
 #define cudaMemcpy __CUDART_API_PTDS(cudaMemcpy)
 #define cudaMemcpy2D __CUDART_API_PTDS(cudaMemcpy2D)
 #define cudaMemcpy2DAsync __CUDART_API_PTSZ(cudaMemcpy2DAsync)
@@ -29,21 +31,10 @@ enum cudaMemcpyKind {
 
 typedef struct cudaArray* cudaArray_t;
 
-struct cudaPitchedPtr {
-  void* ptr;
-  size_t pitch; /* bytes from row to row */
-  size_t xsize;
-  size_t ysize; /* rows of a layer */
-};
 struct cudaPos {
   size_t x; /* bytes */
   size_t y;
   size_t z;
-};
-struct cudaExtent {
-  size_t width; /* bytes */
-  size_t height;
-  size_t depth;
 };
 
 struct cudaMemcpy3DParms {

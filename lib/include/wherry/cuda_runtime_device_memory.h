@@ -10,18 +10,6 @@
 #define cudaMallocFromPoolAsync __CUDART_API_PTSZ(cudaMallocFromPoolAsync)
 #endif
 
-struct cudaPitchedPtr {
-  void* ptr;
-  size_t pitch;
-  size_t xsize;
-  size_t ysize;
-};
-struct cudaExtent {
-  size_t width;
-  size_t height;
-  size_t depth;
-};
-
 /* As cuMemAllocPitch: `height` rows of at least `width` bytes, each at a multiple of *pitch. A width or height of 0 gives NULL.
  * cudaErrorInvalidValue: a NULL pointer; cudaErrorMemoryAllocation: no room. */
 cudaError_t CUDARTAPI cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t height);
