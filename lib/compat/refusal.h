@@ -3,7 +3,7 @@
 #define WHERRY_COMPAT_REFUSAL_H
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <stddef.h>
 #include <unistd.h>
 
 /* CUDA_ERROR_NOT_SUPPORTED and cudaErrorNotSupported. */
@@ -12,8 +12,8 @@ enum {
 };
 
 /* One write, so that lines of several threads never mix. */
-static inline void say_once(atomic_flag* said, const char* line, size_t length) {
-  if (atomic_flag_test_and_set(said)) return;
+static inline void say_once(char* said, const char* line, size_t length) {
+  if (__atomic_test_and_set(said, __ATOMIC_RELAXED)) return;
   const int saved_errno = errno;
   /* A log that cannot be written has nobody to tell. */
   if (write(STDERR_FILENO, line, length) < 0) errno = saved_errno;
@@ -24,7 +24,7 @@ static inline void say_once(atomic_flag* said, const char* line, size_t length) 
   int name(void);                                                      \
   int name(void) {                                                     \
     static const char line[] = "wherry: " #name " is not supported\n"; \
-    static atomic_flag said = ATOMIC_FLAG_INIT;                        \
+    static char said;                                                  \
     say_once(&said, line, sizeof line - 1);                            \
     return refused;                                                    \
   }
