@@ -119,7 +119,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
         {shared_faults.address(), shared_faults.address() + shared_faults.size()});
   start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
-  if (owners != 0) start->kept.push_back({owners, owners + options.page_owners.size()});
+  if (owners != 0)
+    start->kept.push_back({owners, owners + round_up(options.page_owners.size(), page_size)});
   start->heap_block = start.get();
   start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
   return start;
