@@ -114,7 +114,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   if (options.annex_size != 0)
     start->kept.push_back({options.annex_base, options.annex_base + options.annex_size});
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
-  if (owners != 0) start->kept.push_back({owners, owners + options.page_owners.size()});
+  if (owners != 0)
+    start->kept.push_back({owners, owners + round_up(options.page_owners.size(), page_size)});
   start->heap_block = start.get();
   start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
   return start;

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <span>
 #include <thread>
 
 #include "base/clock.h"
@@ -632,6 +633,37 @@ TEST_CASE("memory of one device alone is refused to everybody else, the second t
   }
   s.touch(device, page);
   CHECK(s.machine.at(1).maps_writable(page));
+}
+
+TEST_CASE("a peer that is let in maps a whole block where it is, until it is kept out again") {
+  constexpr Processor peer = Processor::device(1);
+  Setup s;
+  s.switcher.start();
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const auto own = s.address_space.allocate(block_size, 0, {device});
+  REQUIRE(own);
+  const PageSpan pages = own->pages();
+  s.advice.change(pages, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t i = 0; i < pages.count; i += pages_per_region)
+    s.touch(device, pages.first + i);
+  s.audiences.admit(own->owner.audience(), peer);
+  s.touch(peer, pages.first + 5);
+  for (const std::uint64_t page : {pages.first, pages.first + 5, pages.end() - 1}) {
+    CHECK(s.machine.at(2).view(page) == 1);
+    CHECK(s.machine.at(2).maps_writable(page));
+  }
+  CHECK(s.machine.at(2).held() == 0);
+
+  s.audiences.exclude(own->owner.audience(), peer);
+  CHECK(s.effects.take_back(std::span(&pages, 1), peer));
+  CHECK(s.machine.at(2).view(pages.first) == 2);
+  CHECK_FALSE(s.machine.at(2).maps_writable(pages.first + 5));
+  CHECK(s.machine.at(1).maps_writable(pages.first + 5));
+  for (int i = 0; i < 2; ++i)
+    s.answer(peer, {base + pages.first * page_size, 7, true, false, false});
+  CHECK(s.machine.at(2).forbids(pages.first));
+  CHECK(s.machine.at(2).held() == 0);
 }
 
 }  // namespace wherry::test

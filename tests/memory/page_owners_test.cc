@@ -40,6 +40,26 @@ TEST_CASE("a device's own memory is accessible to it alone", "[memory]") {
   CHECK(owners.view().count_accessible({16, 2}, host) == 0);
 }
 
+TEST_CASE("who is let in may touch it, until it is kept out again", "[memory]") {
+  PageOwners owners(arena_pages * page_size);
+  constexpr unsigned pool = Audiences::first_other + 3;
+  owners.audiences().begin(pool, device1);
+  owners.allocated(allocation(16, 2 * page_size, {device1}));
+  owners.allocated(allocation(18, 2 * page_size, {device1, pool}));
+  const PageOwnersView view = owners.view();
+  CHECK(view.count_accessible({16, 4}, device1) == 4);
+  owners.audiences().admit(Audiences::of_device(device1), device0);
+  CHECK(view.count_accessible({16, 4}, device0) == 2);
+  owners.audiences().admit(pool, device0);
+  CHECK(view.count_accessible({16, 4}, device0) == 4);
+  CHECK(view.count_accessible({16, 4}, host) == 0);
+  owners.audiences().exclude(Audiences::of_device(device1), device0);
+  CHECK(view.count_accessible({16, 4}, device0) == 0);
+  CHECK(view.count_accessible({18, 2}, device0) == 2);
+  owners.audiences().begin(pool, device0);
+  CHECK(view.count_accessible({18, 2}, device1) == 0);
+}
+
 TEST_CASE("neighbouring allocations are told apart", "[memory]") {
   PageOwners owners(arena_pages * page_size);
   owners.allocated(allocation(16, 16 * page_size));

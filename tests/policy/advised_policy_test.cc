@@ -145,4 +145,6 @@ TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets n
   const Decision decision = AdvisedPolicy(16).on_fault(facts);
   CHECK(decision.destination == Processor::device(2));
   CHECK_FALSE(decision.duplicate);
+  // Nothing moves, so all of it is shown at once.
+  CHECK(decision.region == facts.stretch);
 }

@@ -184,7 +184,10 @@ TEST_CASE("managed memory stays where it is while a third party has it", "[syste
   CHECK(stage().residents(words.data()) == bit_of(host));
   CHECK(stage().residents(words.data() + region_words) == bit_of(device0));
   REQUIRE(put(token, words.data(), words.bytes()) == CUDA_SUCCESS);
-  stage().write(device1, words.data(), 5);
+  // Nothing holds it any more, though all still see it where it is.
+  WHERRY_TRY(cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(words.data()), region_bytes,
+                                location_of(device1), 0, stage().session().stream(device1)));
+  WHERRY_TRY(stage().session().wait(device1));
   CHECK(stage().residents(words.data()) == bit_of(device1));
 }
 
