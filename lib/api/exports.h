@@ -66,7 +66,6 @@
 #undef cudaStreamWaitEvent
 #undef wherryLaunch
 
-#pragma GCC visibility push(default)
 /* Copies and fills: cuda_copies.h, cuda_runtime_copies.h. */
 #undef cuMemcpy
 #undef cuMemcpy2D
@@ -112,6 +111,7 @@
 #undef cudaMemset3DAsync
 #undef cudaMemsetAsync
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,4 +1,5 @@
 /* Part of cuda.h, which includes it: copies and fills. */
+#include "cuda.h"
 #ifndef WHERRY_CUDA_COPIES_H
 #define WHERRY_CUDA_COPIES_H
 

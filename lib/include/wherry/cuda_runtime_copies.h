@@ -1,4 +1,5 @@
 /* Part of cuda_runtime_api.h, which includes it: copies and fills. */
+#include "cuda_runtime_api.h"
 #ifndef WHERRY_CUDA_RUNTIME_COPIES_H
 #define WHERRY_CUDA_RUNTIME_COPIES_H
 
