@@ -1031,8 +1031,8 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUe
  * CUDA_ERROR_INVALID_HANDLE: not an event, or destroyed already. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
-#include "cuda_pointers.h"
 #include "cuda_copies.h"
+#include "cuda_pointers.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
