@@ -85,7 +85,6 @@
 #undef cudaGetDriverEntryPointByVersion
 #undef wherryLaunch
 
-#pragma GCC visibility push(default)
 /* Copies and fills: cuda_copies.h, cuda_runtime_copies.h. */
 #undef cuMemcpy
 #undef cuMemcpy2D
@@ -131,6 +130,7 @@
 #undef cudaMemset3DAsync
 #undef cudaMemsetAsync
 
+#pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
 #endif

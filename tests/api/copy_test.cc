@@ -479,6 +479,17 @@ TEST_CASE("copies need a context, and a stream", "[api]") {
   CHECK(empty == CUDA_ERROR_INVALID_CONTEXT);
 }
 
+// Ordered with the default stream, as the session's are not.
+CUstream blocking_stream() {
+  session();
+  static const CUstream stream = [] {
+    CUstream made = nullptr;
+    WHERRY_TRY(cuStreamCreate(&made, CU_STREAM_DEFAULT));
+    return made;
+  }();
+  return stream;
+}
+
 // Keeps a stream busy until it is let go.
 class Plug {
  public:
@@ -504,7 +515,7 @@ class Plug {
 
 TEST_CASE("copies that may be asynchronous wait for their stream, their callers do not", "[api]") {
   const Kinds kinds;
-  CUstream const stream = session().stream(0);
+  CUstream const stream = blocking_stream();
   put({"", 0, true, false}, kinds.device(), numbered(64));
   put({"", 0, true, false}, kinds.device() + 64, Bytes(64));
   {
@@ -529,7 +540,7 @@ TEST_CASE("copies that may be asynchronous wait for their stream, their callers 
 
 TEST_CASE("synchronous copies and fills return when they are done where CUDA says so", "[api]") {
   const Kinds kinds;
-  CUstream const stream = session().stream(0);
+  CUstream const stream = blocking_stream();
   Bytes bytes = numbered(64);
   const unsigned one = 1;
   const unsigned none = 0;

@@ -19,6 +19,33 @@ OUR_VERSION = 13000
 PER_THREAD = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"
 SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
            "cuuint32_t", "cuuint64_t"]
+BOX_FIELDS = [side + name for side in ("src", "dst") for name in (
+    "XInBytes", "Y", "Z", "LOD", "MemoryType", "Host", "Device", "Array", "Pitch", "Height")] + [
+        "WidthInBytes", "Height", "Depth"]
+LAYOUTS = {  # struct: its fields
+    "CUuuid": ["bytes"],
+    "CUmemLocation": ["type", "id"],
+    "CUDA_ARRAY_DESCRIPTOR": ["Width", "Height", "Format", "NumChannels"],
+    "CUDA_ARRAY3D_DESCRIPTOR": ["Width", "Height", "Depth", "Format", "NumChannels", "Flags"],
+    "CUDA_MEMCPY2D": [side + name for side in ("src", "dst") for name in (
+        "XInBytes", "Y", "MemoryType", "Host", "Device", "Array", "Pitch")] + ["WidthInBytes", "Height"],
+    "CUDA_MEMCPY3D": BOX_FIELDS,
+    "CUDA_MEMCPY3D_PEER": BOX_FIELDS + ["srcContext", "dstContext"],
+    "CUexecAffinityParam": ["type", "param", "param.smCount", "param.smCount.val"],
+    "CUctxCigParam": ["sharedDataType", "sharedData"],
+    "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
+}
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
+           "cuuint32_t", "cuuint64_t"]
+PARMS_FIELDS = ["srcArray", "srcPos", "srcPtr", "dstArray", "dstPos", "dstPtr", "extent"]
+RUNTIME_LAYOUTS = {
+    "struct cudaMemLocation": ["type", "id"],
+    "struct cudaPitchedPtr": ["ptr", "pitch", "xsize", "ysize"],
+    "struct cudaPos": ["x", "y", "z"],
+    "struct cudaExtent": ["width", "height", "depth"],
+    "struct cudaMemcpy3DParms": [*PARMS_FIELDS, "kind"],
+    "struct cudaMemcpy3DPeerParms": [*PARMS_FIELDS, "srcDevice", "dstDevice"],
+}
 RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute",
                    "cudaStream_t", "cudaEvent_t", "cudaHostFn_t", "cudaStreamCallback_t"]
 # Ours alone: CUDA 13 has no such name any more.
@@ -27,6 +54,7 @@ OWN_MACROS = {"WHERRY_CUDA_API"}
 LEFT_OUT = {("cuCtxGetDevice", 13000, ""), ("cuCtxSynchronize", 13000, "")}
 # Ours alone: CUDA 13 has no such name any more, or never had.
 OWN_MACRO = "WHERRY_"
+GUARD = re.compile(r"WHERRY_\w+_H")
 OWN_FUNCTIONS = {"cudaMemAdvise_v2", "cudaMemPrefetchAsync_v2"}
 
 
@@ -218,6 +246,7 @@ def main():
 
     for flags in ([], [PER_THREAD]):
         names = [name for name in ours.macros(*flags) if not name.startswith(OWN_MACRO)]
+        names = [name for name in ours.macros(*flags) if name not in OWN_MACROS and not GUARD.fullmatch(name)]
         compare("source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
         check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems, *flags)
 

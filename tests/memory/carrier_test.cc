@@ -132,6 +132,56 @@ TEST_CASE("a copied cargo is in both pools") {
   }
 }
 
+TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and memory") {
+  constexpr std::uint64_t start = 600 * page_size + 123;
+  for (const Way& way : ways) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
+      INFO(way.name << ", " << bytes << " bytes");
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      std::vector<std::byte> there(bytes + 2, std::byte{0xee});
+      const auto carry = [&](Parcel::Place to, Parcel::Place from) {
+        depot.carrier().begin(0, Parcel{to, from, bytes});
+        return depot.carrier().next().status;
+      };
+      const auto in_pool = [](int p, std::uint64_t offset) {
+        return Parcel::InPool{Processor{p}, offset};
+      };
+      const auto byte_of = [](std::uint64_t offset) {
+        return static_cast<std::byte>(Depot::value(offset / page_size));
+      };
+      REQUIRE(carry(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
+      CHECK(there.front() == std::byte{0xee});
+      CHECK(there.back() == std::byte{0xee});
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < bytes; ++i) wrong += there[i + 1] != byte_of(start + i);
+      CHECK(wrong == 0);
+      // Into pages that exist: from memory, and from the other pool.
+      REQUIRE(depot.pool(1).fill_zero({512, 512}));
+      for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
+        const Parcel::Place from =
+            to == start + 1 ? Parcel::Place(there.data() + 1) : Parcel::Place(in_pool(0, start));
+        REQUIRE(carry(in_pool(1, to), from) == OpStatus::ok);
+        const std::byte* const seen = depot.pool(1).alias(0);
+        CHECK(seen[to - 1] == std::byte{0});
+        CHECK(seen[to + bytes] == std::byte{0});
+        CHECK(std::memcmp(seen + to, there.data() + 1, bytes) == 0);
+      }
+      std::vector<std::byte> copy(bytes);
+      REQUIRE(carry(copy.data(), there.data() + 1) == OpStatus::ok);
+      CHECK(std::memcmp(copy.data(), there.data() + 1, bytes) == 0);
+      CHECK(depot.pages(0) == 512);
+      CHECK(depot.pages(1) == 512);
+      // Where there is no memory.
+      std::byte* const nowhere = reinterpret_cast<std::byte*>(page_size);
+      CHECK(carry(nowhere, in_pool(0, start)) == OpStatus::bad_address);
+      CHECK(carry(in_pool(1, start), nowhere) == OpStatus::bad_address);
+      CHECK(carry(nowhere, there.data()) == OpStatus::bad_address);
+      CHECK(carry(copy.data(), nowhere) == OpStatus::bad_address);
+    }
+  }
+}
+
 TEST_CASE("a created cargo is zero, the whole of it and nothing else") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {

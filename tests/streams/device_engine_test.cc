@@ -176,6 +176,67 @@ TEST_CASE("an operation that has begun is waited for, whatever becomes of its de
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
+TEST_CASE("an operation that fails fails its context, and what stands behind it is not begun",
+          "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  Deed deed;
+  Deed later;
+  bench.engine.enqueue_operation(stream, deed.operation());
+  bench.engine.enqueue_operation(stream, later.operation());
+  deed.done(WorkStatus::illegal_address);
+  CHECK(bench.engine.wait(stream) == WorkStatus::illegal_address);
+  CHECK_FALSE(later.begun);
+  CHECK(bench.engine.status(*bench.context) == WorkStatus::illegal_address);
+  CHECK(bench.engine.enqueue_operation(stream, later.operation()) == WorkStatus::illegal_address);
+}
+
+TEST_CASE("what a caller carries out has its turn in the stream, and others wait for it",
+          "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  std::atomic<bool> begun = false;
+  std::atomic<bool> may_end = false;
+  auto carrying = std::async(std::launch::async, [&] {
+    return bench.engine.carry_out(stream, [&] {
+      begun = true;
+      comes_true(may_end);
+    });
+  });
+  std::this_thread::sleep_for(20ms);
+  CHECK_FALSE(begun);
+  bench.finish(1);
+  REQUIRE(comes_true(begun));
+  bench.launch(stream, 2);
+  CHECK(bench.running().empty());
+  may_end = true;
+  CHECK(carrying.get() == WorkStatus::ok);
+  CHECK(bench.target->wait_for_running(1));
+  bench.finish(2);
+  CHECK(bench.engine.wait(stream) == WorkStatus::ok);
+  // An idle stream's turn comes at once.
+  bool done = false;
+  CHECK(bench.engine.carry_out(stream, [&] { done = true; }) == WorkStatus::ok);
+  CHECK(done);
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+}
+
+TEST_CASE("what a caller would carry out after work that fails is not begun", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.launch(stream, 1);
+  bool done = false;
+  auto carrying = std::async(std::launch::async,
+                             [&] { return bench.engine.carry_out(stream, [&] { done = true; }); });
+  CHECK(carrying.wait_for(20ms) == std::future_status::timeout);
+  bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
+  CHECK(carrying.get() == WorkStatus::launch_failed);
+  CHECK_FALSE(done);
+  CHECK(bench.engine.carry_out(stream, [&] { done = true; }) == WorkStatus::launch_failed);
+  CHECK_FALSE(done);
+}
+
 TEST_CASE("an operation may be over when its engine is gone", "[streams]") {
   Deed deed;
   {
