@@ -13,7 +13,8 @@ constexpr std::size_t gib = std::size_t{1} << 30;
 }  // namespace
 
 std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
-  const std::uint64_t views = static_cast<std::uint64_t>(processors) + 1;
+  // And the arena itself, and the annex.
+  const std::uint64_t views = static_cast<std::uint64_t>(processors) + 2;
   const std::uint64_t most = 64 * 1024 * gib / views;
   const std::uint64_t wanted = std::max<std::uint64_t>(1024 * gib, 16 * memory_bytes);
   return round_down(std::min(round_up(wanted, gib), most), gib);

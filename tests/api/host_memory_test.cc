@@ -53,6 +53,28 @@ T attribute(CUpointer_attribute which, const void* pointer) {
 
 }  // namespace
 
+TEST_CASE("host memory needs the library, and but for its end a context", "[api]") {
+  void* memory = nullptr;
+  CUdeviceptr pointer = 0;
+  unsigned flags = 0;
+  const auto answers = [&](CUresult wanted) {
+    return cuMemAllocHost(&memory, 4096) == wanted && cuMemHostAlloc(&memory, 4096, 0) == wanted &&
+           cuMemHostGetDevicePointer(&pointer, memory, 0) == wanted &&
+           cuMemHostGetFlags(&flags, memory) == wanted &&
+           cuMemHostRegister(&memory, 4096, 0) == wanted;
+  };
+  CHECK(answers(CUDA_ERROR_NOT_INITIALIZED));
+  CHECK(cuMemFreeHost(nullptr) == CUDA_ERROR_NOT_INITIALIZED);
+  CHECK(cuMemHostUnregister(&memory) == CUDA_ERROR_NOT_INITIALIZED);
+  session();
+  CUcontext context = nullptr;
+  WHERRY_TRY(cuCtxPopCurrent(&context));
+  CHECK(answers(CUDA_ERROR_INVALID_CONTEXT));
+  CHECK(cuMemFreeHost(nullptr) == CUDA_SUCCESS);
+  CHECK(cuMemHostUnregister(&memory) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  WHERRY_TRY(cuCtxPushCurrent(context));
+}
+
 TEST_CASE("host memory is allocated with known flags and some bytes", "[api]") {
   session();
   void* memory = &memory;

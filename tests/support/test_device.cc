@@ -31,8 +31,12 @@ TestArena::TestArena()
     throw std::runtime_error("cannot map the test's pool");
 }
 
-TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
+TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const impl::Annex* annex) {
   impl::DeviceProcessOptions options;
+  if (annex != nullptr) {
+    options.annex_base = annex->base();
+    options.annex_size = annex->size();
+  }
   options.ordinal = ordinal;
   options.arena_base = arena.base();
   options.arena_size = TestArena::bytes;

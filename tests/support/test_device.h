@@ -8,6 +8,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "devices/annex.h"
 #include "devices/device_process.h"
 #include "os/mapping.h"
 #include "os/memory_file.h"
@@ -42,9 +43,11 @@ class TestDevice {
  public:
   static constexpr std::size_t open_bytes = std::size_t{64} << 20;
 
-  explicit TestDevice(const TestArena& arena, int ordinal = 0, int workers = 2);
+  explicit TestDevice(const TestArena& arena, int ordinal = 0, int workers = 2,
+                      const impl::Annex* annex = nullptr);
 
   impl::DeviceProcess& process() { return *process_; }
+  std::shared_ptr<impl::DeviceProcess> shared_process() { return process_; }
   pid_t pid() const { return process_->pid(); }
 
   // Posts; waits for a free slot if it must. Returns the launch's id.
@@ -77,7 +80,7 @@ class TestDevice {
   // Waits until the device has finished something, ended, or faulted, and refuses its faults. Whether it has ended.
   bool wait_for_news(int limit_ms);
 
-  std::unique_ptr<impl::DeviceProcess> process_;
+  std::shared_ptr<impl::DeviceProcess> process_;
   std::unique_ptr<const impl::FaultSource> faults_;  // null: the kernel answers them
   std::uint64_t last_id_ = 0;
   std::vector<std::uint64_t> completed_;

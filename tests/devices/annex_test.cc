@@ -1,0 +1,137 @@
+#include "devices/annex.h"
+
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <memory>
+
+#include "base/page.h"
+#include "os/memory_file.h"
+#include "support/test_device.h"
+
+namespace wherry::test {
+namespace {
+
+using impl::Access;
+using impl::Annex;
+using impl::page_size;
+using impl::Processor;
+using Kind = impl::DeviceFailure::Kind;
+
+constexpr std::size_t annex_bytes = std::size_t{1} << 30;
+constexpr impl::ProcessorMask host = Processor::host().bit();
+constexpr impl::ProcessorMask device0 = Processor::device(0).bit();
+constexpr impl::ProcessorMask device1 = Processor::device(1).bit();
+
+// An annex with a file to show in it.
+struct Stage {
+  Stage() : annex(annex_bytes, 2) {
+    const impl::MemoryFile made("wherry-test-annex", 4 * page_size, impl::HugePages::never);
+    file = std::make_shared<const impl::Fd>(impl::duplicate_fd(made.fd()));
+    address = annex.reserve(page_size).value();
+  }
+
+  Annex::Window window(Access access = Access::write) const {
+    return {address, page_size, file, 2 * page_size, access};
+  }
+  std::unique_ptr<TestDevice> start(int device) {
+    auto started = std::make_unique<TestDevice>(arena, device, 1, &annex);
+    annex.attach(device, started->shared_process());
+    return started;
+  }
+  int* number() const { return reinterpret_cast<int*>(address); }
+
+  TestArena arena;
+  Annex annex;
+  std::shared_ptr<const impl::Fd> file;
+  std::uintptr_t address = 0;
+};
+
+bool can_read(TestDevice& device, const int* number, int expected) {
+  return !device.run_once([=] {
+    if (*number != expected) __builtin_trap();
+  });
+}
+bool is_closed_to(TestDevice& device, int* number) {
+  const auto failure = device.run_once([=] { *number = 1; });
+  return failure && failure->kind == Kind::illegal_address &&
+         failure->address == reinterpret_cast<std::uintptr_t>(number);
+}
+
+}  // namespace
+
+TEST_CASE("what is shown in the annex is the same memory for those to whom it is shown",
+          "[devices]") {
+  Stage stage;
+  const auto one = stage.start(0);
+  const auto other = stage.start(1);
+  REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
+  *stage.number() = 41;
+  CHECK(can_read(*one, stage.number(), 41));
+  CHECK_FALSE(one->run_once([to = stage.number()] { ++*to; }));
+  CHECK(*stage.number() == 42);
+  CHECK(is_closed_to(*other, stage.number()));
+}
+
+TEST_CASE("each processor has the access that it was shown with", "[devices]") {
+  Stage stage;
+  const auto one = stage.start(0);
+  const auto other = stage.start(1);
+  REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
+  REQUIRE(stage.annex.show(stage.window(Access::read), device1) == 0);
+  CHECK_FALSE(one->run_once([to = stage.number()] { *to = 7; }));
+  CHECK(can_read(*other, stage.number(), 7));
+  CHECK(is_closed_to(*other, stage.number()));
+  REQUIRE(stage.annex.show(stage.window(Access::read), device0) == 0);
+  CHECK(can_read(*one, stage.number(), 7));
+  CHECK(is_closed_to(*one, stage.number()));
+}
+
+TEST_CASE("what is hidden cannot be touched, and its addresses are given out again", "[devices]") {
+  Stage stage;
+  const auto device = stage.start(0);
+  REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
+  CHECK(can_read(*device, stage.number(), 0));
+  REQUIRE(stage.annex.hide(stage.address, page_size, host | device0) == 0);
+  CHECK(is_closed_to(*device, stage.number()));
+  stage.annex.release(stage.address);
+  CHECK(stage.annex.reserve(page_size) == stage.address);
+}
+
+TEST_CASE("a device that is started again sees what was shown, also while it was gone",
+          "[devices]") {
+  Stage stage;
+  auto device = stage.start(0);
+  const std::uintptr_t hidden = stage.annex.reserve(page_size).value();
+  const std::uintptr_t late = stage.annex.reserve(page_size).value();
+  REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
+  Annex::Window second = stage.window();
+  second.address = hidden;
+  REQUIRE(stage.annex.show(second, host | device0) == 0);
+  *stage.number() = 5;
+  ::kill(device->pid(), SIGKILL);
+  device->wait_for_end();
+  CHECK(stage.annex.hide(hidden, page_size, host | device0) == 0);
+  second.address = late;
+  CHECK(stage.annex.show(second, host | device0) == 0);
+  device = stage.start(0);
+  CHECK(can_read(*device, stage.number(), 5));
+  CHECK(can_read(*device, reinterpret_cast<const int*>(late), 5));
+  CHECK(is_closed_to(*device, reinterpret_cast<int*>(hidden)));
+}
+
+TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
+  Stage stage;
+  const auto device = stage.start(0);
+  Annex::Window impossible = stage.window();
+  impossible.offset = 1;
+  CHECK(stage.annex.show(impossible, host | device0) == EINVAL);
+  REQUIRE(stage.annex.show(stage.window(Access::read), device0) == 0);
+  impossible = stage.window();
+  impossible.file = std::make_shared<const impl::Fd>();
+  CHECK(stage.annex.show(impossible, device0) != 0);
+  CHECK(can_read(*device, stage.number(), 0));
+}
+
+}  // namespace wherry::test
