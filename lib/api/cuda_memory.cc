@@ -41,7 +41,8 @@ CUresult refuse_array() {
 CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_SUCCESS;
   const auto allocation = driver.runtime().find(address);
-  if (!allocation || driver.runtime().address_of(*allocation) != address) {
+  if (!allocation || allocation->is_variable ||
+      driver.runtime().address_of(*allocation) != address) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   // Work that was launched before may still use it.

@@ -9,6 +9,7 @@
 
 #include "api/device.h"
 #include "api/handle_table.h"
+#include "api/module.h"
 #include "api/runtime.h"
 
 namespace wherry::impl {
@@ -53,6 +54,19 @@ class Driver {
   bool destroy_event(CUevent handle);
   std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
 
+  // ---- modules
+
+  CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
+                         LoadedObject object);
+  // False: there is none. Its functions go with it.
+  bool destroy_module(CUmodule handle);
+  std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
+  // Null: it exports none of this name.
+  CUfunction function_of(const std::shared_ptr<Module>& module, const char* name);
+  std::shared_ptr<Function> find_function(CUfunction handle) const {
+    return functions_.find(handle);
+  }
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
 
@@ -70,6 +84,8 @@ class Driver {
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};
+  HandleTable<CUmodule, Module> modules_{12};
+  HandleTable<CUfunction, Function> functions_{2};
   std::vector<std::unique_ptr<Device>> devices_;
   Mutex exclusive_lock_;
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;

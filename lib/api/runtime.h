@@ -17,6 +17,7 @@
 #include "api/copy_settings.h"
 #include "api/topology.h"
 #include "devices/device_process.h"
+#include "devices/managed_sections.h"
 #include "devices/trap.h"
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
@@ -86,7 +87,7 @@ class Runtime {
     return options_.topology.devices[static_cast<std::size_t>(device)];
   }
   const Topology& topology() const { return options_.topology; }
-  const Arena& arena() const { return arena_; }
+  const ArenaLayout& layout() const { return arena_.layout(); }
   std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }
 
   // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or all pools
@@ -96,11 +97,26 @@ class Runtime {
   // until it is freed. Managed memory leaves the pool for it. Nothing: there is no such room.
   std::optional<Allocation> allocate_device(std::size_t bytes, int device)
       EXCLUDES(arena_lock_, advice_lock_);
-  // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
+  // Makes the managed variables of modules that have been loaded since the last call what they are called; they keep their
+  // contents and their addresses. Nobody else writes them meanwhile. False: for some there is no room; they stay ordinary
+  // memory. Throws std::system_error.
+  bool adopt_new_variables() EXCLUDES(arena_lock_, sections_lock_);
+  enum class ModuleResult {
+    done,
+    refused,  // devices cannot have it at its address; the log says why
+    no_room,
+  };
+  // Has the module of this address, `name` for log lines, at the same place in all devices, and its managed variables managed
+  // memory; `all_variables`: all its writable memory. Throws std::system_error.
+  ModuleResult share_module(const std::string& name, std::uintptr_t address, bool all_variables)
+      EXCLUDES(arena_lock_, sections_lock_);
+  // Frees the allocation that starts at `address`; false when none does, or it is a variable. Its pages leave every pool
   // at once. Requires: no kernel that may touch it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
   // The live allocation that contains `address`.
-  std::optional<Allocation> find(std::uintptr_t address) const;
+  std::optional<Allocation> find(std::uintptr_t address) EXCLUDES(arena_lock_, sections_lock_);
+  // Where in all pools the byte is that has this address; nothing: in none.
+  std::optional<std::uint64_t> offset_of(std::uintptr_t address) const;
   // Remembers which streams the program says it will use the allocation from.
   void attach(const Allocation& allocation, Attachment attachment) {
     address_space_.attach(allocation, std::move(attachment));
@@ -109,7 +125,7 @@ class Runtime {
     return address_space_.attach_flags(allocation);
   }
   std::uintptr_t address_of(const Allocation& allocation) const {
-    return arena_.base() + allocation.offset;
+    return layout().address_of(allocation.offset / page_size);
   }
 
   // Whether these are pages of one live managed allocation.
@@ -201,6 +217,16 @@ class Runtime {
   // Forks a process for the device and returns what to listen to.
   std::shared_ptr<const FaultSource> start_device(int device) REQUIRES(arena_lock_);
   bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
+  // Has the module of this address at the same place in all devices. False: some cannot, and the log says why.
+  bool have_module_in_devices(const std::string& module, std::uintptr_t address)
+      EXCLUDES(arena_lock_);
+  // Makes the section's pages managed memory. False: there is no room, and nothing has changed.
+  bool adopt(const ManagedSection& section) EXCLUDES(arena_lock_);
+  bool adopt_all(const std::vector<ManagedSection>& sections) EXCLUDES(arena_lock_);
+  // Puts what is at the address into the host's pool. False: not all of it fits, and none of it is there.
+  bool fill_host_pool(const PlacedPages& placed) REQUIRES(arena_lock_);
+  // Has all processes see the pages in their pools from now on. Requires: all of them are in the host's.
+  void show_everywhere(const PlacedPages& placed) REQUIRES(arena_lock_);
 
   const RuntimeOptions options_;
   std::vector<std::unique_ptr<MemoryPoolFile>> pools_;  // by processor
@@ -216,6 +242,10 @@ class Runtime {
   std::array<std::atomic<std::uint64_t>, max_devices> device_pages_{};
   std::vector<std::unique_ptr<Part>> parts_;
   mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
+  Mutex sections_lock_;       // before arena_lock_
+  ManagedSections sections_ GUARDED_BY(sections_lock_);
+  // The first page of those that are being placed and nobody may know of yet.
+  std::atomic<std::uint64_t> hidden_from_{~std::uint64_t{0}};
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<PageEngine> engine_;
   std::unique_ptr<ViewSwitcher> switcher_;

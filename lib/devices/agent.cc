@@ -52,9 +52,11 @@ void start_host_watch(const Fd& host_pidfd) {
 
 // Our own faults go to the host.
 const AgentStart* faulting_device = nullptr;
+const ArenaLayout* faulting_layout = nullptr;
 
 bool on_access_fault(const AccessFault& fault) {
-  return post_fault(*faulting_device->faults, *faulting_device->fault_bell, fault.address,
+  return faulting_layout->page_of(fault.address) &&
+         post_fault(*faulting_device->faults, *faulting_device->fault_bell, fault.address,
                     fault.write, Patience::endless);
 }
 
@@ -66,8 +68,31 @@ void start_protector(FaultBoard& faults) {
   }).detach();
 }
 
-Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
-           const Command& command) {
+// What the agent changes in its life.
+struct AgentState {
+  ArenaLayout layout;
+  Fd userfaultfd;  // kept: what shows another pool must be registered before it takes its place
+  ModuleLoader loader;
+};
+
+int show_pool(const AgentStart& start, const AgentState& state, const Command& command,
+              std::size_t owner) {
+  return replace_pool_view({command.address, command.bytes, command.offset},
+                           start.options->pool_fds[owner], state.userfaultfd.get(),
+                           start.options->huge_pages);
+}
+
+int adopt_image(const Command& command, Fd contents) {
+  ModuleImage image;
+  image.extent = {command.address, command.address + command.bytes};
+  image.parts.assign(command.parts, command.parts + command.part_count);
+  image.contents = std::move(contents);
+  image.unwind_info = command.unwind_info;
+  return adopt_image(image);
+}
+
+// `passed`: what came with the command.
+Reply obey(const AgentStart& start, AgentState& state, const Command& command, Fd passed) {
   Reply reply;
   reply.number = command.number;
   switch (command.kind) {
@@ -82,19 +107,23 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
       }
       break;
     case CommandKind::open_arena:
-      reply.error = set_access(start.options->arena_base, command.bytes, Access::write);
+      reply.error = set_access(state.layout.base(), command.bytes, Access::write);
       break;
     case CommandKind::forbid:
       reply.error = set_access(command.address, command.bytes, Access::none);
       break;
     case CommandKind::change_view:
-      reply.error = replace_pool_view(
-          command.address, command.bytes, command.address - start.options->arena_base,
-          start.options->pool_fds[command.owner], userfaultfd.get(), start.options->huge_pages);
+      reply.error = show_pool(start, state, command, command.owner);
+      break;
+    case CommandKind::place_pages:
+      // Before anything can fault there.
+      state.layout.place(
+          {{command.offset / page_size, command.bytes / page_size}, command.address});
+      reply.error = show_pool(start, state, command, start.options->own_pool);
       break;
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
-        const std::uintptr_t address = start.options->arena_base + page * page_size;
+        const std::uintptr_t address = state.layout.address_of(page);
         reply.error = start.options->trap == TrapKind::userfaultfd
                           ? forget_entries(address, page_size)
                           : set_access(address, page_size, Access::none);
@@ -102,10 +131,14 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
       }
       break;
     case CommandKind::load_module:
-      if (const auto base = loader.load(command.path, {command.file_device, command.file_inode}))
+      if (const auto base =
+              state.loader.load(command.path, {command.file_device, command.file_inode}))
         reply.value = *base;
       else
         reply.error = ENOEXEC;
+      break;
+    case CommandKind::adopt_image:
+      reply.error = adopt_image(command, std::move(passed));
       break;
     case CommandKind::quit:
       ::_exit(0);
@@ -113,18 +146,17 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
   return reply;
 }
 
-[[noreturn]] void obey_commands(const AgentStart& start, const Fd& userfaultfd) {
-  ModuleLoader loader;
+[[noreturn]] void obey_commands(const AgentStart& start, AgentState& state) {
   for (;;) {
     pollfd polled[] = {{start.socket.get(), POLLIN, 0}, {start.host_pidfd.get(), POLLIN, 0}};
     poll_descriptors(polled, -1);
     if (polled[1].revents != 0) ::_exit(0);
     Command command;
-    const auto received =
+    auto received =
         receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
-    const Reply reply = obey(start, userfaultfd, loader, command);
+    const Reply reply = obey(start, state, command, std::move(received.passed));
     if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
   }
 }
@@ -133,38 +165,47 @@ Reply obey(const AgentStart& start, const Fd& userfaultfd, ModuleLoader& loader,
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
-  if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
-                                      options.pool_fds[options.own_pool], options.huge_pages))
-    fail_start(start, error, "mapping the pool");
-  if (options.trap == TrapKind::mprotect)
-    if (const int error = leave_out_of_core_dumps(options.arena_base, options.arena_size))
-      fail_start(start, error, "madvise");
+  AgentState state{*options.layout, Fd(), {}};
+  const auto show_own_pool = [&](const FileView& view, std::size_t open_bytes) {
+    const int error =
+        map_pool_view(view, open_bytes, options.pool_fds[options.own_pool], options.huge_pages);
+    return error != 0 || options.trap == TrapKind::userfaultfd
+               ? error
+               : leave_out_of_core_dumps(view.start, view.bytes);
+  };
+  const ArenaLayout& layout = state.layout;
+  int error = show_own_pool({layout.base(), layout.bytes(), 0}, options.arena_open);
+  if (error == 0)
+    error = layout.for_each_placed([&](const PlacedPages& placed) {
+      const std::size_t bytes = placed.pages.bytes();
+      return show_own_pool({placed.address, bytes, placed.pages.offset()},
+                           options.trap == TrapKind::userfaultfd ? bytes : 0);
+    });
+  if (error != 0) fail_start(start, error, "mapping the pool");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
-    if (const int error = mask_address_space(mask))
-      fail_start(start, error, "masking the address space");
+    error = mask_address_space(mask);
+    if (error != 0) fail_start(start, error, "masking the address space");
   }
   install_crash_reports(*start.board);
   const AlternateStack stack;
-  // Kept: what shows another pool must be registered before it takes its place.
-  Fd userfaultfd;
   try {
     if (options.page_owners.bytes != nullptr)
-      TouchableMemory::announce({options.arena_base, options.arena_size, options.page_owners,
-                                 Processor::device(options.ordinal)});
+      TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
     if (options.trap == TrapKind::userfaultfd) {
-      userfaultfd = Userfaultfd::create(options.uffd_access);
+      state.userfaultfd = Userfaultfd::create(options.uffd_access);
     } else {
       faulting_device = &start;
-      claim_access_faults(options.arena_base, options.arena_base + options.arena_size,
-                          on_access_fault);
+      faulting_layout = &layout;
+      claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
     }
     unblock_all_signals();
-    if (send_message(start.socket, bytes_of(StartReport{}), userfaultfd.get()) != 0) ::_exit(1);
+    if (send_message(start.socket, bytes_of(StartReport{}), state.userfaultfd.get()) != 0)
+      ::_exit(1);
   } catch (const std::system_error& error) {
     fail_start(start, error.code().value(), "userfaultfd");
   }
-  obey_commands(start, userfaultfd);
+  obey_commands(start, state);
 }
 
 }  // namespace

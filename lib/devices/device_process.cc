@@ -8,12 +8,14 @@
 #include <cstring>
 #include <new>
 #include <unordered_map>
+#include <variant>
 
 #include "base/check.h"
 #include "base/page.h"
 #include "devices/agent.h"
 #include "devices/kernel_module.h"
 #include "devices/launch_board.h"
+#include "devices/module_image.h"
 #include "os/loader_memory.h"
 #include "os/mapping.h"
 #include "os/poll.h"
@@ -39,6 +41,17 @@ constexpr std::size_t window_bytes = std::size_t{64} << 30;
 int milliseconds_until(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   return left.count() > 0 ? static_cast<int>(left.count()) : 0;
+}
+
+// Whether some variables of the module of this address are managed memory: a second copy of the module, at another place,
+// would have variables of its own.
+bool has_placed_pages(const ArenaLayout& layout, std::uintptr_t address) {
+  return std::ranges::any_of(loaded_modules(), [&](const ModuleIdentity& module) {
+    return module.extent.contains(address) &&
+           layout.for_each_placed([&](const PlacedPages& placed) {
+             return module.extent.contains(placed.address) ? 1 : 0;
+           }) != 0;
+  });
 }
 
 void copy_environment(AgentStart& start) {
@@ -69,7 +82,11 @@ struct DeviceProcess::State {
   // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
   int try_start();
   int send_command(Command command, std::uint64_t* value = nullptr) EXCLUDES(agent_lock);
-  int send_command_locked(Command& command, std::uint64_t* value) REQUIRES(agent_lock);
+  // `passed`: a descriptor that goes with it, unless negative.
+  int send_command_locked(Command& command, std::uint64_t* value, int passed = -1)
+      REQUIRES(agent_lock);
+  int send_image_locked(const ModuleImage& image) REQUIRES(agent_lock);
+  bool has_adopted(std::uintptr_t address) const REQUIRES(agent_lock);
   void reap_if_ours() EXCLUDES(end_lock);
 
   const DeviceProcessOptions options;
@@ -82,7 +99,8 @@ struct DeviceProcess::State {
   Fd fault_bell;
   LaunchPoster poster;
   const Fd completion;
-  const ModuleSnapshot modules;  // from before the fork
+  const ModuleSnapshot modules;                                    // from before the fork
+  const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same ones
   const SpawnMethod method = choose_spawn_method();
 
   SpawnedProcess process;
@@ -94,6 +112,7 @@ struct DeviceProcess::State {
   // Kernels of modules that the device had to load, as long as the host unloads none.
   std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(agent_lock);
   std::uint64_t late_unloads GUARDED_BY(agent_lock) = 0;
+  std::vector<AddressRange> adopted GUARDED_BY(agent_lock);  // modules; they are never unloaded
 
   Mutex end_lock;  // a leaf
   std::optional<ProcessEnd> end GUARDED_BY(end_lock);
@@ -117,7 +136,12 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   if (faults != nullptr)
     start->kept.push_back(
         {shared_faults.address(), shared_faults.address() + shared_faults.size()});
-  start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
+  const ArenaLayout& layout = *options.layout;
+  start->kept.push_back({layout.base(), layout.base() + layout.bytes()});
+  layout.for_each_placed([&](const PlacedPages& placed) {
+    start->kept.push_back({placed.address, placed.address + placed.pages.bytes()});
+    return 0;
+  });
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
   if (owners != 0) start->kept.push_back({owners, owners + options.page_owners.size()});
   start->heap_block = start.get();
@@ -162,9 +186,9 @@ int DeviceProcess::State::send_command(Command command, std::uint64_t* value) {
   return send_command_locked(command, value);
 }
 
-int DeviceProcess::State::send_command_locked(Command& command, std::uint64_t* value) {
+int DeviceProcess::State::send_command_locked(Command& command, std::uint64_t* value, int passed) {
   command.number = ++last_number;
-  if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1))))
+  if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1)), passed))
     return error == EPIPE ? ESRCH : error;
   const auto deadline = Clock::now() + std::chrono::milliseconds(command_limit_ms);
   for (;;) {
@@ -177,6 +201,22 @@ int DeviceProcess::State::send_command_locked(Command& command, std::uint64_t* v
     if (value != nullptr) *value = reply.value;
     return reply.error;
   }
+}
+
+int DeviceProcess::State::send_image_locked(const ModuleImage& image) {
+  Command command;
+  command.kind = CommandKind::adopt_image;
+  command.address = image.extent.start;
+  command.bytes = image.extent.size();
+  command.unwind_info = image.unwind_info;
+  command.part_count = image.parts.size();
+  std::ranges::copy(image.parts, command.parts);
+  return send_command_locked(command, nullptr, image.contents.get());
+}
+
+bool DeviceProcess::State::has_adopted(std::uintptr_t address) const {
+  return std::ranges::any_of(adopted,
+                             [&](const AddressRange& module) { return module.contains(address); });
 }
 
 std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& options) {
@@ -268,12 +308,22 @@ int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
   return state_->send_command(command);
 }
 
-int DeviceProcess::change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner) {
+int DeviceProcess::change_view(const FileView& view, std::size_t owner) {
   Command command;
   command.kind = CommandKind::change_view;
-  command.address = address;
-  command.bytes = bytes;
+  command.address = view.start;
+  command.bytes = view.bytes;
+  command.offset = view.offset;
   command.owner = owner;
+  return state_->send_command(command);
+}
+
+int DeviceProcess::place(const PlacedPages& placed) {
+  Command command;
+  command.kind = CommandKind::place_pages;
+  command.address = placed.address;
+  command.bytes = placed.pages.bytes();
+  command.offset = placed.pages.offset();
   return state_->send_command(command);
 }
 
@@ -285,12 +335,38 @@ int DeviceProcess::forget_entries(std::span<const std::uint64_t> pages) {
   return state_->send_command(command);
 }
 
+std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
+  State& state = *state_;
+  if (state.modules.still_has(address)) return {};
+  const LockGuard guard(state.agent_lock);
+  const auto is_there = [&](const ModuleIdentity& module) REQUIRES(state.agent_lock) {
+    return state.has_adopted(module.extent.start) ||
+           std::ranges::count(state.inherited, module) != 0;
+  };
+  const auto here = loaded_modules();
+  const auto module = std::ranges::find_if(
+      here, [&](const ModuleIdentity& one) { return one.extent.contains(address); });
+  if (module != here.end() && is_there(*module)) return {};
+  auto images = copy_modules(address, is_there);
+  if (auto* why = std::get_if<std::string>(&images)) return std::move(*why);
+  for (const ModuleImage& image : std::get<std::vector<ModuleImage>>(images)) {
+    const int error = state.send_image_locked(image);
+    if (error == ESRCH) return {};
+    if (error != 0)
+      return fmt::format("device {} cannot have it at its address: errno {}", state.options.ordinal,
+                         error);
+    state.adopted.push_back(image.extent);
+  }
+  return {};
+}
+
 std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;
   if (state.modules.still_has(address)) return address;
 
   const LockGuard guard(state.agent_lock);
+  if (state.has_adopted(address)) return address;
   const std::uint64_t unloads = ModuleCounts::now().unloads;
   if (state.late_unloads != unloads) state.late_kernels.clear();
   state.late_unloads = unloads;
@@ -299,7 +375,9 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
 
   const auto location = locate_module(address);
   Command command;
-  if (!location || location->path.size() >= sizeof command.path) return {};
+  if (!location || location->path.size() >= sizeof command.path ||
+      has_placed_pages(*state.options.layout, address))
+    return {};
   command.kind = CommandKind::load_module;
   command.file_device = location->file.device;
   command.file_inode = location->file.inode;

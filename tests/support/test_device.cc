@@ -13,15 +13,14 @@ namespace wherry::test {
 TestArena::TestArena()
     : range_(impl::Mapping::reserve(bytes, impl::block_size)),
       pool_("wherry-test-pool", bytes, impl::HugePages::never) {
-  if (impl::map_pool_view(base(), bytes, bytes, pool_.fd(), /*huge_pages=*/false) != 0)
+  if (impl::map_pool_view({base(), bytes, 0}, bytes, pool_.fd(), /*huge_pages=*/false) != 0)
     throw std::runtime_error("cannot map the test's pool");
 }
 
 TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers) {
   impl::DeviceProcessOptions options;
   options.ordinal = ordinal;
-  options.arena_base = arena.base();
-  options.arena_size = TestArena::bytes;
+  options.layout = &arena.layout();
   options.arena_open = open_bytes;
   options.pool_fds = {arena.pool_fd()};
   options.workers = workers;
