@@ -79,9 +79,17 @@ void Runtime::show_everywhere(const PlacedPages& placed) {
 }
 
 bool Runtime::adopt_new_variables() {
+  ManagedSections search;
+  {
+    const LockGuard guard(sections_lock_);
+    if (!sections_.may_have_new()) return true;
+    search = sections_;
+  }
+  // Not under the lock: it waits for the loader, where a constructor may run that waits for us. Who finds the same at the same
+  // time finds it adopted afterwards.
+  const auto sections = search.take_new();
   const LockGuard guard(sections_lock_);
-  if (!sections_.may_have_new()) return true;
-  const auto sections = sections_.take_new();
+  sections_ = std::move(search);
   for (const ManagedSection& section : sections)
     (void)have_module_in_devices(section.module, section.pages.start);
   return adopt_all(sections);
@@ -89,10 +97,16 @@ bool Runtime::adopt_new_variables() {
 
 Runtime::ModuleResult Runtime::share_module(const std::string& name, std::uintptr_t address,
                                             bool all_variables) {
+  ManagedSections search;
+  {
+    const LockGuard guard(sections_lock_);
+    search = sections_;
+  }
+  const auto sections = all_variables ? search.take_module(address) : search.take_new();
   const LockGuard guard(sections_lock_);
   // With its contents of now, also those that are about to be shared.
   if (!have_module_in_devices(name, address)) return ModuleResult::refused;
-  const auto sections = all_variables ? sections_.take_module(address) : sections_.take_new();
+  sections_ = std::move(search);
   return adopt_all(sections) ? ModuleResult::done : ModuleResult::no_room;
 }
 

@@ -115,7 +115,12 @@ void report_copies(const Module& library, const ElfVariables& found) {
   for (const auto& variable : found.variables) {
     if (variable.exported_as.empty()) continue;
     void* const used = ::dlsym(RTLD_DEFAULT, variable.exported_as.c_str());
-    if (used == nullptr || reinterpret_cast<std::uintptr_t>(used) == library.base + variable.start)
+    Dl_info info{};
+    link_map* module = nullptr;
+    if (used == nullptr ||
+        reinterpret_cast<std::uintptr_t>(used) == library.base + variable.start ||
+        ::dladdr1(used, &info, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) == 0 ||
+        *module->l_name != '\0')
       continue;
     log_line(
         "the program uses another {} than the managed one of {}: declare it extern "

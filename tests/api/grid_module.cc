@@ -78,7 +78,8 @@ void throw_out(const wherryLaunchInfo*, void**) {
 }
 
 void touch_nothing(const wherryLaunchInfo*, void**) {
-  *reinterpret_cast<volatile int*>(16) = 1;
+  const volatile std::uintptr_t nothing = 16;
+  *reinterpret_cast<volatile int*>(nothing) = 1;
 }
 }
 

@@ -53,8 +53,8 @@ struct Before {
 };
 const Before before;
 
-const Session& session() {
-  static const Session instance{"capacity=64M;capacity=64M"};
+Session& session() {
+  static Session instance{"capacity=64M;capacity=64M"};
   return instance;
 }
 
@@ -223,15 +223,14 @@ TEST_CASE("system calls are prepared for variables as for all managed memory") {
 }
 
 TEST_CASE("a device that is killed, and its successor, cost no variable its contents") {
-  Session renewed{"capacity=64M;capacity=64M"};
-  renewed.run(0, [] { large[30 * page] = 'k'; });
+  session().run(0, [] { large[30 * page] = 'k'; });
   REQUIRE(page_info(large + 30 * page).resident == bit_of(0));
   ::kill(device_process(0), SIGKILL);
   CHECK(large[30 * page] == 'k');
   small = 6;
   WHERRY_TRY(cuDevicePrimaryCtxReset(0));
-  renewed.renew_stream(0);
-  renewed.run(0, [] {
+  session().renew_stream(0);
+  session().run(0, [] {
     small += 10;
     large[30 * page] += 1;
   });
@@ -267,11 +266,10 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
   // It stays.
   ::dlclose(library);
   CHECK(numbers[1] == 220);
-  Session renewed{"capacity=64M;capacity=64M"};
   WHERRY_TRY(cuDevicePrimaryCtxReset(1));
-  renewed.renew_stream(1);
-  WHERRY_TRY(wherryLaunch(renewed.stream(1), kernel, &out, sizeof out, 1));
-  WHERRY_TRY(renewed.wait(1));
+  session().renew_stream(1);
+  WHERRY_TRY(wherryLaunch(session().stream(1), kernel, &out, sizeof out, 1));
+  WHERRY_TRY(session().wait(1));
   CHECK(seen[0] == 220);
   CHECK(numbers[2] == 36);
 }
