@@ -30,14 +30,46 @@ struct Head {
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
               WHERRY_MAX_ARGS_SIZE);
 
-// Managed memory is left alone: to look at it would bring it here.
-std::size_t read_what_is_there(Runtime& runtime, std::uintptr_t address,
-                               std::span<std::byte> into) {
-  if (address == 0 || runtime.offset_of(address)) return 0;
-  const std::size_t in_page = page_size - address % page_size;
-  if (in_page < into.size() && runtime.offset_of(address + in_page)) into = into.first(in_page);
-  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(read_if_readable(address, into), 0));
-}
+// Looks at memory of which nobody knows what it is, through copies of its pages. Managed memory is left alone: to look at it
+// would bring it here. Parameters mostly lie side by side, so the latest copies are kept.
+class Searcher {
+ public:
+  explicit Searcher(Runtime& runtime) : runtime_(runtime) {}
+
+  // How many bytes could be read.
+  std::size_t read(std::uintptr_t address, std::span<std::byte> into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const std::uintptr_t at = address + done;
+      const std::size_t rest =
+          std::min<std::size_t>(into.size() - done, page_size - at % page_size);
+      const Copy* copy = copy_of(round_down(at, page_size));
+      if (copy == nullptr) break;
+      std::memcpy(into.data() + done, copy->bytes.data() + at % page_size, rest);
+      done += rest;
+    }
+    return done;
+  }
+
+ private:
+  struct Copy {
+    std::uintptr_t page = 0;  // 0: none
+    std::array<std::byte, page_size> bytes;
+  };
+
+  const Copy* copy_of(std::uintptr_t page) {
+    for (const Copy& copy : copies_)
+      if (copy.page == page && page != 0) return &copy;
+    if (page == 0 || runtime_.offset_of(page)) return nullptr;
+    Copy& copy = copies_[next_++ % copies_.size()];
+    copy.page = read_if_readable(page, copy.bytes) ? page : 0;
+    return copy.page == 0 ? nullptr : &copy;
+  }
+
+  Runtime& runtime_;
+  std::array<Copy, 2> copies_;
+  std::size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -62,14 +94,14 @@ bool GridArguments::add(void** pointers, const DeclaredParams& declared, Runtime
       if (!append(pointers[i], declared.sizes[i])) return false;
     return true;
   }
-  for (std::size_t i = 0; pointers != nullptr && i < undeclared_count; ++i) {
-    std::uintptr_t pointer = 0;
-    const auto pointer_bytes = std::as_writable_bytes(std::span(&pointer, 1));
-    if (read_what_is_there(runtime, reinterpret_cast<std::uintptr_t>(pointers + i),
-                           pointer_bytes) != sizeof pointer)
-      break;
+  Searcher searcher(runtime);
+  std::array<std::uintptr_t, undeclared_count> found{};
+  const auto bytes = std::as_writable_bytes(std::span(found));
+  const std::size_t count =
+      searcher.read(reinterpret_cast<std::uintptr_t>(pointers), bytes) / sizeof found[0];
+  for (std::size_t i = 0; i < count; ++i) {
     std::array<std::byte, undeclared_size> value;
-    const std::size_t size = read_what_is_there(runtime, pointer, value);
+    const std::size_t size = searcher.read(found[i], value);
     if (size == 0)
       offsets_.push_back(missing);
     else

@@ -7,8 +7,7 @@
 
 namespace wherry::impl {
 
-// Copies what begins at the address; how many bytes, up to the first page that cannot be read, or 0. -1: this process may
-// not ask.
-[[nodiscard]] std::ptrdiff_t read_if_readable(std::uintptr_t address, std::span<std::byte> into);
+// Copies what begins at the address. False: some of it cannot be read, or this process may not ask.
+[[nodiscard]] bool read_if_readable(std::uintptr_t address, std::span<std::byte> into);
 
 }  // namespace wherry::impl

@@ -3,6 +3,8 @@
 #include <wherry/wherry.h>
 
 WHERRY_MANAGED int library_numbers[3000] = {11, 22, 33};
+/* Of more than one block, and with a tail. */
+WHERRY_MANAGED char library_large[(3 << 20) + 5] = {1};
 static WHERRY_MANAGED int library_secret = 1000;
 int library_ordinary = 5;
 

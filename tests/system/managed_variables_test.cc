@@ -17,6 +17,7 @@
 
 extern "C" {
 extern __attribute__((weak)) int library_numbers[3000];
+extern __attribute__((weak)) char library_large[(3 << 20) + 5];
 int* library_secret_place();
 void library_kernel(const void*, std::size_t, std::size_t);
 }
@@ -189,6 +190,26 @@ TEST_CASE("advice and prefetches work on variables") {
   for (std::size_t i = 0; i < sizeof large; i += page) check_page(large + i, host_bit);
   CHECK(large[0] == 'L');
   CHECK(large[3 * page] == 'r');
+}
+
+TEST_CASE("a variable may take several blocks") {
+  session();
+  constexpr std::size_t bytes = sizeof library_large;
+  for (std::size_t i = 0; i < bytes; i += page) library_large[i] = static_cast<char>(i / page);
+  library_large[bytes - 1] = 77;
+  const CUdeviceptr start = address_of(library_large);
+  WHERRY_TRY(
+      cuMemPrefetchAsync(start, bytes, {CU_MEM_LOCATION_TYPE_DEVICE, 1}, 0, session().stream(1)));
+  WHERRY_TRY(session().wait(1));
+  const Witness witness;
+  for (std::size_t i = 0; i < bytes; i += page)
+    REQUIRE(witness.residents(library_large + i) == bit_of(1));
+  session().run(1, [] {
+    for (std::size_t i = 0; i < bytes; i += page) library_large[i] += 1;
+  });
+  for (std::size_t i = 0; i < bytes - page; i += page)
+    REQUIRE(library_large[i] == static_cast<char>(i / page + 1));
+  CHECK(library_large[bytes - 1] == 77);
 }
 
 TEST_CASE("no increment is lost when all processors write one variable") {
