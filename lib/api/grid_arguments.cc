@@ -67,7 +67,7 @@ class Searcher {
   }
 
   Runtime& runtime_;
-  std::array<Copy, 2> copies_;
+  std::array<Copy, 4> copies_;
   std::size_t next_ = 0;
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 
 #include "base/log.h"
 #include "base/page.h"
@@ -16,12 +15,12 @@ namespace {
 
 constexpr std::string_view section_name = "wherry_managed";
 
+// All of it copies: somebody may unload the module.
 struct Module {
   std::string name;  // as the loader has it; empty: the program
   std::uintptr_t base = 0;
-  std::span<const ElfW(Phdr)> segments;
-
-  std::uintptr_t id() const { return reinterpret_cast<std::uintptr_t>(segments.data()); }
+  std::uintptr_t id = 0;  // where its program headers are
+  std::vector<ElfW(Phdr)> segments;
 };
 
 std::vector<Module> modules_here() {
@@ -29,7 +28,10 @@ std::vector<Module> modules_here() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* pointer) {
         static_cast<std::vector<Module>*>(pointer)->push_back(
-            {info->dlpi_name, info->dlpi_addr, {info->dlpi_phdr, info->dlpi_phnum}});
+            {info->dlpi_name,
+             info->dlpi_addr,
+             reinterpret_cast<std::uintptr_t>(info->dlpi_phdr),
+             {info->dlpi_phdr, info->dlpi_phdr + info->dlpi_phnum}});
         return 0;
       },
       &modules);
@@ -68,7 +70,7 @@ std::string file_of(const Module& module) {
   if (module.name.empty()) return "/proc/self/exe";
   // What has none has no directory either: what the kernel brings.
   if (module.name.front() == '/' || module.name.find('/') == std::string::npos) return module.name;
-  const auto location = locate_module(module.id());
+  const auto location = locate_module(module.id);
   return location ? location->path : module.name;
 }
 
@@ -161,7 +163,7 @@ std::vector<ManagedSection> ManagedSections::take_module(std::uintptr_t address)
     for (const AddressRange& pages : writable_pages(module))
       sections.push_back(
           {module.name, pages, split(pages, found.value_or(ElfVariables{}), module.base)});
-    kept_.push_back(module.id());
+    kept_.push_back(module.id);
   }
   return sections;
 }
@@ -171,13 +173,13 @@ std::vector<ManagedSection> ManagedSections::take_new() {
   const ModuleCounts now = ModuleCounts::now();
   std::vector<std::uintptr_t> known;
   for (const Module& module : modules_here()) {
-    known.push_back(module.id());
-    if (std::ranges::count(kept_, module.id()) != 0) continue;
+    known.push_back(module.id);
+    if (std::ranges::count(kept_, module.id) != 0) continue;
     // Where one was unloaded another may have taken its place.
-    if (now.unloads == seen_.unloads && std::ranges::count(known_, module.id()) != 0) continue;
+    if (now.unloads == seen_.unloads && std::ranges::count(known_, module.id) != 0) continue;
     if (auto section = section_of(module)) {
       sections.push_back(std::move(*section));
-      kept_.push_back(module.id());
+      kept_.push_back(module.id);
     }
   }
   known_ = std::move(known);
