@@ -28,7 +28,8 @@ struct Setup {
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{4 * block_size};
   AdvisedPolicy policy{16};
-  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  const ArenaLayout layout{base, 4 * block_size, 0};
+  FaultService service{layout, engine, evictor, effects, machine.blocks(), address_space, policy};
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
   void prefer(PageSpan pages, Location location) {

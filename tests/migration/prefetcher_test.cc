@@ -35,7 +35,8 @@ struct Setup {
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
   AdvisedPolicy policy{16};
-  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  const ArenaLayout layout{base, blocks* block_size, 0};
+  FaultService service{layout, engine, evictor, effects, machine.blocks(), address_space, policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
 
   void touch(Processor p, std::uint64_t page, bool write = true) {
