@@ -89,7 +89,8 @@ bool GridArguments::append(const void* bytes, std::size_t size) {
 
 bool GridArguments::add(void** pointers, const DeclaredParams& declared, Runtime& runtime) {
   if (declared.sizes != nullptr) {
-    if (pointers == nullptr && declared.count != 0) return false;
+    if ((pointers == nullptr && declared.count != 0) || declared.count > WHERRY_MAX_PARAMS)
+      return false;
     for (std::size_t i = 0; i < declared.count; ++i)
       if (!append(pointers[i], declared.sizes[i])) return false;
     return true;
@@ -111,6 +112,7 @@ bool GridArguments::add(void** pointers, const DeclaredParams& declared, Runtime
 }
 
 bool GridArguments::add_packed(void** extra, const DeclaredParams& declared) {
+  if (declared.count > WHERRY_MAX_PARAMS) return false;
   const std::byte* buffer = nullptr;
   std::size_t size = 0;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
