@@ -225,7 +225,7 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_att
     for (std::size_t i = 0; i < numAttributes; ++i) {
       if (!is_answerable(data[i], dataSizes[i], attributes[i])) return CUDA_ERROR_INVALID_VALUE;
     }
-    const Runtime& runtime = driver.runtime();
+    Runtime& runtime = driver.runtime();
     if (!is_managed(runtime, devPtr, devPtr + count)) return CUDA_ERROR_INVALID_VALUE;
     const PageSpan pages = pages_asked_of(runtime, devPtr, count);
     for (std::size_t i = 0; i < numAttributes; ++i) {

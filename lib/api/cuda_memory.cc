@@ -19,7 +19,7 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
-  const auto record = driver.memory().find(static_cast<std::uintptr_t>(dptr));
+  const auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
   if (pbase != nullptr) *pbase = record ? record->start_of_range(dptr) : 0;
   if (psize != nullptr) *psize = record ? record->bytes : 0;
   return record ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

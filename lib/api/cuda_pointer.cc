@@ -152,10 +152,10 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
   // What is asked most is answered by the first look.
   if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
       attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
-    const auto sort = driver.memory().sort_of(address);
-    return sort ? give_sort(attribute, sort->kind, data) : CUDA_ERROR_INVALID_VALUE;
+    if (const auto sort = driver.memory().sort_of(address))
+      return give_sort(attribute, sort->kind, data);
   }
-  const auto record = driver.memory().find(address);
+  const auto record = driver.runtime().find_memory(address);
   return record ? give(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -172,7 +172,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
       return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < numAttributes; ++i)
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto record = driver.memory().find(ptr);
+    const auto record = driver.runtime().find_memory(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
       // What one attribute has no answer for is no error of the others.
@@ -189,7 +189,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   return enter([&](Driver& driver) {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
       return CUDA_ERROR_INVALID_VALUE;
-    const auto record = driver.memory().find(ptr);
+    const auto record = driver.runtime().find_memory(ptr);
     if (!record) return CUDA_ERROR_INVALID_VALUE;
     unsigned wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);

@@ -59,7 +59,7 @@ CUresult check_destinations(const Runtime& runtime, const Destinations& where, s
 
 // ---- ranges
 
-bool is_range(const Runtime& runtime, CUdeviceptr first, std::size_t count) {
+bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && is_managed(runtime, first, first + count);
 }
 

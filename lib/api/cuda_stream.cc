@@ -163,11 +163,17 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
 
 CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::size_t args_size,
                 std::size_t items) {
-  return enter_stream(argument, [&](DeviceEngine& engine, const StreamHandle& handle) {
+  return enter([&](Driver& driver) {
+    StreamHandle handle;
+    const CUresult found = find_stream(driver, argument, handle);
+    if (found != CUDA_SUCCESS) return found;
+    DeviceEngine& engine = handle.context->device.engine;
     if (kernel == nullptr || args_size > WHERRY_MAX_ARGS_SIZE ||
         (args == nullptr && args_size > 0)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
+    // The kernel may be of a module that has just been loaded, and use variables of it.
+    if (!driver.runtime().adopt_new_variables()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto* bytes = static_cast<const std::byte*>(args);
     return to_result(engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));
   });

@@ -241,8 +241,41 @@ bool Driver::destroy_event(CUevent handle) {
 void Driver::destroy_handles_of(const Context& context) {
   const auto is_its = [&](const auto& object) { return object.context.get() == &context; };
   events_.take_if(is_its);
+  functions_.take_if(
+      [&](const Function& function) { return function.module->context.get() == &context; });
+  modules_.take_if(is_its);
   const auto streams = streams_.take_if(is_its);
   for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
+}
+
+// ---- modules
+
+CUmodule Driver::create_module(const std::shared_ptr<Context>& context, const std::string& name,
+                               LoadedObject object) {
+  const CUmodule handle = modules_.reserve();
+  modules_.assign(handle, std::make_shared<Module>(context, name, std::move(object), handle));
+  return handle;
+}
+
+bool Driver::destroy_module(CUmodule handle) {
+  const auto module = modules_.take(handle);
+  if (!module) return false;
+  functions_.take_if([&](const Function& function) { return function.module == module; });
+  return true;
+}
+
+CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char* name) {
+  const LockGuard guard(module->lock);
+  if (const auto known = module->functions.find(name); known != module->functions.end())
+    return known->second;
+  const ExportedSymbol code = impl::find_function(module->object, name);
+  if (code.address == 0) return nullptr;
+  const ExportedSymbol sizes =
+      find_variable(module->object, fmt::format("wherry_params_of_{}", name).c_str());
+  const DeclaredParams params{reinterpret_cast<const unsigned*>(sizes.address),
+                              sizes.bytes / sizeof(unsigned)};
+  return module->functions[name] = functions_.insert(std::make_shared<Function>(
+             module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
 }
 
 void Driver::wait_for_all_work() {

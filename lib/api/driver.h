@@ -11,6 +11,7 @@
 #include "api/handle_table.h"
 #include "api/held_pages.h"
 #include "api/memory_pools.h"
+#include "api/module.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
 #include "pages/memory_records.h"
@@ -26,7 +27,7 @@ class Driver {
 
   Runtime& runtime() { return runtime_; }
   // What the API knows of every address that it gave out or was given.
-  MemoryRecords& memory() { return memory_; }
+  MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
   MemoryPools& pools() { return pools_; }
@@ -62,6 +63,19 @@ class Driver {
   bool destroy_event(CUevent handle);
   std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
 
+  // ---- modules
+
+  CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
+                         LoadedObject object);
+  // False: there is none. Its functions go with it.
+  bool destroy_module(CUmodule handle);
+  std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
+  // Null: it exports none of this name.
+  CUfunction function_of(const std::shared_ptr<Module>& module, const char* name);
+  std::shared_ptr<Function> find_function(CUfunction handle) const {
+    return functions_.find(handle);
+  }
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
 
@@ -76,13 +90,14 @@ class Driver {
   void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 
   Runtime runtime_;
-  MemoryRecords memory_;
   PeerGrants peers_{runtime_};
-  HeldPages held_pages_{runtime_, memory_};
-  MemoryPools pools_{{runtime_, memory_}};
+  HeldPages held_pages_{runtime_, runtime_.memory()};
+  MemoryPools pools_{{runtime_, runtime_.memory()}};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};
+  HandleTable<CUmodule, Module> modules_{12};
+  HandleTable<CUfunction, Function> functions_{2};
   std::vector<std::unique_ptr<Device>> devices_;
   Mutex exclusive_lock_;
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;

@@ -83,6 +83,9 @@
 #undef cuGetProcAddress_v2
 #undef cudaGetDriverEntryPoint
 #undef cudaGetDriverEntryPointByVersion
+#undef cuModuleGetGlobal
+#undef cuLaunchKernel
+#undef cuLaunchKernelEx
 #undef wherryLaunch
 
 /* Copies and fills: cuda_copies.h, cuda_runtime_copies.h. */
@@ -431,6 +434,21 @@ cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value,
                               struct cudaExtent extent);
 cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value,
                                    struct cudaExtent extent, cudaStream_t stream);
+/* Modules and launches. */
+CUresult cuModuleGetGlobal(CUdeviceptr_v1* dptr, unsigned int* bytes, CUmodule hmod,
+                           const char* name);
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                        void** kernelParams, void** extra);
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                          void** extra);
+CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                             unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                             void** kernelParams, void** extra);
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                               void** extra);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,9 @@
 namespace wherry::impl {
 namespace {
 
-std::uint64_t page_of(const Runtime& runtime, CUdeviceptr address) {
-  return (address - runtime.arena().base()) / page_size;
+// What is no managed memory comes out as far away from all that is.
+std::uint64_t offset_of(const Runtime& runtime, CUdeviceptr address) {
+  return runtime.offset_of(address).value_or(runtime.layout().bytes());
 }
 
 bool wraps(CUdeviceptr begin, std::size_t count) {
@@ -24,7 +25,7 @@ int nearest_host_node(const Topology& topology) {
 
 }  // namespace
 
-bool is_managed(const Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
+bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
   const auto allocation = runtime.find(begin);
   if (!allocation || !allocation->owner.is_managed()) return false;
   const CUdeviceptr allocation_end = runtime.address_of(*allocation) + allocation->bytes;
@@ -32,22 +33,26 @@ bool is_managed(const Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
 }
 
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
-  const std::uint64_t first = page_of(runtime, begin);
-  return {first, wraps(begin, count) ? 0 : page_of(runtime, begin + count - 1) + 1 - first};
+  const std::uint64_t offset = offset_of(runtime, begin);
+  const std::uint64_t first = offset / page_size;
+  return {first, wraps(begin, count) ? 0 : (offset + count - 1) / page_size + 1 - first};
 }
 
-PageSpan pages_covered(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
-  const std::uint64_t first = page_of(runtime, begin + page_size - 1);
+PageSpan pages_covered(Runtime& runtime, CUdeviceptr begin, std::size_t count) {
+  const std::uint64_t offset = offset_of(runtime, begin);
+  const std::uint64_t first = round_up(offset, page_size) / page_size;
   if (wraps(begin, count)) return {first, 0};
   const CUdeviceptr end = begin + count;
   const auto allocation = runtime.find(begin);
   const bool to_the_end = allocation && end == runtime.address_of(*allocation) + allocation->bytes;
-  const std::uint64_t last = page_of(runtime, to_the_end ? round_up(end, page_size) : end);
+  const std::uint64_t end_offset = offset + count;
+  const std::uint64_t last =
+      (to_the_end ? round_up(end_offset, page_size) : end_offset) / page_size;
   return {first, last > first ? last - first : 0};
 }
 
 PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
-  return {page_of(runtime, begin),
+  return {offset_of(runtime, begin) / page_size,
           wraps(begin, count) ? 0 : round_up(count, page_size) / page_size};
 }
 

@@ -15,12 +15,12 @@ namespace wherry::impl {
 
 // Whether the bytes [begin, end) lie in one live managed allocation; neighbouring ones are no range
 // together. An end that wraps past the last address counts as inside, as a real driver has it.
-bool is_managed(const Runtime& runtime, CUdeviceptr begin, CUdeviceptr end);
+bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end);
 
 // All pages that the bytes touch; none where they wrap. Requires: there are bytes.
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count);
 // The pages of which every byte is among them, or lies past the allocation's last.
-PageSpan pages_covered(const Runtime& runtime, CUdeviceptr begin, std::size_t count);
+PageSpan pages_covered(Runtime& runtime, CUdeviceptr begin, std::size_t count);
 // The pages that attributes are asked of: from the first byte's page on, `count` rounded up; none
 // where they wrap.
 PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t count);

@@ -117,8 +117,8 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
 }
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
-  Trap::Parts parts{arena_.base(),          arena_.size(),        {},
-                    pools_map_huge_pages(), options_.uffd_access, options_.mappings_budget};
+  Trap::Parts parts{
+      &arena_.layout(), {}, pools_map_huge_pages(), options_.uffd_access, options_.mappings_budget};
   for (const auto& pool : pools_) parts.pools.push_back(pool.get());
   return impl::make_trap(std::move(parts));
 }
@@ -149,7 +149,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       host_memory_(annex_, nodes_to_place_on(), permissions().userfaultfd()),
       trap_(make_trap()),
       blocks_(options.arena_bytes / block_size, processor_count()),
-      address_space_(options.arena_bytes),
+      address_space_(arena_.layout().row_bytes()),
       page_owners_(options.arena_bytes),
       policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
   place_pools();
@@ -178,12 +178,14 @@ Runtime::Runtime(const RuntimeOptions& options)
   copy_engine_ = std::make_unique<CopyEngine>(
       CopyEngine::Parts{*engine_, blocks_, *effects_, *evictor_, *copiers_},
       [this] { return make_plain_carrier(); });
-  service_ = std::make_unique<FaultService>(arena_.base(), *engine_, *evictor_, *effects_, blocks_,
-                                            address_space_, page_owners_.audiences(), *policy_);
+  service_ =
+      std::make_unique<FaultService>(arena_.layout(), *engine_, *evictor_, *effects_, blocks_,
+                                     address_space_, page_owners_.audiences(), *policy_);
 
   // Devices are forked before this process has threads of ours: what a fork copies is then simple
   // and small.
   std::vector<std::shared_ptr<const FaultSource>> sources{trap_->attach_host()};
+  if (!adopt_new_variables()) throw_errno(ENOMEM, "managed variables");
   {
     const LockGuard guard(arena_lock_);
     for (int device = 0; device < device_count(); ++device) sources.push_back(start_device(device));
@@ -196,7 +198,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   copiers_->start();
   background_evictor_->start();
   for (int device = 0; device < device_count(); ++device) process(device)->run();
-  TouchableMemory::announce({arena_.base(), arena_.size(), page_owners_.view(), Processor::host()});
+  TouchableMemory::announce({&arena_.layout(), page_owners_.view(), Processor::host()});
 }
 
 Runtime::~Runtime() = default;
@@ -272,8 +274,7 @@ std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   const DeviceConfig& config = device_config(device);
   DeviceProcessOptions options;
   options.ordinal = device;
-  options.arena_base = arena_.base();
-  options.arena_size = arena_.size();
+  options.layout = &arena_.layout();
   options.annex_base = annex_.base();
   options.annex_size = annex_.size();
   options.arena_open = trap_->opens_arena() ? arena_.open_bytes() : 0;
@@ -358,12 +359,13 @@ std::optional<Allocation> Runtime::allocate(std::size_t bytes, unsigned flags) {
 }
 
 bool Runtime::free(std::uintptr_t address) {
-  if (!arena_.contains(address)) return false;
+  const auto offset = offset_of(address);
+  if (!offset) return false;
   std::optional<Allocation> allocation;
   {
     // Nothing may be said of the pages any more once their advice is forgotten.
     const WriteGuard guard(advice_lock_);
-    allocation = address_space_.begin_free(address - arena_.base());
+    allocation = address_space_.begin_free(*offset);
     if (!allocation) return false;
     page_owners_.freed(*allocation);
     forget_advice(allocation->pages());
@@ -384,14 +386,41 @@ bool Runtime::free(std::uintptr_t address) {
   return true;
 }
 
-std::optional<Allocation> Runtime::find(std::uintptr_t address) const {
-  if (!arena_.contains(address)) return std::nullopt;
-  return address_space_.find(address - arena_.base());
+std::optional<std::uint64_t> Runtime::offset_of(std::uintptr_t address) const {
+  const auto page = layout().page_of(address);
+  if (!page || *page >= hidden_from_.load(std::memory_order_acquire)) return std::nullopt;
+  return *page * page_size + address % page_size;
+}
+
+std::optional<Allocation> Runtime::find(std::uintptr_t address) {
+  auto offset = offset_of(address);
+  if (!offset) {
+    // It may be a variable of a module that nothing has said of yet.
+    (void)adopt_new_variables();
+    offset = offset_of(address);
+  }
+  return offset ? address_space_.find(*offset) : std::nullopt;
+}
+
+std::optional<MemoryRecord> Runtime::find_memory(std::uintptr_t address) {
+  auto record = memory_.find(address);
+  if (!record && adopt_new_variables()) record = memory_.find(address);
+  return record;
+}
+
+bool Runtime::overlaps_own(AddressRange range) const {
+  const auto overlaps = [&](std::uintptr_t start, std::size_t bytes) {
+    return range.start < start + bytes && range.end > start;
+  };
+  return annex_.overlaps(range) || overlaps(layout().base(), layout().bytes()) ||
+         layout().for_each_placed([&](const PlacedPages& placed) {
+           return overlaps(placed.address, placed.pages.bytes()) ? EEXIST : 0;
+         }) != 0;
 }
 
 std::optional<PageWhereabouts> Runtime::page_whereabouts(std::uintptr_t address) {
   if (!find(address)) return std::nullopt;
-  const std::uint64_t page = (address - arena_.base()) / page_size;
+  const std::uint64_t page = *offset_of(address) / page_size;
   const auto in_block = static_cast<unsigned>(page % pages_per_block);
   PageWhereabouts answer;
   Block* block = blocks_.find(block_of(page));

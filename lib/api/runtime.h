@@ -20,6 +20,7 @@
 #include "api/topology.h"
 #include "devices/annex.h"
 #include "devices/device_process.h"
+#include "devices/managed_sections.h"
 #include "devices/trap.h"
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
@@ -32,6 +33,7 @@
 #include "migration/view_switcher.h"
 #include "pages/address_space.h"
 #include "pages/advice.h"
+#include "pages/memory_records.h"
 #include "policy/policy.h"
 #include "wherry/wherry.h"
 
@@ -88,7 +90,7 @@ class Runtime {
     return options_.topology.devices[static_cast<std::size_t>(device)];
   }
   const Topology& topology() const { return options_.topology; }
-  const Arena& arena() const { return arena_; }
+  const ArenaLayout& layout() const { return arena_.layout(); }
   std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }
 
   // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or all pools
@@ -111,16 +113,32 @@ class Runtime {
   // Requires: nobody uses it any more.
   void free_host(const HostRange& range);
   HostMemory& host_memory() { return host_memory_; }
+  // What the API knows of every address that it gave out or was given. The runtime enters the variables.
+  MemoryRecords& memory() { return memory_; }
+  // The record of what contains the address, also of a variable of a module that nothing has said of yet.
+  std::optional<MemoryRecord> find_memory(std::uintptr_t address);
   // Whether any of it is the library's to place.
-  bool overlaps_own(AddressRange range) const {
-    return annex_.overlaps(range) ||
-           (range.start < arena_.base() + arena_.size() && range.end > arena_.base());
-  }
-  // Frees the allocation that starts at `address`; false when none does. Its pages leave every pool
+  bool overlaps_own(AddressRange range) const;
+  // Makes the managed variables of modules that have been loaded since the last call what they are called; they keep their
+  // contents and their addresses. Nobody else writes them meanwhile. False: for some there is no room; they stay ordinary
+  // memory. Throws std::system_error.
+  bool adopt_new_variables() EXCLUDES(arena_lock_, sections_lock_);
+  enum class ModuleResult {
+    done,
+    refused,  // devices cannot have it at its address; the log says why
+    no_room,
+  };
+  // Has the module of this address, `name` for log lines, at the same place in all devices, and its managed variables managed
+  // memory; `all_variables`: all its writable memory. Throws std::system_error.
+  ModuleResult share_module(const std::string& name, std::uintptr_t address, bool all_variables)
+      EXCLUDES(arena_lock_, sections_lock_);
+  // Frees the allocation that starts at `address`; false when none does, or it is a variable. Its pages leave every pool
   // at once. Requires: no kernel that may touch it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
   // The live allocation that contains `address`.
-  std::optional<Allocation> find(std::uintptr_t address) const;
+  std::optional<Allocation> find(std::uintptr_t address) EXCLUDES(arena_lock_, sections_lock_);
+  // Where in all pools the byte is that has this address; nothing: in none.
+  std::optional<std::uint64_t> offset_of(std::uintptr_t address) const;
   // Remembers which streams the program says it will use the allocation from.
   void attach(const Allocation& allocation, Attachment attachment) {
     address_space_.attach(allocation, std::move(attachment));
@@ -129,7 +147,7 @@ class Runtime {
     return address_space_.attach_flags(allocation);
   }
   std::uintptr_t address_of(const Allocation& allocation) const {
-    return arena_.base() + allocation.offset;
+    return layout().address_of(allocation.offset / page_size);
   }
 
   // Whether these are pages of one live managed allocation.
@@ -241,6 +259,16 @@ class Runtime {
   // Forks a process for the device and returns what to listen to.
   std::shared_ptr<const FaultSource> start_device(int device) REQUIRES(arena_lock_);
   bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
+  // Has the module of this address at the same place in all devices. False: some cannot, and the log says why.
+  bool have_module_in_devices(const std::string& module, std::uintptr_t address)
+      EXCLUDES(arena_lock_);
+  // Makes the section's pages managed memory. False: there is no room, and nothing has changed.
+  bool adopt(const ManagedSection& section) EXCLUDES(arena_lock_);
+  bool adopt_all(const std::vector<ManagedSection>& sections) EXCLUDES(arena_lock_);
+  // Puts what is at the address into the host's pool. False: not all of it fits, and none of it is there.
+  bool fill_host_pool(const PlacedPages& placed) REQUIRES(arena_lock_);
+  // Has all processes see the pages in their pools from now on. Requires: all of them are in the host's.
+  void show_everywhere(const PlacedPages& placed) REQUIRES(arena_lock_);
 
   const RuntimeOptions options_;
   std::vector<std::unique_ptr<MemoryPoolFile>> pools_;  // by processor
@@ -251,6 +279,7 @@ class Runtime {
   BlockDirectory blocks_;
   AddressSpace address_space_;
   PageOwners page_owners_;
+  MemoryRecords memory_;
   AdviceMap advice_;
   SharedMutex advice_lock_;                       // exclusive: allocations end
   std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be
@@ -262,6 +291,10 @@ class Runtime {
   Mutex audiences_lock_;
   std::bitset<Audiences::end> audiences_in_use_ GUARDED_BY(audiences_lock_);  // of pools
   mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
+  Mutex sections_lock_;       // before arena_lock_
+  ManagedSections sections_ GUARDED_BY(sections_lock_);
+  // The first page of those that are being placed and nobody may know of yet.
+  std::atomic<std::uint64_t> hidden_from_{~std::uint64_t{0}};
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<PageEngine> engine_;
   std::unique_ptr<ViewSwitcher> switcher_;

@@ -23,7 +23,7 @@ void answer(Struct* target, Struct value) {
   std::memset(reinterpret_cast<std::byte*>(target) + known, 0, size - known);
 }
 
-bool is_range(const Runtime& runtime, CUdeviceptr first, std::size_t count) {
+bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && first + count > first && is_managed(runtime, first, first + count);
 }
 
@@ -82,7 +82,7 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t
     if (count == nullptr || (events == nullptr && *count != 0)) return CUDA_ERROR_INVALID_VALUE;
     Runtime& runtime = driver.runtime();
     const auto address_of = [&](std::uint64_t page) {
-      return static_cast<CUdeviceptr>(runtime.arena().base() + page * page_size);
+      return static_cast<CUdeviceptr>(runtime.layout().address_of(page));
     };
     const std::size_t wanted = *count;
     std::array<Eviction, 64> batch;

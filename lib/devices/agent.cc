@@ -50,15 +50,38 @@ void start_host_watch(const Fd& host_pidfd) {
   }).detach();
 }
 
-Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
-           const Command& command, const Fd& passed) {
+// What the agent changes in its life.
+struct AgentState {
+  ArenaLayout layout;
+  std::unique_ptr<DeviceTrap> trap;
+  ModuleLoader loader;
+};
+
+int show_pool(const AgentStart& start, const AgentState& state, const Command& command,
+              std::size_t owner) {
+  return replace_pool_view({command.address, command.bytes, command.offset},
+                           start.options->pool_fds[owner], state.trap->userfaultfd(),
+                           start.options->huge_pages);
+}
+
+int adopt_image(const Command& command, Fd contents) {
+  ModuleImage image;
+  image.extent = {command.address, command.address + command.bytes};
+  image.parts.assign(command.parts, command.parts + command.part_count);
+  image.contents = std::move(contents);
+  image.unwind_info = command.unwind_info;
+  return adopt_image(image);
+}
+
+// `passed`: what came with the command.
+Reply obey(const AgentStart& start, AgentState& state, const Command& command, Fd passed) {
   Reply reply;
   reply.number = command.number;
   switch (command.kind) {
     case CommandKind::run:
       try {
         start_host_watch(start.host_pidfd);
-        trap.run();
+        state.trap->run();
         start_workers(*start.board, *start.completion,
                       {start.options->ordinal, start.options->workers, start.options->cpus});
       } catch (const std::system_error& error) {
@@ -66,20 +89,24 @@ Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
       }
       break;
     case CommandKind::open_arena:
-      reply.error = set_access(start.options->arena_base, command.bytes, Access::write);
+      reply.error = set_access(state.layout.base(), command.bytes, Access::write);
       break;
     case CommandKind::forbid:
       reply.error = set_access(command.address, command.bytes, Access::none);
       break;
     case CommandKind::change_view:
-      reply.error = replace_pool_view(
-          command.address, command.bytes, command.address - start.options->arena_base,
-          start.options->pool_fds[command.owner], trap.userfaultfd(), start.options->huge_pages);
+      reply.error = show_pool(start, state, command, command.owner);
+      break;
+    case CommandKind::place_pages:
+      // Before anything can fault there.
+      state.layout.place(
+          {{command.offset / page_size, command.bytes / page_size}, command.address});
+      reply.error = show_pool(start, state, command, start.options->own_pool);
       break;
     case CommandKind::forget_entries:
       for (const std::uint64_t page : std::span(command.pages).first(command.page_count)) {
-        const std::uintptr_t address = start.options->arena_base + page * page_size;
-        reply.error = forget_entries(address, page_size, trap.userfaultfd());
+        const std::uintptr_t address = state.layout.address_of(page);
+        reply.error = forget_entries(address, page_size, state.trap->userfaultfd());
         if (reply.error != 0) break;
       }
       break;
@@ -91,10 +118,14 @@ Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
       reply.error = unmap_file_part(command.address, command.bytes);
       break;
     case CommandKind::load_module:
-      if (const auto base = loader.load(command.path, {command.file_device, command.file_inode}))
+      if (const auto base =
+              state.loader.load(command.path, {command.file_device, command.file_inode}))
         reply.value = *base;
       else
         reply.error = ENOEXEC;
+      break;
+    case CommandKind::adopt_image:
+      reply.error = adopt_image(command, std::move(passed));
       break;
     case CommandKind::quit:
       ::_exit(0);
@@ -102,18 +133,17 @@ Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
   return reply;
 }
 
-[[noreturn]] void obey_commands(const AgentStart& start, DeviceTrap& trap) {
-  ModuleLoader loader;
+[[noreturn]] void obey_commands(const AgentStart& start, AgentState& state) {
   for (;;) {
     pollfd polled[] = {{start.socket.get(), POLLIN, 0}, {start.host_pidfd.get(), POLLIN, 0}};
     poll_descriptors(polled, -1);
     if (polled[1].revents != 0) ::_exit(0);
     Command command;
-    const auto received =
+    auto received =
         receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
-    const Reply reply = obey(start, trap, loader, command, received.passed);
+    const Reply reply = obey(start, state, command, std::move(received.passed));
     if (send_message(start.socket, bytes_of(reply)) != 0) ::_exit(0);
   }
 }
@@ -122,34 +152,38 @@ Reply obey(const AgentStart& start, DeviceTrap& trap, ModuleLoader& loader,
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
-  if (const int error = map_pool_view(options.arena_base, options.arena_size, options.arena_open,
-                                      options.pool_fds[options.own_pool], options.huge_pages))
-    fail_start(start, error, "mapping the pool");
+  AgentState state{*options.layout, nullptr, {}};
+  const ArenaLayout& layout = state.layout;
+  const bool opens = options.uffd_access != UffdAccess::none;
+  int error = map_pool_view({layout.base(), layout.bytes(), 0}, options.arena_open,
+                            options.pool_fds[options.own_pool], options.huge_pages);
+  if (error == 0)
+    error = layout.for_each_placed([&](const PlacedPages& placed) {
+      const std::size_t bytes = placed.pages.bytes();
+      return map_pool_view({placed.address, bytes, placed.pages.offset()}, opens ? bytes : 0,
+                           options.pool_fds[options.own_pool], options.huge_pages);
+    });
+  if (error != 0) fail_start(start, error, "mapping the pool");
   // What the host has there may have come along.
-  if (options.annex_size != 0)
-    if (const int error = unmap_file_part(options.annex_base, options.annex_size))
-      fail_start(start, error, "reserving the annex");
+  if (options.annex_size != 0) error = unmap_file_part(options.annex_base, options.annex_size);
+  if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block, start.hide_memory};
-    if (const int error = mask_address_space(mask))
-      fail_start(start, error, "masking the address space");
+    error = mask_address_space(mask);
+    if (error != 0) fail_start(start, error, "masking the address space");
   }
   install_crash_reports(*start.board);
   const AlternateStack stack;
-  std::unique_ptr<DeviceTrap> trap;
   try {
     if (options.page_owners.bytes != nullptr)
-      TouchableMemory::announce({options.arena_base, options.arena_size, options.page_owners,
-                                 Processor::device(options.ordinal)});
-    trap = make_device_trap(options.uffd_access,
-                            {options.arena_base, options.arena_base + options.arena_size},
-                            *start.faults);
+      TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
+    state.trap = make_device_trap(options.uffd_access, layout, *start.faults);
     unblock_all_signals();
-    if (send_message(start.socket, bytes_of(StartReport{}), trap->fd()) != 0) ::_exit(1);
+    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->fd()) != 0) ::_exit(1);
   } catch (const std::system_error& error) {
     fail_start(start, error.code().value(), "trapping faults");
   }
-  obey_commands(start, *trap);
+  obey_commands(start, state);
 }
 
 }  // namespace

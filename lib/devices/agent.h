@@ -13,6 +13,7 @@
 
 #include "devices/device_process.h"
 #include "devices/launch_board.h"
+#include "devices/module_image.h"
 #include "devices/worker.h"
 #include "os/address_map.h"
 #include "os/fd.h"
@@ -23,14 +24,16 @@
 namespace wherry::impl {
 
 enum class CommandKind : std::uint32_t {
-  run,             // starts the workers
-  open_arena,      // `bytes` from the arena's base become accessible
-  forbid,          // [address, address + bytes) becomes inaccessible
-  change_view,     // [address, address + bytes) shows the pool of processor `owner` from now on
+  run,          // starts the workers
+  open_arena,   // `bytes` from the arena's base become accessible
+  forbid,       // [address, address + bytes) becomes inaccessible
+  change_view,  // [address, address + bytes) shows the pool of `owner` from `offset` on, from now on
+  place_pages,     // the arena's pages from `offset` on are there, and show the own pool
   forget_entries,  // the first `page_count` of `pages` have no entry any more
   map_file,        // [address, address + bytes) shows the file that comes along, from `offset` on
   unmap_file,      // [address, address + bytes), of the annex, shows nothing
   load_module,     // loads `path`; the reply's value is where
+  adopt_image,     // the image whose contents come with the command is where it says
   quit,
 };
 
@@ -40,14 +43,17 @@ struct Command {
   std::uint32_t number = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t owner = 0;
   std::uint64_t offset = 0;
+  std::uint64_t owner = 0;
   Access access = Access::none;
   std::uint64_t page_count = 0;
   std::uint64_t pages[ViewChanger::pages_max] = {};
   std::uint64_t file_device = 0;  // of the module that the host has, see ModuleLocation
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};
+  std::uint64_t unwind_info = 0;  // of an image, see ModuleImage
+  std::uint64_t part_count = 0;
+  ModuleImage::Part parts[ModuleImage::parts_max] = {};
 };
 struct Reply {
   std::uint32_t number = 0;

@@ -8,12 +8,14 @@
 #include <cstring>
 #include <new>
 #include <unordered_map>
+#include <variant>
 
 #include "base/check.h"
 #include "base/page.h"
 #include "devices/agent.h"
 #include "devices/kernel_module.h"
 #include "devices/launch_board.h"
+#include "devices/module_image.h"
 #include "os/loader_memory.h"
 #include "os/mapping.h"
 #include "os/poll.h"
@@ -39,6 +41,17 @@ constexpr std::size_t window_bytes = std::size_t{64} << 30;
 int milliseconds_until(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   return left.count() > 0 ? static_cast<int>(left.count()) : 0;
+}
+
+// Whether some variables of the module of this address are managed memory: a second copy of the module, at another place,
+// would have variables of its own.
+bool has_placed_pages(const ArenaLayout& layout, std::uintptr_t address) {
+  return std::ranges::any_of(loaded_modules(), [&](const ModuleIdentity& module) {
+    return module.extent.contains(address) &&
+           layout.for_each_placed([&](const PlacedPages& placed) {
+             return module.extent.contains(placed.address) ? 1 : 0;
+           }) != 0;
+  });
 }
 
 void copy_environment(AgentStart& start) {
@@ -70,6 +83,8 @@ struct DeviceProcess::State {
   int try_start();
   int send_command(Command command, int passed = -1) EXCLUDES(agent_lock);
   int send_command_locked(Command& command, int passed, std::uint64_t* value) REQUIRES(agent_lock);
+  int send_image_locked(const ModuleImage& image) REQUIRES(agent_lock);
+  bool has_adopted(std::uintptr_t address) const REQUIRES(agent_lock);
   void reap_if_ours() EXCLUDES(end_lock);
 
   const DeviceProcessOptions options;
@@ -79,7 +94,8 @@ struct DeviceProcess::State {
   Boards* const boards;
   LaunchPoster poster;
   const Fd completion;
-  const ModuleSnapshot modules;  // from before the fork
+  const ModuleSnapshot modules;                                    // from before the fork
+  const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same ones
   const SpawnMethod method = choose_spawn_method();
 
   SpawnedProcess process;
@@ -91,6 +107,7 @@ struct DeviceProcess::State {
   // Kernels of modules that the device had to load, as long as the host unloads none.
   std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(agent_lock);
   std::uint64_t late_unloads GUARDED_BY(agent_lock) = 0;
+  std::vector<AddressRange> adopted GUARDED_BY(agent_lock);  // modules; they are never unloaded
 
   Mutex end_lock;  // a leaf
   std::optional<ProcessEnd> end GUARDED_BY(end_lock);
@@ -110,7 +127,12 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->kept = ranges_needed_to_run();
   start->kept.push_back(start->window);
   start->kept.push_back({shared.address(), shared.address() + shared.size()});
-  start->kept.push_back({options.arena_base, options.arena_base + options.arena_size});
+  const ArenaLayout& layout = *options.layout;
+  start->kept.push_back({layout.base(), layout.base() + layout.bytes()});
+  layout.for_each_placed([&](const PlacedPages& placed) {
+    start->kept.push_back({placed.address, placed.address + placed.pages.bytes()});
+    return 0;
+  });
   if (options.annex_size != 0)
     start->kept.push_back({options.annex_base, options.annex_base + options.annex_size});
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
@@ -172,6 +194,22 @@ int DeviceProcess::State::send_command_locked(Command& command, int passed, std:
     if (value != nullptr) *value = reply.value;
     return reply.error;
   }
+}
+
+int DeviceProcess::State::send_image_locked(const ModuleImage& image) {
+  Command command;
+  command.kind = CommandKind::adopt_image;
+  command.address = image.extent.start;
+  command.bytes = image.extent.size();
+  command.unwind_info = image.unwind_info;
+  command.part_count = image.parts.size();
+  std::ranges::copy(image.parts, command.parts);
+  return send_command_locked(command, image.contents.get(), nullptr);
+}
+
+bool DeviceProcess::State::has_adopted(std::uintptr_t address) const {
+  return std::ranges::any_of(adopted,
+                             [&](const AddressRange& module) { return module.contains(address); });
 }
 
 std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& options) {
@@ -258,12 +296,22 @@ int DeviceProcess::forbid(std::uintptr_t address, std::size_t bytes) {
   return state_->send_command(command);
 }
 
-int DeviceProcess::change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner) {
+int DeviceProcess::change_view(const FileView& view, std::size_t owner) {
   Command command;
   command.kind = CommandKind::change_view;
-  command.address = address;
-  command.bytes = bytes;
+  command.address = view.start;
+  command.bytes = view.bytes;
+  command.offset = view.offset;
   command.owner = owner;
+  return state_->send_command(command);
+}
+
+int DeviceProcess::place(const PlacedPages& placed) {
+  Command command;
+  command.kind = CommandKind::place_pages;
+  command.address = placed.address;
+  command.bytes = placed.pages.bytes();
+  command.offset = placed.pages.offset();
   return state_->send_command(command);
 }
 
@@ -294,12 +342,38 @@ int DeviceProcess::unmap_file(std::uintptr_t address, std::size_t bytes) {
   return state_->send_command(command);
 }
 
+std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
+  State& state = *state_;
+  if (state.modules.still_has(address)) return {};
+  const LockGuard guard(state.agent_lock);
+  const auto is_there = [&](const ModuleIdentity& module) REQUIRES(state.agent_lock) {
+    return state.has_adopted(module.extent.start) ||
+           std::ranges::count(state.inherited, module) != 0;
+  };
+  const auto here = loaded_modules();
+  const auto module = std::ranges::find_if(
+      here, [&](const ModuleIdentity& one) { return one.extent.contains(address); });
+  if (module != here.end() && is_there(*module)) return {};
+  auto images = copy_modules(address, is_there);
+  if (auto* why = std::get_if<std::string>(&images)) return std::move(*why);
+  for (const ModuleImage& image : std::get<std::vector<ModuleImage>>(images)) {
+    const int error = state.send_image_locked(image);
+    if (error == ESRCH) return {};
+    if (error != 0)
+      return fmt::format("device {} cannot have it at its address: errno {}", state.options.ordinal,
+                         error);
+    state.adopted.push_back(image.extent);
+  }
+  return {};
+}
+
 std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;
   if (state.modules.still_has(address)) return address;
 
   const LockGuard guard(state.agent_lock);
+  if (state.has_adopted(address)) return address;
   const std::uint64_t unloads = ModuleCounts::now().unloads;
   if (state.late_unloads != unloads) state.late_kernels.clear();
   state.late_unloads = unloads;
@@ -308,7 +382,9 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
 
   const auto location = locate_module(address);
   Command command;
-  if (!location || location->path.size() >= sizeof command.path) return {};
+  if (!location || location->path.size() >= sizeof command.path ||
+      has_placed_pages(*state.options.layout, address))
+    return {};
   command.kind = CommandKind::load_module;
   command.file_device = location->file.device;
   command.file_inode = location->file.inode;

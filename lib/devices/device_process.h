@@ -21,14 +21,14 @@
 #include "os/fd.h"
 #include "os/mapping.h"
 #include "os/userfaultfd.h"
+#include "pages/arena_layout.h"
 #include "trap/fault_board.h"
 
 namespace wherry::impl {
 
 struct DeviceProcessOptions {
   int ordinal = 0;
-  std::uintptr_t arena_base = 0;
-  std::size_t arena_size = 0;
+  const ArenaLayout* layout = nullptr;  // outlives the process
   std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
   std::uintptr_t annex_base =
       0;  // of memory that never moves, see map_file(); nothing is mapped at first
@@ -111,15 +111,22 @@ class DeviceProcess {
   [[nodiscard]] int forbid(std::uintptr_t address,
                            std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
   // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd, if any, has been read.
-  [[nodiscard]] int change_view(std::uintptr_t address, std::size_t bytes, std::size_t owner);
+  [[nodiscard]] int change_view(const FileView& view, std::size_t owner);
+  // The layout has these pages, too, from now on: the device sees its own pool there, whatever was there, and faults.
+  // Returns as change_view.
+  [[nodiscard]] int place(const PlacedPages& placed);
   // Takes the device's entries for these pages of the arena out of its page table; at most ViewChanger::pages_max.
   [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);
   // Makes the device see part of a file at a place in the annex; nothing there any more.
   [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
                              std::uint64_t offset, Access access);
   [[nodiscard]] int unmap_file(std::uintptr_t address, std::size_t bytes);
+  // Has the module of this address, and what it needs, at the same addresses in the device, as it is here now; nothing
+  // changes if the device has it already. Nothing: done, or the process is gone. Otherwise one line that says why not.
+  std::optional<std::string> adopt_module(std::uintptr_t address);
   // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
-  // Nothing: the address lies in no loaded module, or the device cannot load it.
+  // Nothing: the address lies in no loaded module, or the device cannot load it. A module with managed variables must have
+  // been adopted.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
 
   // After pidfd() is readable: what happened.

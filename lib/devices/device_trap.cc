@@ -27,11 +27,17 @@ class UserfaultfdDeviceTrap final : public DeviceTrap {
 // Threads post their own faults, and one more changes protection while none of them waits.
 class MprotectDeviceTrap final : public DeviceTrap {
  public:
-  MprotectDeviceTrap(AddressRange arena, FaultBoard& board) : board_(board) {
-    if (const int error = leave_out_of_core_dumps(arena.start, arena.size()))
-      throw_errno(error, "madvise");
+  MprotectDeviceTrap(const ArenaLayout& layout, FaultBoard& board)
+      : layout_(layout), board_(board) {
+    int error = leave_out_of_core_dumps(layout.base(), layout.bytes());
+    if (error == 0)
+      error = layout.for_each_placed([](const PlacedPages& placed) {
+        return leave_out_of_core_dumps(placed.address, placed.pages.bytes());
+      });
+    if (error != 0) throw_errno(error, "madvise");
     of_this_process = this;
-    claim_access_faults(arena.start, arena.end, on_access_fault);
+    // Pages may be placed anywhere later.
+    claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   }
 
   int fd() const override { return bell_.get(); }
@@ -50,10 +56,11 @@ class MprotectDeviceTrap final : public DeviceTrap {
 
   static bool on_access_fault(const AccessFault& fault) {
     const MprotectDeviceTrap& trap = *of_this_process;
-    return trap.mark_.is_here() &&
+    return trap.layout_.page_of(fault.address) && trap.mark_.is_here() &&
            post_fault(trap.board_, trap.bell_, fault.address, fault.write, Patience::endless);
   }
 
+  const ArenaLayout& layout_;
   FaultBoard& board_;
   const Fd bell_ = make_semaphore();
   const ForkMark mark_;  // what a kernel forks has no arena
@@ -61,9 +68,9 @@ class MprotectDeviceTrap final : public DeviceTrap {
 
 }  // namespace
 
-std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, AddressRange arena,
+std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, const ArenaLayout& layout,
                                              FaultBoard& board) {
-  if (access == UffdAccess::none) return std::make_unique<MprotectDeviceTrap>(arena, board);
+  if (access == UffdAccess::none) return std::make_unique<MprotectDeviceTrap>(layout, board);
   return std::make_unique<UserfaultfdDeviceTrap>(access);
 }
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "os/address_map.h"
 #include "os/userfaultfd.h"
+#include "pages/arena_layout.h"
 #include "trap/fault_board.h"
 
 namespace wherry::impl {
@@ -22,9 +22,10 @@ class DeviceTrap {
   virtual void run() = 0;
 };
 
-// Traps what this process touches of its view of the arena. At most one in a process; it and `board` live as long as that.
+// Traps what this process touches of its view of the arena. At most one in a process; it, the layout and `board` live as long as
+// that.
 // Throws std::system_error.
-std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, AddressRange arena,
+std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, const ArenaLayout& layout,
                                              FaultBoard& board);
 
 }  // namespace wherry::impl

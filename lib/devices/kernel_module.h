@@ -23,6 +23,7 @@ struct FileIdentity {
 struct ModuleCounts {
   std::uint64_t loads = 0;
   std::uint64_t unloads = 0;
+  bool operator==(const ModuleCounts&) const = default;
   static ModuleCounts now();
 };
 

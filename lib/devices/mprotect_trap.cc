@@ -7,7 +7,7 @@ namespace wherry::impl {
 
 MprotectTrap::Part::Part(const MprotectTrap& trap, Processor p)
     : mapper(*trap.parts_.pools[static_cast<std::size_t>(p.index)],
-             trap.parts_.arena_bytes / page_size, trap.parts_.mappings_budget),
+             trap.parts_.layout->bytes() / page_size, trap.parts_.mappings_budget),
       changer(make_changer(trap.parts_, p)),
       counted_changer(*changer, mapper) {}
 
@@ -17,10 +17,15 @@ MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
 }
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_host() {
-  if (const int error = leave_out_of_core_dumps(parts_.arena_base, parts_.arena_bytes))
+  if (const int error = leave_out_of_core_dumps(parts_.layout->base(), parts_.layout->bytes()))
     throw_errno(error, "madvise");
-  part(Processor::host()).mapper.attach(std::make_shared<OwnProtector>(parts_.arena_base));
-  return HostFaults::catch_faults(parts_.arena_base, parts_.arena_bytes);
+  part(Processor::host()).mapper.attach(std::make_shared<OwnProtector>(*parts_.layout));
+  return HostFaults::catch_faults(*parts_.layout);
+}
+
+void MprotectTrap::attach_host_pages(const PlacedPages& placed) {
+  if (const int error = leave_out_of_core_dumps(placed.address, placed.pages.bytes()))
+    throw_errno(error, "madvise");
 }
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
@@ -29,7 +34,7 @@ std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
   static_cast<DeviceViewChanger&>(*of_device.changer).attach(process);
   of_device.mapper.attach(
       std::make_shared<BoardProtector>(process, process->fault_board(), process->pid(),
-                                       duplicate_fd(process->pidfd()), parts_.arena_base));
+                                       duplicate_fd(process->pidfd()), *parts_.layout));
   return std::make_shared<const BoardSource>(process, process->fault_board(),
                                              process->take_fault_fd());
 }

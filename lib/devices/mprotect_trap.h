@@ -19,6 +19,7 @@ class MprotectTrap final : public Trap {
   std::shared_ptr<const FaultSource> attach_host() override;
   std::shared_ptr<const FaultSource> attach_device(int device,
                                                    std::shared_ptr<DeviceProcess> process) override;
+  void attach_host_pages(const PlacedPages& placed) override;
   void detach_device(int device) override;
   void serve_host(FaultService& service) override;
 

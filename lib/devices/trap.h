@@ -10,6 +10,7 @@
 #include "devices/device_process.h"
 #include "faults/fault_service.h"
 #include "memory/pool.h"
+#include "pages/arena_layout.h"
 #include "trap/fault_source.h"
 #include "trap/mapper.h"
 #include "trap/view_changer.h"
@@ -19,8 +20,7 @@ namespace wherry::impl {
 class Trap {
  public:
   struct Parts {
-    std::uintptr_t arena_base = 0;
-    std::size_t arena_bytes = 0;
+    const ArenaLayout* layout = nullptr;        // outlives the trap
     std::vector<MemoryPoolFile*> pools;         // by processor; they outlive the trap
     bool huge_pages = false;                    // as map_pool_view has it
     UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
@@ -35,10 +35,12 @@ class Trap {
   // Whether the arena is accessible to whom the trap watches, or only what the mapper enters.
   virtual bool opens_arena() const = 0;
 
-  // Each makes the arena of one process trap from now on. Throws std::system_error.
+  // Each makes the layout's pages trap in one process from now on. Throws std::system_error.
   virtual std::shared_ptr<const FaultSource> attach_host() = 0;
   virtual std::shared_ptr<const FaultSource> attach_device(
       int device, std::shared_ptr<DeviceProcess> process) = 0;
+  // Pages that the layout has gained, which the host sees in its own pool: they trap, too. Throws std::system_error.
+  virtual void attach_host_pages(const PlacedPages& placed) = 0;
   // The device's process has ended.
   virtual void detach_device(int device) = 0;
   // From now on the host's own threads may have `service`, which outlives them, answer what they touch.

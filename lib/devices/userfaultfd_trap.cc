@@ -4,9 +4,17 @@
 #include "trap/userfaultfd_source.h"
 
 namespace wherry::impl {
+namespace {
+
+void register_with(const Userfaultfd& uffd, std::uintptr_t start, std::size_t bytes) {
+  if (const int error = uffd.register_range(start, bytes))
+    throw_errno(error, "cannot register the arena with userfaultfd");
+}
+
+}  // namespace
 
 UserfaultfdTrap::Part::Part(const UserfaultfdTrap& trap, Processor p)
-    : mapper(trap.parts_.arena_base,
+    : mapper(*trap.parts_.layout,
              [this, p](std::uintptr_t address, std::size_t bytes) {
                if (p.is_host()) return set_access(address, bytes, Access::none);
                return static_cast<DeviceViewChanger&>(*changer).process()->forbid(address, bytes);
@@ -18,19 +26,27 @@ UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)) {
     all_.push_back(std::make_unique<Part>(*this, Processor{i}));
 }
 
-std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_arena(Processor p, Fd fresh, Fd process) {
+std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd fresh, Fd process) {
   auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh));
-  if (const int error = uffd->register_range(parts_.arena_base, parts_.arena_bytes))
-    throw_errno(error, "cannot register the arena with userfaultfd");
+  const ArenaLayout& layout = *parts_.layout;
+  register_with(*uffd, layout.base(), layout.bytes());
+  layout.for_each_placed([&](const PlacedPages& placed) {
+    register_with(*uffd, placed.address, placed.pages.bytes());
+    return 0;
+  });
   part(p).mapper.attach(uffd, std::move(process));
   return uffd;
 }
 
 std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_host() {
   const Processor host = Processor::host();
-  auto uffd = trap_arena(host, Userfaultfd::create(parts_.uffd_access), Fd());
-  static_cast<HostViewChanger&>(changer(host)).attach(uffd);
-  return std::make_shared<const UserfaultfdSource>(std::move(uffd));
+  host_ = trap_layout(host, Userfaultfd::create(parts_.uffd_access), Fd());
+  static_cast<HostViewChanger&>(changer(host)).attach(host_);
+  return std::make_shared<const UserfaultfdSource>(host_);
+}
+
+void UserfaultfdTrap::attach_host_pages(const PlacedPages& placed) {
+  register_with(*host_, placed.address, placed.pages.bytes());
 }
 
 std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_device(
@@ -38,7 +54,7 @@ std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_device(
   const Processor p = Processor::device(device);
   static_cast<DeviceViewChanger&>(changer(p)).attach(process);
   return std::make_shared<const UserfaultfdSource>(
-      trap_arena(p, process->take_fault_fd(), duplicate_fd(process->pidfd())));
+      trap_layout(p, process->take_fault_fd(), duplicate_fd(process->pidfd())));
 }
 
 void UserfaultfdTrap::detach_device(int device) {

@@ -17,6 +17,7 @@ class UserfaultfdTrap final : public Trap {
   std::shared_ptr<const FaultSource> attach_host() override;
   std::shared_ptr<const FaultSource> attach_device(int device,
                                                    std::shared_ptr<DeviceProcess> process) override;
+  void attach_host_pages(const PlacedPages& placed) override;
   void detach_device(int device) override;
   void serve_host(FaultService&) override {}
 
@@ -29,10 +30,11 @@ class UserfaultfdTrap final : public Trap {
   };
 
   Part& part(Processor p) { return *all_[static_cast<std::size_t>(p.index)]; }
-  std::shared_ptr<const Userfaultfd> trap_arena(Processor p, Fd fresh, Fd process);
+  std::shared_ptr<const Userfaultfd> trap_layout(Processor p, Fd fresh, Fd process);
 
   const Parts parts_;
   std::vector<std::unique_ptr<Part>> all_;
+  std::shared_ptr<const Userfaultfd> host_;
 };
 
 }  // namespace wherry::impl

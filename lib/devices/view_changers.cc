@@ -11,15 +11,15 @@
 namespace wherry::impl {
 
 int HostViewChanger::change_view(PageSpan span, Processor owner) {
-  return replace_pool_view(base_ + span.offset(), span.bytes(), span.offset(),
+  return replace_pool_view({layout_.address_of(span.first), span.bytes(), span.offset()},
                            pool_fds_[static_cast<std::size_t>(owner.index)], userfaultfd(),
                            huge_pages_);
 }
 
 int HostViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
   for (const std::uint64_t page : pages) {
-    if (const int error = impl::forget_entries(base_ + page * page_size, page_size, userfaultfd()))
-      return error;
+    const std::uintptr_t address = layout_.address_of(page);
+    if (const int error = impl::forget_entries(address, page_size, userfaultfd())) return error;
   }
   return 0;
 }
@@ -40,8 +40,9 @@ std::shared_ptr<DeviceProcess> DeviceViewChanger::process() const {
 
 int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
   const auto device = process();
-  const int error = device->change_view(base_ + span.offset(), span.bytes(),
-                                        static_cast<std::size_t>(owner.index));
+  const int error =
+      device->change_view({layout_.address_of(span.first), span.bytes(), span.offset()},
+                          static_cast<std::size_t>(owner.index));
   if (error == 0 || error == ESRCH || error == ENOMEM) return error;
   // Whether it has happened, or will, nobody knows; what the device sees decides where its writes go.
   log_line("device process {} does not answer: it is ended", device->pid());

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "devices/device_process.h"
 #include "os/userfaultfd.h"
+#include "pages/arena_layout.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {
@@ -14,8 +15,8 @@ namespace wherry::impl {
 class HostViewChanger final : public ViewChanger {
  public:
   // pool_fds: every processor's, borrowed; `huge_pages`: as map_pool_view has it.
-  HostViewChanger(std::uintptr_t arena_base, std::vector<int> pool_fds, bool huge_pages)
-      : base_(arena_base), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
+  HostViewChanger(const ArenaLayout& layout, std::vector<int> pool_fds, bool huge_pages)
+      : layout_(layout), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
 
   // Where the arena is registered. Before the first change; not with the mprotect trap.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
@@ -27,7 +28,7 @@ class HostViewChanger final : public ViewChanger {
  private:
   int userfaultfd() const { return uffd_ ? uffd_->fd() : -1; }
 
-  const std::uintptr_t base_;
+  const ArenaLayout& layout_;
   const std::vector<int> pool_fds_;
   const bool huge_pages_;
   std::shared_ptr<const Userfaultfd> uffd_;
@@ -35,7 +36,7 @@ class HostViewChanger final : public ViewChanger {
 
 class DeviceViewChanger final : public ViewChanger {
  public:
-  explicit DeviceViewChanger(std::uintptr_t arena_base) : base_(arena_base) {}
+  explicit DeviceViewChanger(const ArenaLayout& layout) : layout_(layout) {}
 
   // The device's process, or the one that takes its place.
   void attach(std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
@@ -46,7 +47,7 @@ class DeviceViewChanger final : public ViewChanger {
   std::uint64_t count_mappings() override EXCLUDES(lock_);
 
  private:
-  const std::uintptr_t base_;
+  const ArenaLayout& layout_;
   mutable Mutex lock_;  // a leaf
   std::shared_ptr<DeviceProcess> process_ GUARDED_BY(lock_);
 };

@@ -38,7 +38,9 @@ void count_event(Counters& counters, const FaultEvent& event) {
 }  // namespace
 
 Fault FaultService::take(Processor toucher, const FaultEvent& event) {
-  Fault fault{toucher, event, (event.address - base_) / page_size, now_ns()};
+  // What is no page is nobody's memory, as the last page never is.
+  const std::uint64_t nowhere = layout_.bytes() / page_size - 1;
+  Fault fault{toucher, event, layout_.page_of(event.address).value_or(nowhere), now_ns()};
   if (event.kind_known) count_once(fault);
   return fault;
 }

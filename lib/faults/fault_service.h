@@ -12,6 +12,7 @@
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
 #include "pages/address_space.h"
+#include "pages/arena_layout.h"
 #include "pages/block_directory.h"
 #include "policy/policy.h"
 #include "trap/fault_source.h"
@@ -43,10 +44,10 @@ struct Fault {
 
 class FaultService {
  public:
-  FaultService(std::uintptr_t arena_base, PageEngine& engine, Evictor& evictor,
+  FaultService(const ArenaLayout& layout, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
                const Audiences& audiences, const Policy& policy)
-      : base_(arena_base),
+      : layout_(layout),
         engine_(engine),
         evictor_(evictor),
         effects_(effects),
@@ -137,7 +138,7 @@ class FaultService {
   // that does touch freed memory comes back, with a message that was read after the answer to its first.
   bool came_back(const Fault& fault) EXCLUDES(suspects_lock_);
 
-  const std::uintptr_t base_;
+  const ArenaLayout& layout_;
   PageEngine& engine_;
   Evictor& evictor_;
   AdviceEffects& effects_;

@@ -12,6 +12,9 @@ namespace wherry::impl {
 namespace {
 
 struct Caught {
+  explicit Caught(const ArenaLayout& pages) : layout(pages) {}
+
+  const ArenaLayout& layout;
   FaultBoard board;
   const Fd bell = make_semaphore();
   const ForkMark mark;  // a child made by the application's fork() has no arena
@@ -22,7 +25,7 @@ struct Caught {
 Caught* caught = nullptr;
 
 bool on_access_fault(const AccessFault& fault) {
-  if (!caught->mark.is_here()) return false;
+  if (!caught->layout.page_of(fault.address) || !caught->mark.is_here()) return false;
   FaultEvent event;
   event.address = fault.address;
   event.thread = this_thread_id();
@@ -35,10 +38,9 @@ bool on_access_fault(const AccessFault& fault) {
 
 }  // namespace
 
-std::shared_ptr<const FaultSource> HostFaults::catch_faults(std::uintptr_t arena_base,
-                                                            std::size_t arena_bytes) {
-  caught = new Caught;
-  claim_access_faults(arena_base, arena_base + arena_bytes, on_access_fault);
+std::shared_ptr<const FaultSource> HostFaults::catch_faults(const ArenaLayout& layout) {
+  caught = new Caught(layout);
+  claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   return std::make_shared<const BoardSource>(nullptr, caught->board,
                                              duplicate_fd(caught->bell.get()));
 }

@@ -12,9 +12,8 @@ namespace wherry::impl {
 
 class HostFaults {
  public:
-  // From now on. Throws std::system_error.
-  static std::shared_ptr<const FaultSource> catch_faults(std::uintptr_t arena_base,
-                                                         std::size_t arena_bytes);
+  // From now on; `layout` lives as long as the process. Throws std::system_error.
+  static std::shared_ptr<const FaultSource> catch_faults(const ArenaLayout& layout);
   // Who faults may have this one answer; it lives as long as the process.
   static void serve(FaultService& service);
 };

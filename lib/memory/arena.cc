@@ -20,21 +20,26 @@ std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
   return round_down(std::min(round_up(wanted, gib), most), gib);
 }
 
+std::size_t Arena::placed_bytes(std::size_t bytes) {
+  return std::min(16 * gib, round_down(bytes / 16, block_size));
+}
+
 Arena::Arena(std::size_t bytes, const MemoryPoolFile& host_pool)
-    : range_(Mapping::reserve(bytes, gib)) {
-  if (const int error =
-          map_pool_view(base(), bytes, 0, host_pool.file().fd(), host_pool.maps_huge_pages()))
+    : range_(Mapping::reserve(bytes, gib)), layout_(range_.address(), bytes, placed_bytes(bytes)) {
+  if (const int error = map_pool_view({range_.address(), bytes, 0}, 0, host_pool.file().fd(),
+                                      host_pool.maps_huge_pages()))
     throw_errno(error, "cannot map the host's pool");
 }
 
 std::optional<std::size_t> Arena::next_open_bytes(std::size_t needed) const {
   if (needed <= open_bytes_) return std::nullopt;
   // Doubling keeps the number of steps, each a round trip to every device process, logarithmic.
-  return std::min<std::size_t>(size(), round_up(std::max(needed, 2 * open_bytes_), gib));
+  return std::min<std::size_t>(layout_.row_bytes(),
+                               round_up(std::max(needed, 2 * open_bytes_), gib));
 }
 
 int Arena::open(std::size_t bytes) {
-  if (const int error = set_access(base(), bytes, Access::write)) return error;
+  if (const int error = set_access(layout_.base(), bytes, Access::write)) return error;
   open_bytes_ = bytes;
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "memory/pool.h"
 #include "os/mapping.h"
+#include "pages/arena_layout.h"
 
 namespace wherry::impl {
 
@@ -18,14 +19,14 @@ class Arena {
   // the reading views of `processors` pools would not fit into half of the address space.
   static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
+  // How much of an arena is kept for pages that lie elsewhere.
+  static std::size_t placed_bytes(std::size_t bytes);
+
   // Reserves the range and maps the host's pool over it, inaccessible. Throws std::system_error.
   Arena(std::size_t bytes, const MemoryPoolFile& host_pool);
 
-  std::uintptr_t base() const { return range_.address(); }
-  std::size_t size() const { return range_.size(); }
-  bool contains(std::uintptr_t address) const {
-    return address >= base() && address - base() < size();
-  }
+  ArenaLayout& layout() { return layout_; }
+  const ArenaLayout& layout() const { return layout_; }
 
   // Bytes from the base that are accessible.
   std::size_t open_bytes() const { return open_bytes_; }
@@ -37,6 +38,7 @@ class Arena {
 
  private:
   Mapping range_;
+  ArenaLayout layout_;
   std::size_t open_bytes_ = 0;
 };
 

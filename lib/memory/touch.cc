@@ -39,19 +39,31 @@ const TouchableMemory* TouchableMemory::current() {
   return found != nullptr && found->mark.is_here() ? &found->memory : nullptr;
 }
 
+bool TouchableMemory::overlaps(std::uintptr_t start, std::size_t length) const {
+  const auto reaches = [&](std::uintptr_t place, std::size_t bytes) {
+    return start < place + bytes && start + length > place ? 1 : 0;
+  };
+  return reaches(layout->base(), layout->bytes()) != 0 ||
+         layout->for_each_placed([&](const PlacedPages& placed) {
+           return reaches(placed.address, placed.pages.bytes());
+         }) != 0;
+}
+
 std::size_t TouchableMemory::count_accessible(std::uintptr_t start, std::size_t length) const {
-  if (start < base || start - base >= bytes || length == 0) return 0;
-  const std::uint64_t offset = start - base;
-  const std::uint64_t first = offset / page_size;
-  const std::uint64_t end = round_up(std::min(offset + length, bytes), page_size) / page_size;
-  const std::uint64_t count = owners.count_accessible({first, end - first}, processor);
-  return count == 0 ? 0 : std::min(length, (first + count) * page_size - offset);
+  const auto first = layout->page_of(start);
+  if (!first || length == 0) return 0;
+  // Where the layout's pages end nobody's begin.
+  const std::uint64_t offset = *first * page_size + start % page_size;
+  const std::uint64_t all = layout->bytes();
+  const std::uint64_t end = round_up(std::min(offset + length, all), page_size) / page_size;
+  const std::uint64_t count = owners.count_accessible({*first, end - *first}, processor);
+  return count == 0 ? 0 : std::min(length, (*first + count) * page_size - offset);
 }
 
 bool TouchableMemory::is_of_one_allocation(std::uintptr_t start, std::size_t length) const {
   if (length == 0 || count_accessible(start, length) != length) return false;
-  const std::uint64_t first = (start - base) / page_size;
-  const std::uint64_t last = (start - base + length - 1) / page_size;
+  const std::uint64_t first = *layout->page_of(start);
+  const std::uint64_t last = (first * page_size + start % page_size + length - 1) / page_size;
   return owners.are_of_one_allocation({first, last - first + 1});
 }
 

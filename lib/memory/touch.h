@@ -8,13 +8,13 @@
 #include "base/processor.h"
 #include "memory/page_owners.h"
 #include "os/mapping.h"
+#include "pages/arena_layout.h"
 
 namespace wherry::impl {
 
 // The arena as this process may access it.
 struct TouchableMemory {
-  std::uintptr_t base = 0;
-  std::size_t bytes = 0;
+  const ArenaLayout* layout = nullptr;  // lives as long as the process
   PageOwnersView owners;
   Processor processor;
 
@@ -23,9 +23,7 @@ struct TouchableMemory {
   // Null where nothing was announced. Any thread, also in a signal handler.
   static const TouchableMemory* current();
 
-  bool overlaps(std::uintptr_t start, std::size_t length) const {
-    return start < base + bytes && start + length > base;
-  }
+  bool overlaps(std::uintptr_t start, std::size_t length) const;
   // How many of the `length` bytes from `start` on may be touched, up to the first that may not. Requires that they do not
   // wrap around.
   std::size_t count_accessible(std::uintptr_t start, std::size_t length) const;

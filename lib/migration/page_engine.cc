@@ -160,6 +160,18 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   return result;
 }
 
+OpResult PageEngine::fill(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
+                          const std::byte* contents) {
+  ProcessorMemory& target = at(p);
+  const PageSpan span = span_of(number, run);
+  const OpResult result = fill(target, span, [&](PageSpan rest) {
+    return target.file.fill(rest, contents + (rest.first - span.first) * page_size);
+  });
+  const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
+  if (done.count != 0) account_arrival(block, number, done, p, room, Cargo::Kind::create);
+  return result;
+}
+
 void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p,
                                  Room& room, Cargo::Kind kind) {
   Counters& counters = at(p).counters;

@@ -52,6 +52,9 @@ class PageEngine {
   // Creates zero pages at p. Requires: the pages are absent.
   OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
                     Entry entry = Entry::at_home) REQUIRES(block.lock);
+  // Creates pages with these contents at p, mapped nowhere. Requires: the pages are absent.
+  OpResult fill(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
+                const std::byte* contents) REQUIRES(block.lock);
   // Moves pages that `from` alone holds to `to`.
   OpResult migrate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
                    Room& room, MoveCause cause, Entry entry = Entry::at_home) REQUIRES(block.lock);

@@ -1,48 +1,17 @@
 #include "os/elf_symbols.h"
 
-#include <elf.h>
-#include <fcntl.h>
-#include <link.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "os/fd.h"
+#include "base/page.h"
+#include "os/elf_file.h"
 
 namespace wherry::impl {
 namespace {
 
-using Header = ElfW(Ehdr);
-using Section = ElfW(Shdr);
-using Symbol = ElfW(Sym);
-
-// No file that is worth naming functions from has larger tables.
-constexpr std::uint64_t table_limit = 512 << 20;
-
-bool read_at(const Fd& file, void* target, std::size_t bytes, std::uint64_t offset) {
-  auto* place = static_cast<char*>(target);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(file.get(), place, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    place += got;
-    offset += static_cast<std::uint64_t>(got);
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-template <typename T>
-std::vector<T> read_table(const Fd& file, std::uint64_t offset, std::uint64_t bytes) {
-  std::vector<T> table;
-  if (bytes > table_limit) return table;
-  table.resize(bytes / sizeof(T));
-  if (!read_at(file, table.data(), table.size() * sizeof(T), offset)) table.clear();
-  return table;
-}
+using Section = ElfFile::Section;
+using Symbol = ElfFile::Symbol;
 
 const Symbol* covering_function(const std::vector<Symbol>& symbols, std::uint64_t address) {
   for (const Symbol& symbol : symbols) {
@@ -53,28 +22,70 @@ const Symbol* covering_function(const std::vector<Symbol>& symbols, std::uint64_
   return nullptr;
 }
 
+const char* name_in(const std::vector<char>& strings, std::uint32_t at) {
+  return at < strings.size() ? &strings[at] : "";
+}
+
+// Whether it takes up any of these addresses.
+bool occupies(const Section& section, std::uint64_t start, std::uint64_t end) {
+  const bool is_template = (section.sh_flags & SHF_TLS) != 0;
+  return (section.sh_flags & SHF_ALLOC) != 0 && !is_template && section.sh_size != 0 &&
+         section.sh_addr < end && section.sh_addr + section.sh_size > start;
+}
+
 }  // namespace
 
 std::optional<ElfSymbol> find_elf_symbol(const std::string& path, std::uint64_t address) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  Header header;
-  if (!file || !read_at(file, &header, sizeof header, 0) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(Section))
-    return {};
-  const auto sections =
-      read_table<Section>(file, header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Section));
+  const auto file = ElfFile::open(path);
+  if (!file) return {};
+  const auto& sections = file->sections();
   for (const Section& section : sections) {
     if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
-    const auto symbols = read_table<Symbol>(file, section.sh_offset, section.sh_size);
+    const auto symbols = file->table<Symbol>(section);
     const Symbol* found = covering_function(symbols, address);
     if (found == nullptr) continue;
-    const Section& strings = sections[section.sh_link];
-    auto names = read_table<char>(file, strings.sh_offset, strings.sh_size);
+    const auto names = file->strings(sections[section.sh_link]);
     if (found->st_name >= names.size()) return {};
-    names.back() = '\0';
     return ElfSymbol{&names[found->st_name], address - found->st_value};
   }
   return {};
+}
+
+std::optional<ElfVariables> find_elf_variables(const std::string& path,
+                                               std::span<const ElfW(Phdr)> segments,
+                                               std::string_view section_name) {
+  const auto file = ElfFile::open(path);
+  if (!file || file->header().e_shstrndx >= file->sections().size()) return {};
+  const auto& sections = file->sections();
+  const auto section_names = file->strings(sections[file->header().e_shstrndx]);
+  const auto section = std::ranges::find_if(sections, [&](const Section& one) {
+    return one.sh_size != 0 && section_name == name_in(section_names, one.sh_name);
+  });
+  if (section == sections.end()) return {};
+  const auto in_file = file->segments();
+  if (in_file.size() != segments.size() ||
+      std::memcmp(in_file.data(), segments.data(), segments.size_bytes()) != 0)
+    return {};
+
+  ElfVariables found{section->sh_addr, section->sh_size, false, {}};
+  const std::uint64_t first_page = round_down(found.start, page_size);
+  const std::uint64_t end = found.start + found.bytes;
+  found.shares_pages = std::ranges::any_of(sections, [&](const Section& other) {
+    return &other != &*section && occupies(other, first_page, round_up(end, page_size));
+  });
+  const auto index = static_cast<std::size_t>(section - sections.begin());
+  for (const Section& table : sections) {
+    if (table.sh_type != SHT_SYMTAB && table.sh_type != SHT_DYNSYM) continue;
+    const auto names = table.sh_type == SHT_DYNSYM && table.sh_link < sections.size()
+                           ? file->strings(sections[table.sh_link])
+                           : std::vector<char>();
+    for (const Symbol& symbol : file->table<Symbol>(table))
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx == index &&
+          symbol.st_value >= found.start && symbol.st_size <= end - symbol.st_value)
+        found.variables.push_back(
+            {symbol.st_value, symbol.st_size, name_in(names, symbol.st_name)});
+  }
+  return found;
 }
 
 }  // namespace wherry::impl

@@ -81,21 +81,21 @@ Mapping::~Mapping() {
   if (start_ != nullptr) ::munmap(start_, bytes_);
 }
 
-int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes, int fd,
-                  bool huge_pages) {
-  void* place = reinterpret_cast<void*>(start);
-  if (::mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+int map_pool_view(const FileView& view, std::size_t open_bytes, int fd, bool huge_pages) {
+  void* place = reinterpret_cast<void*>(view.start);
+  if (::mmap(place, view.bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+             static_cast<off_t>(view.offset)) == MAP_FAILED)
     return errno;
-  if (const int error = keep_private_to_us(place, bytes, huge_pages)) return error;
-  return open_bytes == 0 ? 0 : set_access(start, open_bytes, Access::write);
+  if (const int error = keep_private_to_us(place, view.bytes, huge_pages)) return error;
+  return open_bytes == 0 ? 0 : set_access(view.start, open_bytes, Access::write);
 }
 
-int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset, int fd,
-                      int userfaultfd, bool huge_pages) {
+int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages) {
+  const std::size_t bytes = view.bytes;
   // Aside first: the place itself must never be without its registration, or a touch would fill a hole
   // of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would.
-  void* aside =
-      ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  void* aside = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd,
+                       static_cast<off_t>(view.offset));
   if (aside == MAP_FAILED) return errno;
   int error = keep_private_to_us(aside, bytes, huge_pages);
   const auto address = reinterpret_cast<std::uintptr_t>(aside);
@@ -106,7 +106,7 @@ int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t off
     error = leave_out_of_core_dumps(address, bytes);
   }
   if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                             reinterpret_cast<void*>(start)) == MAP_FAILED)
+                             reinterpret_cast<void*>(view.start)) == MAP_FAILED)
     error = errno;
   if (error != 0) ::munmap(aside, bytes);
   return error;

@@ -50,18 +50,23 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// Maps the file shared over [start, start + bytes), accessible from the start up to `open_bytes`
-// and inaccessible after, not inherited by fork(): how every processor sees its pool. With `huge_pages` entries for
-// huge pages are allowed; only where the kernel leaves the file's holes alone (MemoryFile::kernel_keeps_holes). Returns 0 or an errno.
-[[nodiscard]] int map_pool_view(std::uintptr_t start, std::size_t bytes, std::size_t open_bytes,
-                                int fd, bool huge_pages);
+// A place in the address space and what it shows of a file.
+struct FileView {
+  std::uintptr_t start = 0;
+  std::size_t bytes = 0;
+  std::uint64_t offset = 0;  // in the file
+};
 
-// Makes [start, start + bytes), which is part of such a view, show the same place of another file, at once for
-// threads that use it meanwhile, and with no page mapped yet. The range must be registered with `userfaultfd`, and
-// stays so; the call returns only after the event of this has been read there. -1: it becomes inaccessible, and is left out of core dumps, instead. Returns 0 or an errno, with nothing
+// Maps the file shared there, accessible from the start up to `open_bytes` and inaccessible after, not inherited by
+// fork(): how every processor sees its pool. With `huge_pages` entries for
+// huge pages are allowed; only where the kernel leaves the file's holes alone (MemoryFile::kernel_keeps_holes). Returns 0 or an errno.
+[[nodiscard]] int map_pool_view(const FileView& view, std::size_t open_bytes, int fd,
+                                bool huge_pages);
+
+// Makes the place show this from now on, whatever is there, at once for threads that use it meanwhile, and with no page mapped yet. It is registered with `userfaultfd` from then
+// on; the call returns only after the event of this has been read there. -1: it becomes inaccessible, and is left out of core dumps, instead. Returns 0 or an errno, with nothing
 // changed: ENOMEM, the process has as many mappings as it may have.
-[[nodiscard]] int replace_pool_view(std::uintptr_t start, std::size_t bytes, std::uint64_t offset,
-                                    int fd, int userfaultfd, bool huge_pages);
+[[nodiscard]] int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages);
 
 // Enters [start, start + bytes), 2 MiB of a shared mapping that a huge page of the file lies behind, in the page table by
 // one entry. Of the process behind `pidfd`, or this one's where that is -1. Returns 0 or an errno: EINVAL, EPERM, ENOSYS

@@ -29,3 +29,7 @@ struct uffdio_poison {
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U
+#endif

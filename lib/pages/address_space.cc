@@ -93,16 +93,24 @@ std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned f
   const WriteGuard guard(lock_);
   const auto offset = place(reserved);
   if (!offset) return std::nullopt;
-  const Allocation allocation{*offset, bytes, next_id_++, flags, owner};
+  const Allocation allocation{*offset, bytes, next_id_++, flags, owner, false};
   live_.emplace(*offset, allocation);
   high_water_ = std::max(high_water_, *offset + reserved);
+  return allocation;
+}
+
+Allocation AddressSpace::adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) {
+  const WriteGuard guard(lock_);
+  const Allocation allocation{offset, bytes, next_id_++, flags, {}, true};
+  const bool is_new = live_.emplace(offset, allocation).second;
+  WHERRY_CHECK(is_new, "offset {:#x} is allocated", offset);
   return allocation;
 }
 
 std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   const WriteGuard guard(lock_);
   const auto found = live_.find(offset);
-  if (found == live_.end()) return std::nullopt;
+  if (found == live_.end() || found->second.is_variable) return std::nullopt;
   const Allocation allocation = found->second;
   live_.erase(found);
   attachments_.erase(allocation.id);

@@ -39,6 +39,7 @@ struct Allocation {
   std::uint64_t id = 0;      // never reused
   unsigned flags = 0;        // the API's attach flags
   Ownership owner;
+  bool is_variable = false;  // of a module: never freed
 
   // Whole pages: what advice and migration see.
   PageSpan pages() const { return {offset / page_size, round_up(bytes, page_size) / page_size}; }
@@ -60,8 +61,10 @@ class AddressSpace {
   // once.
   std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
       EXCLUDES(lock_);
+  // A variable has these bytes, which are beyond those that allocations are placed in. It is live at once.
+  Allocation adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
   // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
-  // none.
+  // none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
   // Its pages are gone from every pool and page table: the address may be reused.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);

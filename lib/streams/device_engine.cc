@@ -88,7 +88,8 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
 // ---- giving work
 
 WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
-                                std::vector<std::byte> args, std::size_t items) {
+                                std::vector<std::byte> args, std::size_t items,
+                                KernelFunction subject) {
   const LockGuard guard(lock_);
   // Between detach() and attach(): as long as operations that have begun and the start of a process take.
   while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
@@ -100,7 +101,8 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
   if (!address) return WorkStatus::unknown_kernel;
   if (items == 0) return WorkStatus::ok;
   stream->prefetch_epoch_ = 0;
-  return enqueue(stream, {0, KernelWork{kernel, *address, std::move(args), items}});
+  return enqueue(stream, {0, KernelWork{subject != nullptr ? subject : kernel, *address,
+                                        std::move(args), items}});
 }
 
 WorkStatus DeviceEngine::launch_host(const std::shared_ptr<Stream>& stream, HostFunction function,

@@ -54,8 +54,10 @@ class DeviceEngine {
   // Waits for the context's work, or its failure, and forgets it.
   void destroy_context(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
+  // `subject`: the code that log lines name in place of the kernel; null: the kernel itself.
   WorkStatus launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
-                    std::vector<std::byte> args, std::size_t items) EXCLUDES(lock_);
+                    std::vector<std::byte> args, std::size_t items,
+                    KernelFunction subject = nullptr) EXCLUDES(lock_);
   WorkStatus launch_host(const std::shared_ptr<Stream>& stream, HostFunction function, void* data)
       EXCLUDES(lock_);
   // Calls call(status) as a host function; also when the context fails first, then with its error.

@@ -147,8 +147,15 @@ int BoardProtector::protect(PageSpan span, Access access) {
 }
 
 int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) const {
-  slot.change_start = base_ + span.offset();
-  slot.change_bytes = span.bytes();
+  return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+    return ask(slot, address, bytes, access);
+  });
+}
+
+int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes,
+                        Access access) const {
+  slot.change_start = address;
+  slot.change_bytes = bytes;
   slot.access = access;
   set_state(slot, FaultSlot::asked);
   for (int looks = 0; wait_while(slot, FaultSlot::asked) != FaultSlot::done; ++looks) {

@@ -87,24 +87,25 @@ class BoardProtector final : public Protector {
  public:
   // `process`: the pidfd of `pid`.
   BoardProtector(std::shared_ptr<void> owner, FaultBoard& board, pid_t pid, Fd process,
-                 std::uintptr_t arena_base)
+                 const ArenaLayout& layout)
       : owner_(std::move(owner)),
         board_(board),
         pid_(pid),
         process_(std::move(process)),
-        base_(arena_base) {}
+        layout_(layout) {}
 
   int protect(PageSpan span, Access access) override EXCLUDES(lock_);
   std::uint64_t count_mappings() override { return impl::count_mappings(pid_); }
 
  private:
   int ask(FaultSlot& slot, PageSpan span, Access access) const;
+  int ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access) const;
 
   const std::shared_ptr<void> owner_;
   FaultBoard& board_;
   const pid_t pid_;
   const Fd process_;
-  const std::uintptr_t base_;
+  const ArenaLayout& layout_;
   Mutex lock_;  // board_.changes
 };
 

@@ -7,13 +7,14 @@
 #include "base/page.h"
 #include "os/features.h"
 #include "os/mapping.h"
+#include "pages/arena_layout.h"
 
 namespace wherry::impl {
 
 class Protector {
  public:
   virtual ~Protector() = default;
-  // Returns when every thread of the process is bound by it: 0, or an errno. ESRCH: the process is gone, or will never
+  // Pages that have no address are passed over. Returns when every thread of the process is bound by it: 0, or an errno. ESRCH: the process is gone, or will never
   // touch anything any more; ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
   [[nodiscard]] virtual int protect(PageSpan span, Access access) = 0;
   // How many mappings the process has; 0: the kernel does not say.
@@ -23,14 +24,16 @@ class Protector {
 // The calling process itself.
 class OwnProtector final : public Protector {
  public:
-  explicit OwnProtector(std::uintptr_t arena_base) : base_(arena_base) {}
+  explicit OwnProtector(const ArenaLayout& layout) : layout_(layout) {}
   int protect(PageSpan span, Access access) override {
-    return set_access(base_ + span.offset(), span.bytes(), access);
+    return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+      return set_access(address, bytes, access);
+    });
   }
   std::uint64_t count_mappings() override { return impl::count_mappings(::getpid()); }
 
  private:
-  const std::uintptr_t base_;
+  const ArenaLayout& layout_;
 };
 
 }  // namespace wherry::impl

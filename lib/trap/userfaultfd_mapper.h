@@ -8,17 +8,18 @@
 #include <memory>
 
 #include "base/lock.h"
+#include "pages/arena_layout.h"
 #include "trap/mapper.h"
 
 namespace wherry::impl {
 
 class UserfaultfdMapper final : public Mapper {
  public:
-  // `forbid` makes a range inaccessible where the kernel cannot poison pages: returns 0 or an
+  // `layout` outlives the mapper. `forbid` makes a range inaccessible where the kernel cannot poison pages: returns 0 or an
   // errno.
-  UserfaultfdMapper(std::uintptr_t arena_base,
+  UserfaultfdMapper(const ArenaLayout& layout,
                     std::function<int(std::uintptr_t address, std::size_t bytes)> forbid)
-      : base_(arena_base), forbid_(std::move(forbid)) {}
+      : layout_(layout), forbid_(std::move(forbid)) {}
 
   // `process`: whose it is, a pidfd; none: this process's own.
   void attach(std::shared_ptr<const Userfaultfd> uffd, Fd process = Fd()) EXCLUDES(lock_);
@@ -37,13 +38,13 @@ class UserfaultfdMapper final : public Mapper {
   OpResult wake(PageSpan span) override;
 
  private:
-  std::uintptr_t address(PageSpan span) const { return base_ + span.offset(); }
+  std::uintptr_t address(PageSpan span) const { return layout_.address_of(span.first); }
   template <typename Call>
   OpResult with_uffd(Call call) EXCLUDES(lock_);
   // Traps again what map_whole() has freed of it for a moment. ok or process_gone.
   OpStatus trap_again(const Userfaultfd& uffd, PageSpan block) const;
 
-  const std::uintptr_t base_;
+  const ArenaLayout& layout_;
   const std::function<int(std::uintptr_t, std::size_t)> forbid_;
   SharedMutex lock_;
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone

@@ -34,6 +34,9 @@ LAYOUTS = {  # struct: its fields
     "CUexecAffinityParam": ["type", "param", "param.smCount", "param.smCount.val"],
     "CUctxCigParam": ["sharedDataType", "sharedData"],
     "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
+    "CUlaunchAttribute": ["id", "pad", "value", "value.cooperative", "value.priority", "value.clusterDim"],
+    "CUlaunchConfig": ["gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes",
+                       "hStream", "attrs", "numAttrs"],
 }
 SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
            "cuuint32_t", "cuuint64_t"]

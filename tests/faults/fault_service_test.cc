@@ -30,8 +30,9 @@ struct Setup {
   AddressSpace address_space{4 * block_size};
   Audiences audiences;
   AdvisedPolicy policy{16};
-  FaultService service{base,          engine,    evictor, effects, machine.blocks(),
-                       address_space, audiences, policy};
+  const ArenaLayout layout{base, 4 * block_size, 0};
+  FaultService service{layout,           engine,        evictor,   effects,
+                       machine.blocks(), address_space, audiences, policy};
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
   void prefer(PageSpan pages, Location location) {

@@ -36,8 +36,9 @@ struct Setup {
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   AdvisedPolicy policy{16};
-  FaultService service{base,          engine,    evictor, effects, machine.blocks(),
-                       address_space, audiences, policy};
+  const ArenaLayout layout{base, blocks* block_size, 0};
+  FaultService service{layout,           engine,        evictor,   effects,
+                       machine.blocks(), address_space, audiences, policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
 
   void touch(Processor p, std::uint64_t page, bool write = true) {

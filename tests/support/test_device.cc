@@ -27,7 +27,7 @@ impl::UffdAccess chosen_access() {
 TestArena::TestArena()
     : range_(impl::Mapping::reserve(bytes, impl::block_size)),
       pool_("wherry-test-pool", bytes, impl::HugePages::never) {
-  if (impl::map_pool_view(base(), bytes, bytes, pool_.fd(), /*huge_pages=*/false) != 0)
+  if (impl::map_pool_view({base(), bytes, 0}, bytes, pool_.fd(), /*huge_pages=*/false) != 0)
     throw std::runtime_error("cannot map the test's pool");
 }
 
@@ -38,8 +38,7 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
     options.annex_size = annex->size();
   }
   options.ordinal = ordinal;
-  options.arena_base = arena.base();
-  options.arena_size = TestArena::bytes;
+  options.layout = &arena.layout();
   options.arena_open = open_bytes;
   options.pool_fds = {arena.pool_fd()};
   options.workers = workers;

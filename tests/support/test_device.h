@@ -24,6 +24,7 @@ class TestArena {
   TestArena();
 
   std::uintptr_t base() const { return range_.address(); }
+  const impl::ArenaLayout& layout() const { return layout_; }
   int pool_fd() const { return pool_.fd(); }
   // Zero-filled memory that the device sees too, at the same address; never given back.
   template <typename T>
@@ -36,6 +37,7 @@ class TestArena {
  private:
   impl::Mapping range_;
   impl::MemoryFile pool_;
+  const impl::ArenaLayout layout_{base(), bytes, 0};
   std::size_t used_ = 0;
 };
 

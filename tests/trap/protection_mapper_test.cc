@@ -43,8 +43,8 @@ std::string rights_at(std::uintptr_t address) {
 // A process that may have so few mappings that only stretches of at least `pages_min` may differ from their neighbours.
 class CrampedProtector final : public Protector {
  public:
-  CrampedProtector(std::uintptr_t base, std::uint64_t pages_min)
-      : real_(base), pages_min_(pages_min) {}
+  CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
+      : real_(layout), pages_min_(pages_min) {}
   int protect(PageSpan span, Access access) override {
     if (span.count < pages_min_ && !made_room_) return ENOMEM;
     made_room_ = access == Access::none;
@@ -110,7 +110,7 @@ struct Setup {
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
-  std::uintptr_t at(std::uint64_t page) const { return arena.base() + page * page_size; }
+  std::uintptr_t at(std::uint64_t page) const { return arena.layout().address_of(page); }
   std::string rights(std::uint64_t page) const { return rights_at(at(page)); }
 };
 
@@ -119,7 +119,7 @@ struct Setup {
 TEST_CASE(
     "pages come, are entered, protected and taken away, and their neighbours are left alone") {
   Setup s;
-  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   CHECK_FALSE(s.mapper.punch_unmaps());
   REQUIRE(s.mapper.zero({16, 2}));
   CHECK(s.rights(15) == "---");
@@ -149,11 +149,11 @@ TEST_CASE(
     "where there are too few mappings access to neighbours is taken away, and none is lost that is "
     "asked for") {
   Setup s;
-  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   REQUIRE(s.mapper.zero({0, 600}));
   for (const std::uint64_t pages_min : {16ul, 512ul, static_cast<unsigned long>(arena_pages)}) {
     REQUIRE(s.mapper.map_resident({0, 600}, false));
-    s.mapper.attach(std::make_shared<CrampedProtector>(s.arena.base(), pages_min));
+    s.mapper.attach(std::make_shared<CrampedProtector>(s.arena.layout(), pages_min));
     REQUIRE(s.mapper.write_protect({100, 2}));
     CHECK(s.rights(100) == "r--");
     CHECK(s.rights(101) == "r--");
@@ -162,7 +162,7 @@ TEST_CASE(
     CHECK(s.rights(590) == (pages_min < arena_pages ? "rw-" : "---"));
     REQUIRE(s.mapper.unmap({100, 1}));
     CHECK(s.rights(100) == "---");
-    s.mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+    s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   }
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("a process keeps to its budget of mappings, and every page can be had"
   constexpr std::uint64_t slack = 20;  // for what else the process maps
   const std::uint64_t before = count_mappings(::getpid());
   ProtectionMapper mapper{s.pool, arena_pages, before + 200};
-  mapper.attach(std::make_shared<OwnProtector>(s.arena.base()));
+  mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   for (std::uint64_t page = 0; page < 2000; page += 2) {
     REQUIRE(mapper.zero({page, 1}));
     *reinterpret_cast<std::uint64_t*>(s.at(page)) = page;
@@ -301,7 +301,7 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   auto board = std::make_unique<FaultBoard>();
   const Fd bell = make_semaphore();
   const BoardSource source(nullptr, *board, duplicate_fd(bell.get()));
-  BoardProtector protector(nullptr, *board, ::getpid(), open_own_pidfd(), s.arena.base());
+  BoardProtector protector(nullptr, *board, ::getpid(), open_own_pidfd(), s.arena.layout());
   REQUIRE(s.pool.fill_zero({3, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
@@ -345,7 +345,7 @@ TEST_CASE("as many threads may fault as like, and each gets its own answer") {
       std::this_thread::yield();
       continue;
     }
-    source.answered(*event, (event->address - s.arena.base()) / page_size % 2 != 0);
+    source.answered(*event, *s.arena.layout().page_of(event->address) % 2 != 0);
     ++answered;
   }
   for (std::thread& thread : faulting) thread.join();
@@ -360,7 +360,7 @@ TEST_CASE("a process that has ended, or never answers, is gone") {
     for (;;) ::pause();
   const Fd pidfd(static_cast<int>(::syscall(434 /* pidfd_open */, child, 0)));
   REQUIRE(pidfd);
-  BoardProtector protector(nullptr, *board, child, duplicate_fd(pidfd.get()), s.arena.base());
+  BoardProtector protector(nullptr, *board, child, duplicate_fd(pidfd.get()), s.arena.layout());
   // It does not answer, and is ended for that.
   CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
   int status = 0;

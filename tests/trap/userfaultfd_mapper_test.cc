@@ -25,17 +25,17 @@ struct Setup {
   Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
       std::make_shared<const Userfaultfd>(Userfaultfd::create(access));
-  UserfaultfdMapper mapper{arena.base(), [](std::uintptr_t address, std::size_t bytes) {
+  UserfaultfdMapper mapper{arena.layout(), [](std::uintptr_t address, std::size_t bytes) {
                              return set_access(address, bytes, Access::none);
                            }};
 
   Setup() {
     REQUIRE(arena.open(arena_bytes) == 0);
-    REQUIRE(uffd->register_range(arena.base(), arena.size()) == 0);
+    REQUIRE(uffd->register_range(arena.layout().base(), arena.layout().bytes()) == 0);
     mapper.attach(uffd);
   }
   volatile std::uint64_t* word(std::uint64_t page) const {
-    return reinterpret_cast<volatile std::uint64_t*>(arena.base() + page * page_size);
+    return reinterpret_cast<volatile std::uint64_t*>(arena.layout().address_of(page));
   }
   std::uint64_t pages_held() { return pool.file().allocated_bytes() / page_size; }
 };

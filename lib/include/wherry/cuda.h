@@ -83,11 +83,14 @@
 #else
 #define cuStreamGetCaptureInfo __CUDA_API_PTSZ(cuStreamGetCaptureInfo_v3)
 #endif
+#define cuModuleGetGlobal cuModuleGetGlobal_v2
 
 #if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define cuEventRecord __CUDA_API_PTSZ(cuEventRecord)
 #define cuEventRecordWithFlags __CUDA_API_PTSZ(cuEventRecordWithFlags)
 #define cuLaunchHostFunc __CUDA_API_PTSZ(cuLaunchHostFunc)
+#define cuLaunchKernel __CUDA_API_PTSZ(cuLaunchKernel)
+#define cuLaunchKernelEx __CUDA_API_PTSZ(cuLaunchKernelEx)
 #define cuMemDiscardAndPrefetchBatchAsync __CUDA_API_PTSZ(cuMemDiscardAndPrefetchBatchAsync)
 #define cuMemDiscardBatchAsync __CUDA_API_PTSZ(cuMemDiscardBatchAsync)
 #define cuMemPrefetchBatchAsync __CUDA_API_PTSZ(cuMemPrefetchBatchAsync)
@@ -633,6 +636,13 @@ typedef enum CUmemAllocationHandleType_enum {
   CU_MEM_HANDLE_TYPE_MAX = 0x7FFFFFFF
 } CUmemAllocationHandleType;
 
+typedef enum CUfunc_cache_enum {
+  CU_FUNC_CACHE_PREFER_NONE = 0x00,
+  CU_FUNC_CACHE_PREFER_SHARED = 0x01,
+  CU_FUNC_CACHE_PREFER_L1 = 0x02,
+  CU_FUNC_CACHE_PREFER_EQUAL = 0x03
+} CUfunc_cache;
+
 /* ---- Errors as text: work at any time, also before cuInit ---- */
 
 /* Gives the name of an error, "CUDA_ERROR_INVALID_VALUE", in *pStr: a string that lives for ever.
@@ -1045,11 +1055,11 @@ CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 #include "cuda_copies.h"
 #include "cuda_device_memory.h"
 #include "cuda_host_memory.h"
+#include "cuda_modules.h"
 #include "cuda_pointers.h"
 #include "cuda_pools.h"
 #include "cuda_proc_address.h"
 #include "cuda_settings.h"
-#include "cuda_pointers.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -34,13 +34,6 @@ typedef enum CUlimit_enum {
   CU_LIMIT_MAX
 } CUlimit;
 
-typedef enum CUfunc_cache_enum {
-  CU_FUNC_CACHE_PREFER_NONE = 0x00,
-  CU_FUNC_CACHE_PREFER_SHARED = 0x01,
-  CU_FUNC_CACHE_PREFER_L1 = 0x02,
-  CU_FUNC_CACHE_PREFER_EQUAL = 0x03
-} CUfunc_cache;
-
 /* CUctx_flags: of the device's primary context, now and whenever it is active; of the current context.
  * CUDA_ERROR_INVALID_VALUE: flags NULL, or unknown ones; CUDA_ERROR_INVALID_DEVICE;
  * CUDA_ERROR_INVALID_CONTEXT. */

@@ -45,6 +45,67 @@ typedef void (*wherryKernel)(const void* args, size_t begin, size_t end);
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);
 
+/* Declares variables of a file, or static ones of a function, that are managed memory:
+ *
+ *     WHERRY_MANAGED double weights[1000];
+ *     static WHERRY_MANAGED int rounds = 5;
+ *
+ * in the program, in shared libraries, and in modules that are loaded later; in C and C++. From the first cuInit on (of a
+ * library that is loaded later: from the first launch, or the first call that is given its address, after that; of a module:
+ * from cuModuleLoad on) every processor has the variable at its own address, and it is to all functions what cuMemAllocManaged
+ * gives, but that it is never freed. It keeps the contents that it had. Before that it is an ordinary variable; no other
+ * thread writes it while the call runs that makes it managed memory.
+ *
+ * Each variable takes whole pages of 4096 bytes. It is not const, not thread-local, and needs no constructor. A library that
+ * has such variables stays loaded. A program that uses a library's declares them `extern __attribute__((weak))`, or is
+ * compiled with -fPIC: otherwise the linker may place a copy of its own in the program, which is an ordinary variable (the
+ * log says so). In a child made by fork() they are not accessible, as all managed memory. */
+#define WHERRY_MANAGED __attribute__((section("wherry_managed"), aligned(4096)))
+/* Begins a page behind them, so that no other variable shares their last one. */
+__asm__(
+    ".pushsection wherry_managed,\"aw\",%progbits\n"
+    ".balign 4096\n"
+    ".popsection\n"
+    ".pushsection wherry_managed_end,\"awG\",%progbits,wherry_managed_end,comdat\n"
+    ".balign 4096\n"
+    ".byte 0\n"
+    ".popsection\n");
+
+/* What a kernel of cuLaunchKernel is called with: the threads of a launch, which are all those of its blocks, have the numbers
+ * from 0 to `threads` - 1, first those of one block, x fastest. */
+typedef struct {
+  size_t begin; /* this call is for the threads from here */
+  size_t end;   /* up to before here */
+  size_t threads;
+  unsigned gridDim[3];
+  unsigned blockDim[3];
+  unsigned sharedMemBytes;
+} wherryLaunchInfo;
+
+/* A kernel of cuLaunchKernel, exported by a module under its own name (in C++: extern "C"). params[i] points to the
+ * device's copy of parameter i, aligned to 16 bytes, valid until the call returns. A launch is several such calls, at once. */
+typedef void (*wherryGridKernel)(const wherryLaunchInfo* info, void** params);
+
+/* Says beside a kernel how large its parameters are, at most WHERRY_MAX_PARAMS of them:
+ *
+ *     void touch(const wherryLaunchInfo* info, void** params) { ... }
+ *     WHERRY_KERNEL_PARAMS(touch, sizeof(char*), sizeof(uint32_t));
+ *
+ * Then exactly these bytes are copied. Of a kernel that does not say it nobody knows: what each of the 16 pointers at
+ * kernelParams points to is copied, 64 bytes or as many as can be read. Pointers that point to nothing readable, or into managed
+ * memory, have NULL in `params`; kernelParams may be shorter. So a parameter of more than 64 bytes, the 17th one, one that
+ * lies in managed memory, and cuLaunchKernel's `extra` need the declaration. */
+#define WHERRY_MAX_PARAMS 256
+#ifdef __cplusplus
+#define WHERRY_KERNEL_PARAMS(kernel, ...)                 \
+  extern "C" __attribute__((visibility("default"), used)) \
+  const unsigned wherry_params_of_##kernel[] = {__VA_ARGS__}
+#else
+#define WHERRY_KERNEL_PARAMS(kernel, ...)      \
+  __attribute__((visibility("default"), used)) \
+  const unsigned wherry_params_of_##kernel[] = {__VA_ARGS__}
+#endif
+
 /* Counters of one processor since cuInit. Pages are 4096 bytes. */
 typedef struct {
   uint64_t faults_missing; /* fault messages: the page was in nobody's view of this processor */

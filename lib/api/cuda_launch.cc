@@ -1,0 +1,122 @@
+// The C functions that launch kernels of modules.
+#include <initializer_list>
+
+#include "api/device_attributes.h"
+#include "api/entry.h"
+#include "api/grid_arguments.h"
+#include "api/module.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+struct Shape {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+};
+
+// How many threads that are; nothing: the device has no such launch.
+std::optional<std::size_t> count_threads(const Shape& shape, const Topology& topology, int device) {
+  constexpr CUdevice_attribute grid_max[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+                                             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                                             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z};
+  constexpr CUdevice_attribute block_max[] = {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+                                              CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                                              CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
+  const auto limit = [&](CUdevice_attribute attribute) {
+    return static_cast<unsigned>(device_attribute(attribute, topology, device).value_or(0));
+  };
+  std::size_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (shape.block[i] == 0 || shape.block[i] > limit(block_max[i])) return {};
+    threads *= shape.block[i];
+  }
+  if (threads > limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return {};
+  for (int i = 0; i < 3; ++i) {
+    if (shape.grid[i] == 0 || shape.grid[i] > limit(grid_max[i]) ||
+        __builtin_mul_overflow(threads, shape.grid[i], &threads))
+      return {};
+  }
+  return threads;
+}
+
+CUresult launch(CUfunction handle, const Shape& shape, CUstream argument, void** params,
+                void** extra) {
+  return enter([&](Driver& driver) {
+    StreamHandle stream;
+    const CUresult found = find_stream(driver, argument, stream);
+    if (found != CUDA_SUCCESS) return found;
+    const auto function = driver.find_function(handle);
+    if (!function || function->module->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+    Runtime& runtime = driver.runtime();
+    const auto threads = count_threads(shape, runtime.topology(), stream.context->device.ordinal);
+    const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;
+    if (!threads || (is_packed && (params != nullptr || function->params.sizes == nullptr)))
+      return CUDA_ERROR_INVALID_VALUE;
+    const wherryLaunchInfo info{0,
+                                0,
+                                *threads,
+                                {shape.grid[0], shape.grid[1], shape.grid[2]},
+                                {shape.block[0], shape.block[1], shape.block[2]},
+                                shape.shared_bytes};
+    GridArguments arguments(function->kernel, info);
+    if (is_packed ? !arguments.add_packed(extra, function->params)
+                  : !arguments.add(params, function->params, runtime))
+      return CUDA_ERROR_INVALID_VALUE;
+    std::vector<std::byte> block = arguments.take();
+    if (block.size() > WHERRY_MAX_ARGS_SIZE) return CUDA_ERROR_INVALID_VALUE;
+    return to_result(stream.context->device.engine.launch(
+        stream.stream, run_grid, std::move(block), *threads,
+        reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(function->kernel))));
+  });
+}
+
+CUresult launch(const CUlaunchConfig* config, CUfunction handle, CUstream argument, void** params,
+                void** extra) {
+  for (unsigned i = 0; config->attrs != nullptr && i < config->numAttrs; ++i)
+    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE)
+      return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
+  return launch(handle,
+                {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                 {config->blockDimX, config->blockDimY, config->blockDimZ},
+                 config->sharedMemBytes},
+                argument, params, extra);
+}
+
+bool is_config(const CUlaunchConfig* config) {
+  return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr);
+}
+
+CUresult refuse_config() {
+  return enter([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                        void** kernelParams, void** extra) {
+  return launch(f,
+                {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes},
+                hStream, kernelParams, extra);
+}
+CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                             unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                             void** kernelParams, void** extra) {
+  return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                        sharedMemBytes, per_thread(hStream), kernelParams, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                          void** extra) {
+  if (!is_config(config)) return refuse_config();
+  return launch(config, f, config->hStream, kernelParams, extra);
+}
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                               void** extra) {
+  if (!is_config(config)) return refuse_config();
+  return launch(config, f, per_thread(config->hStream), kernelParams, extra);
+}

@@ -1,0 +1,166 @@
+// The runtime's part in variables that are managed memory: their pages come to the host's pool with their contents, and then
+// every process sees its own pool where they are.
+#include <algorithm>
+#include <span>
+
+#include "api/runtime.h"
+#include "base/log.h"
+#include "migration/at_rest.h"
+#include "os/file_io.h"
+#include "os/mapping.h"
+#include "wherry/cuda.h"
+
+namespace wherry::impl {
+namespace {
+
+// Calls f(number, run) for each block's share of the pages; stops where f says false.
+template <typename F>
+bool for_each_run(PageSpan pages, F f) {
+  for (PageSpan left = pages; !left.empty();) {
+    const std::uint64_t number = block_of(left.first);
+    const PageRun run = run_in_block(number, left);
+    if (!f(number, run)) return false;
+    left = {left.first + run.count, left.count - run.count};
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Runtime::fill_host_pool(const PlacedPages& placed) {
+  const Processor host = Processor::host();
+  Room room;
+  if (!room.try_grow(engine_->at(host).capacity, placed.pages.count)) return false;
+  const bool filled = for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
+    const PageSpan span = span_of(number, run);
+    const auto* contents = reinterpret_cast<const std::byte*>(placed.address) +
+                           (span.first - placed.pages.first) * page_size;
+    Block& block = blocks_.at(number);
+    const LockGuard guard(block.lock);
+    return engine_->fill(block, number, run, host, room, contents).status == OpStatus::ok;
+  });
+  if (filled) return true;
+  for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
+    Block& block = blocks_.at(number);
+    const LockGuard guard(block.lock);
+    engine_->release(block, number, run);
+    return true;
+  });
+  return false;
+}
+
+void Runtime::show_everywhere(const PlacedPages& placed) {
+  const std::size_t bytes = placed.pages.bytes();
+  const FileView view{placed.address, bytes, placed.pages.offset()};
+  if (const int error =
+          map_pool_view(view, bytes, pools_.front()->file().fd(), pools_map_huge_pages()))
+    throw_errno(error, "cannot map managed variables");
+  // Every page is there and has an entry: nobody faults before others know of the place.
+  if (const int error =
+          -populate({reinterpret_cast<std::byte*>(placed.address), placed.pages.bytes()}))
+    throw_errno(error, "cannot map managed variables");
+  for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
+    Block& block = blocks_.at(number);
+    const LockGuard guard(block.lock);
+    block.mapped(Processor::host(), run, /*writable=*/true);
+    return true;
+  });
+  arena_.layout().place(placed);
+  trap_->attach_host_pages(placed);
+  for (int device = 0; device < device_count(); ++device) {
+    const auto& process = part(Processor::device(device)).process;
+    // Devices that have not been started yet, or are started anew, find the pages in the layout.
+    const int error = process ? process->place(placed) : ESRCH;
+    if (error == 0 || error == ESRCH) continue;
+    log_line("device process {} cannot have managed variables (errno {}): it is ended",
+             process->pid(), error);
+    process->stop();
+  }
+}
+
+bool Runtime::adopt_new_variables() {
+  ManagedSections search;
+  {
+    const LockGuard guard(sections_lock_);
+    if (!sections_.may_have_new()) return true;
+    search = sections_;
+  }
+  // Not under the lock: it waits for the loader, where a constructor may run that waits for us. Who finds the same at the same
+  // time finds it adopted afterwards.
+  const auto sections = search.take_new();
+  const LockGuard guard(sections_lock_);
+  sections_ = std::move(search);
+  for (const ManagedSection& section : sections)
+    (void)have_module_in_devices(section.module, section.pages.start);
+  return adopt_all(sections);
+}
+
+Runtime::ModuleResult Runtime::share_module(const std::string& name, std::uintptr_t address,
+                                            bool all_variables) {
+  ManagedSections search;
+  {
+    const LockGuard guard(sections_lock_);
+    search = sections_;
+  }
+  const auto sections = all_variables ? search.take_module(address) : search.take_new();
+  const LockGuard guard(sections_lock_);
+  // With its contents of now, also those that are about to be shared.
+  if (!have_module_in_devices(name, address)) return ModuleResult::refused;
+  sections_ = std::move(search);
+  return adopt_all(sections) ? ModuleResult::done : ModuleResult::no_room;
+}
+
+bool Runtime::adopt_all(const std::vector<ManagedSection>& sections) {
+  bool all = true;
+  for (const ManagedSection& section : sections) {
+    if (layout().page_of(section.pages.start) || adopt(section)) continue;
+    log_line("no room is left for the managed variables of {}, {} KiB", section.module,
+             section.pages.size() >> 10);
+    all = false;
+  }
+  return all;
+}
+
+bool Runtime::have_module_in_devices(const std::string& module, std::uintptr_t address) {
+  const LockGuard guard(arena_lock_);
+  bool all = true;
+  for (int device = 0; device < device_count(); ++device) {
+    const auto& process = part(Processor::device(device)).process;
+    if (!process) continue;  // it will inherit the module
+    const auto why = process->adopt_module(address);
+    if (!why) continue;
+    log_line("{} cannot run on device {} before that is reset: {}", module, device, *why);
+    all = false;
+  }
+  return all;
+}
+
+bool Runtime::adopt(const ManagedSection& section) {
+  const LockGuard guard(arena_lock_);
+  const auto placed = layout().find_room(section.pages.start, section.pages.size());
+  if (!placed) return false;
+  const std::uint64_t pages = placed->pages.count;
+  if (managed_pages_.fetch_add(pages) + pages > managed_pages_max() || !fill_host_pool(*placed)) {
+    managed_pages_.fetch_sub(pages);
+    return false;
+  }
+  hidden_from_ = placed->pages.first;
+  for (const AddressRange& variable : section.variables) {
+    const std::uint64_t offset = placed->pages.offset() + (variable.start - placed->address);
+    page_owners_.allocated(address_space_.adopt(offset, variable.size(), CU_MEM_ATTACH_GLOBAL));
+  }
+  show_everywhere(*placed);
+  hidden_from_ = ~std::uint64_t{0};
+  for (const AddressRange& variable : section.variables) {
+    MemoryRecord record;
+    record.base = record.device_base = variable.start;
+    record.bytes = variable.size();
+    record.map_in_blocks();
+    record.sync_memops = true;
+    record.variable = true;
+    memory_.insert(record);
+  }
+  return true;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,49 @@
+#include "pages/arena_layout.h"
+
+#include "base/check.h"
+
+namespace wherry::impl {
+namespace {
+
+PageSpan whole_blocks(PageSpan span) {
+  const std::uint64_t first = round_down(span.first, pages_per_block);
+  return {first, round_up(span.end(), pages_per_block) - first};
+}
+
+}  // namespace
+
+ArenaLayout::ArenaLayout(const ArenaLayout& other)
+    : base_(other.base_), bytes_(other.bytes_), row_bytes_(other.row_bytes_) {
+  other.for_each_placed([this](const PlacedPages& placed) {
+    place(placed);
+    return 0;
+  });
+}
+
+std::uintptr_t ArenaLayout::address_of(std::uint64_t page) const {
+  if (page < row_bytes_ / page_size) return base_ + page * page_size;
+  const PlacedPages* placed =
+      find_placed([&](const PlacedPages& one) { return whole_blocks(one.pages).contains(page); });
+  WHERRY_CHECK(placed != nullptr, "page {} has no address", page);
+  return placed->address + (page - placed->pages.first) * page_size;
+}
+
+std::optional<PlacedPages> ArenaLayout::find_room(std::uintptr_t address, std::size_t bytes) const {
+  const unsigned count = count_.load(std::memory_order_relaxed);
+  if (count == placed_max) return std::nullopt;
+  const std::uint64_t block =
+      count == 0 ? row_bytes_ / page_size : whole_blocks(placed_[count - 1].pages).end();
+  const PageSpan pages{block + address % block_size / page_size, bytes / page_size};
+  // The last page of all is nobody's.
+  if (whole_blocks(pages).end() >= bytes_ / page_size) return std::nullopt;
+  return PlacedPages{pages, address};
+}
+
+void ArenaLayout::place(const PlacedPages& placed) {
+  const unsigned count = count_.load(std::memory_order_relaxed);
+  WHERRY_CHECK(count < placed_max, "{} stretches", count);
+  placed_[count] = placed;
+  count_.store(count + 1, std::memory_order_release);
+}
+
+}  // namespace wherry::impl

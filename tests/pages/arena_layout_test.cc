@@ -1,0 +1,99 @@
+#include "pages/arena_layout.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr std::uintptr_t base = std::uintptr_t{1} << 40;
+constexpr std::size_t bytes = 64 * block_size;
+constexpr std::size_t placed_bytes = 16 * block_size;
+constexpr std::uint64_t row_pages = (bytes - placed_bytes) / page_size;
+constexpr std::uintptr_t elsewhere = 0x55'5555'0000;
+
+struct Part {
+  std::uintptr_t address;
+  std::size_t bytes;
+  bool operator==(const Part&) const = default;
+};
+
+std::vector<Part> parts_of(const ArenaLayout& layout, PageSpan span) {
+  std::vector<Part> parts;
+  CHECK(layout.for_each_part(span, [&](std::uintptr_t address, std::size_t size) {
+    parts.push_back({address, size});
+    return 0;
+  }) == 0);
+  return parts;
+}
+
+PlacedPages place(ArenaLayout& layout, std::uintptr_t address, std::uint64_t pages) {
+  const auto placed = layout.find_room(address, pages * page_size);
+  REQUIRE(placed);
+  layout.place(*placed);
+  return *placed;
+}
+
+}  // namespace
+
+TEST_CASE("pages lie in a row, and where that ends nobody's is") {
+  const ArenaLayout layout(base, bytes, placed_bytes);
+  CHECK(layout.page_of(base) == 0u);
+  CHECK(layout.page_of(base + 3 * page_size + 5) == 3u);
+  CHECK(layout.page_of(base + layout.row_bytes() - 1) == row_pages - 1);
+  CHECK_FALSE(layout.page_of(base + layout.row_bytes()));
+  CHECK_FALSE(layout.page_of(base - 1));
+  CHECK_FALSE(layout.page_of(elsewhere));
+  CHECK(layout.address_of(7) == base + 7 * page_size);
+}
+
+TEST_CASE("placed pages have their own addresses, and agree with them within a block") {
+  ArenaLayout layout(base, bytes, placed_bytes);
+  const PlacedPages one = place(layout, elsewhere, 700);
+  const PlacedPages other = place(layout, elsewhere + 700 * page_size, 3);
+  for (const PlacedPages& placed : {one, other}) {
+    CHECK(placed.pages.first >= row_pages);
+    CHECK(placed.pages.offset() % block_size == placed.address % block_size);
+    for (std::uint64_t i = 0; i < placed.pages.count; ++i) {
+      const std::uintptr_t address = placed.address + i * page_size;
+      REQUIRE(layout.page_of(address + 17) == placed.pages.first + i);
+      REQUIRE(layout.address_of(placed.pages.first + i) == address);
+    }
+  }
+  // No block is of both, also where their addresses are neighbours.
+  CHECK(block_of(one.pages.end() - 1) < block_of(other.pages.first));
+  CHECK_FALSE(layout.page_of(elsewhere - 1));
+  CHECK_FALSE(layout.page_of(elsewhere + 703 * page_size));
+  // A block begins somewhere, though it may be in other memory.
+  CHECK(layout.address_of(round_down(one.pages.first, pages_per_block)) ==
+        round_down(elsewhere, block_size));
+}
+
+TEST_CASE("a span has the addresses of its pages and no others") {
+  ArenaLayout layout(base, bytes, placed_bytes);
+  const PlacedPages placed = place(layout, elsewhere, 5);
+  CHECK(parts_of(layout, {2, 4}) == std::vector<Part>{{base + 2 * page_size, 4 * page_size}});
+  CHECK(parts_of(layout, {placed.pages.first + 1, 2}) ==
+        std::vector<Part>{{elsewhere + page_size, 2 * page_size}});
+  CHECK(parts_of(layout, block_span(block_of(placed.pages.first))) ==
+        std::vector<Part>{{elsewhere, 5 * page_size}});
+  CHECK(parts_of(layout, {0, bytes / page_size}) ==
+        std::vector<Part>{{base, layout.row_bytes()}, {elsewhere, 5 * page_size}});
+  int calls = 0;
+  CHECK(layout.for_each_part({0, bytes / page_size},
+                             [&](std::uintptr_t, std::size_t) { return ++calls; }) == 1);
+  CHECK(calls == 1);
+}
+
+TEST_CASE("a copy has what there was, and room ends before the last page of all") {
+  ArenaLayout layout(base, bytes, placed_bytes);
+  place(layout, elsewhere, 1);
+  const ArenaLayout copy(layout);
+  place(layout, elsewhere + block_size, 1);
+  CHECK(copy.page_of(elsewhere));
+  CHECK_FALSE(copy.page_of(elsewhere + block_size));
+  CHECK_FALSE(layout.find_room(elsewhere + 2 * block_size, placed_bytes));
+  CHECK(layout.find_room(base / 2, 13 * block_size));
+  CHECK_FALSE(layout.find_room(base / 2, 14 * block_size));
+}
