@@ -1,5 +1,7 @@
 /* Part of cuda.h, which includes it: memory of the host that devices use in place. */
-#ifndef WHERRY_CUDA_HOST_MEMORY_H
+#ifndef __cuda_cuda_h__
+#include "cuda.h"
+#elif !defined(WHERRY_CUDA_HOST_MEMORY_H)
 #define WHERRY_CUDA_HOST_MEMORY_H
 
 #define cuMemAllocHost cuMemAllocHost_v2
