@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "os/mapping.h"
+#include "os/pinned_buffers.h"
 #include "os/poll.h"
 #include "os/thread_stacks.h"
 #include "os/write_hold.h"
@@ -81,6 +82,8 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
                                                              bool& writable) const {
   for (const AddressRange& stack : thread_stacks(map))
     if (overlap(stack, pages)) return Verdict::unsuitable;
+  for (const AddressRange& buffer : pinned_buffers())
+    if (overlap(buffer, pages)) return Verdict::unsuitable;
   std::uintptr_t covered = pages.start;
   writable = true;
   while (const auto mapping = next_mapping(map)) {

@@ -1,5 +1,6 @@
 #include "memory/adopted_ranges.h"
 
+#include <liburing.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -106,6 +107,23 @@ TEST_CASE("what cannot be adopted safely is refused, and stays as it was", "[mem
   REQUIRE(::munmap(holed.data() + page_size, page_size) == 0);
   CHECK(adoption.adopt(holed.range()) == Verdict::absent);
   CHECK(adoption.file.allocated_bytes() == 0);
+}
+
+TEST_CASE("buffers that are registered with io_uring are refused while they are", "[memory]") {
+  if (!impl::permissions()[impl::Request::io_uring]) return;
+  Adoption adoption;
+  const Place place(2 * page_size);
+  io_uring ring{};
+  REQUIRE(::io_uring_queue_init(2, &ring, 0) == 0);
+  const iovec buffer{place.data() + page_size, page_size};
+  REQUIRE(::io_uring_register_buffers(&ring, &buffer, 1) == 0);
+  CHECK(adoption.adopt(place.range()) == Verdict::unsuitable);
+  CHECK(adoption.adopt({place.address(), place.address() + page_size}) == Verdict::adopted);
+  CHECK(adoption.ranges.give_back({place.address(), place.address() + page_size}));
+  REQUIRE(::io_uring_unregister_buffers(&ring) == 0);
+  CHECK(adoption.adopt(place.range()) == Verdict::adopted);
+  CHECK(adoption.ranges.give_back(place.range()));
+  ::io_uring_queue_exit(&ring);
 }
 
 TEST_CASE("threads' stacks are refused, and memory beside them is not", "[memory]") {

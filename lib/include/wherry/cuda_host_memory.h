@@ -2,6 +2,9 @@
 #include "cuda.h"
 
 #ifndef WHERRY_CUDA_HOST_MEMORY_H
+#ifndef __cuda_cuda_h__
+#include "cuda.h"
+#elif !defined(WHERRY_CUDA_HOST_MEMORY_H)
 #define WHERRY_CUDA_HOST_MEMORY_H
 
 #define cuMemAllocHost cuMemAllocHost_v2
@@ -60,7 +63,7 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p);
  * share it with their parent.
  * CUDA_ERROR_INVALID_VALUE: p NULL, bytesize 0, other flags, memory that does not exist or may not be used, managed or host
  * memory; CUDA_ERROR_NOT_SUPPORTED: threads' stacks, mapped files, shared or locked memory, huge pages of hugetlbfs, program
- * code, memory that a userfaultfd of the program's tracks; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a page of it is;
+ * code, buffers registered with io_uring, memory that a userfaultfd of the program's tracks; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a page of it is;
  * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_CONTEXT. Nothing has changed then. */
 CUresult CUDAAPI cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags);
 
