@@ -51,6 +51,11 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
   const auto base = find_room(whole, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
+  // What was handed out before exists, and costs a look; all else was free.
+  if (!parts_.runtime.create_device(*base, whole, device_)) {
+    space_.free(*base);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   try {
     remember(*base, bytes);
   } catch (...) {
@@ -77,7 +82,7 @@ bool MemoryPool::grow(std::size_t bytes) {
     const std::size_t wanted = round_up(bytes, step);
     if (wanted < bytes || wanted > left) continue;
     const auto slab =
-        parts_.runtime.allocate_device(wanted, {Processor::device(device_), audience_});
+        parts_.runtime.reserve_device(wanted, {Processor::device(device_), audience_});
     if (!slab) continue;
     space_.add({parts_.runtime.address_of(*slab), wanted});
     return true;

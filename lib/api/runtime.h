@@ -100,6 +100,11 @@ class Runtime {
   // until it is freed. Managed memory leaves the pool for it. Nothing: there is no such room.
   std::optional<Allocation> allocate_device(std::size_t bytes, Ownership owner)
       EXCLUDES(arena_lock_, advice_lock_);
+  // The same in two steps, so that pages come with their use: the room is the owner's from the first on. False: the pages,
+  // which are some of such memory, cannot all be had.
+  std::optional<Allocation> reserve_device(std::size_t bytes, Ownership owner)
+      EXCLUDES(arena_lock_, advice_lock_);
+  [[nodiscard]] bool create_device(std::uintptr_t address, std::size_t bytes, int device);
   // An audience with this device alone in it, for memory of a pool. Nothing: there are as many as there can be.
   std::optional<unsigned> begin_audience(int device) EXCLUDES(audiences_lock_);
   // Nothing is allocated for it any more.

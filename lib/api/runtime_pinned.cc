@@ -118,7 +118,7 @@ std::vector<Runtime::Extent> Runtime::locate(PageSpan pages) {
   return extents;
 }
 
-std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, Ownership owner) {
+std::optional<Allocation> Runtime::reserve_device(std::size_t bytes, Ownership owner) {
   const Processor p = *owner.device;
   const std::uint64_t pages = bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
   // Nothing is evicted for what could not be had by evicting everything.
@@ -133,14 +133,29 @@ std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, Ownership 
     taken.fetch_sub(pages);
     return std::nullopt;
   }
-  bool created = false;
   try {
     advice_.change(allocation->pages(), {AdviceChange::Kind::pinned, {}});
-    created = create(allocation->pages(), p);
+    return allocation;
   } catch (const std::bad_alloc&) {
     // As good as no room.
+    free(address_of(*allocation));
+    return std::nullopt;
   }
-  if (created) return allocation;
+}
+
+bool Runtime::create_device(std::uintptr_t address, std::size_t bytes, int device) {
+  const std::uint64_t first = (address - arena_.base()) / page_size;
+  try {
+    return create({first, round_up(bytes, page_size) / page_size}, Processor::device(device));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+std::optional<Allocation> Runtime::allocate_device(std::size_t bytes, Ownership owner) {
+  const auto allocation = reserve_device(bytes, owner);
+  if (!allocation || create_device(address_of(*allocation), bytes, owner.device->ordinal()))
+    return allocation;
   free(address_of(*allocation));
   return std::nullopt;
 }

@@ -132,6 +132,8 @@ TEST_CASE("memory of a pool is its device's, and lies in steps of 32 MiB", "[sys
   CHECK(stage().read(device0, words_at(address)) == 5);
   CHECK(stage().residents(words_at(address)) == bit_of(device0));
   CHECK(stage().witness().mappers(words_at(address)) == bit_of(device0));
+  // The rest of the step comes with its use.
+  CHECK(stage().residents(words_at(address + 64 * 1024)) == 0);
 
   CHECK(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address) == nullptr);
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CU_MEMORYTYPE_DEVICE);
