@@ -144,7 +144,7 @@ std::optional<Allocation> Runtime::reserve_device(std::size_t bytes, Ownership o
 }
 
 bool Runtime::create_device(std::uintptr_t address, std::size_t bytes, int device) {
-  const std::uint64_t first = (address - arena_.base()) / page_size;
+  const std::uint64_t first = *layout().page_of(address);
   try {
     return create({first, round_up(bytes, page_size) / page_size}, Processor::device(device));
   } catch (const std::bad_alloc&) {

@@ -2,9 +2,6 @@
 #include "cuda.h"
 
 #ifndef WHERRY_CUDA_HOST_MEMORY_H
-#ifndef __cuda_cuda_h__
-#include "cuda.h"
-#elif !defined(WHERRY_CUDA_HOST_MEMORY_H)
 #define WHERRY_CUDA_HOST_MEMORY_H
 
 #define cuMemAllocHost cuMemAllocHost_v2

@@ -2,9 +2,6 @@
 #include "cuda.h"
 
 #ifndef WHERRY_CUDA_POINTERS_H
-#ifndef __cuda_cuda_h__
-#include "cuda.h"
-#elif !defined(WHERRY_CUDA_POINTERS_H)
 #define WHERRY_CUDA_POINTERS_H
 
 typedef enum CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS_enum {
