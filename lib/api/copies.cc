@@ -13,7 +13,9 @@
 namespace wherry::impl {
 namespace {
 
-// To wake copiers takes as long as to copy so much.
+// To wake a copier takes as long as to copy so much.
+constexpr std::uint64_t wake_bytes = 64 << 10;
+// What several copiers do sooner than one thread.
 constexpr std::uint64_t copiers_bytes_min = 1 << 20;
 
 // What a pointer turned out to be.
@@ -103,10 +105,16 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
   DeviceEngine& engine = target.context->device.engine;
   Runtime& runtime = driver.runtime();
   if (!waits) {
-    return to_result(engine.enqueue_operation(
-        target.stream, [&runtime, request = std::move(request)](Completion done) {
-          runtime.copy(request, [done](OpStatus status) { done(to_work_status(status)); });
-        }));
+    const Operation later = [&runtime, request](Completion done) {
+      runtime.copy(request, [done](OpStatus status) { done(to_work_status(status)); });
+    };
+    // Done at once what takes less than to have it done, and cannot be kept waiting by others.
+    const bool moves = request.to.memory == CopyRequest::Memory::managed ||
+                       request.from.memory == CopyRequest::Memory::managed;
+    if (moves || request.bytes() > wake_bytes)
+      return to_result(engine.enqueue_operation(target.stream, later));
+    return to_result(engine.carry_out_or_enqueue(
+        target.stream, [&] { return to_work_status(runtime.copy(request)); }, later));
   }
   const bool in_host_memory = request.to.memory == CopyRequest::Memory::host &&
                               (request.pattern || request.from.memory == CopyRequest::Memory::host);
@@ -132,10 +140,9 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
 std::shared_ptr<const std::vector<std::byte>> pattern_of(std::uint32_t value, unsigned size,
                                                          std::size_t bytes) {
   std::vector<std::byte> pattern(std::min(bytes, block_size));
-  for (std::size_t i = 0; i < std::min(pattern.size(), page_size); i += size)
-    std::memcpy(pattern.data() + i, &value, size);
-  for (std::size_t done = page_size; done < pattern.size(); done += page_size)
-    std::memcpy(pattern.data() + done, pattern.data(), std::min(page_size, pattern.size() - done));
+  std::memcpy(pattern.data(), &value, size);
+  for (std::size_t done = size; done < pattern.size(); done *= 2)
+    std::memcpy(pattern.data() + done, pattern.data(), std::min(done, pattern.size() - done));
   return std::make_shared<const std::vector<std::byte>>(std::move(pattern));
 }
 

@@ -144,11 +144,45 @@ WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
   }
   do_it();
   const LockGuard guard(lock_);
-  if (!is_running(*stream, ticket)) return WorkStatus::ok;
+  finish_carried(stream, ticket, WorkStatus::ok);
+  return WorkStatus::ok;
+}
+
+WorkStatus DeviceEngine::carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
+                                              const std::function<WorkStatus()>& do_it,
+                                              Operation start) {
+  struct Turn {
+    bool now = true;  // it would come while the caller is here
+    bool came = false;
+  };
+  const auto turn = std::make_shared<Turn>();
+  std::uint64_t ticket = 0;
+  {
+    const LockGuard guard(lock_);
+    const WorkStatus status =
+        enqueue(stream, {0, Operation([turn, start = std::move(start)](Completion done) {
+                           if (turn->now)
+                             turn->came = true;
+                           else
+                             start(std::move(done));
+                         })});
+    turn->now = false;
+    if (status != WorkStatus::ok || !turn->came) return status;
+    ticket = stream->queue_.empty() ? 0 : stream->queue_.front().ticket;
+  }
+  const WorkStatus done = do_it();
+  const LockGuard guard(lock_);
+  finish_carried(stream, ticket, done);
+  return WorkStatus::ok;
+}
+
+void DeviceEngine::finish_carried(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
+                                  WorkStatus status) {
+  if (!is_running(*stream, ticket)) return;
   finish_front(stream);
+  if (status != WorkStatus::ok) operation_failed(stream, status);
   settle();
   watch_completions_if_needed();
-  return WorkStatus::ok;
 }
 
 WorkStatus DeviceEngine::record(const std::shared_ptr<Stream>& stream,

@@ -70,6 +70,11 @@ class DeviceEngine {
   // The same where the calling thread does it: waits until the stream's turn has come, then for do_it(). ok: it was called.
   WorkStatus carry_out(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
       EXCLUDES(lock_);
+  // The same where the stream has nothing to do; else it becomes the stream's operation and is begun by start(done) later. Where
+  // do_it() answers another status than ok the context fails.
+  WorkStatus carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
+                                  const std::function<WorkStatus()>& do_it, Operation start)
+      EXCLUDES(lock_);
   // A number, never 0, that two questions agree on if no kernel was launched into the stream between
   // them, and no other stream answers.
   std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
@@ -135,6 +140,8 @@ class DeviceEngine {
   WorkStatus fate_of(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
   bool is_running(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
   void wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
+  void finish_carried(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
+                      WorkStatus status) REQUIRES(lock_);
   void operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
   void wait_until(const std::function<bool()>& done) REQUIRES(lock_);

@@ -222,6 +222,41 @@ TEST_CASE("what a caller carries out has its turn in the stream, and others wait
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
+TEST_CASE("what a caller may carry out is enqueued where the stream is busy", "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  Deed deed;
+  WorkStatus answer = WorkStatus::ok;
+  int done = 0;
+  const auto carry = [&] {
+    return bench.engine.carry_out_or_enqueue(
+        stream,
+        [&] {
+          ++done;
+          return answer;
+        },
+        deed.operation());
+  };
+  CHECK(carry() == WorkStatus::ok);
+  CHECK(done == 1);
+  CHECK(bench.engine.query(stream) == StreamState::idle);
+  bench.launch(stream, 1);
+  CHECK(carry() == WorkStatus::ok);
+  CHECK(done == 1);
+  CHECK_FALSE(deed.begun);
+  bench.finish(1);
+  CHECK(comes_true(deed.begun));
+  deed.done();
+  CHECK(bench.engine.wait(stream) == WorkStatus::ok);
+  CHECK(done == 1);
+  answer = WorkStatus::launch_failed;
+  CHECK(carry() == WorkStatus::ok);
+  CHECK(done == 2);
+  CHECK(bench.engine.wait(stream) == WorkStatus::launch_failed);
+  CHECK(carry() == WorkStatus::launch_failed);
+  CHECK(done == 2);
+}
+
 TEST_CASE("what a caller would carry out after work that fails is not begun", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
