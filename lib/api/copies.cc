@@ -43,15 +43,15 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
   if (end.address == 0 || !reach(end, extent, bytes) ||
       __builtin_add_overflow(end.address, bytes, &past))
     return CUDA_ERROR_INVALID_VALUE;
-  const Arena& arena = driver.runtime().arena();
+  Runtime& runtime = driver.runtime();
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
   found.side.start = end.address;
-  const auto record = driver.memory().find(end.address);
+  const auto record = runtime.find_memory(end.address);
   if (!record) {
     // Nothing that the library placed there is anybody's.
-    const bool in_arena = end.address < arena.base() + arena.size() && past > arena.base();
-    return end.role == Role::device || in_arena ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    const bool is_ours = runtime.overlaps_own({end.address, past});
+    return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   if (end.role == Role::host && !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > record->bytes - (end.address - record->start_of_range(end.address)))
@@ -74,8 +74,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
       return CUDA_ERROR_NOT_SUPPORTED;
   }
   found.side.start = record->host_address(end.address);
-  if (!found.is_device || !arena.contains(record->base)) return CUDA_SUCCESS;
-  found.side.start -= arena.base();
+  if (!found.is_device) return CUDA_SUCCESS;
+  found.side.start = *runtime.offset_of(end.address);
   found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
   found.side.owner = Processor::device(record->device);
   return CUDA_SUCCESS;

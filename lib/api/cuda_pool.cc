@@ -51,13 +51,6 @@ CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose) 
   });
 }
 
-// The stream, whose context has not failed.
-CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream) {
-  const CUresult found = find_stream(driver, argument, stream);
-  if (found != CUDA_SUCCESS) return found;
-  return to_result(stream.context->device.engine.status(*stream.context->work));
-}
-
 // From the pool that `choose` says for the stream's device; null: there is none.
 template <typename Choose>
 CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const Choose& choose) {

@@ -6,11 +6,14 @@
 namespace wherry::impl {
 
 FoundFunction find_driver_function(const char* name, int version, bool own_stream) {
-  const auto named = std::ranges::equal_range(
-      driver_functions, std::string_view(name), {},
+  // Sorted by name, then version.
+  const std::string_view wanted(name);
+  auto each = std::ranges::lower_bound(
+      driver_functions, wanted, {},
       [](const DriverFunction& function) { return std::string_view(function.name); });
   FoundFunction best{Lookup::unknown, nullptr};
-  for (const DriverFunction& function : named) {
+  for (; each != driver_functions.end() && each->name == wanted; ++each) {
+    const DriverFunction& function = *each;
     if (function.address == nullptr) continue;
     if (function.version > version) {
       if (best.lookup == Lookup::unknown) best.lookup = Lookup::too_old;

@@ -30,10 +30,8 @@ std::vector<HeldPages::Hold>::iterator HeldPages::find(unsigned token, std::uint
 }
 
 PageSpan HeldPages::pages_of(const WantedPages& wanted) const {
-  const std::uint64_t first = (wanted.address - runtime_.arena().base()) / page_size;
-  const std::uint64_t last =
-      (wanted.address + wanted.bytes - 1 - runtime_.arena().base()) / page_size;
-  return {first, last - first + 1};
+  const std::uint64_t first = *runtime_.layout().page_of(wanted.address);
+  return {first, *runtime_.layout().page_of(wanted.address + wanted.bytes - 1) - first + 1};
 }
 
 CUresult HeldPages::get(const WantedPages& wanted, std::span<wherryPageExtent> extents,
@@ -66,7 +64,7 @@ CUresult HeldPages::get(const WantedPages& wanted, std::span<wherryPageExtent> e
   }
   std::ranges::transform(found, extents.begin(), [&](const Runtime::Extent& extent) {
     const std::uint64_t offset = extent.pages.first * page_size;
-    return wherryPageExtent{static_cast<CUdeviceptr>(runtime_.arena().base() + offset), offset,
+    return wherryPageExtent{runtime_.layout().address_of(extent.pages.first), offset,
                             extent.pages.count * page_size, extent.fd};
   });
   hold->ranges.emplace_back(wanted.address, wanted.bytes);

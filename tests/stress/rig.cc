@@ -89,7 +89,7 @@ void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
   copied_.resize(bytes);
   impl::CopyRequest request;
   request.from.memory = impl::CopyRequest::Memory::managed;
-  request.from.start = reinterpret_cast<std::uintptr_t>(memory) - runtime_->arena().base();
+  request.from.start = *runtime_->offset_of(reinterpret_cast<std::uintptr_t>(memory));
   request.to.start = reinterpret_cast<std::uintptr_t>(copied_.data());
   request.width = bytes;
   // What fails on purpose is nobody's loss.
