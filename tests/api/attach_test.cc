@@ -38,7 +38,7 @@ class Memory {
 };
 
 unsigned flags_of(CUdeviceptr address) {
-  const auto& runtime = wherry::impl::Driver::current()->runtime();
+  auto& runtime = wherry::impl::Driver::current()->runtime();
   return runtime.attach_flags(runtime.find(address).value());
 }
 

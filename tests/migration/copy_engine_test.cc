@@ -40,8 +40,11 @@ struct Setup {
   Evictor evictor{engine, machine.blocks(), effects,
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
+  Audiences audiences;
   AdvisedPolicy policy{1};
-  FaultService service{base, engine, evictor, effects, machine.blocks(), address_space, policy};
+  const ArenaLayout layout{base, blocks* block_size, 0};
+  FaultService service{layout,           engine,        evictor,   effects,
+                       machine.blocks(), address_space, audiences, policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
   Copiers copiers{[this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
                   Copiers::Limits{2}};
