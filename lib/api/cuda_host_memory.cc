@@ -169,8 +169,10 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
     if (working != CUDA_SUCCESS) return working;
     const auto record = driver.memory().find(reinterpret_cast<std::uintptr_t>(p));
     if (!record || !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
-    const unsigned flags = record->kind == MemoryKind::managed ? 0 : record->flags;
-    *pFlags = flags | CU_MEMHOSTALLOC_DEVICEMAP;
+    unsigned told = 0;
+    if (record->kind == MemoryKind::host) told = CU_MEMHOSTALLOC_WRITECOMBINED;
+    if (record->kind == MemoryKind::registered) told = ~0U;
+    *pFlags = (record->flags & told) | CU_MEMHOSTALLOC_DEVICEMAP;
     return CUDA_SUCCESS;
   });
 }

@@ -65,25 +65,25 @@ std::uint64_t AddressSpace::reserved_bytes(std::uint64_t bytes) {
   return round_up(bytes, bytes < block_size ? small_unit : block_size);
 }
 
-std::optional<std::uint64_t> AddressSpace::place(std::uint64_t bytes) {
+std::optional<std::uint64_t> AddressSpace::place(std::uint64_t bytes, FreeList& small) {
   if (bytes % block_size == 0) return large_.take(bytes);
-  if (const auto offset = small_.take(bytes)) return offset;
+  if (const auto offset = small.take(bytes)) return offset;
   const auto chunk = large_.take(block_size);
   if (!chunk) return std::nullopt;
-  small_.insert(*chunk, block_size);
-  small_.carve(*chunk, bytes);
+  small.insert(*chunk, block_size);
+  small.carve(*chunk, bytes);
   return chunk;
 }
 
-void AddressSpace::give_back(std::uint64_t offset, std::uint64_t bytes) {
+void AddressSpace::give_back(std::uint64_t offset, std::uint64_t bytes, FreeList& small) {
   if (bytes % block_size == 0 && offset % block_size == 0) {
     large_.insert(offset, bytes);
     return;
   }
-  small_.insert(offset, bytes);
+  small.insert(offset, bytes);
   // A chunk that became free as a whole serves large allocations again.
   const std::uint64_t chunk = round_down(offset, block_size);
-  if (small_.carve(chunk, block_size)) large_.insert(chunk, block_size);
+  if (small.carve(chunk, block_size)) large_.insert(chunk, block_size);
 }
 
 std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned flags,
@@ -91,7 +91,7 @@ std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned f
   if (bytes == 0 || bytes > (std::uint64_t{1} << 56)) return std::nullopt;
   const std::uint64_t reserved = reserved_bytes(bytes);
   const WriteGuard guard(lock_);
-  const auto offset = place(reserved);
+  const auto offset = place(reserved, small_of(owner));
   if (!offset) return std::nullopt;
   const Allocation allocation{*offset, bytes, next_id_++, flags, owner, false};
   live_.emplace(*offset, allocation);
@@ -120,6 +120,7 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
 
 void AddressSpace::end_free(const Allocation& allocation) {
   const WriteGuard guard(lock_);
+  FreeList& small = small_of(allocation.owner);
   const auto found = leaving_.find(allocation.offset);
   WHERRY_CHECK(found != leaving_.end(), "offset {:#x} is not being freed", allocation.offset);
   std::uint64_t start = found->first;
@@ -131,11 +132,11 @@ void AddressSpace::end_free(const Allocation& allocation) {
   while (hole != retired_.end() && *hole < end) {
     const std::uint64_t unit = allocation.bytes < block_size ? small_unit : block_size;
     const std::uint64_t lost = round_down(*hole, unit);
-    if (lost > start) give_back(start, lost - start);
+    if (lost > start) give_back(start, lost - start, small);
     start = std::max(start, lost + unit);
     hole = retired_.erase(hole);
   }
-  if (start < end) give_back(start, end - start);
+  if (start < end) give_back(start, end - start, small);
 }
 
 void AddressSpace::attach(const Allocation& allocation, Attachment attachment) {
@@ -190,7 +191,7 @@ void AddressSpace::retire_locked(std::uint64_t page) {
   const std::uint64_t stretch = round_down(page * page_size, small_unit);
   // Free addresses leave the free lists; those of an allocation, live or leaving, are left out when
   // it ends.
-  if (small_.carve(stretch, small_unit)) return;
+  if (small_managed_.carve(stretch, small_unit) || small_device_.carve(stretch, small_unit)) return;
   if (large_.carve(round_down(stretch, block_size), block_size)) return;
   retired_.insert(stretch);
 }

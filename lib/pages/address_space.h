@@ -1,6 +1,6 @@
 // What is allocated where in the arena. Addresses only: no pages, no kernel calls.
 //
-// Small allocations start on 64 KiB boundaries inside shared 2 MiB chunks, others on 2 MiB
+// Small allocations start on 64 KiB boundaries inside 2 MiB chunks that those of one sort share, others on 2 MiB
 // boundaries, so that two allocations never share a page (nor, up to 64 KiB, the region that a
 // fault brings along). A stretch is free, live, or leaving (freed by the program, pages not yet
 // gone); touched while free or leaving it is retired: its address is never handed out again,
@@ -105,14 +105,20 @@ class AddressSpace {
   };
 
   static std::uint64_t reserved_bytes(std::uint64_t bytes);
-  std::optional<std::uint64_t> place(std::uint64_t bytes) REQUIRES(lock_);
-  void give_back(std::uint64_t offset, std::uint64_t bytes) REQUIRES(lock_);
+  std::optional<std::uint64_t> place(std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
+  FreeList& small_of(const Ownership& owner) REQUIRES(lock_) {
+    return owner.is_managed() ? small_managed_ : small_device_;
+  }
+  void give_back(std::uint64_t offset, std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
   std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
   void retire_locked(std::uint64_t page) REQUIRES(lock_);
 
   mutable SharedMutex lock_;
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
-  FreeList small_ GUARDED_BY(lock_);  // multiples of 64 KiB inside 2 MiB chunks taken from large_
+  // Multiples of 64 KiB inside 2 MiB chunks taken from large_: for managed memory, and for devices' own, so that no block holds
+  // both.
+  FreeList small_managed_ GUARDED_BY(lock_);
+  FreeList small_device_ GUARDED_BY(lock_);
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
   std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of those, by id
   std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes

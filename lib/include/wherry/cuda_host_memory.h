@@ -43,8 +43,8 @@ CUresult CUDAAPI cuMemFreeHost(void* p);
  * CUDA_ERROR_INVALID_VALUE: pdptr NULL, Flags other than 0, other memory; CUDA_ERROR_INVALID_CONTEXT. On errors *pdptr is 0. */
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr* pdptr, void* p, unsigned int Flags);
 
-/* Tells the flags of host or registered memory, any byte of it, and CU_MEMHOSTALLOC_DEVICEMAP, which it always has. Of managed
- * memory that flag alone.
+/* Tells CU_MEMHOSTALLOC_DEVICEMAP, which all of it has, and of host memory, any byte of it, whether it is
+ * CU_MEMHOSTALLOC_WRITECOMBINED; of registered memory all flags. Of managed memory the first alone.
  * CUDA_ERROR_INVALID_VALUE: pFlags NULL, other memory; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p);
 
