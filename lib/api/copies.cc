@@ -124,7 +124,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         engine.carry_out(target.stream, [&] { copied = runtime.copy(request); });
     return status == WorkStatus::ok ? to_result(copied) : to_result(status);
   }
-  const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::ok);
+  // Until it has been done: a reset may throw it away while this waits for it.
+  const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::incomplete);
   WorkStatus status = engine.enqueue_operation(
       target.stream, [&runtime, copied, request = std::move(request)](Completion done) {
         runtime.copy(request, [done, copied](OpStatus result) {

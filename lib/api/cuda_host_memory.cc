@@ -72,7 +72,9 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
   if (bytes.start == 0 || bytes.empty() || (flags & ~registration_flags) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  if (driver.runtime().overlaps_own(bytes)) return CUDA_ERROR_INVALID_VALUE;
+  // More than devices have addresses for is not memory either.
+  if (bytes.size() > driver.runtime().layout().bytes() || driver.runtime().overlaps_own(bytes))
+    return CUDA_ERROR_INVALID_VALUE;
 
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());

@@ -265,16 +265,17 @@ bool Driver::destroy_module(CUmodule handle) {
 }
 
 CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char* name) {
-  const LockGuard guard(module->lock);
-  if (const auto known = module->functions.find(name); known != module->functions.end())
-    return known->second;
+  // Not under the lock: the loader may be busy with a constructor that waits for us.
   const ExportedSymbol code = impl::find_function(module->object, name);
   if (code.address == 0) return nullptr;
   const ExportedSymbol sizes =
       find_variable(module->object, fmt::format("wherry_params_of_{}", name).c_str());
   const DeclaredParams params{reinterpret_cast<const unsigned*>(sizes.address),
                               sizes.bytes / sizeof(unsigned)};
-  return module->functions[name] = functions_.insert(std::make_shared<Function>(
+  const LockGuard guard(module->lock);
+  CUfunction& handle = module->functions[name];
+  if (handle != nullptr) return handle;
+  return handle = functions_.insert(std::make_shared<Function>(
              module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
 }
 

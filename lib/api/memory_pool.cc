@@ -95,7 +95,9 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
   if (reuse_[internal_dependencies] == 0) return std::nullopt;
   const auto leaving = space_.find_leaving(bytes);
   if (!leaving) return std::nullopt;
-  const StreamFrees& others = frees_.at(leaving->stream);
+  const auto found = frees_.find(leaving->stream);
+  if (found == frees_.end()) return std::nullopt;  // what nobody waits for
+  const StreamFrees& others = found->second;
   // The fate of another context is none of this one's.
   if (others.context != stream.context) return std::nullopt;
   const auto awaited = std::ranges::find_if(
@@ -148,10 +150,16 @@ void MemoryPool::free_now(const MemoryRecord& record) {
 
 void MemoryPool::look_at_frees() {
   for (auto entry = frees_.begin(); entry != frees_.end();) {
-    auto& [context, frees] = entry->second;
+    const Context& context = *entry->second.context;
+    auto& frees = entry->second.frees;
     std::uint64_t reached = 0;
-    // Thrown away is as good as finished: nothing uses the memory any more.
-    while (!frees.empty() && context->device.engine.query(*frees.front().recording)) {
+    DeviceEngine& engine = context.device.engine;
+    // Thrown away is as good as finished, once nothing that ran at that moment uses the memory any more.
+    const auto is_over = [&](const Recording& recording) {
+      const auto outcome = engine.query(recording);
+      return outcome && (outcome->status == WorkStatus::ok || engine.is_idle(*context.work));
+    };
+    while (!frees.empty() && is_over(*frees.front().recording)) {
       reached = frees.front().number;
       frees.pop_front();
     }

@@ -477,6 +477,7 @@ wherryStats Runtime::stats() const {
 
 void Runtime::abandon_in_forked_child() {
   host_memory_.adopted().after_fork_in_child();
+  copy_variables_in_forked_child();
   host_memory_.close();
   for (const auto& pool : pools_) pool->file().close();
 }

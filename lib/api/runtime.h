@@ -222,6 +222,10 @@ class Runtime {
   void after_fork() { host_memory_.adopted().after_fork(/*child_copies=*/true); }
 
  private:
+  // In a child: the variables are its own from now on, with their contents.
+  void copy_variables_in_forked_child();
+  void read_wherever_it_is(std::uint64_t page, std::span<std::byte> into);
+
   // One processor's parts.
   struct Part {
     Part(Runtime& runtime, Processor processor);
@@ -269,10 +273,16 @@ class Runtime {
       EXCLUDES(arena_lock_);
   // Makes the section's pages managed memory. False: there is no room, and nothing has changed.
   bool adopt(const ManagedSection& section) EXCLUDES(arena_lock_);
+  // The parts of the range that are at no place of the arena's layout.
+  std::vector<AddressRange> not_placed(AddressRange range) const;
   bool adopt_all(const std::vector<ManagedSection>& sections) EXCLUDES(arena_lock_);
   // Puts what is at the address into the host's pool. False: not all of it fits, and none of it is there.
   bool fill_host_pool(const PlacedPages& placed) REQUIRES(arena_lock_);
-  // Has all processes see the pages in their pools from now on. Requires: all of them are in the host's.
+  void leave_host_pool(const PlacedPages& placed) REQUIRES(arena_lock_);
+  // Has this process see the pages in the host's pool, where all of them are. Throws std::system_error, and has then changed
+  // nothing.
+  void show_on_host(const PlacedPages& placed) REQUIRES(arena_lock_);
+  // Has all processes see them in their pools from now on.
   void show_everywhere(const PlacedPages& placed) REQUIRES(arena_lock_);
 
   const RuntimeOptions options_;

@@ -8,6 +8,7 @@
 #include "migration/at_rest.h"
 #include "os/file_io.h"
 #include "os/mapping.h"
+#include "os/private_copy.h"
 #include "wherry/cuda.h"
 
 namespace wherry::impl {
@@ -25,6 +26,11 @@ bool for_each_run(PageSpan pages, F f) {
   return true;
 }
 
+bool holds(const MemoryPoolFile& pool, std::uint64_t page) {
+  const std::uint64_t start = page * page_size;
+  return pool.file().first_data(start, start + page_size) == start;
+}
+
 }  // namespace
 
 bool Runtime::fill_host_pool(const PlacedPages& placed) {
@@ -39,26 +45,29 @@ bool Runtime::fill_host_pool(const PlacedPages& placed) {
     const LockGuard guard(block.lock);
     return engine_->fill(block, number, run, host, room, contents).status == OpStatus::ok;
   });
-  if (filled) return true;
+  if (!filled) leave_host_pool(placed);
+  return filled;
+}
+
+void Runtime::leave_host_pool(const PlacedPages& placed) {
   for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
     Block& block = blocks_.at(number);
     const LockGuard guard(block.lock);
     engine_->release(block, number, run);
     return true;
   });
-  return false;
+}
+
+void Runtime::show_on_host(const PlacedPages& placed) {
+  const std::size_t bytes = placed.pages.bytes();
+  if (const int error = map_file_part(placed.address, bytes, pools_.front()->file().fd(),
+                                      placed.pages.offset(), Access::write, pools_map_huge_pages()))
+    throw_errno(error, "cannot map managed variables");
+  // Every page is there and has an entry, so that hardly anybody faults before others know of the place.
+  (void)populate({reinterpret_cast<std::byte*>(placed.address), bytes});
 }
 
 void Runtime::show_everywhere(const PlacedPages& placed) {
-  const std::size_t bytes = placed.pages.bytes();
-  const FileView view{placed.address, bytes, placed.pages.offset()};
-  if (const int error =
-          map_pool_view(view, bytes, pools_.front()->file().fd(), pools_map_huge_pages()))
-    throw_errno(error, "cannot map managed variables");
-  // Every page is there and has an entry: nobody faults before others know of the place.
-  if (const int error =
-          -populate({reinterpret_cast<std::byte*>(placed.address), placed.pages.bytes()}))
-    throw_errno(error, "cannot map managed variables");
   for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
     Block& block = blocks_.at(number);
     const LockGuard guard(block.lock);
@@ -76,6 +85,31 @@ void Runtime::show_everywhere(const PlacedPages& placed) {
              process->pid(), error);
     process->stop();
   }
+}
+
+void Runtime::copy_variables_in_forked_child() {
+  layout().for_each_placed([&](const PlacedPages& placed) {
+    const std::size_t bytes = placed.pages.bytes();
+    if (forbid_range({placed.address, placed.address + bytes}) != 0 ||
+        set_access(placed.address, bytes, Access::write) != 0)
+      return 0;
+    for (std::uint64_t i = 0; i < placed.pages.count; ++i)
+      read_wherever_it_is(
+          placed.pages.first + i,
+          {reinterpret_cast<std::byte*>(placed.address) + i * page_size, page_size});
+    return 0;
+  });
+}
+
+void Runtime::read_wherever_it_is(std::uint64_t page, std::span<std::byte> into) {
+  // The books are as the fork found them, perhaps half written, and the parent goes on moving pages: the files say where it is.
+  constexpr int looks = 100;
+  for (int look = 0; look < looks; ++look)
+    for (const auto& pool : pools_)
+      if (holds(*pool, page) &&
+          read_at(pool->file().fd(), page * page_size, into) == static_cast<int>(page_size) &&
+          holds(*pool, page))
+        return;
 }
 
 bool Runtime::adopt_new_variables() {
@@ -113,12 +147,37 @@ Runtime::ModuleResult Runtime::share_module(const std::string& name, std::uintpt
 bool Runtime::adopt_all(const std::vector<ManagedSection>& sections) {
   bool all = true;
   for (const ManagedSection& section : sections) {
-    if (layout().page_of(section.pages.start) || adopt(section)) continue;
-    log_line("no room is left for the managed variables of {}, {} KiB", section.module,
-             section.pages.size() >> 10);
-    all = false;
+    // Another call may have found a part of it before.
+    for (const AddressRange& part : not_placed(section.pages)) {
+      ManagedSection rest{section.module, part, {}};
+      for (const AddressRange& variable : section.variables)
+        if (variable.start < part.end && part.start < variable.end)
+          rest.variables.push_back(
+              {std::max(variable.start, part.start), std::min(variable.end, part.end)});
+      if (adopt(rest)) continue;
+      log_line("no room is left for the managed variables of {}, {} KiB", section.module,
+               part.size() >> 10);
+      all = false;
+    }
   }
   return all;
+}
+
+std::vector<AddressRange> Runtime::not_placed(AddressRange range) const {
+  std::vector<AddressRange> placed;
+  layout().for_each_placed([&](const PlacedPages& one) {
+    placed.push_back({one.address, one.address + one.pages.bytes()});
+    return 0;
+  });
+  std::ranges::sort(placed, {}, &AddressRange::start);
+  std::vector<AddressRange> parts;
+  for (const AddressRange& one : placed) {
+    if (one.end <= range.start || one.start >= range.end) continue;
+    if (one.start > range.start) parts.push_back({range.start, one.start});
+    range.start = std::min(one.end, range.end);
+  }
+  if (!range.empty()) parts.push_back(range);
+  return parts;
 }
 
 bool Runtime::have_module_in_devices(const std::string& module, std::uintptr_t address) {
@@ -143,6 +202,13 @@ bool Runtime::adopt(const ManagedSection& section) {
   if (managed_pages_.fetch_add(pages) + pages > managed_pages_max() || !fill_host_pool(*placed)) {
     managed_pages_.fetch_sub(pages);
     return false;
+  }
+  try {
+    show_on_host(*placed);
+  } catch (...) {
+    leave_host_pool(*placed);
+    managed_pages_.fetch_sub(pages);
+    throw;
   }
   hidden_from_ = placed->pages.first;
   for (const AddressRange& variable : section.variables) {

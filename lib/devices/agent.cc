@@ -112,7 +112,7 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       break;
     case CommandKind::map_file:
       reply.error = map_file_part(command.address, command.bytes, passed.get(), command.offset,
-                                  command.access);
+                                  command.access, /*huge_pages=*/true);
       break;
     case CommandKind::unmap_file:
       reply.error = unmap_file_part(command.address, command.bytes);

@@ -32,7 +32,7 @@ void Annex::release(std::uintptr_t address) {
 int Annex::map(Processor p, const Window& window) {
   if (p.is_host())
     return map_file_part(window.address, window.bytes, window.file->get(), window.offset,
-                         window.access);
+                         window.access, /*huge_pages=*/true);
   const auto& process = part(p).process;
   const int error = process ? process->map_file(window.address, window.bytes, window.file->get(),
                                                 window.offset, window.access)

@@ -372,15 +372,23 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
   State& state = *state_;
   if (state.modules.still_has(address)) return address;
 
-  const LockGuard guard(state.agent_lock);
-  if (state.has_adopted(address)) return address;
   const std::uint64_t unloads = ModuleCounts::now().unloads;
-  if (state.late_unloads != unloads) state.late_kernels.clear();
-  state.late_unloads = unloads;
-  if (const auto known = state.late_kernels.find(address); known != state.late_kernels.end())
-    return known->second;
-
+  const auto known = [&]() REQUIRES(state.agent_lock) -> std::optional<std::uintptr_t> {
+    if (state.has_adopted(address)) return address;
+    if (state.late_unloads != unloads) state.late_kernels.clear();
+    state.late_unloads = unloads;
+    const auto found = state.late_kernels.find(address);
+    if (found == state.late_kernels.end()) return {};
+    return found->second;
+  };
+  {
+    const LockGuard guard(state.agent_lock);
+    if (const auto there = known()) return there;
+  }
+  // Not under the lock: the loader may be busy with a constructor that waits for us.
   const auto location = locate_module(address);
+  const LockGuard guard(state.agent_lock);
+  if (const auto there = known()) return there;
   Command command;
   if (!location || location->path.size() >= sizeof command.path ||
       has_placed_pages(*state.options.layout, address))

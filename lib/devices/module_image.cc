@@ -81,6 +81,8 @@ DynamicPart read_dynamic(const ElfW(Dyn) * entry) {
 bool is_bound(const DynamicPart& dynamic, std::uintptr_t base, AddressRange extent) {
   const std::span calls(dynamic.calls, dynamic.calls_bytes / sizeof(ElfW(Rela)));
   return std::ranges::none_of(calls, [&](const ElfW(Rela) & call) {
+    // An indirect function of its own is bound when it is loaded.
+    if (ELF64_R_SYM(call.r_info) == 0) return false;
     const ElfW(Sym)& symbol = dynamic.symbols[ELF64_R_SYM(call.r_info)];
     const auto target = *reinterpret_cast<const std::uintptr_t*>(base + call.r_offset);
     // Of a weak one that there is not the target is 0.

@@ -16,6 +16,10 @@ MprotectTrap::MprotectTrap(Parts parts) : parts_(std::move(parts)) {
     all_.push_back(std::make_unique<Part>(*this, Processor{i}));
 }
 
+MprotectTrap::~MprotectTrap() {
+  HostFaults::let_go();
+}
+
 std::shared_ptr<const FaultSource> MprotectTrap::attach_host() {
   if (const int error = leave_out_of_core_dumps(parts_.layout->base(), parts_.layout->bytes()))
     throw_errno(error, "madvise");

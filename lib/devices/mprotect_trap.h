@@ -12,6 +12,7 @@ namespace wherry::impl {
 class MprotectTrap final : public Trap {
  public:
   explicit MprotectTrap(Parts parts);
+  ~MprotectTrap() override;
 
   Mapper& mapper(Processor p) override { return part(p).mapper; }
   ViewChanger& changer(Processor p) override { return part(p).counted_changer; }

@@ -141,6 +141,8 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
+  // What has not been handed out of a device's own memory comes to be nowhere else either.
+  if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.accessed_by = segment.advice.accessed_by;
   facts.pinned = segment.advice.pinned;
   facts.evicted = !fault.comes_alone && (block.evicted_from & fault.toucher.bit()) != 0;

@@ -12,9 +12,9 @@ namespace wherry::impl {
 namespace {
 
 struct Caught {
-  explicit Caught(const ArenaLayout& pages) : layout(pages) {}
+  explicit Caught(const ArenaLayout& pages) : layout(&pages) {}
 
-  const ArenaLayout& layout;
+  std::atomic<const ArenaLayout*> layout;  // null: there is no arena any more
   FaultBoard board;
   const Fd bell = make_semaphore();
   const ForkMark mark;  // a child made by the application's fork() has no arena
@@ -25,7 +25,8 @@ struct Caught {
 Caught* caught = nullptr;
 
 bool on_access_fault(const AccessFault& fault) {
-  if (!caught->layout.page_of(fault.address) || !caught->mark.is_here()) return false;
+  const ArenaLayout* const layout = caught->layout.load(std::memory_order_acquire);
+  if (layout == nullptr || !layout->page_of(fault.address) || !caught->mark.is_here()) return false;
   FaultEvent event;
   event.address = fault.address;
   event.thread = this_thread_id();
@@ -43,6 +44,10 @@ std::shared_ptr<const FaultSource> HostFaults::catch_faults(const ArenaLayout& l
   claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   return std::make_shared<const BoardSource>(nullptr, caught->board,
                                              duplicate_fd(caught->bell.get()));
+}
+
+void HostFaults::let_go() {
+  if (caught != nullptr) caught->layout.store(nullptr, std::memory_order_release);
 }
 
 void HostFaults::serve(FaultService& service) {

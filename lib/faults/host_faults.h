@@ -12,8 +12,9 @@ namespace wherry::impl {
 
 class HostFaults {
  public:
-  // From now on; `layout` lives as long as the process. Throws std::system_error.
+  // From now on, until let_go(), which `layout` outlives. Throws std::system_error.
   static std::shared_ptr<const FaultSource> catch_faults(const ArenaLayout& layout);
+  static void let_go();
   // Who faults may have this one answer; it lives as long as the process.
   static void serve(FaultService& service);
 };

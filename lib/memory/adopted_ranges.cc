@@ -20,6 +20,8 @@ namespace {
 
 // How long one who writes may be kept waiting: for the copy of so much.
 constexpr std::size_t step = block_size;
+// How far from here what is in use of a stack may reach, on either side.
+constexpr std::size_t own_frames = 64 << 10;
 // How long a parent waits for its child's copies, at most.
 constexpr int copy_limit_ms = 10'000;
 
@@ -82,6 +84,9 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
                                                              bool& writable) const {
   for (const AddressRange& stack : thread_stacks(map))
     if (overlap(stack, pages)) return Verdict::unsuitable;
+  // A stack of the program's own making, on which this thread would hold up itself.
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (overlap({here - own_frames, here + own_frames}, pages)) return Verdict::unsuitable;
   for (const AddressRange& buffer : pinned_buffers())
     if (overlap(buffer, pages)) return Verdict::unsuitable;
   std::uintptr_t covered = pages.start;

@@ -78,10 +78,11 @@ bool resolved(const siginfo_t& info, const ucontext_t& context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   const auto write = is_write(context);
   if (!write) return false;
-  if (hook == nullptr || address < claimed_start.load(std::memory_order_relaxed) ||
-      address >= claimed_end.load(std::memory_order_relaxed))
-    return *write && was_held(address);
-  return hook({address, *write});
+  const bool claimed = hook != nullptr &&
+                       address >= claimed_start.load(std::memory_order_relaxed) &&
+                       address < claimed_end.load(std::memory_order_relaxed);
+  if (claimed && hook({address, *write})) return true;
+  return *write && was_held(address);
 }
 
 void on_signal(int signal, siginfo_t* info, ucontext_t* context) {

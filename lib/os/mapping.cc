@@ -141,12 +141,13 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
 }
 
 int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
-                  Access access) {
-  // Aside first, so that a mapping which cannot be kept from children changes nothing.
+                  Access access, bool huge_pages) {
+  // Aside first, so that a mapping which cannot be kept from children changes nothing, and readers of the place always find
+  // what is there.
   void* aside = ::mmap(nullptr, bytes, protection_of(access), MAP_SHARED | MAP_NORESERVE, fd,
                        static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;
-  int error = ::madvise(aside, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
+  int error = keep_private_to_us(aside, bytes, huge_pages);
   if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                              reinterpret_cast<void*>(start)) == MAP_FAILED)
     error = errno;

@@ -85,10 +85,10 @@ struct FileView {
 // Returns 0 or an errno.
 [[nodiscard]] int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes);
 
-// Shows part of a file, shared, in place of whatever is mapped there; not inherited by fork(). Returns 0 or an errno, with
-// nothing changed.
+// Shows part of a file, shared, in place of whatever is mapped there, at once for threads that use it meanwhile; not inherited
+// by fork(). `huge_pages` as for map_pool_view. Returns 0 or an errno, with nothing changed.
 [[nodiscard]] int map_file_part(std::uintptr_t start, std::size_t bytes, int fd,
-                                std::uint64_t offset, Access access);
+                                std::uint64_t offset, Access access, bool huge_pages);
 // Makes it inaccessible address space, as reserve() has it, whatever is mapped there. Returns 0 or an errno.
 [[nodiscard]] int unmap_file_part(std::uintptr_t start, std::size_t bytes);
 

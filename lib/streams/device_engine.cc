@@ -484,6 +484,11 @@ void DeviceEngine::wait_until(const std::function<bool()>& done) {
   changed_.notify_all();  // another thread that waits may lead now
 }
 
+bool DeviceEngine::is_idle(const WorkContext& context) {
+  const LockGuard guard(lock_);
+  return !has_unfinished_work(context);
+}
+
 bool DeviceEngine::has_unfinished_work(const WorkContext& context) const {
   return std::any_of(context.streams_.begin(), context.streams_.end(),
                      [](const auto& stream) { return !stream->queue_.empty(); });

@@ -90,6 +90,8 @@ class DeviceEngine {
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // Of a recording of this engine. Nothing: it is not over.
   std::optional<Recording::Outcome> query(const Recording& recording) EXCLUDES(lock_);
+  // Whether nothing of the context's work is queued or running.
+  bool is_idle(const WorkContext& context) EXCLUDES(lock_);
   // Wait for what was given before the call. The context's status if it fails first.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   WorkStatus wait(const Recording& recording) EXCLUDES(lock_);

@@ -59,7 +59,7 @@ CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, si
  * Each variable takes whole pages of 4096 bytes. It is not const, not thread-local, and needs no constructor. A library that
  * has such variables stays loaded. A program that uses a library's declares them `extern __attribute__((weak))`, or is
  * compiled with -fPIC: otherwise the linker may place a copy of its own in the program, which is an ordinary variable (the
- * log says so). In a child made by fork() they are not accessible, as all managed memory. */
+ * log says so). A child made by fork() has copies of its own, which are ordinary memory. */
 #define WHERRY_MANAGED __attribute__((section("wherry_managed"), aligned(4096)))
 /* Begins a page behind them, so that no other variable shares their last one. */
 __asm__(
