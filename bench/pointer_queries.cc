@@ -123,7 +123,8 @@ int main(int argc, char** argv) {
   Measurements all;
   for (const auto& [allocations, goal_ns] :
        {std::pair<std::size_t, double>{1, 40}, {1000, 40}, {1'000'000, 60}}) {
-    const auto some = measure_in_child([&] { return measure(allocations, goal_ns); });
+    const auto some =
+        measure_in_child([count = allocations, goal = goal_ns] { return measure(count, goal); });
     all.insert(all.end(), some.begin(), some.end());
   }
   return print_report("pointer queries: median times of one call, random addresses", all, json);

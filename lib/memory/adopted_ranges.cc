@@ -12,6 +12,7 @@
 #include "os/mapping.h"
 #include "os/pinned_buffers.h"
 #include "os/poll.h"
+#include "os/raw_copy.h"
 #include "os/thread_stacks.h"
 #include "os/write_hold.h"
 
@@ -116,7 +117,7 @@ int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
   std::optional<WriteHold> hold;
   if (range.writable) hold.emplace(part, access_);
   if (hold && hold->error() != 0) return hold->error();
-  std::memcpy(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
+  copy_raw(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
   return shared.move_to(part.start, part.size(), range.writable ? Access::write : Access::read);
 }
 

@@ -8,6 +8,8 @@
 
 #include "os/missing.h"
 
+#include "os/raw_copy.h"
+
 namespace wherry::impl {
 
 Fd copy_to_file(const std::string& name, AddressRange extent, std::span<const AddressRange> parts) {
@@ -20,8 +22,8 @@ Fd copy_to_file(const std::string& name, AddressRange extent, std::span<const Ad
   void* place = ::mmap(nullptr, extent.size(), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (place == MAP_FAILED) throw_errno(errno, "cannot copy a module");
   for (const AddressRange& part : parts)
-    std::memcpy(static_cast<std::byte*>(place) + (part.start - extent.start),
-                reinterpret_cast<const void*>(part.start), part.size());
+    copy_raw(static_cast<std::byte*>(place) + (part.start - extent.start),
+             reinterpret_cast<const void*>(part.start), part.size());
   ::munmap(place, extent.size());
   return file;
 }
