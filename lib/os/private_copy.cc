@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "os/missing.h"
-
 #include "os/raw_copy.h"
 
 namespace wherry::impl {

@@ -18,7 +18,9 @@
 
 #include "base/page.h"
 #include "os/permissions.h"
+#include "support/child.h"
 #include "support/conditions.h"
+#include "support/session.h"
 
 namespace wherry::test {
 namespace {
@@ -173,7 +175,8 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
 
 TEST_CASE("no increment is lost while memory is adopted and given back, however writers are held",
           "[memory]") {
-  for (const impl::UffdAccess way : ways_to_hold()) {
+  // Each in a process of its own: the test's main program takes SIGSEGV back after each case.
+  const auto play = [](impl::UffdAccess way) {
     Adoption adoption(way);
     const int rounds = static_cast<int>(1000 * scale());
     const Place place(64 * page_size);
@@ -191,16 +194,21 @@ TEST_CASE("no increment is lost while memory is adopted and given back, however 
         counts[writer] = count;
       });
     for (int round = 0; round < rounds; ++round) {
-      REQUIRE(adoption.adopt(place.range()) == Verdict::adopted);
-      REQUIRE(adoption.ranges.give_back(place.range()));
+      expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
+      expect(adoption.ranges.give_back(place.range()), "given back");
     }
     stop = true;
     for (std::thread& thread : threads) thread.join();
     for (std::size_t writer = 0; writer < counts.size(); ++writer) {
       std::uint64_t sum = 0;
       for (std::size_t i = 0; i < 64; ++i) sum += words[i * 512 + writer];
-      CHECK(sum == counts[writer]);
+      expect(sum == counts[writer], "an increment is lost");
     }
+  };
+  for (const impl::UffdAccess way : ways_to_hold()) {
+    const Outcome outcome = in_fresh_process([&] { play(way); });
+    INFO(outcome.describe());
+    CHECK(outcome.passed());
   }
 }
 
