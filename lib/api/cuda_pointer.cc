@@ -47,7 +47,7 @@ bool is_attribute(CUpointer_attribute attribute) {
 // The tokens name the allocation: by the address that whoever uses them gives as well, and by this number.
 CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
-  tokens.vaSpaceToken = static_cast<unsigned>(record.id);
+  tokens.vaSpaceToken = token_of(record);
   // Not the padding at its end.
   std::memcpy(
       data, &tokens,

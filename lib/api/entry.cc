@@ -25,6 +25,18 @@ CUresult waited(WorkStatus status) {
   return to_result(status);
 }
 
+CUresult to_result(Runtime::PinResult result) {
+  switch (result) {
+    case Runtime::PinResult::pinned:
+      return CUDA_SUCCESS;
+    case Runtime::PinResult::not_managed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case Runtime::PinResult::no_room:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context) {
   const CUcontext handle = ThreadContexts::mine().current();
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

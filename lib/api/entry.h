@@ -31,6 +31,7 @@ CUresult enter(const Body& body) noexcept {
 }
 
 CUresult to_result(WorkStatus status);
+CUresult to_result(Runtime::PinResult result);
 
 // After work was waited for with this result: what pools hold beyond what they may keep goes back.
 CUresult waited(WorkStatus status);

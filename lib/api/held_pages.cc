@@ -2,30 +2,13 @@
 
 #include <algorithm>
 
+#include "api/entry.h"
+
 namespace wherry::impl {
-namespace {
-
-bool is_token_of(unsigned token, const MemoryRecord& record) {
-  return token == static_cast<unsigned>(record.id);
-}
-
-CUresult to_result(Runtime::PinResult result) {
-  switch (result) {
-    case Runtime::PinResult::pinned:
-      return CUDA_SUCCESS;
-    case Runtime::PinResult::not_managed:
-      return CUDA_ERROR_INVALID_VALUE;
-    case Runtime::PinResult::no_room:
-      return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  return CUDA_ERROR_UNKNOWN;
-}
-
-}  // namespace
 
 std::vector<HeldPages::Hold>::iterator HeldPages::find(unsigned token, std::uintptr_t address) {
   return std::ranges::find_if(holds_, [&](const Hold& hold) {
-    return is_token_of(token, hold.record) && hold.record.contains(address);
+    return token == token_of(hold.record) && hold.record.contains(address);
   });
 }
 
@@ -38,7 +21,7 @@ CUresult HeldPages::get(const WantedPages& wanted, std::span<wherryPageExtent> e
                         std::size_t& count) {
   const LockGuard guard(lock_);
   const auto record = records_.find(wanted.address);
-  if (!record || !is_token_of(wanted.token, *record) || wanted.bytes == 0 ||
+  if (!record || wanted.token != token_of(*record) || wanted.bytes == 0 ||
       wanted.bytes > record->base + record->bytes - wanted.address)
     return CUDA_ERROR_INVALID_VALUE;
   const bool is_managed = record->kind == MemoryKind::managed;

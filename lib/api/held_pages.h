@@ -13,6 +13,11 @@
 
 namespace wherry::impl {
 
+// What names the allocation to third parties, beside an address in it: the vaSpaceToken of its P2P_TOKENS.
+inline unsigned token_of(const MemoryRecord& record) {
+  return static_cast<unsigned>(record.id);
+}
+
 // The bytes of an allocation that somebody wants, as it names them.
 struct WantedPages {
   unsigned token = 0;  // of the allocation

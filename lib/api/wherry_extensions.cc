@@ -57,15 +57,7 @@ CUresult wherryPin(CUdeviceptr devPtr, size_t count) {
   return enter([&](Driver& driver) {
     Runtime& runtime = driver.runtime();
     if (!is_range(runtime, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
-    switch (runtime.pin(pages_touched(runtime, devPtr, count))) {
-      case Runtime::PinResult::pinned:
-        return CUDA_SUCCESS;
-      case Runtime::PinResult::not_managed:
-        return CUDA_ERROR_INVALID_VALUE;
-      case Runtime::PinResult::no_room:
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return CUDA_ERROR_UNKNOWN;
+    return to_result(runtime.pin(pages_touched(runtime, devPtr, count)));
   });
 }
 CUresult wherryUnpin(CUdeviceptr devPtr, size_t count) {
