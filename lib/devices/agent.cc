@@ -194,6 +194,7 @@ void run_agent(void* pointer) {
     if (const int error = unmap_file_part(range.start, range.size()))
       fail_start(start, error, "withholding memory of the program");
   detach_from_application(start.name.c_str());
+  admit_to_memory(start.host);  // enter_huge_page()
   drop_inherited_output();
   keep_descriptors(start.descriptors);
   environ = start.environment.data();

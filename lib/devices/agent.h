@@ -74,7 +74,8 @@ struct AgentStart {
   const DeviceProcessOptions* options = nullptr;
   LaunchBoard* board = nullptr;
   FaultBoard* faults = nullptr;
-  Fd socket;      // the device's end
+  Fd socket;  // the device's end
+  pid_t host = -1;
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;
   std::vector<int> descriptors;  // all that the device keeps

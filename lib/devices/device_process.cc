@@ -119,6 +119,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->options = &options;
   start->board = &boards->launches;
   start->faults = &boards->faults;
+  start->host = own_pid();
   start->host_pidfd = open_own_pidfd();
   start->completion = &completion;
   copy_environment(*start);

@@ -26,7 +26,7 @@ UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)) {
     all_.push_back(std::make_unique<Part>(*this, Processor{i}));
 }
 
-std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd fresh, Fd process) {
+std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd fresh, pid_t process) {
   auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh));
   const ArenaLayout& layout = *parts_.layout;
   register_with(*uffd, layout.base(), layout.bytes());
@@ -34,13 +34,13 @@ std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd 
     register_with(*uffd, placed.address, placed.pages.bytes());
     return 0;
   });
-  part(p).mapper.attach(uffd, std::move(process));
+  part(p).mapper.attach(uffd, process);
   return uffd;
 }
 
 std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_host() {
   const Processor host = Processor::host();
-  host_ = trap_layout(host, Userfaultfd::create(parts_.uffd_access), Fd());
+  host_ = trap_layout(host, Userfaultfd::create(parts_.uffd_access), 0);
   static_cast<HostViewChanger&>(changer(host)).attach(host_);
   return std::make_shared<const UserfaultfdSource>(host_);
 }
@@ -54,7 +54,7 @@ std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_device(
   const Processor p = Processor::device(device);
   static_cast<DeviceViewChanger&>(changer(p)).attach(process);
   return std::make_shared<const UserfaultfdSource>(
-      trap_layout(p, process->take_fault_fd(), duplicate_fd(process->pidfd())));
+      trap_layout(p, process->take_fault_fd(), process->pid()));
 }
 
 void UserfaultfdTrap::detach_device(int device) {

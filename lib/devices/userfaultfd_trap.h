@@ -30,7 +30,7 @@ class UserfaultfdTrap final : public Trap {
   };
 
   Part& part(Processor p) { return *all_[static_cast<std::size_t>(p.index)]; }
-  std::shared_ptr<const Userfaultfd> trap_layout(Processor p, Fd fresh, Fd process);
+  std::shared_ptr<const Userfaultfd> trap_layout(Processor p, Fd fresh, pid_t process);
 
   const Parts parts_;
   std::vector<std::unique_ptr<Part>> all_;

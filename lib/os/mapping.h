@@ -1,6 +1,8 @@
 // Owned address ranges: reserved ones, and stretches of a file mapped shared.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -68,10 +70,11 @@ struct FileView {
 // changed: ENOMEM, the process has as many mappings as it may have.
 [[nodiscard]] int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages);
 
-// Enters [start, start + bytes), 2 MiB of a shared mapping that a huge page of the file lies behind, in the page table by
-// one entry. Of the process behind `pidfd`, or this one's where that is -1. Returns 0 or an errno: EINVAL, EPERM, ENOSYS
-// where the kernel does not offer that, or not to this process.
-[[nodiscard]] int enter_huge_page(int pidfd, std::uintptr_t start, std::size_t bytes);
+// Touches [start, start + bytes), 2 MiB of a shared mapping that a huge page of the file lies behind, so that Linux enters it
+// in the page table by one entry, if no page table is there already. Of another process, or this one's where that is 0. Not
+// by MADV_COLLAPSE, which waits until every CPU of the machine had time for a kernel thread. Returns 0 or an errno: EINVAL,
+// EPERM, ENOSYS where the kernel does not offer that, or not to this process.
+[[nodiscard]] int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes);
 
 // Takes the entries for part of such a view out of the page table: the next touch faults, though the file holds the page.
 // The range is registered with `userfaultfd`, whose write protection stays; -1: it becomes inaccessible instead. Returns 0

@@ -26,10 +26,6 @@ struct uffdio_poison {
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
-
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10U
 #endif

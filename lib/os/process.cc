@@ -48,6 +48,14 @@ Fd open_own_pidfd() {
   return fd;
 }
 
+pid_t own_pid() {
+  return ::getpid();
+}
+
+void admit_to_memory(pid_t other) {
+  ::prctl(PR_SET_PTRACER, other, 0, 0, 0);  // fails where there is no Yama
+}
+
 void detach_from_application(const char* name) {
   for (int signal = 1; signal < NSIG; ++signal)
     ::signal(signal, signal == SIGPIPE || signal == SIGTTOU ? SIG_IGN : SIG_DFL);

@@ -11,18 +11,16 @@
 namespace wherry::impl {
 namespace {
 
-// It is not tried for ever: the kernel may not offer it, or have no huge pages left and try hard to make some.
-constexpr int failures_max = 8;
 constexpr int register_attempts_max = 1000;
 constexpr auto register_pause = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd, Fd process) {
+void UserfaultfdMapper::attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process) {
   const WriteGuard guard(lock_);
   uffd_ = std::move(uffd);
-  process_ = std::move(process);
-  failures_in_a_row_ = 0;
+  process_ = process;
+  enters_huge_pages_ = true;
 }
 
 void UserfaultfdMapper::detach() {
@@ -59,19 +57,19 @@ OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
 // Linux enters no huge page where faults are trapped. For a moment they are not: whoever touches the block then finds
 // its pages in the file, as if they had been mapped already.
 OpResult UserfaultfdMapper::map_whole(PageSpan block) {
-  if (failures_in_a_row_ >= failures_max) return {OpStatus::unsupported, 0};
+  if (!enters_huge_pages_) return {OpStatus::unsupported, 0};
   return with_uffd([&](const Userfaultfd& uffd) REQUIRES_SHARED(lock_) -> OpResult {
     int error = uffd.unregister_range(address(block), block.bytes());
-    if (error == 0) error = enter_huge_page(process_.get(), address(block), block.bytes());
+    if (error == 0) error = enter_huge_page(process_, address(block), block.bytes());
+    if (error == EPERM || error == ENOSYS) enters_huge_pages_ = false;
     // In any case: what failed may have been done in part.
     const OpStatus trapped = trap_again(uffd, block);
     if (trapped != OpStatus::ok) return {trapped, 0};
-    if (error == 0) {
-      failures_in_a_row_ = 0;
-      return {OpStatus::ok, block.bytes()};
-    }
-    failures_in_a_row_ += error == EPERM || error == ENOSYS ? failures_max : 1;
-    return {OpStatus::incomplete, 0};
+    // The last page is there only if all of it came by one entry.
+    const std::uintptr_t last = address(block) + block.bytes() - page_size;
+    const OpStatus there = uffd.map_resident(last, page_size, false).status;
+    if (there == OpStatus::occupied) return {OpStatus::ok, block.bytes()};
+    return {there == OpStatus::process_gone ? there : OpStatus::incomplete, 0};
   });
 }
 

@@ -3,6 +3,8 @@
 // attach(). In between every call answers process_gone. Any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -21,8 +23,8 @@ class UserfaultfdMapper final : public Mapper {
                     std::function<int(std::uintptr_t address, std::size_t bytes)> forbid)
       : layout_(layout), forbid_(std::move(forbid)) {}
 
-  // `process`: whose it is, a pidfd; none: this process's own.
-  void attach(std::shared_ptr<const Userfaultfd> uffd, Fd process = Fd()) EXCLUDES(lock_);
+  // `process`: whose it is; 0: this process's own.
+  void attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process = 0) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
 
   bool punch_unmaps() const override { return true; }
@@ -48,8 +50,8 @@ class UserfaultfdMapper final : public Mapper {
   const std::function<int(std::uintptr_t, std::size_t)> forbid_;
   SharedMutex lock_;
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
-  Fd process_ GUARDED_BY(lock_);
-  std::atomic<int> failures_in_a_row_{0};  // of map_whole()
+  pid_t process_ GUARDED_BY(lock_) = 0;
+  std::atomic<bool> enters_huge_pages_{true};  // no: the kernel refuses
 };
 
 }  // namespace wherry::impl

@@ -104,13 +104,21 @@ TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as b
   constexpr PageSpan block{2 * pages_per_block, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
   REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
-  // Page tables that are left over from before are in nobody's way.
+  // A page table that is left over from before may be in the way of one entry, if the kernel cannot free it, but of nothing else.
   if (GENERATE(false, true)) {
     REQUIRE(s.mapper.map_resident(block, false));
     REQUIRE(s.pool.punch(block) == 0);
     REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
+    const OpStatus status = s.mapper.map_whole(block).status;
+    if (status == OpStatus::incomplete) {
+      CHECK(s.mapper.map_resident(block, false).status == OpStatus::occupied);
+      CHECK((*s.word(block.first + 9) & 0xff) == 'x');
+      return;
+    }
+    REQUIRE(status == OpStatus::ok);
+  } else {
+    REQUIRE(s.mapper.map_whole(block));
   }
-  REQUIRE(s.mapper.map_whole(block));
   CHECK(wherry::test::huge_entries(::getpid(), const_cast<std::uint64_t*>(s.word(block.first))) ==
         block_size);
   *s.word(block.first + 7) = 1;
