@@ -1,0 +1,184 @@
+#include "policy/thrashing.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace wherry::impl {
+
+bool Reach::all_in(const std::array<ProcessorMask, max_processors>& of, ProcessorMask users,
+                   Processor at) const {
+  for (int i = 0; i < max_processors; ++i)
+    if ((users & Processor{i}.bit()) != 0 && (of[static_cast<std::size_t>(i)] & at.bit()) == 0)
+      return false;
+  return true;
+}
+
+void Thrashing::forget_page(unsigned number) {
+  page(number) = {};
+  const PageMask mask = PageMask::of({number, 1});
+  thrashing_ -= mask;
+  pinned_ -= mask;
+}
+
+void Thrashing::forget(PageRun run) {
+  if (!pages_) return;
+  for (unsigned number = run.first; number < run.end(); ++number) forget_page(number);
+}
+
+bool Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
+                      const ThrashingParameters& parameters) {
+  const bool fights =
+      last_ns_ != 0 && !(last_to_ == to) && now_ns - last_ns_ <= parameters.lapse_ns;
+  last_ns_ = now_ns;
+  last_to_ = to;
+  if (!pages_) {
+    if (!fights) return false;
+    pages_ = std::make_unique<Pages>();
+  }
+  bool detected = false;
+  for (unsigned number = run.first; number < run.end(); ++number)
+    detected = count_move(number, to, now_ns, parameters) || detected;
+  return detected;
+}
+
+bool Thrashing::count_move(unsigned number, Processor to, std::uint64_t now_ns,
+                           const ThrashingParameters& parameters) {
+  Page& page = this->page(number);
+  const bool in_a_row =
+      page.last_ns != 0 && now_ns - page.quiet_since(now_ns) <= parameters.lapse_ns;
+  if (!in_a_row && page.pinned_at == nobody) forget_page(number);
+  page.users |= to.bit();
+  page.last_ns = now_ns;
+  if (!in_a_row) return false;
+  const bool thrashed = page.moves >= parameters.threshold;
+  if (!thrashed) ++page.moves;
+  if (page.moves < parameters.threshold) return false;
+  last_thrashing_ns_ = now_ns;
+  thrashing_ |= PageMask::of({number, 1});
+  return !thrashed;
+}
+
+bool Thrashing::has_aged(std::uint64_t now_ns, const ThrashingParameters& parameters) {
+  if (last_thrashing_ns_ == 0 || now_ns - last_thrashing_ns_ <= parameters.epoch_ns ||
+      !pinned_.none() || resets_ >= parameters.resets_max)
+    return false;
+  ++resets_;
+  pages_.reset();
+  thrashing_ = {};
+  last_ns_ = last_thrashing_ns_ = 0;
+  return true;
+}
+
+void Thrashing::roll_period(Page& page, Processor toucher, std::uint64_t now_ns,
+                            const ThrashingParameters& parameters) {
+  if (now_ns > page.period_end_ns) {
+    const bool again = page.privileged == toucher.index;
+    page.period_end_ns = now_ns + parameters.nap_ns;
+    page.throttled = 0;
+    page.privileged = again ? nobody : static_cast<std::int8_t>(toucher.index);
+  } else if (page.privileged == nobody && (page.throttled & toucher.bit()) == 0) {
+    page.privileged = static_cast<std::int8_t>(toucher.index);
+  }
+}
+
+Thrashing::Hint Thrashing::hint(const Request& request, const Reach& reach,
+                                const ThrashingParameters& parameters) {
+  if (!pages_ || has_aged(request.now_ns, parameters)) return {};
+  Page& page = this->page(request.page);
+  if (page.moves < parameters.threshold) return {};
+  if (page.pinned_at != nobody && page.unpin_ns != 0 && request.now_ns >= page.unpin_ns) {
+    forget_page(request.page);
+    return {};
+  }
+  if ((page.throttled & request.toucher.bit()) != 0) {
+    if (request.now_ns <= page.period_end_ns && page.privileged != request.toucher.index)
+      return throttle(page, request.toucher);
+    page.throttled &= ~request.toucher.bit();
+  }
+  if (page.pinned_at == nobody &&
+      request.now_ns - page.quiet_since(request.now_ns) > parameters.lapse_ns)
+    return {};
+  page.users |= request.toucher.bit();
+  roll_period(page, request.toucher, request.now_ns, parameters);
+  return decide(request, page, reach, parameters);
+}
+
+// The rows of the table in docs/decisions/policies.md, in their order.
+Thrashing::Hint Thrashing::decide(const Request& request, Page& page, const Reach& reach,
+                                  const ThrashingParameters& parameters) {
+  const bool privileged = page.privileged == request.toucher.index;
+  const bool long_enough = page.throttlings >= parameters.pin_threshold;
+  const auto reaches = [&](Processor at) { return reach.all_in(reach.maps, page.users, at); };
+  if (request.preferred) {
+    const Processor home = *request.preferred;
+    if (reaches(home)) return pin(request, page, home, reach, parameters);
+    if (request.toucher == home) {
+      const bool at_home = page.pinned_at == home.index;
+      const bool elsewhere = page.pinned_at != nobody && !at_home;
+      if (at_home || (privileged && (elsewhere || long_enough)))
+        return pin(request, page, home, reach, parameters);
+      return privileged ? Hint{} : throttle(page, request.toucher);
+    }
+  }
+  if (reach.all_in(reach.close, page.users, request.resident))
+    return pin(request, page, request.resident, reach, parameters);
+  if (page.pinned_at != nobody) {
+    const Processor at{page.pinned_at};
+    if (!privileged) {
+      const bool maps =
+          (reach.maps[static_cast<std::size_t>(request.toucher.index)] & at.bit()) != 0;
+      return maps ? pin(request, page, at, reach, parameters) : throttle(page, request.toucher);
+    }
+    return pin(request, page, reaches(request.toucher) || !reaches(at) ? request.toucher : at,
+               reach, parameters);
+  }
+  if (!privileged) return throttle(page, request.toucher);
+  return long_enough ? pin(request, page, request.toucher, reach, parameters) : Hint{};
+}
+
+Thrashing::Hint Thrashing::throttle(Page& page, Processor toucher) {
+  if ((page.throttled & toucher.bit()) == 0) {
+    page.throttled |= toucher.bit();
+    if (page.throttlings != std::numeric_limits<std::uint8_t>::max()) ++page.throttlings;
+  }
+  page.throttled_until_ns = page.period_end_ns;
+  return {Hint::Kind::throttle, page.period_end_ns};
+}
+
+Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at, const Reach& reach,
+                               const ThrashingParameters& parameters) {
+  if (page.pinned_at == nobody) {
+    page.unpin_ns = parameters.pin_ns == 0 ? 0 : request.now_ns + parameters.pin_ns;
+    pinned_ |= PageMask::of({request.page, 1});
+  }
+  page.pinned_at = static_cast<std::int8_t>(at.index);
+  page.throttlings = 0;
+  ProcessorMask users = 0;
+  for (int i = 0; i < max_processors; ++i)
+    if ((reach.maps[static_cast<std::size_t>(i)] & at.bit()) != 0) users |= Processor{i}.bit();
+  return {Hint::Kind::pin, page.unpin_ns, at, users & page.users};
+}
+
+PageMask Thrashing::unpin(std::uint64_t now_ns) {
+  PageMask done;
+  for (const PageRun run : runs_of(pinned_))
+    for (unsigned number = run.first; number < run.end(); ++number) {
+      if (page(number).unpin_ns == 0 || page(number).unpin_ns > now_ns) continue;
+      done |= PageMask::of({number, 1});
+      forget_page(number);
+    }
+  return done;
+}
+
+std::optional<std::uint64_t> Thrashing::next_unpin() const {
+  std::optional<std::uint64_t> next;
+  for (const PageRun run : runs_of(pinned_))
+    for (unsigned number = run.first; number < run.end(); ++number) {
+      const std::uint64_t end = (*pages_)[number].unpin_ns;
+      if (end != 0 && (!next || end < *next)) next = end;
+    }
+  return next;
+}
+
+}  // namespace wherry::impl

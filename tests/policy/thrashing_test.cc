@@ -1,0 +1,254 @@
+// The thrashing rules, case by case, by a clock that the test turns.
+#include "policy/thrashing.h"
+
+#include <catch2/catch.hpp>
+
+namespace wherry::test {
+namespace {
+
+using impl::PageMask;
+using impl::PageRun;
+using impl::Processor;
+using impl::ProcessorMask;
+using impl::Reach;
+using impl::Thrashing;
+using impl::ThrashingParameters;
+using Kind = Thrashing::Hint::Kind;
+
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr Processor other_device = Processor::device(1);
+constexpr unsigned page = 7;
+constexpr std::uint64_t us = 1000;
+constexpr std::uint64_t ms = 1'000'000;
+
+// Everybody maps everything, from afar.
+Reach far_reach() {
+  Reach reach;
+  reach.maps.fill(~ProcessorMask{0});
+  for (int i = 0; i < impl::max_processors; ++i) reach.close[i] = Processor{i}.bit();
+  return reach;
+}
+
+struct Game {
+  ThrashingParameters parameters{};
+  Reach reach = far_reach();
+  Thrashing thrashing{};
+  std::uint64_t now = 10 * ms;
+  Processor at = host;
+
+  bool move_to(Processor to, unsigned moved_page = page) {
+    at = to;
+    return thrashing.moved({moved_page, 1}, to, now, parameters);
+  }
+  Thrashing::Hint ask(Processor toucher, std::optional<Processor> preferred = {}) {
+    return thrashing.hint({page, toucher, now, at, preferred}, reach, parameters);
+  }
+  // Moves until the page thrashes; it is at the device then.
+  void fight() {
+    for (int i = 0; i < 5; ++i, now += 20 * us) move_to(i % 2 == 0 ? device : host);
+    REQUIRE(thrashing.thrashing().test(page));
+  }
+  // A touch, as a fault service would answer it. True: the toucher has the page, or maps it.
+  bool touch(Processor toucher) {
+    const Thrashing::Hint hint = ask(toucher);
+    if (hint.kind == Kind::throttle) {
+      CHECK(hint.until_ns >= now);
+      return false;
+    }
+    const Processor to = hint.kind == Kind::pin ? hint.at : toucher;
+    if (!(at == to)) move_to(to);
+    return true;
+  }
+};
+
+TEST_CASE("two processors that take a page from each other thrash with the fifth move") {
+  Game game;
+  for (int i = 1; i <= 5; ++i, game.now += 100 * us) {
+    CHECK(game.ask(host).kind == Kind::none);
+    CHECK(game.move_to(i % 2 == 0 ? host : device) == (i == 5));
+    CHECK(game.thrashing.thrashing().test(page) == (i == 5));
+  }
+  CHECK_FALSE(game.move_to(host));  // it did before
+  CHECK(game.thrashing.thrashing().count() == 1);
+}
+
+TEST_CASE("slow moves are no fight, nor are moves to one processor") {
+  Game game;
+  for (int i = 0; i < 50; ++i, game.now += game.parameters.lapse_ns + 1)
+    CHECK_FALSE(game.move_to(i % 2 == 0 ? device : host));
+  game.now += 10 * ms;
+  for (int i = 0; i < 50; ++i, game.now += us) CHECK_FALSE(game.move_to(device));
+  CHECK(game.thrashing.thrashing().none());
+}
+
+TEST_CASE("moves that are not in a row are counted from the first again") {
+  Game game;
+  for (int i = 0; i < 4; ++i, game.now += 10 * us) game.move_to(i % 2 == 0 ? device : host);
+  game.now += game.parameters.lapse_ns;
+  // The block is known by now: one to begin with, three in a row.
+  for (int i = 1; i <= 4; ++i, game.now += 10 * us)
+    CHECK(game.move_to(i % 2 == 0 ? host : device) == (i == 4));
+}
+
+TEST_CASE("the page is one processor's at a time, and nobody's twice in a row") {
+  Game game;
+  game.fight();
+  CHECK(game.touch(host));  // begins a period of its own
+  const std::uint64_t end = game.now + game.parameters.nap_ns;
+  game.now += 10 * us;
+  const Thrashing::Hint waits = game.ask(device);
+  CHECK(waits.kind == Kind::throttle);
+  CHECK(waits.until_ns == end);
+  CHECK(game.touch(host));
+
+  // The host comes first when it is over, but has had its turn: whoever comes next is served.
+  game.now = end + us;
+  CHECK(game.ask(host).kind == Kind::throttle);
+  CHECK(game.touch(device));
+  game.now += 10 * us;
+  CHECK(game.ask(host).kind == Kind::throttle);
+
+  // Who waited comes first: it is its turn.
+  game.now += game.parameters.nap_ns + us;
+  CHECK(game.touch(host));
+  game.now += 10 * us;
+  CHECK_FALSE(game.touch(device));
+}
+
+TEST_CASE("throttled ten times it is pinned, and everybody who wanted it maps it there") {
+  Game game;
+  game.fight();
+  int throttled = 0;
+  Thrashing::Hint pinned;
+  for (int i = 0; i < 100 && pinned.kind != Kind::pin; ++i) {
+    const Processor first = i % 2 == 0 ? host : device;
+    const Processor second = i % 2 == 0 ? device : host;
+    const Thrashing::Hint hint = game.ask(first);
+    if (hint.kind == Kind::pin) {
+      pinned = hint;
+      CHECK(hint.at == first);
+      break;
+    }
+    REQUIRE(hint.kind == Kind::none);
+    game.move_to(first);
+    game.now += 10 * us;
+    REQUIRE(game.ask(second).kind == Kind::throttle);
+    ++throttled;
+    game.now += game.parameters.nap_ns;
+  }
+  REQUIRE(pinned.kind == Kind::pin);
+  CHECK(throttled == 10);
+  CHECK(pinned.users == (host.bit() | device.bit()));
+  CHECK(pinned.until_ns == game.now + game.parameters.pin_ns);
+  CHECK(game.thrashing.pinned() == PageMask::of({page, 1}));
+
+  // The other maps it there, too, and does not wait.
+  game.now += 10 * us;
+  const Thrashing::Hint same = game.ask(pinned.at == host ? device : host);
+  CHECK(same.kind == Kind::pin);
+  CHECK(same.at == pinned.at);
+  CHECK(same.until_ns == pinned.until_ns);
+}
+
+TEST_CASE("a pin ends after its time, and the page may fight again") {
+  Game game;
+  game.parameters.pin_threshold = 1;
+  game.fight();
+  CHECK(game.touch(host));
+  game.now += us;
+  CHECK_FALSE(game.touch(device));
+  game.now += game.parameters.nap_ns;
+  const Thrashing::Hint hint = game.ask(device);
+  REQUIRE(hint.kind == Kind::pin);
+  CHECK(game.thrashing.next_unpin() == hint.until_ns);
+  CHECK(game.thrashing.unpin(hint.until_ns - 1).none());
+  CHECK(game.thrashing.unpin(hint.until_ns) == PageMask::of({page, 1}));
+  CHECK(game.thrashing.pinned().none());
+  CHECK_FALSE(game.thrashing.next_unpin());
+  game.now = hint.until_ns;
+  CHECK(game.ask(host).kind == Kind::none);
+  CHECK(game.thrashing.thrashing().none());
+}
+
+TEST_CASE("with a pin time of 0 it stays pinned") {
+  Game game;
+  game.parameters.pin_threshold = 1;
+  game.parameters.pin_ns = 0;
+  game.fight();
+  CHECK(game.touch(host));
+  CHECK_FALSE(game.touch(device));
+  game.now += game.parameters.nap_ns + us;
+  REQUIRE(game.ask(device).kind == Kind::pin);
+  game.now += 3600 * 1000 * ms;
+  CHECK(game.thrashing.unpin(game.now).none());
+  CHECK(game.ask(host).kind == Kind::pin);
+}
+
+TEST_CASE("a preferred location that all can use gets the page at once") {
+  Game game;
+  game.fight();
+  for (const Processor home : {host, device, other_device}) {
+    const Thrashing::Hint hint = game.ask(host, home);
+    CHECK(hint.kind == Kind::pin);
+    CHECK(hint.at == home);
+  }
+}
+
+TEST_CASE("processors that are close share the page where it is, at once") {
+  Game game;
+  game.reach.close.fill(~ProcessorMask{0});
+  game.fight();
+  const Thrashing::Hint hint = game.ask(host);
+  CHECK(hint.kind == Kind::pin);
+  CHECK(hint.at == device);
+  CHECK(hint.users == (host.bit() | device.bit()));
+}
+
+TEST_CASE("what the others cannot use is pinned at home only when its turn comes after ten waits") {
+  Game game;
+  game.reach.maps[0] = host.bit();  // the host maps its own memory only
+  game.fight();
+  CHECK(game.ask(device, device).kind == Kind::none);  // its turn
+  game.now += us;
+  CHECK(game.ask(host, device).kind == Kind::throttle);
+}
+
+TEST_CASE("after a second without thrashing the block is forgotten, four times in its life") {
+  Game game;
+  for (unsigned i = 0; i <= game.parameters.resets_max; ++i) {
+    game.fight();
+    game.now += game.parameters.epoch_ns + ms;
+    CHECK(game.ask(host).kind == Kind::none);
+    CHECK(game.thrashing.thrashing().none() == (i < game.parameters.resets_max));
+  }
+}
+
+TEST_CASE("a pinned page keeps its block from being forgotten") {
+  Game game;
+  game.reach.close.fill(~ProcessorMask{0});
+  game.parameters.pin_ns = 10 * game.parameters.epoch_ns;
+  game.fight();
+  REQUIRE(game.ask(host).kind == Kind::pin);
+  game.now += 2 * game.parameters.epoch_ns;
+  CHECK(game.ask(device).kind == Kind::pin);
+}
+
+TEST_CASE("what the program says ends what was seen") {
+  Game game;
+  game.fight();
+  game.thrashing.forget({page, 1});
+  CHECK(game.thrashing.thrashing().none());
+  CHECK(game.ask(host).kind == Kind::none);
+}
+
+TEST_CASE("pages of a block fight by themselves") {
+  Game game;
+  game.fight();
+  CHECK(game.thrashing.hint({page + 1, host, game.now, device, {}}, game.reach, game.parameters)
+            .kind == Kind::none);
+  CHECK_FALSE(game.thrashing.moved({page + 1, 3}, host, game.now, game.parameters));
+}
+
+}  // namespace
+}  // namespace wherry::test
