@@ -48,6 +48,18 @@ void in_forked_child() {
 }
 
 CUresult to_result(const std::system_error& error) {
+CUresult to_result(OptionsError::Kind kind) {
+  switch (kind) {
+    case OptionsError::Kind::malformed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case OptionsError::Kind::not_permitted:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case OptionsError::Kind::no_device:
+      return CUDA_ERROR_NO_DEVICE;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
   switch (error.code().value()) {
     case EPERM:
     case EACCES:
@@ -73,8 +85,8 @@ CUresult Driver::start() {
     OptionsError problem;
     const auto options = Runtime::options_from_environment(problem);
     if (!options) {
-      log_line("{}", problem.message);
-      return problem.not_permitted ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
+      if (!problem.message.empty()) log_line("{}", problem.message);
+      return to_result(problem.kind);
     }
     // Kept also when the start fails: another thread may be reading it.
     the_mark = new ForkMark;
@@ -99,7 +111,8 @@ Driver* Driver::current() {
                                                                                   : nullptr;
 }
 
-Driver::Driver(const RuntimeOptions& options) : runtime_(options) {
+Driver::Driver(const RuntimeOptions& options)
+    : launches_block_(options.launches_block), runtime_(options) {
   for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
     devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
     devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));

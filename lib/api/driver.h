@@ -32,6 +32,8 @@ class Driver {
   HeldPages& held_pages() { return held_pages_; }
   MemoryPools& pools() { return pools_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
+  // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
+  bool launches_block() const { return launches_block_; }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
 
@@ -97,6 +99,7 @@ class Driver {
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};
   HandleTable<CUmodule, Module> modules_{12};
+  const bool launches_block_;
   HandleTable<CUfunction, Function> functions_{2};
   std::vector<std::unique_ptr<Device>> devices_;
   Mutex exclusive_lock_;

@@ -79,6 +79,8 @@ def main():
     if not installed:
         print("SKIP: no numba (package python3-numba)")
         sys.exit(SKIPPED)
+    # Whoever tests may have GPUs to choose from.
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1", "LD_LIBRARY_PATH": compat}
     outcomes = {}
     for module in MODULES:

@@ -505,7 +505,8 @@ const char* CUDARTAPI cudaGetErrorString(cudaError_t error);
 
 /* ---- Devices ---- */
 
-/* cudaErrorInvalidValue: count NULL. Makes no context. */
+/* How many devices there are. cudaErrorInvalidValue: count NULL; cudaErrorNoDevice: there is none to see, and *count is 0. Makes no
+ * context. */
 cudaError_t CUDARTAPI cudaGetDeviceCount(int* count);
 
 /* Makes the primary context of the device the calling thread's current one.
