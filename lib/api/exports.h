@@ -133,6 +133,8 @@
 #undef cudaMemset3DAsync
 #undef cudaMemsetAsync
 
+#undef cudaStreamGetCaptureInfo
+
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
@@ -449,6 +451,12 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
                              void** kernelParams, void** extra);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                                void** extra);
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
+                                          enum cudaStreamCaptureStatus* captureStatus_out,
+                                          unsigned long long* id_out, cudaGraph_t* graph_out,
+                                          const cudaGraphNode_t** dependencies_out,
+                                          const cudaGraphEdgeData** edgeData_out,
+                                          size_t* numDependencies_out);
 
 #ifdef __cplusplus
 }
