@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -47,7 +48,6 @@ void in_forked_child() {
   if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
 }
 
-CUresult to_result(const std::system_error& error) {
 CUresult to_result(OptionsError::Kind kind) {
   switch (kind) {
     case OptionsError::Kind::malformed:
@@ -60,6 +60,7 @@ CUresult to_result(OptionsError::Kind kind) {
   return CUDA_ERROR_UNKNOWN;
 }
 
+CUresult to_result(const std::system_error& error) {
   switch (error.code().value()) {
     case EPERM:
     case EACCES:
@@ -264,9 +265,10 @@ void Driver::destroy_handles_of(const Context& context) {
 // ---- modules
 
 CUmodule Driver::create_module(const std::shared_ptr<Context>& context, const std::string& name,
-                               LoadedObject object) {
+                               LoadedObject object, bool is_library) {
   const CUmodule handle = modules_.reserve();
-  modules_.assign(handle, std::make_shared<Module>(context, name, std::move(object), handle));
+  modules_.assign(handle,
+                  std::make_shared<Module>(context, name, std::move(object), handle, is_library));
   return handle;
 }
 
@@ -277,19 +279,33 @@ bool Driver::destroy_module(CUmodule handle) {
   return true;
 }
 
-CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char* name) {
-  // Not under the lock: the loader may be busy with a constructor that waits for us.
-  const ExportedSymbol code = impl::find_function(module->object, name);
-  if (code.address == 0) return nullptr;
-  const ExportedSymbol sizes =
-      find_variable(module->object, fmt::format("wherry_params_of_{}", name).c_str());
-  const DeclaredParams params{reinterpret_cast<const unsigned*>(sizes.address),
-                              sizes.bytes / sizeof(unsigned)};
+CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const KernelCode& code) {
   const LockGuard guard(module->lock);
-  CUfunction& handle = module->functions[name];
-  if (handle != nullptr) return handle;
-  return handle = functions_.insert(std::make_shared<Function>(
-             module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
+  CUfunction& handle = module->functions[code.name];
+  if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
+  return handle;
+}
+
+bool Driver::destroy_library(CUlibrary handle) {
+  const auto library = libraries_.take(handle);
+  if (!library) return false;
+  std::map<CUcontext, CUmodule> modules;
+  {
+    const LockGuard guard(library->lock);
+    modules.swap(library->modules);
+  }
+  for (const auto& [context, module] : modules) destroy_module(module);
+  return true;
+}
+
+CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
+                           const std::shared_ptr<Context>& context) {
+  const LockGuard guard(library->lock);
+  CUmodule& handle = library->modules[context->handle];
+  const auto module = handle == nullptr ? nullptr : modules_.find(handle);
+  if (!module || module->context != context)
+    handle = create_module(context, library->name, library->object, /*is_library=*/true);
+  return handle;
 }
 
 void Driver::wait_for_all_work() {

@@ -135,6 +135,10 @@
 
 #undef cudaStreamGetCaptureInfo
 
+/* Kernels: cuda_runtime_kernels.h. */
+#undef cudaLaunchKernel
+#undef cudaLaunchKernelExC
+
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
@@ -457,6 +461,10 @@ cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
                                           const cudaGraphNode_t** dependencies_out,
                                           const cudaGraphEdgeData** edgeData_out,
                                           size_t* numDependencies_out);
+cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
+                                  size_t sharedMem, cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
+                                     void** args);
 
 #ifdef __cplusplus
 }
