@@ -104,7 +104,9 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-if sys.argv[1] == "--module":
-    run_here(sys.argv[2])
-else:
-    main()
+# A case starts processes that import this file once more.
+if __name__ == "__main__":
+    if sys.argv[1] == "--module":
+        run_here(sys.argv[2])
+    else:
+        main()
