@@ -5,6 +5,7 @@
 #include <wherry/cuda_runtime_api.h>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -50,6 +51,20 @@ extern "C" void fill(const wherryLaunchInfo* info, void** params) {
   report.number = *static_cast<int*>(params[1]);
 }
 WHERRY_KERNEL_PARAMS(fill, sizeof(Report*), sizeof(int));
+
+// Ends when the host says so, or after ten seconds.
+extern "C" void wait_for_go(const wherryLaunchInfo*, void** params) {
+  const std::atomic<int>& go = **static_cast<std::atomic<int>**>(params[0]);
+  for (int i = 0; i < 10'000 && go == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+WHERRY_KERNEL_PARAMS(wait_for_go, sizeof(void*));
+
+// What programs call that are compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM.
+extern "C" cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim,
+                                             void** args, size_t sharedMem, cudaStream_t stream);
+extern "C" cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
+                                                void** args);
 
 // None: nobody says so.
 extern "C" void undeclared(const wherryLaunchInfo*, void**) {}
@@ -197,6 +212,25 @@ TEST_CASE("launches that no device has are refused, each with its own code") {
   config.attrs = nullptr;
   CHECK(cudaLaunchKernelExC(&config, address_of_fill(), args) == cudaErrorInvalidValue);
   CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
+}
+
+TEST_CASE("the NULL stream is the thread's own for programs that are compiled so") {
+  session();
+  const auto* const kernel = reinterpret_cast<const void*>(&wait_for_go);
+  for (const bool extended : {false, true}) {
+    const Managed<std::atomic<int>> go{1};
+    go[0] = 0;
+    std::atomic<int>* out = go.data();
+    void* args[] = {&out};
+    const cudaLaunchConfig_t config{dim3(1), dim3(1), 0, nullptr, nullptr, 0};
+    CHECK((extended
+               ? cudaLaunchKernelExC_ptsz(&config, kernel, args)
+               : cudaLaunchKernel_ptsz(kernel, dim3(1), dim3(1), args, 0, nullptr)) == cudaSuccess);
+    CHECK(cudaStreamQuery(cudaStreamPerThread) == cudaErrorNotReady);
+    CHECK(cudaStreamQuery(cudaStreamLegacy) == cudaSuccess);
+    go[0] = 1;
+    CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess);
+  }
 }
 
 TEST_CASE("a kernel of a library that the program loads while devices run") {
