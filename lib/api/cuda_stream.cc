@@ -175,7 +175,8 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
     // The kernel may be of a module that has just been loaded, and use variables of it.
     if (!driver.runtime().adopt_new_variables()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto* bytes = static_cast<const std::byte*>(args);
-    return to_result(engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));
+    return launched(driver, handle,
+                    engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));
   });
 }
 

@@ -12,11 +12,6 @@ std::uintptr_t number_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Errors that only the runtime API has.
-cudaError_t refuse(cudaError_t error) {
-  return RuntimeThread::mine().last_error = error;
-}
-
 // What the kind says of the ends; false: it is none.
 bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
   switch (kind) {

@@ -50,8 +50,7 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
 }
 
 // Attributes of a machine that has worker threads in place of multiprocessors.
-std::optional<int> execution_attribute(CUdevice_attribute attribute, const DeviceConfig& device,
-                                       int ordinal) {
+std::optional<int> execution_attribute(CUdevice_attribute attribute, const DeviceConfig& device) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return device.workers;
@@ -101,7 +100,7 @@ std::optional<int> execution_attribute(CUdevice_attribute attribute, const Devic
     // No bus; the numbers tell devices apart.
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
-      return ordinal;
+      return device.number;
     default:
       return std::nullopt;
   }
@@ -117,7 +116,7 @@ std::optional<int> device_attribute(CUdevice_attribute attribute, const Topology
   }
   const DeviceConfig& device = topology.devices[static_cast<std::size_t>(ordinal)];
   if (const auto value = memory_attribute(attribute, topology, device)) return value;
-  if (const auto value = execution_attribute(attribute, device, ordinal)) return value;
+  if (const auto value = execution_attribute(attribute, device)) return value;
   return 0;  // textures, caches, registers, other systems' handles: there is none of it
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -47,6 +48,18 @@ void in_forked_child() {
   if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
 }
 
+CUresult to_result(OptionsError::Kind kind) {
+  switch (kind) {
+    case OptionsError::Kind::malformed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case OptionsError::Kind::not_permitted:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case OptionsError::Kind::no_device:
+      return CUDA_ERROR_NO_DEVICE;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
 CUresult to_result(const std::system_error& error) {
   switch (error.code().value()) {
     case EPERM:
@@ -73,8 +86,8 @@ CUresult Driver::start() {
     OptionsError problem;
     const auto options = Runtime::options_from_environment(problem);
     if (!options) {
-      log_line("{}", problem.message);
-      return problem.not_permitted ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
+      if (!problem.message.empty()) log_line("{}", problem.message);
+      return to_result(problem.kind);
     }
     // Kept also when the start fails: another thread may be reading it.
     the_mark = new ForkMark;
@@ -99,7 +112,8 @@ Driver* Driver::current() {
                                                                                   : nullptr;
 }
 
-Driver::Driver(const RuntimeOptions& options) : runtime_(options) {
+Driver::Driver(const RuntimeOptions& options)
+    : launches_block_(options.launches_block), runtime_(options) {
   for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
     devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
     devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));
@@ -251,9 +265,10 @@ void Driver::destroy_handles_of(const Context& context) {
 // ---- modules
 
 CUmodule Driver::create_module(const std::shared_ptr<Context>& context, const std::string& name,
-                               LoadedObject object) {
+                               LoadedObject object, bool is_library) {
   const CUmodule handle = modules_.reserve();
-  modules_.assign(handle, std::make_shared<Module>(context, name, std::move(object), handle));
+  modules_.assign(handle,
+                  std::make_shared<Module>(context, name, std::move(object), handle, is_library));
   return handle;
 }
 
@@ -264,19 +279,33 @@ bool Driver::destroy_module(CUmodule handle) {
   return true;
 }
 
-CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char* name) {
-  // Not under the lock: the loader may be busy with a constructor that waits for us.
-  const ExportedSymbol code = impl::find_function(module->object, name);
-  if (code.address == 0) return nullptr;
-  const ExportedSymbol sizes =
-      find_variable(module->object, fmt::format("wherry_params_of_{}", name).c_str());
-  const DeclaredParams params{reinterpret_cast<const unsigned*>(sizes.address),
-                              sizes.bytes / sizeof(unsigned)};
+CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const KernelCode& code) {
   const LockGuard guard(module->lock);
-  CUfunction& handle = module->functions[name];
-  if (handle != nullptr) return handle;
-  return handle = functions_.insert(std::make_shared<Function>(
-             module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
+  CUfunction& handle = module->functions[code.name];
+  if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
+  return handle;
+}
+
+bool Driver::destroy_library(CUlibrary handle) {
+  const auto library = libraries_.take(handle);
+  if (!library) return false;
+  std::map<CUcontext, CUmodule> modules;
+  {
+    const LockGuard guard(library->lock);
+    modules.swap(library->modules);
+  }
+  for (const auto& [context, module] : modules) destroy_module(module);
+  return true;
+}
+
+CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
+                           const std::shared_ptr<Context>& context) {
+  const LockGuard guard(library->lock);
+  CUmodule& handle = library->modules[context->handle];
+  const auto module = handle == nullptr ? nullptr : modules_.find(handle);
+  if (!module || module->context != context)
+    handle = create_module(context, library->name, library->object, /*is_library=*/true);
+  return handle;
 }
 
 void Driver::wait_for_all_work() {

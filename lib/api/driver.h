@@ -10,6 +10,7 @@
 #include "api/device.h"
 #include "api/handle_table.h"
 #include "api/held_pages.h"
+#include "api/libraries.h"
 #include "api/memory_pools.h"
 #include "api/module.h"
 #include "api/peer_grants.h"
@@ -31,6 +32,8 @@ class Driver {
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
   MemoryPools& pools() { return pools_; }
+  // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
+  bool launches_block() const { return launches_block_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -66,15 +69,22 @@ class Driver {
   // ---- modules
 
   CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
-                         LoadedObject object);
+                         LoadedObject object, bool is_library = false);
   // False: there is none. Its functions go with it.
   bool destroy_module(CUmodule handle);
   std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
-  // Null: it exports none of this name.
-  CUfunction function_of(const std::shared_ptr<Module>& module, const char* name);
+  CUfunction function_of(const std::shared_ptr<Module>& module, const KernelCode& code);
   std::shared_ptr<Function> find_function(CUfunction handle) const {
     return functions_.find(handle);
   }
+
+  Libraries& libraries() { return libraries_; }
+  const Libraries& libraries() const { return libraries_; }
+  // False: there is none. What is of it goes with it.
+  bool destroy_library(CUlibrary handle);
+  // The library as the context has it.
+  CUmodule module_of(const std::shared_ptr<Library>& library,
+                     const std::shared_ptr<Context>& context);
 
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
@@ -89,6 +99,7 @@ class Driver {
   void context_begins(const Device& device) EXCLUDES(exclusive_lock_);
   void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 
+  const bool launches_block_;
   Runtime runtime_;
   PeerGrants peers_{runtime_};
   HeldPages held_pages_{runtime_, runtime_.memory()};
@@ -98,6 +109,7 @@ class Driver {
   HandleTable<CUevent, Event> events_{4};
   HandleTable<CUmodule, Module> modules_{12};
   HandleTable<CUfunction, Function> functions_{2};
+  Libraries libraries_{runtime_};
   std::vector<std::unique_ptr<Device>> devices_;
   Mutex exclusive_lock_;
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;

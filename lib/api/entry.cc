@@ -25,6 +25,11 @@ CUresult waited(WorkStatus status) {
   return to_result(status);
 }
 
+CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status) {
+  if (status != WorkStatus::ok || !driver.launches_block()) return to_result(status);
+  return waited(stream.context->device.engine.wait(stream.stream));
+}
+
 CUresult to_result(Runtime::PinResult result) {
   switch (result) {
     case Runtime::PinResult::pinned:

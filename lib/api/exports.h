@@ -133,6 +133,12 @@
 #undef cudaMemset3DAsync
 #undef cudaMemsetAsync
 
+#undef cudaStreamGetCaptureInfo
+
+/* Kernels: cuda_runtime_kernels.h. */
+#undef cudaLaunchKernel
+#undef cudaLaunchKernelExC
+
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
 extern "C" {
@@ -449,6 +455,16 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
                              void** kernelParams, void** extra);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                                void** extra);
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
+                                          enum cudaStreamCaptureStatus* captureStatus_out,
+                                          unsigned long long* id_out, cudaGraph_t* graph_out,
+                                          const cudaGraphNode_t** dependencies_out,
+                                          const cudaGraphEdgeData** edgeData_out,
+                                          size_t* numDependencies_out);
+cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
+                                  size_t sharedMem, cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
+                                     void** args);
 
 #ifdef __cplusplus
 }

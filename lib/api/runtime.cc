@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "api/visible_devices.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "memory/touch.h"
@@ -83,6 +84,11 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   }
   RuntimeOptions options;
   options.topology = std::get<Topology>(std::move(topology));
+  keep_visible(options.topology, std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (options.topology.devices.empty()) {
+    error.kind = OptionsError::Kind::no_device;
+    return std::nullopt;
+  }
   options.handler_cpus = allowed_cpus();
   if (options.handler_cpus.size() > handlers_max) options.handler_cpus.resize(handlers_max);
   options.copier_cpus = cpus_of(machine, options.topology.host_nodes);
@@ -107,12 +113,14 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
                           userfaultfd_remedy(permissions(), read_machine_settings()));
   if (auto* wrong = std::get_if<TrapError>(&trap)) {
-    error = {std::move(wrong->message), wrong->not_permitted};
+    error.message = std::move(wrong->message);
+    if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
     return std::nullopt;
   }
   options.uffd_access = std::get<TrapChoice>(trap).access;
   if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
   options.mappings_budget = read_limits().mappings_budget();
+  options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
   return options;
 }
 

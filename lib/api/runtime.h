@@ -51,7 +51,8 @@ struct RuntimeOptions {
       0;  // of one process, beyond which remote ones are declined; 0: no limit
   CopySettings copying;
   unsigned flight_pages_min =
-      32;  // fewer are prefetched under their block's lock, a region at a time
+      32;                       // fewer are prefetched under their block's lock, a region at a time
+  bool launches_block = false;  // each waits until its kernel has finished
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
   std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
@@ -64,8 +65,13 @@ struct RuntimeOptions {
 
 // Why there are no options.
 struct OptionsError {
-  std::string message;         // one line that says what is wrong and where
-  bool not_permitted = false;  // nothing is malformed: what was asked for cannot be had here
+  enum class Kind {
+    malformed,
+    not_permitted,  // nothing is malformed: what was asked for cannot be had here
+    no_device,      // the program is to see none
+  };
+  Kind kind = Kind::malformed;
+  std::string message;  // one line that says what is wrong and where; empty: nothing is
 };
 
 struct PageWhereabouts {
@@ -78,7 +84,8 @@ struct PageWhereabouts {
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
-  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP). Nothing: `error` says why.
+  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP, CUDA_VISIBLE_DEVICES,
+  // CUDA_LAUNCH_BLOCKING). Nothing: `error` says why.
   static std::optional<RuntimeOptions> options_from_environment(OptionsError& error);
 
   // Forks the device processes and starts the fault daemon. Throws std::system_error.

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/address_map.h"
 #include "os/file_io.h"
 
 namespace wherry::impl {
@@ -151,6 +152,28 @@ LoadedObject load_object(const Fd& file, const std::string& path) {
   object.base = module->l_addr;
   object.place = reinterpret_cast<std::uintptr_t>(module->l_ld);
   return object;
+}
+
+CodePlace find_code(std::uintptr_t address) {
+  CodePlace place;
+  Dl_info info{};
+  link_map* module = nullptr;
+  const std::string map = read_address_map();
+  const auto mapping = find_mapping(map, address);
+  if (!mapping || !mapping->executable ||
+      ::dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&module),
+                RTLD_DL_LINKMAP) == 0 ||
+      module == nullptr)
+    return place;
+  const bool is_program = *module->l_name == '\0';
+  place.object.handle = ::dlopen(is_program ? nullptr : module->l_name, RTLD_NOW | RTLD_NOLOAD);
+  place.object.base = module->l_addr;
+  place.object.place = address;
+  place.object.was_there = true;
+  place.file = is_program ? "the program" : module->l_name;
+  if (info.dli_sname != nullptr && reinterpret_cast<std::uintptr_t>(info.dli_saddr) == address)
+    place.exported_as = info.dli_sname;
+  return place;
 }
 
 ExportedSymbol find_function(const LoadedObject& object, const char* name) {

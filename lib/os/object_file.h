@@ -45,6 +45,14 @@ struct ExportedSymbol {
   std::uintptr_t address = 0;  // 0: there is none
   std::size_t bytes = 0;
 };
+// What has the code at an address, and stays loaded from now on.
+struct CodePlace {
+  LoadedObject object;      // no handle: there is no code
+  std::string file;         // for log lines
+  std::string exported_as;  // empty: no exported function begins there
+};
+CodePlace find_code(std::uintptr_t address);
+
 ExportedSymbol find_function(const LoadedObject& object, const char* name);
 ExportedSymbol find_variable(const LoadedObject& object, const char* name);
 

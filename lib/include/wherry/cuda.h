@@ -656,9 +656,12 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
 
 /* Starts the runtime: probes the kernel, reserves the arena, creates pools, starts the device
  * processes and the fault daemon. Later calls do nothing. Flags must be 0. The environment
- * variables WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY choose the topology. CUDA_ERROR_INVALID_VALUE:
+ * variables WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY choose the topology; of its
+ * devices the program sees those that CUDA_VISIBLE_DEVICES names, in that order, as the CUDA
+ * programming guide says: numbers or uuids, up to the first that is none. With CUDA_LAUNCH_BLOCKING=1
+ * every launch waits for its kernel, and answers what became of it. CUDA_ERROR_INVALID_VALUE:
  * Flags not 0, or a malformed environment variable (a log line on stderr shows where);
- * CUDA_ERROR_NO_DEVICE: the variables ask for no device; CUDA_ERROR_NOT_PERMITTED,
+ * CUDA_ERROR_NO_DEVICE: CUDA_VISIBLE_DEVICES leaves none; CUDA_ERROR_NOT_PERMITTED,
  * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM: the kernel refused something (the log line
  * says what); CUDA_ERROR_NOT_INITIALIZED: in a fork()ed child of a process that had called cuInit.
  */
@@ -686,7 +689,7 @@ CUresult CUDAAPI cuDeviceGetName(char* name, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceTotalMem(size_t* bytes, CUdevice dev);
 
 /* An identifier of the device: the same for the same device in every process of this machine until
- * it is booted again. CUDA_ERROR_INVALID_VALUE: uuid NULL; CUDA_ERROR_INVALID_DEVICE. */
+ * it is booted again, whichever devices the process sees. CUDA_ERROR_INVALID_VALUE: uuid NULL; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice dev);
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev);
@@ -1055,7 +1058,9 @@ CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 #include "cuda_copies.h"
 #include "cuda_device_memory.h"
 #include "cuda_host_memory.h"
+#include "cuda_libraries.h"
 #include "cuda_modules.h"
+#include "cuda_occupancy.h"
 #include "cuda_pointers.h"
 #include "cuda_pools.h"
 #include "cuda_proc_address.h"

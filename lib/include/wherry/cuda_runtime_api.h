@@ -58,6 +58,7 @@
 #define cudaLaunchHostFunc __CUDART_API_PTSZ(cudaLaunchHostFunc)
 #define cudaStreamAddCallback __CUDART_API_PTSZ(cudaStreamAddCallback)
 #define cudaStreamAttachMemAsync __CUDART_API_PTSZ(cudaStreamAttachMemAsync)
+#define cudaStreamGetCaptureInfo __CUDART_API_PTSZ(cudaStreamGetCaptureInfo)
 #define cudaStreamGetDevice __CUDART_API_PTSZ(cudaStreamGetDevice)
 #define cudaStreamGetFlags __CUDART_API_PTSZ(cudaStreamGetFlags)
 #define cudaStreamGetId __CUDART_API_PTSZ(cudaStreamGetId)
@@ -505,7 +506,8 @@ const char* CUDARTAPI cudaGetErrorString(cudaError_t error);
 
 /* ---- Devices ---- */
 
-/* cudaErrorInvalidValue: count NULL. Makes no context. */
+/* How many devices there are. cudaErrorInvalidValue: count NULL; cudaErrorNoDevice: there is none to see, and *count is 0. Makes no
+ * context. */
 cudaError_t CUDARTAPI cudaGetDeviceCount(int* count);
 
 /* Makes the primary context of the device the calling thread's current one.
@@ -724,6 +726,31 @@ cudaError_t CUDARTAPI cudaProfilerStop(void);
 cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t stream,
                                             enum cudaStreamCaptureStatus* pCaptureStatus);
 
+typedef struct CUgraph_st* cudaGraph_t;
+typedef struct CUgraphNode_st* cudaGraphNode_t;
+typedef struct cudaGraphEdgeData_st {
+  unsigned char from_port;
+  unsigned char to_port;
+  unsigned char type;
+  unsigned char reserved[5];
+} cudaGraphEdgeData;
+
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
+};
+
+/* As cuStreamGetCaptureInfo and cuThreadExchangeStreamCaptureMode. */
+cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                               enum cudaStreamCaptureStatus* captureStatus_out,
+                                               unsigned long long* id_out __dv(0),
+                                               cudaGraph_t* graph_out __dv(0),
+                                               const cudaGraphNode_t** dependencies_out __dv(0),
+                                               const cudaGraphEdgeData** edgeData_out __dv(0),
+                                               size_t* numDependencies_out __dv(0));
+cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode);
+
 /* ---- Finding functions of cuda.h: works at any time ---- */
 
 enum cudaGetDriverEntryPointFlags {
@@ -753,6 +780,8 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
 cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
                                          const cudaUUID_t* pExportTableId);
 #include "cuda_runtime_copies.h"
+#include "cuda_runtime_kernels.h"
+#include "cuda_runtime_properties.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
