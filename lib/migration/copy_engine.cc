@@ -223,10 +223,7 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
   if (step == Step::waits) {
     const std::uint64_t now = now_ns();
     if (leg.waits_since_ns == 0) leg.waits_since_ns = now;
-    if (now - leg.waits_since_ns > wait_limit_ns) {
-      leg.status = OpStatus::no_memory;
-      step = Step::failed;
-    }
+    if (now - leg.waits_since_ns > wait_limit_ns) step = give_up(leg);
   }
   if (step != Step::ready) return step;
   leg.waits_since_ns = 0;
@@ -262,15 +259,21 @@ void CopyEngine::end(Leg& leg, OpStatus status) {
 
 CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
   Block& block = parts_.blocks.at(pages.number());
+  std::uint64_t absent = 0;
   {
     const LockGuard guard(block.lock);
-    if ((PageMask::of(pages.run()) & block.absent()).none()) return Step::ready;
+    absent = (PageMask::of(pages.run()) & block.absent()).count();
+    if (absent == 0) return Step::ready;
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
   pages.cut_to(run_in_block(pages.number(), advice.span));
   const Location preferred = advice.advice.preferred;
   Processor home = preferred.is_none() ? leg.request.home : preferred.processor();
-  if (!leg.at_home) home = Processor::host();
+  if (!leg.at_home) {
+    const auto found = elsewhere(leg, pages, absent);
+    if (!found) return give_up(leg);
+    home = *found;
+  }
   switch (create_pages(parts_.engine, parts_.evictor, parts_.blocks, pages.number(), pages.run(),
                        home, leg.room)) {
     case OpStatus::ok:
@@ -280,12 +283,21 @@ CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
     default:
       break;
   }
-  if (home.is_host()) {
-    leg.status = OpStatus::no_memory;
-    return Step::failed;
-  }
+  // There was room: the kernel has no memory.
+  if (!leg.at_home) return give_up(leg);
   leg.at_home = false;
   return Step::moves;
+}
+
+std::optional<Processor> CopyEngine::elsewhere(Leg& leg, Pages& pages, std::uint64_t absent) {
+  if (const auto all = find_room(parts_.engine, absent, leg.room)) return all;
+  pages.cut_to({pages.run().first, 1});
+  return find_room(parts_.engine, 1, leg.room);
+}
+
+CopyEngine::Step CopyEngine::give_up(Leg& leg) {
+  leg.status = OpStatus::no_memory;
+  return Step::failed;
 }
 
 CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Block& block) {

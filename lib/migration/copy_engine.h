@@ -2,12 +2,14 @@
 // them, and nobody moves them while their bytes are copied (they are in flight, and lose no rights).
 //
 // Pages that do not exist read as zeros, and come into being where they are written to: where the program prefers them, else
-// where the request says. What is written to has one copy afterwards.
+// where the request says, and where no room can be made there in whatever pool has some. What is written to has one copy
+// afterwards.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "memory/carrier.h"
 #include "migration/advice_effects.h"
@@ -66,6 +68,10 @@ class CopyEngine {
   Step begin(Leg& leg, Parcel& parcel);
   void end(Leg& leg, OpStatus status);
   Step create(Leg& leg, Pages& pages);
+  // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are full.
+  std::optional<Processor> elsewhere(Leg& leg, Pages& pages, std::uint64_t absent);
+  // There is no memory for it.
+  static Step give_up(Leg& leg);
   Step hold(Leg& leg, Pages* to, Pages* from);
   Step hold_in_block(Leg& leg, Pages& pages, Pages* together);
   // Finds the pages' pool, and cuts the piece to what is there.

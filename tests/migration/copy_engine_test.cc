@@ -182,6 +182,40 @@ TEST_CASE("pages are created where they are preferred, and on the host where a d
   s.check_books();
 }
 
+TEST_CASE("pages are created in whatever pool has room where home and host are full") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s(/*capacity_pages=*/8);
+  s.advice.change({512, 8}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 512; page < 520; ++page) s.touch(device, page);
+  Room hosts;
+  Capacity& at_host = s.machine.memory(host.index).capacity;
+  const std::uint64_t left = GENERATE(0, 3);
+  REQUIRE(hosts.try_grow(at_host, at_host.pages() - left));
+  const auto data = numbered((8 + left) * page_size);
+  CHECK(s.copy(row(managed(0), memory(data), data.size()), with_copiers) == OpStatus::ok);
+  CHECK(s.machine.at(host.index).held() == left);
+  CHECK(s.machine.at(device.index).held() == 8);
+  CHECK(s.machine.at(other_device.index).held() == 8);
+  CHECK(s.look(0, data.size()) == data);
+  // Now there is none anywhere.
+  CHECK(s.copy(row(managed(100 * page_size), memory(data), page_size), with_copiers) ==
+        OpStatus::no_memory);
+  CHECK(s.residents(100) == 0);
+  s.check_books();
+}
+
+TEST_CASE("a copy that prefers a full host is created at a device that has room") {
+  Setup s;
+  Room hosts;
+  Capacity& at_host = s.machine.memory(host.index).capacity;
+  REQUIRE(hosts.try_grow(at_host, at_host.pages()));
+  const auto data = numbered(4 * page_size);
+  CHECK(s.copy(row(managed(0), memory(data), data.size(), host), false) == OpStatus::ok);
+  CHECK(s.machine.at(host.index).held() == 0);
+  CHECK(s.look(0, data.size()) == data);
+  s.check_books();
+}
+
 TEST_CASE("rows of any pitch arrive and nothing beside them changes") {
   const bool with_copiers = GENERATE(false, true);
   std::mt19937 random(17);
