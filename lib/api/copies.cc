@@ -134,6 +134,9 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         });
       });
   if (status == WorkStatus::ok) status = engine.wait(target.stream);
+  // Whoever has destroyed the context since has waited for it.
+  if (status == WorkStatus::context_destroyed && *copied != OpStatus::incomplete)
+    status = WorkStatus::ok;
   return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
 }
 
