@@ -141,7 +141,7 @@ bool Driver::destroy_context(CUcontext handle) {
   if (!context) return false;  // another thread was faster
   destroy_handles_of(*context);
   context->device.engine.destroy_context(context->work);
-  peers_.end(handle);
+  peers_.end(*context);
   context_ends(context->device);
   return true;
 }
@@ -190,7 +190,7 @@ bool Driver::release_primary(Device& device) {
   }
   destroy_handles_of(*last);
   device.engine.destroy_context(last->work);
-  peers_.end(device.primary_handle);
+  peers_.end(*last);
   context_ends(device);
   return true;
 }
@@ -203,8 +203,10 @@ void Driver::reset(Device& device) {
     primary = device.primary;
   }
   device.engine.detach(primary ? primary->work : nullptr);
-  if (primary) destroy_handles_of(*primary);
-  peers_.end(device.primary_handle);
+  if (primary) {
+    destroy_handles_of(*primary);
+    peers_.end(*primary);
+  }
   try {
     const DeviceStart scope;
     runtime_.restart_device(device.ordinal);
