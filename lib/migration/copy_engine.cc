@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/page.h"
@@ -124,8 +125,9 @@ class CopyEngine::Leg final : public Copiers::Step {
   std::uint64_t position;
   const std::uint64_t end;
   OpStatus status = OpStatus::ok;
-  bool stays = false;         // this copier's ring carries nothing
-  std::uint64_t carried = 0;  // bytes that are under way
+  bool stays = false;                          // this copier's ring carries nothing
+  std::uint64_t carried = 0;                   // bytes that are under way
+  std::array<std::uint64_t, 2> allocations{};  // that are held; 0: none
   std::array<std::optional<Hold>, 2> holds;
   Room room;
   bool at_home = true;  // there may be room where pages should be created
@@ -209,7 +211,22 @@ CopyEngine::Piece CopyEngine::piece_at(const CopyRequest& request, std::uint64_t
   return piece;
 }
 
+bool CopyEngine::hold_allocations(Leg& leg) {
+  std::uint64_t* held = leg.allocations.data();
+  for (const CopyRequest::Side* side : {&leg.request.to, &leg.request.from}) {
+    if (side->memory == CopyRequest::Memory::host) continue;
+    if (!parts_.address_space.hold(side->start, side->allocation)) {
+      release(leg);
+      leg.status = OpStatus::bad_address;
+      return false;
+    }
+    *held++ = side->allocation;
+  }
+  return true;
+}
+
 CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
+  if (!hold_allocations(leg)) return Step::failed;
   Piece piece = piece_at(leg.request, leg.position);
   piece.bytes = std::min(piece.bytes, leg.end - leg.position);
   CopyRequest::Side to_side = leg.request.to;
@@ -220,6 +237,7 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
   Step step = is_managed(to_side) ? create(leg, to) : Step::ready;
   if (step == Step::ready)
     step = hold(leg, is_managed(to_side) ? &to : nullptr, is_managed(from_side) ? &from : nullptr);
+  if (step != Step::ready) release(leg);
   if (step == Step::waits) {
     const std::uint64_t now = now_ns();
     if (leg.waits_since_ns == 0) leg.waits_since_ns = now;
@@ -349,7 +367,6 @@ CopyEngine::Step CopyEngine::hold(Leg& leg, Pages* to, Pages* from) {
   if (to != nullptr) step = hold_in_block(leg, *to, together ? from : nullptr);
   if (from != nullptr && !together && step == Step::ready)
     step = hold_in_block(leg, *from, nullptr);
-  if (step != Step::ready) release(leg);
   return step;
 }
 
@@ -361,6 +378,8 @@ void CopyEngine::release(Leg& leg) {
     for (const PageRun run : runs_of(hold->pages)) block.flight_ended(run);
     hold.reset();
   }
+  for (std::uint64_t& allocation : leg.allocations)
+    if (const std::uint64_t held = std::exchange(allocation, 0)) parts_.address_space.let_go(held);
 }
 
 }  // namespace wherry::impl
