@@ -116,6 +116,31 @@ class PoolCarrier : public Carrier {
     if (reads) return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset, shown};
     return FileCopy{CopyMethod::write, fd, to->offset, shown};
   }
+  // What is prepared, by the calling thread.
+  Delivery carry_here(unsigned slot, const Cargo& cargo, CopyMethod method) {
+    const std::uint64_t offset = cargo.span.offset();
+    Delivery delivery{slot};
+    if (cargo.kind == Cargo::Kind::create) {
+      delivery.status = impl::status_of(populate(window(slot)), 0);
+    } else {
+      const int result = method == CopyMethod::write
+                             ? write_at(target(cargo).fd(), offset, window(slot))
+                             : read_at(source(cargo).fd(), offset, window(slot));
+      delivery.status = impl::status_of(result, cargo.span.bytes());
+    }
+    if (delivery.status == OpStatus::ok && cargo.kind == Cargo::Kind::move)
+      delivery.released =
+          source(cargo).punch(offset, cargo.span.bytes()) == 0 && leaves_nothing(cargo);
+    close_window(slot);
+    return delivery;
+  }
+  Delivery carry_here(unsigned slot, const Parcel& parcel, const FileCopy& copy) {
+    const auto& [method, fd, offset, memory] = copy;
+    const int result =
+        method == CopyMethod::write ? write_at(fd, offset, memory) : read_at(fd, offset, memory);
+    close_window(slot);
+    return {slot, status_of(parcel, result), false};
+  }
   // What the result of such a copy means.
   static OpStatus status_of(const Parcel& parcel, int result) {
     const bool at_host = in_pool(parcel.to) == nullptr || in_pool(parcel.from) == nullptr;
@@ -149,6 +174,15 @@ class PoolCarrier : public Carrier {
   std::vector<FileWindow> windows_;
 };
 
+// The calling thread does the work of a ring that takes none.
+void say_once_that_ring_is_busy() {
+  static std::atomic_flag said;
+  if (!said.test_and_set())
+    log_line(
+        "io_uring takes no work at the moment (the machine is short of memory?): the library "
+        "copies by itself meanwhile");
+}
+
 class RingCarrier final : public PoolCarrier {
  public:
   RingCarrier(Pools pools, CopyMethod method, std::unique_ptr<IoRing> ring)
@@ -172,7 +206,11 @@ class RingCarrier final : public PoolCarrier {
     else
       ring_->read(source(cargo).fd(), offset, window(slot), tag(slot, 0), link);
     if (moves) ring_->punch(source(cargo).fd(), offset, cargo.span.bytes(), tag(slot, 1));
-    ring_->submit();
+    if (!ring_->submit()) {
+      say_once_that_ring_is_busy();
+      over_.push_back(carry_here(slot, cargo, *method));
+      return;
+    }
     under_way_[slot] = {moves ? 2u : 1u,
                         [bytes = cargo.kind == Cargo::Kind::create ? 0 : cargo.span.bytes()](
                             int result) { return impl::status_of(result, bytes); },
@@ -191,7 +229,11 @@ class RingCarrier final : public PoolCarrier {
       ring_->write(fd, offset, memory, tag(slot, 0), IoRing::Link::none);
     else
       ring_->read(fd, offset, memory, tag(slot, 0), IoRing::Link::none);
-    ring_->submit();
+    if (!ring_->submit()) {
+      say_once_that_ring_is_busy();
+      over_.push_back(carry_here(slot, parcel, std::get<FileCopy>(way)));
+      return;
+    }
     under_way_[slot] = {1u,
                         [parcel](int result) { return PoolCarrier::status_of(parcel, result); },
                         false,
@@ -256,30 +298,12 @@ class PlainCarrier final : public PoolCarrier {
   Delivery carry(const Cargo& cargo) {
     const auto method = prepare(0, cargo);
     if (!method) return {0, OpStatus::no_memory, false};
-    const std::uint64_t offset = cargo.span.offset();
-    Delivery delivery;
-    if (cargo.kind == Cargo::Kind::create) {
-      delivery.status = impl::status_of(populate(window(0)), 0);
-    } else {
-      const int result = *method == CopyMethod::write
-                             ? write_at(target(cargo).fd(), offset, window(0))
-                             : read_at(source(cargo).fd(), offset, window(0));
-      delivery.status = impl::status_of(result, cargo.span.bytes());
-    }
-    if (delivery.status == OpStatus::ok && cargo.kind == Cargo::Kind::move)
-      delivery.released =
-          source(cargo).punch(offset, cargo.span.bytes()) == 0 && leaves_nothing(cargo);
-    close_window(0);
-    return delivery;
+    return carry_here(0, cargo, *method);
   }
   Delivery carry(const Parcel& parcel) {
     const auto way = prepare(0, parcel);
     if (const auto* const status = std::get_if<OpStatus>(&way)) return {0, *status, false};
-    const auto& [method, fd, offset, memory] = std::get<FileCopy>(way);
-    const int result =
-        method == CopyMethod::write ? write_at(fd, offset, memory) : read_at(fd, offset, memory);
-    close_window(0);
-    return {0, PoolCarrier::status_of(parcel, result), false};
+    return carry_here(0, parcel, std::get<FileCopy>(way));
   }
 
   std::variant<Cargo, Parcel> load_;

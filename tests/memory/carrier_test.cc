@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -13,6 +14,8 @@
 
 #include "os/permissions.h"
 #include "support/child.h"
+#include "support/seccomp_filter.h"
+#include "support/session.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
@@ -230,6 +233,38 @@ TEST_CASE("cargoes under way at once arrive each for itself") {
   }
   CHECK(depot.pages(0) == 0);
   CHECK(depot.pages(1) == slots * pages_per_block);
+}
+
+TEST_CASE("what a ring does not take is carried all the same, and the log says so") {
+  if (!permissions()[Request::io_uring]) return;
+  for (const Way& way : ways) {
+    if (way.make != make_carrier) continue;
+    const Outcome outcome = in_fresh_process([&way] {
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      forbid_system_call(SYS_io_uring_enter, FilterAction::refuse_eagain);
+      for (const Cargo::Kind kind : {Cargo::Kind::move, Cargo::Kind::copy, Cargo::Kind::create}) {
+        const PageSpan span{512 + 64 * static_cast<std::uint64_t>(kind), 64};
+        const PageSpan there = kind == Cargo::Kind::create ? PageSpan{span.first + 4096, 64} : span;
+        expect(depot.carry(kind, there).status == OpStatus::ok, "a cargo was not carried");
+        for (std::uint64_t page = there.first; page < there.end(); ++page) {
+          expect(depot.holds(1, page), "a page has not arrived");
+          expect(depot.holds(0, page) == (kind == Cargo::Kind::copy), "a page is not where it was");
+          const int value = kind == Cargo::Kind::create ? 0 : Depot::value(page);
+          expect(depot.has_value(1, page, value), "a page has changed");
+        }
+      }
+      std::vector<std::byte> bytes(100'000);
+      depot.carrier().begin(
+          1, Parcel{bytes.data(), Parcel::InPool{Processor{0}, 700 * page_size}, bytes.size()});
+      const Delivery delivery = depot.carrier().next();
+      expect(delivery.slot == 1 && delivery.status == OpStatus::ok, "a parcel was not carried");
+      expect(bytes[0] == static_cast<std::byte>(Depot::value(700)), "a parcel has changed");
+    });
+    INFO(way.name << ": " << outcome.describe());
+    CHECK(outcome.passed());
+    CHECK(outcome.err.find("io_uring takes no work") != std::string::npos);
+  }
 }
 
 TEST_CASE("a limit on the size of files that is set later delays one cargo, and loses none") {
