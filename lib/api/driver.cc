@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "api/system_calls.h"
 #include "base/log.h"
@@ -31,20 +32,21 @@ class DeviceStart {
   DeviceStart& operator=(const DeviceStart&) = delete;
 };
 
-// Null: it is no fork of the application's, or there is nothing that it could disturb.
-Runtime* runtime_of_fork() {
-  Driver* driver = starts_device ? nullptr : the_driver.load();
-  return driver == nullptr ? nullptr : &driver->runtime();
-}
+// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing that it could disturb, as in
+// a child of an earlier fork.
+thread_local Runtime* forking = nullptr;
 
 void before_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->before_fork();
+  Driver* driver = starts_device ? nullptr : Driver::current();
+  if (driver == nullptr) return;
+  forking = &driver->runtime();
+  forking->before_fork();
 }
 void after_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->after_fork();
+  if (Runtime* runtime = std::exchange(forking, nullptr)) runtime->after_fork();
 }
 void in_forked_child() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
+  if (Runtime* runtime = std::exchange(forking, nullptr)) runtime->abandon_in_forked_child();
 }
 
 CUresult to_result(const std::system_error& error) {
