@@ -8,11 +8,16 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "os/permissions.h"
+#include "os/write_hold.h"
 #include "support/child.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"
@@ -233,6 +238,44 @@ TEST_CASE("cargoes under way at once arrive each for itself") {
   }
   CHECK(depot.pages(0) == 0);
   CHECK(depot.pages(1) == slots * pages_per_block);
+}
+
+TEST_CASE("a parcel to memory that is held for a moment arrives when it is not any more") {
+  std::vector<UffdAccess> accesses{UffdAccess::none};
+  if (permissions().userfaultfd() != UffdAccess::none)
+    accesses.push_back(UffdAccess::user_mode_only);
+  constexpr std::size_t bytes = 4 * page_size;
+  for (const Way& way : ways)
+    for (const UffdAccess access : accesses)
+      for (const bool from_pool : {true, false}) {
+        INFO(way.name << ", held by " << static_cast<int>(access));
+        Depot depot(way.make, way.method, way.huge);
+        depot.stock({512, 512});
+        const Mapping target = Mapping::zeroed(bytes);
+        std::memset(target.data(), 0, bytes);
+        std::vector<std::byte> source(bytes, std::byte{7});
+        std::promise<int> held;
+        std::thread holder([&] {
+          // The third page of four: the kernel may copy a part before.
+          const std::uintptr_t page = target.address() + 2 * page_size;
+          std::optional<Userfaultfd> trap;
+          if (access != UffdAccess::none) trap.emplace(Userfaultfd::create(access));
+          const WriteHold hold({page, page + page_size}, trap ? &*trap : nullptr);
+          held.set_value(hold.error());
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        });
+        REQUIRE(held.get_future().get() == 0);
+        const Parcel::Place from =
+            from_pool ? Parcel::Place(Parcel::InPool{Processor{0}, 600 * page_size})
+                      : Parcel::Place(source.data());
+        depot.carrier().begin(0, Parcel{target.data(), from, bytes});
+        CHECK(depot.carrier().next().status == OpStatus::ok);
+        holder.join();
+        for (std::size_t i = 0; i < bytes; i += page_size)
+          CHECK(target.data()[i] == (from_pool
+                                         ? static_cast<std::byte>(Depot::value(600 + i / page_size))
+                                         : std::byte{7}));
+      }
 }
 
 TEST_CASE("what a ring does not take is carried all the same, and the log says so") {
