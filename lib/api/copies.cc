@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
   found.side.start = end.address;
+  // Before its record: what is just being allocated has none, and perhaps no pages yet. What is freed is not copied later.
+  auto allocation = runtime.offset_of(end.address) ? runtime.find(end.address) : std::nullopt;
   const auto record = runtime.find_memory(end.address);
   if (!record) {
     // Nothing that the library placed there is anybody's.
@@ -75,6 +78,9 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
+  if (!allocation) allocation = runtime.find(end.address);  // a variable of a module, for good
+  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+  found.side.allocation = allocation->id;
   found.side.start = *runtime.offset_of(end.address);
   found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
   found.side.owner = Processor::device(record->device);
@@ -134,6 +140,9 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         });
       });
   if (status == WorkStatus::ok) status = engine.wait(target.stream);
+  // Whoever has destroyed the context since has waited for it.
+  if (status == WorkStatus::context_destroyed && *copied != OpStatus::incomplete)
+    status = WorkStatus::ok;
   return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
 }
 

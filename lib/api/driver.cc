@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "api/system_calls.h"
 #include "base/log.h"
@@ -32,20 +33,21 @@ class DeviceStart {
   DeviceStart& operator=(const DeviceStart&) = delete;
 };
 
-// Null: it is no fork of the application's, or there is nothing that it could disturb.
-Runtime* runtime_of_fork() {
-  Driver* driver = starts_device ? nullptr : the_driver.load();
-  return driver == nullptr ? nullptr : &driver->runtime();
-}
+// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing that it could disturb, as in
+// a child of an earlier fork.
+thread_local Runtime* forking = nullptr;
 
 void before_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->before_fork();
+  Driver* driver = starts_device ? nullptr : Driver::current();
+  if (driver == nullptr) return;
+  forking = &driver->runtime();
+  forking->before_fork();
 }
 void after_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->after_fork();
+  if (Runtime* runtime = std::exchange(forking, nullptr)) runtime->after_fork();
 }
 void in_forked_child() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
+  if (Runtime* runtime = std::exchange(forking, nullptr)) runtime->abandon_in_forked_child();
 }
 
 CUresult to_result(OptionsError::Kind kind) {
@@ -155,7 +157,7 @@ bool Driver::destroy_context(CUcontext handle) {
   if (!context) return false;  // another thread was faster
   destroy_handles_of(*context);
   context->device.engine.destroy_context(context->work);
-  peers_.end(handle);
+  peers_.end(*context);
   context_ends(context->device);
   return true;
 }
@@ -204,7 +206,7 @@ bool Driver::release_primary(Device& device) {
   }
   destroy_handles_of(*last);
   device.engine.destroy_context(last->work);
-  peers_.end(device.primary_handle);
+  peers_.end(*last);
   context_ends(device);
   return true;
 }
@@ -217,8 +219,10 @@ void Driver::reset(Device& device) {
     primary = device.primary;
   }
   device.engine.detach(primary ? primary->work : nullptr);
-  if (primary) destroy_handles_of(*primary);
-  peers_.end(device.primary_handle);
+  if (primary) {
+    destroy_handles_of(*primary);
+    peers_.end(*primary);
+  }
   try {
     const DeviceStart scope;
     runtime_.restart_device(device.ordinal);

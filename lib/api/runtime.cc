@@ -184,7 +184,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       Prefetcher::Limits{options.flight_pages_min, options.topology.host_nodes.size() > 1});
   copy_engine_ = std::make_unique<CopyEngine>(
-      CopyEngine::Parts{*engine_, blocks_, *effects_, *evictor_, *copiers_},
+      CopyEngine::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       [this] { return make_plain_carrier(); });
   service_ =
       std::make_unique<FaultService>(arena_.layout(), *engine_, *evictor_, *effects_, blocks_,
@@ -378,6 +378,7 @@ bool Runtime::free(std::uintptr_t address) {
     page_owners_.freed(*allocation);
     forget_advice(allocation->pages());
   }
+  wait_for_rest([&] { return !address_space_.is_held(*allocation); }, "a copy never ended");
   const PageSpan pages = allocation->pages();
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
                         [&](std::uint64_t number, Block& block) {

@@ -15,8 +15,8 @@
 //                                                      blocks, and waiting with a limit.
 //   registering    one registration of memory at a     allowed: adopted, annex.
 //                  time.
-//   adopted        which memory of the program's is    allowed: kernel calls on that memory, forking, waiting
-//                  in a file.                          with a limit.
+//   adopted        which memory of the program's is    allowed: kernel calls on that memory, waiting with a
+//                  in a file.                          limit. not allowed: forking.
 //   annex          what is mapped in the annex.        allowed: agent commands.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
 //   event          what an event recorded last.        allowed: engine.

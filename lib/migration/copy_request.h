@@ -22,6 +22,8 @@ struct CopyRequest {
     std::uint64_t pitch = 0;  // bytes from row to row
     std::uint64_t layer = 0;  // ... from layer to layer of rows
     Processor owner = {};
+    std::uint64_t allocation =
+        0;  // of the arena: its id; what comes to lie there later is not meant
   };
 
   Side to;

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
 #include "base/check.h"
 #include "os/permissions.h"
@@ -15,8 +16,9 @@
 namespace wherry::impl {
 namespace {
 
-// The kernel refuses a submission for a moment when it has no memory for it.
-constexpr int submit_attempts_max = 10'000;
+// The kernel refuses a submission for a moment when it has no memory for it. Whoever submits can do without it, and others
+// wait for what is to be carried.
+constexpr int submit_attempts_max = 20;
 constexpr timespec submit_pause{0, 1'000'000};
 
 class UringRing final : public IoRing {
@@ -49,18 +51,25 @@ class UringRing final : public IoRing {
     finish(entry, tag, Link::none);
   }
 
-  void submit() override {
-    int result = 0;
+  bool submit() override {
+    bool took_some = false;
     for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
-      result = ::io_uring_submit(&ring_);
-      if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return;
+      const int result = ::io_uring_submit(&ring_);
+      if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return true;
       if (result > 0) spoil_rest();
+      took_some = took_some || result > 0;
       if (result != -EINTR) ::nanosleep(&submit_pause, nullptr);
     }
-    check_failed(__FILE__, __LINE__, "io_uring takes no more work: " + std::to_string(result));
+    take_back_rest(took_some);
+    return took_some;
   }
 
   Done wait() override {
+    if (!taken_back_.empty()) {
+      const Done done = taken_back_.front();
+      taken_back_.pop_front();
+      return done;
+    }
     io_uring_cqe* entry = nullptr;
     int error = 0;
     do {
@@ -82,6 +91,14 @@ class UringRing final : public IoRing {
       entry.flags = 0;
     }
   }
+  // The kernel looks at the queue only when it is told to: what it has not taken can be taken back. `reported`: it counts as done.
+  void take_back_rest(bool reported) {
+    const unsigned first = *ring_.sq.khead;
+    for (unsigned i = first; reported && i != ring_.sq.sqe_tail; ++i)
+      taken_back_.push_back(
+          {ring_.sq.sqes[ring_.sq.array[i & *ring_.sq.kring_mask]].user_data, -ECANCELED});
+    ring_.sq.sqe_head = ring_.sq.sqe_tail = *ring_.sq.ktail = first;
+  }
   io_uring_sqe* next_entry() {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
     WHERRY_CHECK(entry != nullptr, "more operations than the ring was made for");
@@ -93,6 +110,7 @@ class UringRing final : public IoRing {
   }
 
   io_uring ring_;
+  std::deque<Done> taken_back_;
 };
 
 }  // namespace

@@ -118,6 +118,26 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   return allocation;
 }
 
+bool AddressSpace::hold(std::uint64_t offset, std::uint64_t id) {
+  const WriteGuard guard(lock_);
+  const auto allocation = find_locked(offset);
+  if (!allocation || allocation->id != id) return false;
+  held_.push_back(id);
+  return true;
+}
+
+void AddressSpace::let_go(std::uint64_t id) {
+  const WriteGuard guard(lock_);
+  const auto found = std::ranges::find(held_, id);
+  WHERRY_CHECK(found != held_.end(), "allocation {} is not held", id);
+  held_.erase(found);
+}
+
+bool AddressSpace::is_held(const Allocation& allocation) const {
+  const ReadGuard guard(lock_);
+  return std::ranges::find(held_, allocation.id) != held_.end();
+}
+
 void AddressSpace::end_free(const Allocation& allocation) {
   const WriteGuard guard(lock_);
   FreeList& small = small_of(allocation.owner);

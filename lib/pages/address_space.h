@@ -66,7 +66,13 @@ class AddressSpace {
   // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
   // none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
-  // Its pages are gone from every pool and page table: the address may be reused.
+  // Keeps the pages of the allocation with this id, which contains the byte at `offset`, from being taken away until let_go(),
+  // for who works on them and holds no lock for as long. False: it is not live any more, and nothing is kept.
+  [[nodiscard]] bool hold(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
+  void let_go(std::uint64_t id) EXCLUDES(lock_);
+  // Once it is not live nobody begins to.
+  bool is_held(const Allocation& allocation) const EXCLUDES(lock_);
+  // Its pages are gone from every pool and page table: the address may be reused. Requires: nobody holds it.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
   // Replaces the attachment of an allocation, if it is still live.
@@ -122,6 +128,7 @@ class AddressSpace {
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
   std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of those, by id
   std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes
+  std::vector<std::uint64_t> held_ GUARDED_BY(lock_);                  // ids, once for each hold
   std::set<std::uint64_t> retired_
       GUARDED_BY(lock_);  // 64 KiB stretches of live_ and leaving_ ones
   std::uint64_t high_water_ GUARDED_BY(lock_) = 0;

@@ -45,6 +45,26 @@ TEST_CASE("an address that is leaving is not handed out before its pages are gon
   CHECK(again->id != a->id);
 }
 
+TEST_CASE("an allocation is held as often as somebody holds it, and by nobody who comes too late") {
+  AddressSpace space(2 * block_size);
+  const auto a = space.allocate(block_size, 0);
+  REQUIRE(a);
+  CHECK_FALSE(space.hold(a->offset, a->id + 1));
+  CHECK_FALSE(space.hold(block_size, a->id));
+  REQUIRE(space.hold(a->offset + 5000, a->id));
+  REQUIRE(space.hold(a->offset, a->id));
+  REQUIRE(space.begin_free(a->offset));
+  CHECK_FALSE(space.hold(a->offset, a->id));
+  space.let_go(a->id);
+  CHECK(space.is_held(*a));
+  space.let_go(a->id);
+  CHECK_FALSE(space.is_held(*a));
+  space.end_free(*a);
+  const auto again = space.allocate(block_size, 0);
+  REQUIRE(again);
+  CHECK_FALSE(space.hold(again->offset, a->id));
+}
+
 TEST_CASE("a retired page of a live allocation is left out when the allocation ends") {
   AddressSpace space(2 * block_size);
   const auto a = space.allocate(2 * block_size, 0);

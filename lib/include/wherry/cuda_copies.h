@@ -122,7 +122,8 @@ typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
  * host's. HtoD, DtoH and DtoD say what the pointers have to be: D, known; H, memory that the host may touch.
  *
  * Managed memory stays where it is. Pages that do not exist are read as zeros and not created; written, they are created at
- * the preferred location, else on the host for DtoH, else on the stream's device, or on the host where that has no room.
+ * the preferred location, else on the host for DtoH, else on the stream's device, or where no room can be made there on the
+ * host or any device that has some.
  * Read-only copies of pages end when they are written.
  *
  * When the call returns:
