@@ -64,7 +64,8 @@ CUresult find_in_annex(Driver& driver, const MemoryRecord& record, AddressRange 
   if (!is_all(driver, record.kind, bytes)) return CUDA_ERROR_INVALID_VALUE;
   auto parts = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
   if (!parts) return CUDA_ERROR_INVALID_VALUE;
-  found.is_known = found.is_device = true;
+  found.is_known = true;
+  found.is_device = !accessor.processor.is_host() && !record.is_mapped_host_memory();
   found.sync_memops = record.sync_memops;
   found.side.memory = CopyRequest::Memory::files;
   found.side.parts = std::make_shared<const std::vector<FilePart>>(std::move(*parts));
@@ -88,8 +89,12 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
     const bool is_ours = runtime.overlaps_own({end.address, past});
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
-  if (end.role == Role::host && !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
-  if (record->kind == MemoryKind::mapped || record->kind == MemoryKind::imported)
+  const bool is_mapped = record->kind == MemoryKind::mapped;
+  if (end.role == Role::host && is_mapped)
+    accessor.processor = Processor::host();
+  else if (end.role == Role::host && !record->is_for_host())
+    return CUDA_ERROR_INVALID_VALUE;
+  if (is_mapped || record->kind == MemoryKind::imported)
     return find_in_annex(driver, *record, {end.address, past}, accessor, found);
   if (bytes > record->bytes - (end.address - record->start_of_range(end.address)))
     return CUDA_ERROR_INVALID_VALUE;

@@ -32,19 +32,18 @@ class DeviceStart {
 };
 
 // Null: it is no fork of the application's, or there is nothing that it could disturb.
-Runtime* runtime_of_fork() {
-  Driver* driver = starts_device ? nullptr : the_driver.load();
-  return driver == nullptr ? nullptr : &driver->runtime();
+Driver* driver_of_fork() {
+  return starts_device ? nullptr : the_driver.load();
 }
 
 void before_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->before_fork();
+  if (Driver* driver = driver_of_fork()) driver->before_fork();
 }
 void after_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->after_fork();
+  if (Driver* driver = driver_of_fork()) driver->after_fork();
 }
 void in_forked_child() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
+  if (Driver* driver = driver_of_fork()) driver->abandon_in_forked_child();
 }
 
 CUresult to_result(const std::system_error& error) {
@@ -81,7 +80,7 @@ CUresult Driver::start() {
     // Before devices are forked, in which it works likewise.
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
-    ::pthread_atfork(before_fork, after_fork, in_forked_child);
+    ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
     the_mark = nullptr;
@@ -277,6 +276,19 @@ CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char
   if (handle != nullptr) return handle;
   return handle = functions_.insert(std::make_shared<Function>(
              module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
+}
+
+void Driver::before_fork() {
+  virtual_memory_.before_fork();
+  runtime_.before_fork();
+}
+void Driver::after_fork() {
+  runtime_.after_fork();
+  virtual_memory_.after_fork();
+}
+void Driver::abandon_in_forked_child() {
+  runtime_.abandon_in_forked_child();
+  virtual_memory_.after_fork_in_child();
 }
 
 void Driver::wait_for_all_work() {

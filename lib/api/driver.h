@@ -14,6 +14,7 @@
 #include "api/module.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
+#include "api/virtual_memory.h"
 #include "pages/memory_records.h"
 
 namespace wherry::impl {
@@ -31,6 +32,7 @@ class Driver {
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
   MemoryPools& pools() { return pools_; }
+  VirtualMemory& virtual_memory() { return virtual_memory_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -76,6 +78,11 @@ class Driver {
     return functions_.find(handle);
   }
 
+  // Around the application's fork(), and in its child, which lets go of what would keep memory alive.
+  void before_fork() WHERRY_TSA(no_thread_safety_analysis);
+  void after_fork() WHERRY_TSA(no_thread_safety_analysis);
+  void abandon_in_forked_child() WHERRY_TSA(no_thread_safety_analysis);
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
 
@@ -91,7 +98,8 @@ class Driver {
 
   Runtime runtime_;
   PeerGrants peers_{runtime_};
-  HeldPages held_pages_{runtime_, runtime_.memory()};
+  VirtualMemory virtual_memory_{runtime_};
+  HeldPages held_pages_{runtime_, runtime_.memory(), virtual_memory_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};

@@ -7,6 +7,7 @@
 //   held pages     which pages third parties have.     allowed: everything below, waiting with a limit.
 //   pools          which memory pools devices take.    allowed: one pool's.
 //   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.
+//   virtual memory what is reserved and mapped by hand. allowed: everything below, waiting with a limit.
 //   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
 //                                                      blocks, and waiting with a limit.
 //   registering    one registration of memory at a     allowed: adopted, annex.

@@ -48,6 +48,15 @@ class Annex {
     const auto place = addresses_.allocate(bytes, 0);
     return place ? std::optional(base() + place->offset) : std::nullopt;
   }
+  // The same from an address on, if all of that is free; or from a multiple of `alignment` on. Requires: multiples of 2 MiB, the
+  // alignment a power of two.
+  bool reserve_at(std::uintptr_t address, std::size_t bytes) {
+    return contains(address) && addresses_.allocate_at(address - base(), bytes).has_value();
+  }
+  std::optional<std::uintptr_t> reserve_aligned(std::size_t bytes, std::size_t alignment) {
+    const auto place = addresses_.allocate_aligned(bytes, alignment, base());
+    return place ? std::optional(base() + place->offset) : std::nullopt;
+  }
   // Requires: nothing is mapped there at any processor.
   void release(std::uintptr_t address);
 
