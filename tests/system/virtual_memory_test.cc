@@ -45,7 +45,7 @@ void revive(int device) {
 // What the kernel lets the processor do there: 0, 1 read, 3 read and write, as the flags of access.
 unsigned open_to(int processor, CUdeviceptr address) {
   const auto allowed =
-      permissions(Witness::process_of(processor), reinterpret_cast<void*>(address));
+      permissions(Witness::process_of(processor + 1), reinterpret_cast<void*>(address));
   return (allowed.read ? 1u : 0u) | (allowed.write ? 2u : 0u);
 }
 
