@@ -65,6 +65,14 @@ std::shared_ptr<Fd> hold_room(Runtime& runtime, Processor p, std::uint64_t pages
           }};
 }
 
+// False: there are no such pages.
+bool create_pages(const MemoryFile& file, std::size_t bytes) {
+  // In steps: a signal undoes the one that it meets, and there may be many.
+  for (std::size_t offset = 0; offset < bytes; offset += block_size)
+    if (file.allocate(offset, block_size) != 0) return false;
+  return true;
+}
+
 }  // namespace
 
 std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
@@ -76,7 +84,7 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   const MemoryFile made(name_of(traits), bytes, runtime.huge_pages());
   if (const int error = runtime.place(made, bytes, traits.location))
     throw_errno(error, "cannot place memory on its node");
-  if (made.allocate(0, bytes) != 0) return std::nullopt;
+  if (!create_pages(made, bytes)) return std::nullopt;
   *file = duplicate_fd(made.fd());
   return PhysicalMemory{traits, bytes, file};
 }

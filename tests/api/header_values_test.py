@@ -25,8 +25,6 @@ BOX_FIELDS = [side + name for side in ("src", "dst") for name in (
 LAYOUTS = {  # struct: its fields
     "CUuuid": ["bytes"],
     "CUmemLocation": ["type", "id"],
-    "CUmemAllocationProp": ["type", "requestedHandleTypes", "location", "win32HandleMetaData", "allocFlags",
-                            "allocFlags.compressionType", "allocFlags.gpuDirectRDMACapable", "allocFlags.usage"],
     "CUDA_ARRAY_DESCRIPTOR": ["Width", "Height", "Format", "NumChannels"],
     "CUDA_ARRAY3D_DESCRIPTOR": ["Width", "Height", "Depth", "Format", "NumChannels", "Flags"],
     "CUDA_MEMCPY2D": [side + name for side in ("src", "dst") for name in (

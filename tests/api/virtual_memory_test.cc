@@ -65,6 +65,20 @@ TEST_CASE("devices say that they have virtual memory", "[api]") {
   CHECK(fabric == 0);
 }
 
+TEST_CASE("the functions are found by the versions that brought them", "[api]") {
+  session();
+  const auto found = [](const char* name, int version) {
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult status{};
+    WHERRY_TRY(cuGetProcAddress(name, &function, version, 0, &status));
+    return function;
+  };
+  CHECK(found("cuMemCreate", 10020) == reinterpret_cast<void*>(cuMemCreate));
+  CHECK(found("cuMemSetAccess", 13000) == reinterpret_cast<void*>(cuMemSetAccess));
+  CHECK(found("cuMemRetainAllocationHandle", 11000) ==
+        reinterpret_cast<void*>(cuMemRetainAllocationHandle));
+}
+
 TEST_CASE("memory that there cannot be is refused", "[api]") {
   session();
   CUmemGenericAllocationHandle handle = poison;

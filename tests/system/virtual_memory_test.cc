@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <future>
+#include <vector>
 
 #include "support/kernel_view.h"
 #include "support/stage.h"
@@ -250,6 +252,45 @@ TEST_CASE("reservations that lie side by side are used as one", "[system]") {
   REQUIRE(give_access(start, 2 * vm_step, on_device(0)) == CUDA_SUCCESS);
   stage().write_pages(device0, words_at(start), 2 * vm_step, 3);
   CHECK(stage().read_pages(device0, words_at(start), 2 * vm_step) == 3 * 2 * vm_step / page_bytes);
+}
+
+TEST_CASE("threads map, use and unmap at the same time, each its own", "[system]") {
+  stage();
+  const std::size_t before = free_memory();
+  constexpr int rounds = 15;
+  std::vector<std::future<int>> wrong;
+  for (std::uint64_t number = 1; number <= 4; ++number)
+    wrong.push_back(std::async(std::launch::async, [number] {
+      const int device = static_cast<int>(number % 2);
+      WHERRY_TRY(cuCtxSetCurrent(session().context(device)));
+      CUstream stream = nullptr;
+      WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+      int differ = 0;
+      for (std::uint64_t round = 0; round < rounds; ++round) {
+        const Ready ready(vm_step, {on_device(device)}, on_device(device));
+        std::uint64_t seen = 1;
+        WHERRY_TRY(cuMemcpyDtoH(&seen, ready.place + 8, sizeof seen));
+        differ += seen != 0;
+        const std::uint64_t value = number << 32 | round;
+        WHERRY_TRY(cuMemcpyHtoD(ready.place + 8, &value, sizeof value));
+        struct Argument {
+          std::uint64_t* words;
+        } argument{ready.words()};
+        const auto kernel = [](const void* args, std::size_t, std::size_t) {
+          std::uint64_t* const words = static_cast<const Argument*>(args)->words;
+          words[2] = words[1] + 1;
+        };
+        WHERRY_TRY(wherryLaunch(stream, kernel, &argument, sizeof argument, 1));
+        WHERRY_TRY(cuStreamSynchronize(stream));
+        WHERRY_TRY(cuMemcpyDtoH(&seen, ready.place + 16, sizeof seen));
+        differ += seen != value + 1;
+      }
+      WHERRY_TRY(cuStreamDestroy(stream));
+      return differ;
+    }));
+  for (auto& each : wrong) CHECK(each.get() == 0);
+  CHECK(free_memory() == before);
+  CHECK(descriptors_of(::getpid()) == 0);
 }
 
 TEST_CASE("a device that is started again has what it had", "[system]") {
