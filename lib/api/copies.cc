@@ -48,25 +48,26 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
          !__builtin_add_overflow(bytes, extent.width, &bytes);
 }
 
-// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it.
-bool is_all(Driver& driver, MemoryKind kind, AddressRange bytes) {
+// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it, and what those are together.
+bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& found) {
+  found.is_known = found.is_device = true;
   for (std::uintptr_t at = bytes.start; at < bytes.end;) {
     const auto record = driver.memory().find(at);
     if (!record || record->kind != kind) return false;
+    found.is_device = found.is_device && !record->is_mapped_host_memory();
+    found.sync_memops = found.sync_memops || record->sync_memops;
     at = record->base + record->bytes;
   }
   return true;
 }
 
 // Of what is seen in the annex. The calling thread may have no access to it: it is copied from file to file.
-CUresult find_in_annex(Driver& driver, const MemoryRecord& record, AddressRange bytes,
-                       Accessor accessor, Found& found) {
-  if (!is_all(driver, record.kind, bytes)) return CUDA_ERROR_INVALID_VALUE;
+CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
+                       Found& found) {
+  if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
   auto parts = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
   if (!parts) return CUDA_ERROR_INVALID_VALUE;
-  found.is_known = true;
-  found.is_device = !accessor.processor.is_host() && !record.is_mapped_host_memory();
-  found.sync_memops = record.sync_memops;
+  if (accessor.processor.is_host()) found.is_device = false;
   found.side.memory = CopyRequest::Memory::files;
   found.side.parts = std::make_shared<const std::vector<FilePart>>(std::move(*parts));
   return CUDA_SUCCESS;
@@ -94,10 +95,10 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
     accessor.processor = Processor::host();
   else if (end.role == Role::host && !record->is_for_host())
     return CUDA_ERROR_INVALID_VALUE;
-  if (is_mapped || record->kind == MemoryKind::imported)
-    return find_in_annex(driver, *record, {end.address, past}, accessor, found);
-  if (bytes > record->bytes - (end.address - record->start_of_range(end.address)))
+  if (!is_mapped && bytes > record->bytes - (end.address - record->start_of_range(end.address)))
     return CUDA_ERROR_INVALID_VALUE;
+  if (is_mapped || record->kind == MemoryKind::imported)
+    return find_in_annex(driver, record->kind, {end.address, past}, accessor, found);
   found.is_known = true;
   found.sync_memops = record->sync_memops;
   switch (record->kind) {
