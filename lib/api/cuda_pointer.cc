@@ -52,7 +52,7 @@ CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   std::memcpy(
       data, &tokens,
       offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
-  if (!is_on_device(record.kind)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_on_device(record.kind) || record.is_mapped_host_memory()) return CUDA_ERROR_INVALID_VALUE;
   driver.memory().set_sync_memops(record, true);
   return CUDA_SUCCESS;
 }
@@ -114,6 +114,80 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+// What the device of the current context may do with it.
+CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const Answer& answer) {
+  std::shared_ptr<Context> context;
+  const CUresult found = find_current(driver, context);
+  if (found != CUDA_SUCCESS) return found;
+  switch (mapped.access_of(Processor::device(context->device.ordinal))) {
+    case Access::none:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+    case Access::read:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ);
+    case Access::write:
+      break;
+  }
+  return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+}
+
+// Of an address that the program reserved; its record, if there is one, says what is mapped there.
+CUresult give_reserved(CUpointer_attribute attribute, AddressRange reserved, bool is_mapped,
+                       void* data) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return Answer(data).quantity(reserved.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return Answer(data).quantity(reserved.size());
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return Answer(data).number(is_mapped);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+// Of memory that the program mapped itself: what differs from other memory.
+CUresult give_mapped(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+                     std::uintptr_t address, void* data) {
+  const auto mapped = driver.virtual_memory().mapped_at(address);
+  const auto reserved = driver.virtual_memory().reserved_around(address);
+  if (!mapped || !reserved) return CUDA_ERROR_INVALID_VALUE;  // unmapped meanwhile
+  const Answer answer(data);
+  const PhysicalTraits& traits = mapped->memory.traits;
+  const bool is_of_device = traits.location.kind == Location::Kind::device;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return answer.number(is_of_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: {
+      const bool is_for_host = mapped->access_of(Processor::host()) != Access::none;
+      answer.quantity(is_for_host ? address : 0);
+      return is_for_host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return answer.number(
+          static_cast<std::uint32_t>(is_of_device ? traits.location.id : CU_DEVICE_CPU));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return give_reserved(attribute, *reserved, /*is_mapped=*/true, data);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return answer.quantity(traits.is_exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                                  : CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return answer.number(traits.is_for_third_parties);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return give_access(driver, *mapped, answer);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return answer.quantity(mapped->handle);
+    default:
+      return give(driver, attribute, record, address, data);
+  }
+}
+
+CUresult give_known(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+                    std::uintptr_t address, void* data) {
+  return record.kind == MemoryKind::mapped ? give_mapped(driver, attribute, record, address, data)
+                                           : give(driver, attribute, record, address, data);
+}
+
 // What is said of an address that the library does not know.
 void give_default(CUpointer_attribute attribute, std::uintptr_t address, void* data) {
   const Answer answer(data);
@@ -152,11 +226,14 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
   // What is asked most is answered by the first look.
   if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
       attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
-    if (const auto sort = driver.memory().sort_of(address))
-      return give_sort(attribute, sort->kind, data);
+    const auto sort = driver.memory().sort_of(address);
+    if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
   }
   const auto record = driver.runtime().find_memory(address);
-  return record ? give(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
+  if (record) return give_known(driver, attribute, *record, address, data);
+  const auto reserved = driver.virtual_memory().reserved_around(address);
+  return reserved ? give_reserved(attribute, *reserved, /*is_mapped=*/false, data)
+                  : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -173,13 +250,16 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     for (unsigned i = 0; i < numAttributes; ++i)
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto record = driver.runtime().find_memory(ptr);
+    const auto reserved = record ? std::nullopt : driver.virtual_memory().reserved_around(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
       // What one attribute has no answer for is no error of the others.
-      if (record)
-        give(driver, attributes[i], *record, ptr, data[i]);
-      else
-        give_default(attributes[i], ptr, data[i]);
+      if (record) {
+        give_known(driver, attributes[i], *record, ptr, data[i]);
+        continue;
+      }
+      give_default(attributes[i], ptr, data[i]);
+      if (reserved) give_reserved(attributes[i], *reserved, /*is_mapped=*/false, data[i]);
     }
     return CUDA_SUCCESS;
   });

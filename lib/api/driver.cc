@@ -35,19 +35,17 @@ class DeviceStart {
 
 // That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing that it could disturb, as in
 // a child of an earlier fork.
-thread_local Runtime* forking = nullptr;
+thread_local Driver* forking = nullptr;
 
 void before_fork() {
-  Driver* driver = starts_device ? nullptr : Driver::current();
-  if (driver == nullptr) return;
-  forking = &driver->runtime();
-  forking->before_fork();
+  forking = starts_device ? nullptr : Driver::current();
+  if (forking != nullptr) forking->runtime().before_fork();
 }
 void after_fork() {
-  if (Runtime* runtime = std::exchange(forking, nullptr)) runtime->after_fork();
+  if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork();
 }
 void in_forked_child() {
-  if (Runtime* runtime = std::exchange(forking, nullptr)) runtime->abandon_in_forked_child();
+  if (Driver* driver = std::exchange(forking, nullptr)) driver->abandon_in_forked_child();
 }
 
 CUresult to_result(OptionsError::Kind kind) {
@@ -96,7 +94,7 @@ CUresult Driver::start() {
     // Before devices are forked, in which it works likewise.
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
-    ::pthread_atfork(before_fork, after_fork, in_forked_child);
+    ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
     the_mark = nullptr;
@@ -310,6 +308,11 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
   if (!module || module->context != context)
     handle = create_module(context, library->name, library->object, /*is_library=*/true);
   return handle;
+}
+
+void Driver::abandon_in_forked_child() {
+  runtime_.abandon_in_forked_child();
+  virtual_memory_.abandon_in_forked_child();
 }
 
 void Driver::wait_for_all_work() {

@@ -15,6 +15,7 @@
 #include "api/module.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
+#include "api/virtual_memory.h"
 #include "pages/memory_records.h"
 
 namespace wherry::impl {
@@ -34,6 +35,7 @@ class Driver {
   MemoryPools& pools() { return pools_; }
   // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
+  VirtualMemory& virtual_memory() { return virtual_memory_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -86,6 +88,9 @@ class Driver {
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 
+  // In a child that the application forked, which lets go of what would keep memory alive.
+  void abandon_in_forked_child();
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
 
@@ -102,7 +107,8 @@ class Driver {
   const bool launches_block_;
   Runtime runtime_;
   PeerGrants peers_{runtime_};
-  HeldPages held_pages_{runtime_, runtime_.memory()};
+  VirtualMemory virtual_memory_{runtime_};
+  HeldPages held_pages_{runtime_, runtime_.memory(), virtual_memory_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};

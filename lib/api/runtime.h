@@ -124,7 +124,15 @@ class Runtime {
   std::optional<HostRange> allocate_host(std::size_t bytes, bool apart);
   // Requires: nobody uses it any more.
   void free_host(const HostRange& range);
+  // Room in p's pool for memory that lies in a file of its own; managed memory leaves the pool for it. False: there is none.
+  [[nodiscard]] bool take_room(Processor p, std::uint64_t pages);
+  // Requires: the pages are gone.
+  void give_room_back(Processor p, std::uint64_t pages);
+  // Pages of the file come to lie there. Returns 0 or an errno.
+  [[nodiscard]] int place(const MemoryFile& file, std::size_t bytes, Location location) const;
+  HugePages huge_pages() const { return options_.copying.huge_pages; }
   HostMemory& host_memory() { return host_memory_; }
+  Annex& annex() { return annex_; }
   // What the API knows of every address that it gave out or was given. The runtime enters the variables.
   MemoryRecords& memory() { return memory_; }
   // The record of what contains the address, also of a variable of a module that nothing has said of yet.
@@ -264,6 +272,11 @@ class Runtime {
   void forget_advice(PageSpan pages);
   std::optional<Allocation> place(std::size_t bytes, unsigned flags, Ownership owner)
       EXCLUDES(arena_lock_);
+  // Counts pages of the device's pool as never managed memory's. False: there are not as many.
+  bool claim_device_pages(Processor p, std::uint64_t pages);
+  bool take_device_room(Processor p, std::uint64_t pages);
+  bool take_host_room(std::uint64_t pages);
+  bool grow(Room& room, Processor p, std::uint64_t pages);
   // Creates what is absent of the pages at p. False: they do not all fit; some may have been created.
   bool create(PageSpan pages, Processor p);
   bool create_in_block(std::uint64_t number, PageRun run, Processor p);

@@ -11,6 +11,7 @@
 //                  itself.
 //   library        which handles are of a library, or  allowed: giving out handles.
 //                  a module.
+//   virtual memory what is reserved and mapped by hand. allowed: everything below, waiting with a limit.
 //   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
 //                                                      blocks, and waiting with a limit.
 //   registering    one registration of memory at a     allowed: adopted, annex.

@@ -61,6 +61,11 @@ class AddressSpace {
   // once.
   std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
       EXCLUDES(lock_);
+  // The same exactly at `offset`, if all of that is free; or where the address is a multiple of `alignment`, with the byte at
+  // offset 0 at the address `base`. Requires: multiples of 2 MiB.
+  std::optional<Allocation> allocate_at(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
+  std::optional<Allocation> allocate_aligned(std::uint64_t bytes, std::uint64_t alignment,
+                                             std::uint64_t base) EXCLUDES(lock_);
   // A variable has these bytes, which are beyond those that allocations are placed in. It is live at once.
   Allocation adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
   // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
@@ -100,6 +105,9 @@ class AddressSpace {
     void insert(std::uint64_t offset, std::uint64_t bytes);
     // Takes the shortest stretch that fits, lowest address first among equals.
     std::optional<std::uint64_t> take(std::uint64_t bytes);
+    // Takes the first stretch out that begins at such an address.
+    std::optional<std::uint64_t> take_aligned(std::uint64_t bytes, std::uint64_t alignment,
+                                              std::uint64_t base);
     // Takes exactly this stretch out, if all of it is free.
     bool carve(std::uint64_t offset, std::uint64_t bytes);
 
@@ -115,6 +123,8 @@ class AddressSpace {
   FreeList& small_of(const Ownership& owner) REQUIRES(lock_) {
     return owner.is_managed() ? small_managed_ : small_device_;
   }
+  Allocation enter(std::uint64_t offset, std::uint64_t bytes, unsigned flags, Ownership owner)
+      REQUIRES(lock_);
   void give_back(std::uint64_t offset, std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
   std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
   void retire_locked(std::uint64_t page) REQUIRES(lock_);

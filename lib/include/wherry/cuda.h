@@ -1065,6 +1065,7 @@ CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 #include "cuda_pools.h"
 #include "cuda_proc_address.h"
 #include "cuda_settings.h"
+#include "cuda_virtual_memory.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

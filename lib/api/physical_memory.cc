@@ -1,0 +1,100 @@
+#include "api/physical_memory.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/page.h"
+#include "os/memory_file.h"
+
+namespace wherry::impl {
+namespace {
+
+// Files say by their names what they are: names are what every kernel keeps with them.
+constexpr std::string_view prefix = "wherry-memory-";
+constexpr std::string_view third_parties = "-shared";
+
+std::string name_of(const PhysicalTraits& traits) {
+  const Location& location = traits.location;
+  std::string name(prefix);
+  if (location.kind == Location::Kind::device)
+    name += fmt::format("dev{}", location.id);
+  else if (location.kind == Location::Kind::host_node)
+    name += fmt::format("node{}", location.id);
+  else
+    name += "host";
+  if (traits.is_for_third_parties) name += third_parties;
+  return name;
+}
+
+std::optional<int> number_in(std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::optional<PhysicalTraits> traits_of(std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  PhysicalTraits traits;
+  traits.is_exportable = true;
+  if (name.ends_with(third_parties)) {
+    name.remove_suffix(third_parties.size());
+    traits.is_for_third_parties = true;
+  }
+  for (const auto& [word, make] : {std::pair{std::string_view("dev"), &Location::device},
+                                   std::pair{std::string_view("node"), &Location::host_node}}) {
+    if (!name.starts_with(word)) continue;
+    const auto number = number_in(name.substr(word.size()));
+    if (!number) return std::nullopt;
+    traits.location = make(*number);
+    return traits;
+  }
+  return std::nullopt;
+}
+
+// Holds the room of a file that is yet to come, and gives it back when the file has been closed.
+std::shared_ptr<Fd> hold_room(Runtime& runtime, Processor p, std::uint64_t pages) {
+  return {new Fd, [&runtime, p, pages](const Fd* file) {
+            delete file;
+            runtime.give_room_back(p, pages);
+          }};
+}
+
+// False: there are no such pages.
+bool create_pages(const MemoryFile& file, std::size_t bytes) {
+  // In steps: a signal undoes the one that it meets, and there may be many.
+  for (std::size_t offset = 0; offset < bytes; offset += block_size)
+    if (file.allocate(offset, block_size) != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
+                                                     std::size_t bytes) {
+  const Processor p = traits.location.processor();
+  const std::uint64_t pages = bytes / page_size;
+  if (!runtime.take_room(p, pages)) return std::nullopt;
+  const auto file = hold_room(runtime, p, pages);
+  const MemoryFile made(name_of(traits), bytes, runtime.huge_pages());
+  if (const int error = runtime.place(made, bytes, traits.location))
+    throw_errno(error, "cannot place memory on its node");
+  if (!create_pages(made, bytes)) return std::nullopt;
+  *file = duplicate_fd(made.fd());
+  return PhysicalMemory{traits, bytes, file};
+}
+
+std::optional<PhysicalMemory> import_physical_memory(int fd) {
+  const auto found = find_memory_file(fd);
+  if (!found || found->bytes == 0 || found->bytes % block_size != 0) return std::nullopt;
+  const auto traits = traits_of(found->name);
+  if (!traits) return std::nullopt;
+  return PhysicalMemory{*traits, found->bytes, std::make_shared<Fd>(duplicate_fd(fd))};
+}
+
+}  // namespace wherry::impl
