@@ -64,10 +64,15 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (!record) return CUDA_ERROR_INVALID_VALUE;
   // Work that was launched before may still use it.
   driver.wait_for_all_work();
-  if (record->kind == MemoryKind::pooled)
+  driver.offered().free_returned();
+  if (record->kind == MemoryKind::pooled) {
+    driver.offered().withdraw(*record);
     driver.pools().free(*record);
-  else if (!driver.held_pages().keep(*record))
+  } else if (record->kind == MemoryKind::device) {
+    driver.offered().free(*record);
+  } else if (!driver.held_pages().keep(*record)) {
     driver.runtime().free(address);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -102,7 +107,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
       return driver.runtime().allocate_device(bytesize, {Processor::device(device)});
     };
     auto allocation = allocate();
-    // What pools keep for later must not be in the way.
+    // What other processes have let go of, and pools keep for later, must not be in the way.
+    if (!allocation && driver.offered().free_returned()) allocation = allocate();
     if (!allocation && driver.pools().give_back_all(device)) allocation = allocate();
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
@@ -139,6 +145,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
+    driver.offered().free_returned();
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;

@@ -44,7 +44,7 @@ void after_fork() {
   if (Runtime* runtime = runtime_of_fork()) runtime->after_fork();
 }
 void in_forked_child() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
+  if (runtime_of_fork() != nullptr) the_driver.load()->abandon_in_forked_child();
 }
 
 CUresult to_result(const std::system_error& error) {
@@ -277,6 +277,12 @@ CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char
   if (handle != nullptr) return handle;
   return handle = functions_.insert(std::make_shared<Function>(
              module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
+}
+
+void Driver::abandon_in_forked_child() {
+  offered_.abandon_in_forked_child();
+  imported_.abandon_in_forked_child();
+  runtime_.abandon_in_forked_child();
 }
 
 void Driver::wait_for_all_work() {

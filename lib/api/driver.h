@@ -10,8 +10,10 @@
 #include "api/device.h"
 #include "api/handle_table.h"
 #include "api/held_pages.h"
+#include "api/imported_memory.h"
 #include "api/memory_pools.h"
 #include "api/module.h"
+#include "api/offered_memory.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
 #include "pages/memory_records.h"
@@ -30,6 +32,9 @@ class Driver {
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
+  // What other processes may have of this one's devices, and this one has of theirs.
+  OfferedMemory& offered() { return offered_; }
+  ImportedMemory& imported() { return imported_; }
   MemoryPools& pools() { return pools_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
@@ -76,6 +81,9 @@ class Driver {
     return functions_.find(handle);
   }
 
+  // In a child made by the application's fork().
+  void abandon_in_forked_child();
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
 
@@ -92,6 +100,8 @@ class Driver {
   Runtime runtime_;
   PeerGrants peers_{runtime_};
   HeldPages held_pages_{runtime_, runtime_.memory()};
+  OfferedMemory offered_{runtime_, held_pages_};
+  ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};

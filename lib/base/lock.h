@@ -4,6 +4,8 @@
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
 //   peers          who may access whose memory.        allowed: everything below, waiting with a limit.
+//   offered        what others may open.              allowed: kernel calls on files.
+//   imported       what of others is open here.       allowed: annex.
 //   held pages     which pages third parties have.     allowed: everything below, waiting with a limit.
 //   pools          which memory pools devices take.    allowed: one pool's.
 //   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.

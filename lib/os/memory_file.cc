@@ -4,11 +4,11 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <cerrno>
 
 #include "base/page.h"
+#include "os/file_identity.h"
 #include "os/mapping.h"
 #include "os/numa.h"
 #include "os/permissions.h"
@@ -132,8 +132,7 @@ bool MemoryFile::read(std::uint64_t offset, std::span<std::byte> to) const {
 bool MemoryFile::is_shown_by(const MappedRange& mapping) const {
   struct stat status {};
   if (!mapping.shared || ::fstat(fd_.get(), &status) != 0) return false;
-  const std::uint64_t device = std::uint64_t{major(status.st_dev)} << 32 | minor(status.st_dev);
-  return mapping.inode == status.st_ino && mapping.device == device;
+  return FileIdentity{mapping.device, mapping.inode} == identity_of(status);
 }
 
 int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,

@@ -1055,6 +1055,7 @@ CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 #include "cuda_copies.h"
 #include "cuda_device_memory.h"
 #include "cuda_host_memory.h"
+#include "cuda_ipc.h"
 #include "cuda_modules.h"
 #include "cuda_pointers.h"
 #include "cuda_pools.h"

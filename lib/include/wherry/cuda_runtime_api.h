@@ -753,6 +753,7 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
 cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
                                          const cudaUUID_t* pExportTableId);
 #include "cuda_runtime_copies.h"
+#include "cuda_runtime_ipc.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
