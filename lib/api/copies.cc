@@ -27,6 +27,17 @@ struct Found {
   bool sync_memops = false;
 };
 
+// Who must be able to do what with the bytes.
+struct Accessor {
+  Processor processor;
+  Access access;
+};
+
+Accessor accessor_of(const End& end, const StreamHandle& stream, Access access) {
+  const int own = stream.context->device.ordinal;
+  return {Processor::device(end.device.value_or(own)), access};
+}
+
 // How far the rows reach from the first byte on; false: farther than addresses do.
 bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
   std::size_t rows = 0;
@@ -37,7 +48,31 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
          !__builtin_add_overflow(bytes, extent.width, &bytes);
 }
 
-CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found) {
+// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it.
+bool is_all(Driver& driver, MemoryKind kind, AddressRange bytes) {
+  for (std::uintptr_t at = bytes.start; at < bytes.end;) {
+    const auto record = driver.memory().find(at);
+    if (!record || record->kind != kind) return false;
+    at = record->base + record->bytes;
+  }
+  return true;
+}
+
+// Of what is seen in the annex. The calling thread may have no access to it: it is copied from file to file.
+CUresult find_in_annex(Driver& driver, const MemoryRecord& record, AddressRange bytes,
+                       Accessor accessor, Found& found) {
+  if (!is_all(driver, record.kind, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  auto parts = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
+  if (!parts) return CUDA_ERROR_INVALID_VALUE;
+  found.is_known = found.is_device = true;
+  found.sync_memops = record.sync_memops;
+  found.side.memory = CopyRequest::Memory::files;
+  found.side.parts = std::make_shared<const std::vector<FilePart>>(std::move(*parts));
+  return CUDA_SUCCESS;
+}
+
+CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor accessor,
+              Found& found) {
   std::size_t bytes = 0;
   std::uintptr_t past = 0;
   if (end.address == 0 || !reach(end, extent, bytes) ||
@@ -54,6 +89,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   if (end.role == Role::host && !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
+  if (record->kind == MemoryKind::mapped || record->kind == MemoryKind::imported)
+    return find_in_annex(driver, *record, {end.address, past}, accessor, found);
   if (bytes > record->bytes - (end.address - record->start_of_range(end.address)))
     return CUDA_ERROR_INVALID_VALUE;
   found.is_known = true;
@@ -68,10 +105,9 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
       break;
     case MemoryKind::host:
     case MemoryKind::registered:
-      break;
     case MemoryKind::mapped:
     case MemoryKind::imported:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      break;
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
@@ -156,8 +192,9 @@ CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, con
   if (ready != CUDA_SUCCESS || extent.is_empty()) return ready;
   Found there;
   Found here;
-  CUresult found = find(driver, to, extent, there);
-  if (found == CUDA_SUCCESS) found = find(driver, from, extent, here);
+  CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
+  if (found == CUDA_SUCCESS)
+    found = find(driver, from, extent, accessor_of(from, target, Access::read), here);
   if (found != CUDA_SUCCESS) return found;
   CopyRequest request{there.side, here.side, nullptr, extent.width, extent.rows, extent.layers, {}};
   if (to.role != Role::host) request.home = Processor::device(target.context->device.ordinal);
@@ -179,7 +216,7 @@ CUresult fill(Driver& driver, CUstream stream, Timing timing, const End& to, con
   if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
     return CUDA_ERROR_INVALID_VALUE;
   Found there;
-  const CUresult found = find(driver, to, extent, there);
+  const CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
   if (found != CUDA_SUCCESS) return found;
   CopyRequest request{there.side,
                       {},

@@ -118,6 +118,7 @@ class Runtime {
   // Requires: nobody uses it any more.
   void free_host(const HostRange& range);
   HostMemory& host_memory() { return host_memory_; }
+  Annex& annex() { return annex_; }
   // What the API knows of every address that it gave out or was given. The runtime enters the variables.
   MemoryRecords& memory() { return memory_; }
   // The record of what contains the address, also of a variable of a module that nothing has said of yet.

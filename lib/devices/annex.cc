@@ -78,6 +78,24 @@ int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask process
   return error;
 }
 
+std::optional<std::vector<FilePart>> Annex::locate(AddressRange bytes, Processor p, Access wanted) {
+  const LockGuard guard(lock_);
+  const auto& windows = part(p).windows;
+  auto next = windows.upper_bound(bytes.start);
+  if (next == windows.begin()) return std::nullopt;
+  std::vector<FilePart> parts;
+  std::uintptr_t reached = bytes.start;
+  for (--next; reached < bytes.end; ++next) {
+    if (next == windows.end()) return std::nullopt;
+    const Window& window = next->second;
+    const std::uintptr_t end = window.address + window.bytes;
+    if (window.address > reached || end <= reached || window.access < wanted) return std::nullopt;
+    parts.push_back({window.address, window.bytes, window.file, window.offset});
+    reached = end;
+  }
+  return parts;
+}
+
 void Annex::attach(int device, std::shared_ptr<DeviceProcess> process) {
   const LockGuard guard(lock_);
   const Processor p = Processor::device(device);

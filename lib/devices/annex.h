@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/lock.h"
 #include "base/processor.h"
 #include "devices/device_process.h"
+#include "memory/file_part.h"
 #include "os/fd.h"
 #include "os/mapping.h"
 #include "pages/address_space.h"
@@ -53,6 +55,11 @@ class Annex {
   // them. A device whose process has ended is as good as one that answered. Each device is waited for, with a limit.
   [[nodiscard]] int show(const Window& window, ProcessorMask processors) EXCLUDES(lock_);
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
+      EXCLUDES(lock_);
+
+  // Where the bytes are, of which there are some, by address; nothing: some are not shown to the processor, or for less than
+  // this access. Throws std::bad_alloc.
+  std::optional<std::vector<FilePart>> locate(AddressRange bytes, Processor p, Access wanted)
       EXCLUDES(lock_);
 
   // The process has just been started: from now on it sees what it should. Throws std::system_error.

@@ -37,9 +37,8 @@ OpStatus status_at_host(int result, std::size_t wanted) {
   return result == -EFAULT ? OpStatus::bad_address : status_of(result, wanted);
 }
 
-template <typename Place>
-const Parcel::InPool* in_pool(const Place& place) {
-  return std::get_if<Parcel::InPool>(&place);
+bool in_memory(const Parcel::Place& place) {
+  return std::holds_alternative<std::byte*>(place);
 }
 // Requires: the place is in this process's memory.
 std::span<std::byte> in_memory(const Parcel& parcel, const Parcel::Place& place) {
@@ -86,19 +85,17 @@ class PoolCarrier : public Carrier {
   };
   // How to carry the parcel; in place of that, what has become of it.
   std::variant<FileCopy, OpStatus> prepare(unsigned slot, const Parcel& parcel) {
-    const auto* const to = in_pool(parcel.to);
-    const auto* const from = in_pool(parcel.from);
-    if (to == nullptr && from == nullptr)
+    const auto to = in_file(parcel.to);
+    const auto from = in_file(parcel.from);
+    if (!to && !from)
       return status_at_host(
           copy_memory(in_memory(parcel, parcel.to), in_memory(parcel, parcel.from)), parcel.bytes);
-    if (to == nullptr)
-      return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset,
-                      in_memory(parcel, parcel.to)};
-    const int fd = pool(to->pool).file().fd();
+    if (!to)
+      return FileCopy{CopyMethod::read, from->fd, from->offset, in_memory(parcel, parcel.to)};
     const bool writes = may_write_to(to->offset + parcel.bytes);
-    if (from == nullptr && writes)
-      return FileCopy{CopyMethod::write, fd, to->offset, in_memory(parcel, parcel.from)};
-    if (from == nullptr) {
+    if (!from && writes)
+      return FileCopy{CopyMethod::write, to->fd, to->offset, in_memory(parcel, parcel.from)};
+    if (!from) {
       const auto shown = show(slot, *to, parcel.bytes, FileWindow::Use::creating_small_pages);
       if (shown.empty()) return OpStatus::no_memory;
       const int result = copy_memory(shown, in_memory(parcel, parcel.from));
@@ -106,19 +103,20 @@ class PoolCarrier : public Carrier {
       return status_at_host(result, parcel.bytes);
     }
     // Little is read where the pool is mapped anyway.
-    if (writes && parcel.bytes < window_bytes_min)
-      return FileCopy{CopyMethod::write, fd, to->offset, alias(*from, parcel.bytes)};
+    const auto* const pooled = std::get_if<Parcel::InPool>(&parcel.from);
+    if (writes && pooled != nullptr && parcel.bytes < window_bytes_min)
+      return FileCopy{CopyMethod::write, to->fd, to->offset, alias(*pooled, parcel.bytes)};
     const bool reads = !writes || method_ == CopyMethod::read;
     const auto shown =
         show(slot, reads ? *to : *from, parcel.bytes,
              reads ? FileWindow::Use::creating_small_pages : FileWindow::Use::reading);
     if (shown.empty()) return OpStatus::no_memory;
-    if (reads) return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset, shown};
-    return FileCopy{CopyMethod::write, fd, to->offset, shown};
+    if (reads) return FileCopy{CopyMethod::read, from->fd, from->offset, shown};
+    return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
   }
   // What the result of such a copy means.
   static OpStatus status_of(const Parcel& parcel, int result) {
-    const bool at_host = in_pool(parcel.to) == nullptr || in_pool(parcel.from) == nullptr;
+    const bool at_host = in_memory(parcel.to) || in_memory(parcel.from);
     return at_host ? status_at_host(result, parcel.bytes) : impl::status_of(result, parcel.bytes);
   }
 
@@ -132,15 +130,22 @@ class PoolCarrier : public Carrier {
   const MemoryPoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
   }
+  // Nothing: it is in this process's memory.
+  std::optional<Parcel::InFile> in_file(const Parcel::Place& place) const {
+    if (const auto* const pooled = std::get_if<Parcel::InPool>(&place))
+      return Parcel::InFile{pool(pooled->pool).file().fd(), pooled->offset};
+    if (const auto* const filed = std::get_if<Parcel::InFile>(&place)) return *filed;
+    return std::nullopt;
+  }
   std::span<std::byte> alias(const Parcel::InPool& place, std::size_t bytes) const {
     return {const_cast<std::byte*>(pool(place.pool).alias(0)) + place.offset, bytes};
   }
   // The bytes in the slot's window; none: it could not be had.
-  std::span<std::byte> show(unsigned slot, const Parcel::InPool& place, std::size_t bytes,
+  std::span<std::byte> show(unsigned slot, const Parcel::InFile& place, std::size_t bytes,
                             FileWindow::Use use) {
     const std::uint64_t first = round_down(place.offset, page_size);
     const std::uint64_t end = round_up(place.offset + bytes, page_size);
-    if (windows_[slot].show(pool(place.pool).file().fd(), first, end - first, use) != 0) return {};
+    if (windows_[slot].show(place.fd, first, end - first, use) != 0) return {};
     return windows_[slot].shown().subspan(place.offset - first, bytes);
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -31,13 +32,25 @@ bool is_managed(const CopyRequest::Side& side) {
   return side.memory == CopyRequest::Memory::managed;
 }
 
-std::uint64_t bytes_to_block_end(const CopyRequest::Side& side, std::uint64_t place) {
-  return side.memory == CopyRequest::Memory::host ? block_size : block_size - place % block_size;
+// Requires: the side is of files, and the address in it.
+const FilePart& part_at(const CopyRequest::Side& side, std::uint64_t address) {
+  const auto past = std::ranges::upper_bound(*side.parts, address, {}, &FilePart::start);
+  return *std::prev(past);
+}
+
+// How many bytes lie side by side in one block of what holds them.
+std::uint64_t bytes_together(const CopyRequest::Side& side, std::uint64_t place) {
+  if (side.memory == CopyRequest::Memory::host) return block_size;
+  if (side.memory != CopyRequest::Memory::files) return block_size - place % block_size;
+  const FilePart& part = part_at(side, place);
+  return std::min(part.end() - place, block_size - part.offset_of(place) % block_size);
 }
 
 Parcel::Place place_of(const CopyRequest::Side& side, std::uint64_t where) {
   if (side.memory == CopyRequest::Memory::host) return reinterpret_cast<std::byte*>(where);
-  return Parcel::InPool{side.owner, where};
+  if (side.memory != CopyRequest::Memory::files) return Parcel::InPool{side.owner, where};
+  const FilePart& part = part_at(side, where);
+  return Parcel::InFile{part.file->get(), part.offset_of(where)};
 }
 
 // The same with as few rows as possible.
@@ -199,12 +212,12 @@ CopyEngine::Piece CopyEngine::piece_at(const CopyRequest& request, std::uint64_t
     return side.start + row / request.rows * side.layer + row % request.rows * side.pitch + in_row;
   };
   Piece piece{place(request.to), place(request.from), request.width - in_row};
-  piece.bytes = std::min(piece.bytes, bytes_to_block_end(request.to, piece.to));
+  piece.bytes = std::min(piece.bytes, bytes_together(request.to, piece.to));
   if (request.pattern) {
     piece.from = reinterpret_cast<std::uint64_t>(request.pattern->data());
     piece.bytes = std::min<std::uint64_t>(piece.bytes, request.pattern->size());
   } else {
-    piece.bytes = std::min(piece.bytes, bytes_to_block_end(request.from, piece.from));
+    piece.bytes = std::min(piece.bytes, bytes_together(request.from, piece.from));
   }
   return piece;
 }

@@ -134,4 +134,32 @@ TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
   CHECK(can_read(*device, stage.number(), 0));
 }
 
+TEST_CASE("bytes are found in their files for those who see all of them", "[devices]") {
+  Stage stage;
+  const std::uintptr_t start = stage.annex.reserve(3 * page_size).value();
+  const auto show = [&](std::uintptr_t address, std::uint64_t offset, Access access) {
+    REQUIRE(stage.annex.show({address, page_size, stage.file, offset, access}, device0) == 0);
+  };
+  show(start, 2 * page_size, Access::write);
+  show(start + page_size, 0, Access::read);
+  const auto locate = [&](std::uintptr_t from, std::uintptr_t to, Processor p, Access access) {
+    return stage.annex.locate({from, to}, p, access);
+  };
+  const auto device = Processor::device(0);
+  const auto parts = locate(start + 100, start + 2 * page_size, device, Access::read);
+  REQUIRE(parts);
+  REQUIRE(parts->size() == 2);
+  CHECK(parts->front().start == start);
+  CHECK(parts->front().offset_of(start + 100) == 2 * page_size + 100);
+  CHECK(parts->back().offset_of(start + page_size + 7) == 7);
+  CHECK(parts->back().end() == start + 2 * page_size);
+  REQUIRE(locate(start + page_size, start + page_size + 1, device, Access::read));
+  CHECK(locate(start, start + page_size, device, Access::write));
+  CHECK_FALSE(locate(start, start + page_size + 1, device, Access::write));
+  CHECK_FALSE(locate(start, start + 2 * page_size + 1, device, Access::read));
+  CHECK_FALSE(locate(start + 2 * page_size, start + 3 * page_size, device, Access::read));
+  CHECK_FALSE(locate(start, start + 1, Processor::device(1), Access::read));
+  CHECK_FALSE(locate(start, start + 1, Processor::host(), Access::read));
+}
+
 }  // namespace wherry::test

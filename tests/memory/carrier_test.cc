@@ -182,6 +182,39 @@ TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and 
   }
 }
 
+TEST_CASE("a parcel's bytes arrive from and to files that are no pools") {
+  constexpr std::uint64_t start = 600 * page_size + 123;
+  for (const Way& way : ways) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
+      INFO(way.name << ", " << bytes << " bytes");
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      REQUIRE(depot.pool(1).fill_zero({512, 512}));
+      const MemoryFile file("depot-file", arena_bytes, HugePages::never);
+      REQUIRE(file.allocate(512 * page_size, block_size) == 0);
+      const auto carry = [&](Parcel::Place to, Parcel::Place from) {
+        depot.carrier().begin(0, Parcel{to, from, bytes});
+        return depot.carrier().next().status;
+      };
+      const Parcel::Place in_file = Parcel::InFile{file.fd(), start + 5};
+      std::vector<std::byte> seen(bytes + 2, std::byte{0xee});
+      REQUIRE(carry(in_file, Parcel::InPool{Processor{0}, start}) == OpStatus::ok);
+      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      CHECK(seen.front() == std::byte{0xee});
+      CHECK(seen.back() == std::byte{0xee});
+      CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias(0) + start, bytes) == 0);
+      // From the file into a pool, and from memory to the file.
+      REQUIRE(carry(Parcel::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
+      CHECK(std::memcmp(depot.pool(1).alias(0) + start, seen.data() + 1, bytes) == 0);
+      const std::vector<std::byte> other(bytes, std::byte{0x5a});
+      REQUIRE(carry(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
+      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
+      CHECK(file.allocated_bytes() == block_size);
+    }
+  }
+}
+
 TEST_CASE("a created cargo is zero, the whole of it and nothing else") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {

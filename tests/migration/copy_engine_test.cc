@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "os/file_io.h"
+#include "os/memory_file.h"
 #include "policy/advised_policy.h"
 #include "support/fake_carrier.h"
 
@@ -278,6 +280,38 @@ TEST_CASE("copies across each other end while others move the pages") {
   mover.join();
   CHECK(s.look(0, data.size()) == data);
   CHECK(s.look(far, data.size()) == data);
+  s.check_books();
+}
+
+TEST_CASE("what lies in files is copied where it is, part by part") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  // Two files, seen one after the other and the other way round, at places that blocks do not begin at.
+  constexpr std::uint64_t seen_at = 0x7100'0000'0000;
+  constexpr std::uint64_t part_bytes = 3 * block_size / 2;
+  const auto make_file = [] {
+    const impl::MemoryFile made("wherry-test-copies", 4 * block_size, impl::HugePages::never);
+    return std::make_shared<const impl::Fd>(impl::duplicate_fd(made.fd()));
+  };
+  const auto one = make_file();
+  const auto other = make_file();
+  Side side{Memory::files, seen_at + 100};
+  side.parts = std::make_shared<const std::vector<impl::FilePart>>(
+      std::vector<impl::FilePart>{{seen_at, part_bytes, other, 16 * page_size},
+                                  {seen_at + part_bytes, part_bytes, one, block_size + page_size}});
+  const auto data = numbered(2 * part_bytes - 200);
+  CHECK(s.copy(row(side, memory(data), data.size()), with_copiers) == OpStatus::ok);
+  std::vector<std::byte> in_file(100);
+  REQUIRE(impl::read_at(other->get(), 16 * page_size + 100, in_file) == 100);
+  CHECK(std::memcmp(in_file.data(), data.data(), 100) == 0);
+  REQUIRE(impl::read_at(one->get(), block_size + page_size, in_file) == 100);
+  CHECK(std::memcmp(in_file.data(), data.data() + part_bytes - 100, 100) == 0);
+
+  CHECK(s.copy(row(managed(777), side, data.size()), with_copiers) == OpStatus::ok);
+  CHECK(s.look(777, data.size()) == data);
+  std::vector<std::byte> back(data.size());
+  CHECK(s.copy(row(memory(back), side, back.size()), with_copiers) == OpStatus::ok);
+  CHECK(back == data);
   s.check_books();
 }
 
