@@ -28,3 +28,14 @@ cudaError_t cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle, unsig
 cudaError_t cudaIpcCloseMemHandle(void* devPtr) {
   return with_context([&] { return cuIpcCloseMemHandle(address_of(devPtr)); });
 }
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
+  static_assert(sizeof *handle == sizeof(CUipcEventHandle));
+  return with_context(
+      [&] { return cuIpcGetEventHandle(reinterpret_cast<CUipcEventHandle*>(handle), event); });
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  return with_context(
+      [&] { return cuIpcOpenEventHandle(event, std::bit_cast<CUipcEventHandle>(handle)); });
+}

@@ -15,8 +15,11 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
       return 1;
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+      return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
       return device.concurrent ? 1 : 0;
     // A device process sees managed memory only, through its own page table.

@@ -13,7 +13,7 @@
 #include "api/imported_memory.h"
 #include "api/memory_pools.h"
 #include "api/module.h"
-#include "api/offered_memory.h"
+#include "api/offers.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
 #include "pages/memory_records.h"
@@ -33,8 +33,9 @@ class Driver {
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
   // What other processes may have of this one's devices, and this one has of theirs.
-  OfferedMemory& offered() { return offered_; }
+  Offers& offers() { return offers_; }
   ImportedMemory& imported() { return imported_; }
+  HandleTable<CUmemoryPool, ImportedPool>& imported_pools() { return imported_pools_; }
   MemoryPools& pools() { return pools_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
@@ -63,7 +64,9 @@ class Driver {
   bool destroy_stream(CUstream handle);
   std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
 
-  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags);
+  // `shared`: what it is if other processes have it, too.
+  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags,
+                       std::shared_ptr<SharedEvent> shared = nullptr);
   // Who waits for it still does.
   bool destroy_event(CUevent handle);
   std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
@@ -100,9 +103,10 @@ class Driver {
   Runtime runtime_;
   PeerGrants peers_{runtime_};
   HeldPages held_pages_{runtime_, runtime_.memory()};
-  OfferedMemory offered_{runtime_, held_pages_};
+  Offers offers_{runtime_, held_pages_};
   ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
+  HandleTable<CUmemoryPool, ImportedPool> imported_pools_{14};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};

@@ -17,7 +17,7 @@ ProcessorMask bit_of(int device) {
 
 void log_refusal(const OfferHandle& handle) {
   log_line(
-      "process {} has offered memory that this process may not open: run both as the same user, "
+      "process {} has offered what this process may not open: run both as the same user, "
       "and "
       "dumpable (PR_SET_DUMPABLE), or give this one CAP_SYS_PTRACE",
       handle.pid);
@@ -40,10 +40,14 @@ CUresult to_result(ForeignOffer::Verdict verdict, const OfferHandle& handle) {
 
 }  // namespace
 
+CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found) {
+  return to_result(ForeignOffer::find(handle, kind, found), handle);
+}
+
 CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
                                    std::uint64_t& pool) {
   ForeignOffer offer;
-  const CUresult found = to_result(ForeignOffer::find(handle, kind, offer), handle);
+  const CUresult found = find_offer(handle, kind, offer);
   if (found != CUDA_SUCCESS) return found;
   const Offer& what = offer.offer();
   OpenedFile opened = offer.open_file();
@@ -172,7 +176,7 @@ std::optional<ImportedMemory::Import> ImportedMemory::take_pooled(std::uintptr_t
 
 CUresult ImportedMemory::open_pool(const OfferHandle& handle, ImportedPool& pool) {
   ForeignOffer offer;
-  const CUresult found = to_result(ForeignOffer::find(handle, OfferKind::pool, offer), handle);
+  const CUresult found = find_offer(handle, OfferKind::pool, offer);
   if (found != CUDA_SUCCESS) return found;
   const int device = offer.offer().device;
   if (device < 0 || device >= runtime_.device_count()) return CUDA_ERROR_INVALID_DEVICE;
@@ -192,18 +196,27 @@ CUresult ImportedMemory::set_access(ImportedPool& pool, int device, bool accessi
   const ProcessorMask bit = bit_of(device);
   if (((pool.accessible & bit) != 0) == accessible) return CUDA_SUCCESS;
   std::vector<Import*> changed;
-  for (auto& [base, piece] : imports_)
-    if (piece.record.pool == pool.handle) changed.push_back(&piece);
   int error = 0;
-  for (Import* piece : changed) {
-    if (error != 0) break;
-    const Annex::Window window = window_of(*piece);
-    error = accessible ? runtime_.annex().show(window, bit)
-                       : runtime_.annex().hide(window.address, window.bytes, bit);
-    if (error == 0) piece->shown_to ^= bit;
+  for (auto& [base, piece] : imports_) {
+    if (error != 0 || piece.record.pool != pool.handle) continue;
+    error = show_or_hide(piece, bit, accessible);
+    if (error == 0) changed.push_back(&piece);
   }
-  if (error == 0) pool.accessible ^= bit;
-  return error == 0 ? CUDA_SUCCESS : CUDA_ERROR_MAP_FAILED;
+  if (error == 0) {
+    pool.accessible ^= bit;
+    return CUDA_SUCCESS;
+  }
+  // What a device does not answer to is the end of its process soon; nothing has changed meanwhile.
+  for (Import* piece : changed) static_cast<void>(show_or_hide(*piece, bit, !accessible));
+  return CUDA_ERROR_MAP_FAILED;
+}
+
+int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
+  const Annex::Window window = window_of(piece);
+  const int error = show ? runtime_.annex().show(window, bit)
+                         : runtime_.annex().hide(window.address, window.bytes, bit);
+  if (error == 0) piece.shown_to ^= bit;
+  return error;
 }
 
 void ImportedMemory::end(const Import& piece) {

@@ -16,6 +16,10 @@
 
 namespace wherry::impl {
 
+// Finds what the handle of another process names: CUDA_ERROR_INVALID_VALUE, there is no such offer; CUDA_ERROR_INVALID_CONTEXT, it
+// is this process's own; CUDA_ERROR_MAP_FAILED, the kernel refuses, with a line in the log.
+CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
+
 // A pool of another process, of which nothing can be allocated here. Its devices' access is guarded by ImportedMemory.
 struct ImportedPool {
   OfferHandle offer;
@@ -75,6 +79,8 @@ class ImportedMemory {
   // Shows it to its devices, and makes it known.
   CUresult place(Import& piece) REQUIRES(lock_);
   void remember(const Import& piece) REQUIRES(lock_);
+  // To a device that does not, or does, see it. An errno: nothing has changed.
+  int show_or_hide(Import& piece, ProcessorMask bit, bool show) REQUIRES(lock_);
   std::optional<Import> take(Imports::iterator piece) REQUIRES(lock_);
   static Annex::Window window_of(const Import& piece);
 

@@ -13,6 +13,11 @@ typedef struct CUipcMemHandle_st {
 } CUipcMemHandle_v1;
 typedef CUipcMemHandle_v1 CUipcMemHandle;
 
+typedef struct CUipcEventHandle_st {
+  char reserved[CU_IPC_HANDLE_SIZE];
+} CUipcEventHandle_v1;
+typedef CUipcEventHandle_v1 CUipcEventHandle;
+
 typedef enum CUipcMem_flags_enum {
   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1
 } CUipcMem_flags;
@@ -53,5 +58,25 @@ CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, u
  * CUDA_ERROR_INVALID_VALUE: dptr is not what cuIpcOpenMemHandle gave, or has been closed as often; CUDA_ERROR_INVALID_CONTEXT,
  * and the context's error. */
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
+
+/* ---- Events */
+
+/* Gives a handle of an event that was created with CU_EVENT_INTERPROCESS; the same one each time, until it is destroyed.
+ * CUDA_ERROR_INVALID_VALUE: pHandle NULL; CUDA_ERROR_INVALID_HANDLE: not such an event; CUDA_ERROR_OUT_OF_MEMORY: 65536 events and
+ * allocations have handles. */
+CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event);
+
+/* Opens it in the current context, as an event with CU_EVENT_DISABLE_TIMING, to be destroyed with cuEventDestroy.
+ * cuEventRecord, cuEventQuery, cuEventSynchronize and cuStreamWaitEvent work in every process that has it, each on what any of
+ * them has recorded last. The event stays as long as one of them has it; up to 120 recordings of it may be unfinished,
+ * beyond that cuEventRecord answers CUDA_ERROR_OUT_OF_MEMORY.
+ *
+ * If a process ends before its work does that an event stands for, whoever waits learns so within about 0.1 s:
+ * CUDA_ERROR_LAUNCH_FAILED, and a stream that waits for the event fails its context, as it does where the event's context fails.
+ *
+ * CUDA_ERROR_INVALID_VALUE: phEvent NULL, or what is no handle, or one of an event that is destroyed or of a process that has
+ * ended; CUDA_ERROR_INVALID_CONTEXT: no current context, or the handle is this process's own; CUDA_ERROR_MAP_FAILED: the
+ * kernel refuses, with a line in the log that says what to do; the context's error. */
+CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle);
 
 #endif

@@ -10,6 +10,9 @@
 typedef struct cudaIpcMemHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcMemHandle_t;
+typedef struct cudaIpcEventHandle_st {
+  char reserved[CUDA_IPC_HANDLE_SIZE];
+} cudaIpcEventHandle_t;
 
 /* Each as the function of cuda_ipc.h with the same name. What that answers with CUDA_ERROR_INVALID_CONTEXT for a handle of this
  * process's own is cudaErrorDeviceUninitialized. */
@@ -17,5 +20,7 @@ cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* devP
 cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle,
                                            unsigned int flags);
 cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void* devPtr);
+cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event);
+cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle);
 
 #endif

@@ -1,5 +1,5 @@
-// Devices' own memory that this process lets others open (cuIpcGetMemHandle, cuMemPoolExportPointer), and the pools that they may
-// open it of. Memory that is freed here while others have it open stays, pages and addresses, until the last of them has closed
+// What this process lets others open: devices' own memory (cuIpcGetMemHandle, cuMemPoolExportPointer), the pools that it may be
+// of, and events. Memory that is freed here while others have it open stays, pages and addresses, until the last of them has closed
 // it or has ended, which the kernel tells. Any thread.
 #pragma once
 
@@ -13,13 +13,13 @@
 #include "api/held_pages.h"
 #include "api/runtime.h"
 #include "memory/offer_board.h"
+#include "streams/shared_event.h"
 
 namespace wherry::impl {
 
-class OfferedMemory {
+class Offers {
  public:
-  OfferedMemory(Runtime& runtime, HeldPages& held_pages)
-      : runtime_(runtime), held_pages_(held_pages) {}
+  Offers(Runtime& runtime, HeldPages& held_pages) : runtime_(runtime), held_pages_(held_pages) {}
 
   // The handle of what the address lies in, which is of this kind (and of this pool); the same one as long as the memory lives.
   // CUDA_ERROR_INVALID_VALUE: there is no such memory. Throws std::system_error, std::bad_alloc.
@@ -28,6 +28,9 @@ class OfferedMemory {
   CUresult offer(CUmemoryPool pool, int device, OfferHandle& handle) EXCLUDES(lock_);
   // Nobody opens any more of it.
   void withdraw(CUmemoryPool pool) EXCLUDES(lock_);
+  // The event, which lives until it is withdrawn.
+  CUresult offer(const SharedEvent& event, OfferHandle& handle) EXCLUDES(lock_);
+  void withdraw(const SharedEvent& event) EXCLUDES(lock_);
   // The record's memory, which is of a pool, is taken out: nobody can open it any more.
   void withdraw(const MemoryRecord& record) EXCLUDES(lock_);
 
@@ -56,6 +59,7 @@ class OfferedMemory {
   std::unique_ptr<OfferBoard> board_ GUARDED_BY(lock_);            // made for the first offer
   std::map<std::uint64_t, OfferHandle> memory_ GUARDED_BY(lock_);  // by the record's id
   std::map<std::uint64_t, OfferHandle> pools_ GUARDED_BY(lock_);   // by the handle
+  std::map<std::uint64_t, OfferHandle> events_ GUARDED_BY(lock_);  // by the descriptor
   std::vector<MemoryRecord> kept_ GUARDED_BY(lock_);               // freed here and open elsewhere
   std::atomic<bool> keeps_ = false;                                // some of these
 };

@@ -1,4 +1,4 @@
-#include "api/offered_memory.h"
+#include "api/offers.h"
 
 #include <algorithm>
 
@@ -11,8 +11,8 @@ std::uint64_t id_of(const void* pool) {
 
 }  // namespace
 
-CUresult OfferedMemory::offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id,
-                              const Offer& what, OfferHandle& handle) {
+CUresult Offers::offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id,
+                       const Offer& what, OfferHandle& handle) {
   if (const auto known = offers.find(id); known != offers.end()) {
     handle = known->second;
     return CUDA_SUCCESS;
@@ -28,7 +28,7 @@ CUresult OfferedMemory::offer(std::map<std::uint64_t, OfferHandle>& offers, std:
   return CUDA_SUCCESS;
 }
 
-CUresult OfferedMemory::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) {
+CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) {
   const LockGuard guard(lock_);
   // Whoever frees it takes the record out first, and comes here then.
   const auto record = runtime_.memory().find(address);
@@ -49,7 +49,7 @@ CUresult OfferedMemory::offer(std::uintptr_t address, MemoryKind kind, OfferHand
   return offer(memory_, record->id, what, handle);
 }
 
-CUresult OfferedMemory::offer(CUmemoryPool pool, int device, OfferHandle& handle) {
+CUresult Offers::offer(CUmemoryPool pool, int device, OfferHandle& handle) {
   const LockGuard guard(lock_);
   Offer what;
   what.kind = OfferKind::pool;
@@ -57,24 +57,39 @@ CUresult OfferedMemory::offer(CUmemoryPool pool, int device, OfferHandle& handle
   return offer(pools_, id_of(pool), what, handle);
 }
 
-void OfferedMemory::take_down(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id) {
+CUresult Offers::offer(const SharedEvent& event, OfferHandle& handle) {
+  const LockGuard guard(lock_);
+  Offer what;
+  what.kind = OfferKind::event;
+  what.descriptor = event.fd();
+  what.file = identify_file(event.fd());
+  what.bytes = SharedEvent::bytes();
+  return offer(events_, static_cast<std::uint64_t>(event.fd()), what, handle);
+}
+
+void Offers::withdraw(const SharedEvent& event) {
+  const LockGuard guard(lock_);
+  take_down(events_, static_cast<std::uint64_t>(event.fd()));
+}
+
+void Offers::take_down(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id) {
   const auto known = offers.find(id);
   if (known == offers.end()) return;
   board_->withdraw(known->second);
   offers.erase(known);
 }
 
-void OfferedMemory::withdraw(CUmemoryPool pool) {
+void Offers::withdraw(CUmemoryPool pool) {
   const LockGuard guard(lock_);
   take_down(pools_, id_of(pool));
 }
 
-void OfferedMemory::withdraw(const MemoryRecord& record) {
+void Offers::withdraw(const MemoryRecord& record) {
   const LockGuard guard(lock_);
   take_down(memory_, record.id);
 }
 
-void OfferedMemory::free(const MemoryRecord& record) {
+void Offers::free(const MemoryRecord& record) {
   {
     const LockGuard guard(lock_);
     const bool was_offered = memory_.contains(record.id);
@@ -89,7 +104,7 @@ void OfferedMemory::free(const MemoryRecord& record) {
   free_now(record);
 }
 
-bool OfferedMemory::free_returned() {
+bool Offers::free_returned() {
   if (!keeps_.load()) return false;
   std::vector<MemoryRecord> returned;
   {
@@ -105,11 +120,11 @@ bool OfferedMemory::free_returned() {
   return !returned.empty();
 }
 
-void OfferedMemory::free_now(const MemoryRecord& record) {
+void Offers::free_now(const MemoryRecord& record) {
   if (!held_pages_.keep(record)) runtime_.free(record.base);
 }
 
-void OfferedMemory::abandon_in_forked_child() {
+void Offers::abandon_in_forked_child() {
   // Another thread may have had the lock when it was forked; then the board stays open here.
   if (!lock_.try_lock()) return;
   if (board_) board_->close();
