@@ -57,6 +57,7 @@ std::optional<OfferHandle> OfferBoard::post(const Offer& offer) {
   free_.pop_back();
   Slot& slot = reinterpret_cast<Slot*>(slots_.data())[handle.slot];
   slot.offer = offer;
+  slot.offer.pid = process_.pid;
   slot.ticket.store(handle.ticket, std::memory_order_release);
   return handle;
 }
@@ -80,7 +81,7 @@ ForeignOffer::Verdict ForeignOffer::find(const OfferHandle& handle, OfferKind ki
   if (board.error != 0) return Verdict::unknown;
   SlotBytes slot;
   if (!read_value(board.fd, handle.slot * sizeof(Slot), slot) || slot.ticket != handle.ticket ||
-      slot.offer.kind != kind)
+      slot.offer.kind != kind || slot.offer.pid != handle.pid)
     return Verdict::unknown;
   found.pid_ = handle.pid;
   found.ticket_ = handle.ticket;
