@@ -54,6 +54,15 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
   return CUDA_SUCCESS;
 }
 
+// Of a pool of another process.
+CUresult free_imported(Driver& driver, std::uintptr_t address) {
+  const auto piece = driver.imported().take_pooled(address);
+  if (!piece) return CUDA_ERROR_INVALID_VALUE;
+  driver.wait_for_all_work();
+  driver.imported().end(*piece);
+  return CUDA_SUCCESS;
+}
+
 CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_SUCCESS;
   const auto record = driver.memory().take(address, [](const MemoryRecord& found) {
@@ -61,13 +70,18 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
            (found.kind == MemoryKind::managed || found.kind == MemoryKind::device ||
             found.kind == MemoryKind::pooled);
   });
-  if (!record) return CUDA_ERROR_INVALID_VALUE;
+  if (!record) return free_imported(driver, address);
   // Work that was launched before may still use it.
   driver.wait_for_all_work();
-  if (record->kind == MemoryKind::pooled)
+  driver.offers().free_returned();
+  if (record->kind == MemoryKind::pooled) {
+    driver.offers().withdraw(*record);
     driver.pools().free(*record);
-  else if (!driver.held_pages().keep(*record))
+  } else if (record->kind == MemoryKind::device) {
+    driver.offers().free(*record);
+  } else if (!driver.held_pages().keep(*record)) {
     driver.runtime().free(address);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -102,7 +116,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
       return driver.runtime().allocate_device(bytesize, {Processor::device(device)});
     };
     auto allocation = allocate();
-    // What pools keep for later must not be in the way.
+    // What other processes have let go of, and pools keep for later, must not be in the way.
+    if (!allocation && driver.offers().free_returned()) allocation = allocate();
     if (!allocation && driver.pools().give_back_all(device)) allocation = allocate();
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
@@ -139,6 +154,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
+    driver.offers().free_returned();
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;

@@ -57,6 +57,13 @@ CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   return CUDA_SUCCESS;
 }
 
+CUmemAllocationHandleType handle_types_of(Driver& driver, const MemoryRecord& record) {
+  if (record.kind != MemoryKind::pooled) return CU_MEM_HANDLE_TYPE_NONE;
+  const auto pool = driver.pools().of(record);
+  return pool && pool->is_for_processes() ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                          : CU_MEM_HANDLE_TYPE_NONE;
+}
+
 CUresult give_sort(CUpointer_attribute attribute, MemoryKind kind, void* data) {
   if (attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED)
     return Answer(data).number(kind == MemoryKind::managed);
@@ -95,7 +102,7 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return answer.number(1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return answer.quantity(CU_MEM_HANDLE_TYPE_NONE);
+      return answer.quantity(handle_types_of(driver, record));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       return answer.number(is_plain_device(record));

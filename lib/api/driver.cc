@@ -246,17 +246,21 @@ bool Driver::destroy_stream(CUstream handle) {
   return true;
 }
 
-CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags) {
-  return events_.insert(std::make_shared<Event>(context, flags));
+CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags,
+                             std::shared_ptr<SharedEvent> shared) {
+  return events_.insert(std::make_shared<Event>(context, flags, std::move(shared)));
 }
 
 bool Driver::destroy_event(CUevent handle) {
-  return events_.take(handle) != nullptr;
+  const auto event = events_.take(handle);
+  if (event && event->shared) offers_.withdraw(*event->shared);
+  return event != nullptr;
 }
 
 void Driver::destroy_handles_of(const Context& context) {
   const auto is_its = [&](const auto& object) { return object.context.get() == &context; };
-  events_.take_if(is_its);
+  for (const auto& event : events_.take_if(is_its))
+    if (event->shared) offers_.withdraw(*event->shared);
   functions_.take_if(
       [&](const Function& function) { return function.module->context.get() == &context; });
   modules_.take_if(is_its);
@@ -311,8 +315,10 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
 }
 
 void Driver::abandon_in_forked_child() {
-  runtime_.abandon_in_forked_child();
+  offers_.abandon_in_forked_child();
+  imported_.abandon_in_forked_child();
   virtual_memory_.abandon_in_forked_child();
+  runtime_.abandon_in_forked_child();
 }
 
 void Driver::wait_for_all_work() {

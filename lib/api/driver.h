@@ -10,9 +10,11 @@
 #include "api/device.h"
 #include "api/handle_table.h"
 #include "api/held_pages.h"
+#include "api/imported_memory.h"
 #include "api/libraries.h"
 #include "api/memory_pools.h"
 #include "api/module.h"
+#include "api/offers.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
 #include "api/virtual_memory.h"
@@ -32,6 +34,10 @@ class Driver {
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
+  // What other processes may have of this one's devices, and this one has of theirs.
+  Offers& offers() { return offers_; }
+  ImportedMemory& imported() { return imported_; }
+  HandleTable<CUmemoryPool, ImportedPool>& imported_pools() { return imported_pools_; }
   MemoryPools& pools() { return pools_; }
   // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
@@ -63,7 +69,9 @@ class Driver {
   bool destroy_stream(CUstream handle);
   std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
 
-  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags);
+  // `shared`: what it is if other processes have it, too.
+  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags,
+                       std::shared_ptr<SharedEvent> shared = nullptr);
   // Who waits for it still does.
   bool destroy_event(CUevent handle);
   std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
@@ -109,7 +117,10 @@ class Driver {
   PeerGrants peers_{runtime_};
   VirtualMemory virtual_memory_{runtime_};
   HeldPages held_pages_{runtime_, runtime_.memory(), virtual_memory_};
+  Offers offers_{runtime_, held_pages_};
+  ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
+  HandleTable<CUmemoryPool, ImportedPool> imported_pools_{14};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};

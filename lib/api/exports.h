@@ -24,6 +24,7 @@
 #undef cuEventElapsedTime
 #undef cuEventRecord
 #undef cuEventRecordWithFlags
+#undef cuIpcOpenMemHandle
 #undef cuLaunchHostFunc
 #undef cuMemAdvise
 #undef cuMemAlloc
@@ -357,6 +358,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr,
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult* driverStatus);
+/* What processes share. */
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
 /* Memory of devices' own, and of pools. */
 CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
                          unsigned int Height, unsigned int ElementSizeBytes);

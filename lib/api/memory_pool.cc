@@ -37,8 +37,8 @@ constexpr std::size_t internal_dependencies = CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERN
 }  // namespace
 
 MemoryPool::MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience,
-                       std::size_t most)
-    : parts_(parts), handle_(handle), device_(device), audience_(audience), most_(most) {}
+                       Limits limits)
+    : parts_(parts), handle_(handle), device_(device), audience_(audience), limits_(limits) {}
 
 MemoryPool::~MemoryPool() {
   parts_.runtime.end_audience(audience_);
@@ -77,7 +77,7 @@ std::optional<std::uintptr_t> MemoryPool::find_room(std::size_t bytes, const Str
 }
 
 bool MemoryPool::grow(std::size_t bytes) {
-  const std::size_t left = most_ - space_.reserved().now;
+  const std::size_t left = limits_.most - space_.reserved().now;
   for (const std::size_t step : {slab_step, block_size}) {
     const std::size_t wanted = round_up(bytes, step);
     if (wanted < bytes || wanted > left) continue;
@@ -172,7 +172,12 @@ bool MemoryPool::trim_locked(std::size_t keep) {
   look_at_frees();
   bool gave = false;
   while (space_.reserved().now > keep) {
-    const auto slab = space_.take_free_slab(space_.reserved().now - keep);
+    const auto slab =
+        space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
+          // What another process still has open would be another allocation's.
+          return !limits_.for_processes ||
+                 !parts_.runtime.is_open_elsewhere(free.base, free.bytes, device_);
+        });
     if (!slab) break;
     parts_.runtime.free(slab->base);
     gave = true;

@@ -24,8 +24,12 @@ class MemoryPool {
     MemoryRecords& records;
   };
 
-  // `most`: how many bytes it may reserve.
-  MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, std::size_t most);
+  struct Limits {
+    std::size_t most = 0;        // how many bytes it may reserve
+    bool for_processes = false;  // others may open its memory
+  };
+
+  MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, Limits limits);
   // Requires: it is empty.
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
@@ -33,6 +37,7 @@ class MemoryPool {
 
   CUmemoryPool handle() const { return handle_; }
   int device() const { return device_; }
+  bool is_for_processes() const { return limits_.for_processes; }
 
   // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.
   CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
@@ -85,7 +90,7 @@ class MemoryPool {
   const CUmemoryPool handle_;
   const int device_;
   const unsigned audience_;
-  const std::size_t most_;
+  const Limits limits_;
 
   Mutex lock_;
   PoolSpace space_ GUARDED_BY(lock_);

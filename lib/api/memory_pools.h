@@ -19,7 +19,7 @@ class MemoryPools {
   // The pool of a record, also when its handle is none any more; null when it is over.
   std::shared_ptr<MemoryPool> of(const MemoryRecord& record) const;
   // Null: there are as many as can be.
-  std::shared_ptr<MemoryPool> create(int device, std::size_t most);
+  std::shared_ptr<MemoryPool> create(int device, MemoryPool::Limits limits);
   // False: it is no pool that can be destroyed.
   bool destroy(CUmemoryPool handle) EXCLUDES(lock_);
 

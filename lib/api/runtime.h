@@ -192,6 +192,14 @@ class Runtime {
   };
   // Where the pages are, which all exist and cannot move.
   std::vector<Extent> locate(PageSpan pages);
+  // Where a device's own memory is.
+  struct FilePlace {
+    int fd = -1;
+    std::uint64_t offset = 0;
+  };
+  FilePlace file_place(std::uintptr_t address, int device) const;
+  // Whether another process has marked any of these bytes of the device's own memory as in use (os/range_mark.h).
+  bool is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const;
   // While copies are forbidden read-mostly means nothing; existing ones end at once.
   void forbid_copies() { effects_->forbid_copies(); }
   void permit_copies() { effects_->permit_copies(); }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "migration/creation.h"
 #include "os/poll.h"
+#include "os/range_mark.h"
 
 namespace wherry::impl {
 namespace {
@@ -126,6 +127,16 @@ bool Runtime::claim_device_pages(Processor p, std::uint64_t pages) {
   if (taken.fetch_add(pages) + pages <= capacity_pages(p)) return true;
   taken.fetch_sub(pages);
   return false;
+}
+
+Runtime::FilePlace Runtime::file_place(std::uintptr_t address, int device) const {
+  const auto owner = static_cast<std::size_t>(Processor::device(device).index);
+  return {pools_[owner]->file().fd(), *offset_of(address)};
+}
+
+bool Runtime::is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const {
+  const FilePlace place = file_place(address, device);
+  return is_range_marked(place.fd, place.offset, round_up(bytes, page_size));
 }
 
 std::optional<Allocation> Runtime::reserve_device(std::size_t bytes, Ownership owner) {

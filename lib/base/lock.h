@@ -4,6 +4,8 @@
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
 //   peers          who may access whose memory.        allowed: everything below, waiting with a limit.
+//   offers         what others may open.               allowed: kernel calls on files.
+//   imported       what of others is open here.        allowed: annex.
 //   held pages     which pages third parties have.     allowed: everything below, waiting with a limit.
 //   pools          which memory pools devices take.    allowed: one pool's.
 //   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.
@@ -31,6 +33,7 @@
 //                                                      fault would need this lock), waiting, eviction.
 //   pool           which blocks one pool holds, and    allowed: nothing else.
 //                  which leaves next.
+//   shared event   who waits for one.                  allowed: starting a thread, asking who lives.
 //   recording      when an event's moment was.         allowed: nothing else.
 //   completions    what others finished for an engine. allowed: signalling its descriptor.
 //   address_space  what is allocated.                  allowed: nothing else.

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/page.h"
+#include "os/file_identity.h"
 #include "os/mapping.h"
 #include "os/numa.h"
 #include "os/permissions.h"
@@ -148,8 +149,7 @@ bool MemoryFile::read(std::uint64_t offset, std::span<std::byte> to) const {
 bool MemoryFile::is_shown_by(const MappedRange& mapping) const {
   struct stat status {};
   if (!mapping.shared || ::fstat(fd_.get(), &status) != 0) return false;
-  const std::uint64_t device = std::uint64_t{major(status.st_dev)} << 32 | minor(status.st_dev);
-  return mapping.inode == status.st_ino && mapping.device == device;
+  return FileIdentity{mapping.device, mapping.inode} == identity_of(status);
 }
 
 int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,

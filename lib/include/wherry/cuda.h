@@ -1022,9 +1022,9 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 
 /* Creates an event of the current context. Flags: CU_EVENT_DISABLE_TIMING, it has no time to measure
  * with; CU_EVENT_BLOCKING_SYNC, nothing, because every wait here sleeps. CU_EVENT_INTERPROCESS, which
- * goes with CU_EVENT_DISABLE_TIMING alone, is not supported.
+ * goes with CU_EVENT_DISABLE_TIMING alone: other processes may have it, too (cuIpcGetEventHandle).
  * CUDA_ERROR_INVALID_VALUE: phEvent NULL, unknown flags, or CU_EVENT_INTERPROCESS without
- * CU_EVENT_DISABLE_TIMING; CUDA_ERROR_NOT_SUPPORTED: with it; CUDA_ERROR_INVALID_CONTEXT. */
+ * CU_EVENT_DISABLE_TIMING; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags);
 
 /* Makes the event stand for the work that was given to the stream before this call, in place of what it
@@ -1059,6 +1059,7 @@ CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 #include "cuda_device_memory.h"
 #include "cuda_host_memory.h"
 #include "cuda_libraries.h"
+#include "cuda_ipc.h"
 #include "cuda_modules.h"
 #include "cuda_occupancy.h"
 #include "cuda_pointers.h"

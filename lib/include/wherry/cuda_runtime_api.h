@@ -782,6 +782,7 @@ cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
 #include "cuda_runtime_copies.h"
 #include "cuda_runtime_kernels.h"
 #include "cuda_runtime_properties.h"
+#include "cuda_runtime_ipc.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,0 +1,103 @@
+// The C functions of what processes share.
+#include <bit>
+#include <optional>
+
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    OfferHandle offer;
+    const CUresult offered = driver.offers().offer(address, MemoryKind::device, offer);
+    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcMemHandle>(offer);
+    return offered;
+  });
+}
+
+CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags) {
+  return enter([&](Driver& driver) {
+    if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *address = 0;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
+    return driver.imported().open(std::bit_cast<OfferHandle>(handle), context->handle,
+                                  context->device.ordinal, *address);
+  });
+}
+
+CUresult close_memory(CUdeviceptr address) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    std::optional<ImportedMemory::Import> last;
+    const CUresult closed = driver.imported().close(address, last);
+    if (!last) return closed;
+    // Work that was launched before may still use it.
+    driver.wait_for_all_work();
+    driver.imported().end(*last);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult get_event(CUipcEventHandle* handle, CUevent event) {
+  return enter([&](Driver& driver) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto found = driver.find_event(event);
+    if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
+    OfferHandle offer;
+    const CUresult offered = driver.offers().offer(*found->shared, offer);
+    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcEventHandle>(offer);
+    return offered;
+  });
+}
+
+CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
+  return enter([&](Driver& driver) {
+    if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult working = find_working(driver, context);
+    if (working != CUDA_SUCCESS) return working;
+    ForeignOffer offer;
+    const CUresult found = find_offer(std::bit_cast<OfferHandle>(handle), OfferKind::event, offer);
+    if (found != CUDA_SUCCESS) return found;
+    OpenedFile file = offer.open_file();
+    if (file.error != 0) return CUDA_ERROR_INVALID_VALUE;  // it has just been destroyed
+    auto shared = SharedEvent::of(std::move(file.fd));
+    if (!shared || !offer.stands()) return CUDA_ERROR_INVALID_VALUE;
+    *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
+  return get_memory(pHandle, dptr);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open_memory(pdptr, handle, Flags);
+}
+// Of before the driver counted how often a handle is open; the signature is the same.
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open_memory(pdptr, handle, Flags);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+  return close_memory(dptr);
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
+  return get_event(pHandle, event);
+}
+CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
+  return open_event(phEvent, handle);
+}

@@ -1,0 +1,36 @@
+// Other processes of this machine: which one a number means, and the files that they have open.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "os/fd.h"
+#include "os/file_identity.h"
+
+namespace wherry::impl {
+
+// Numbers of processes are used again, this is not.
+struct ProcessIdentity {
+  pid_t pid = -1;
+  std::uint64_t start_time = 0;  // clock ticks since the machine started
+
+  bool operator==(const ProcessIdentity&) const = default;
+};
+
+// Nothing: there is no such process, it has ended, or the kernel does not tell.
+std::optional<ProcessIdentity> identify_process(pid_t pid);
+// The calling one. Throws std::system_error.
+ProcessIdentity own_identity();
+
+// A regular file that another process has open, opened anew.
+struct OpenedFile {
+  Fd fd;
+  int error =
+      0;  // ENOENT: there is no such process or descriptor, or it leads to another file; EACCES: it is not to be had
+};
+// `flags`: O_RDONLY or O_RDWR.
+OpenedFile open_file_of(pid_t pid, int descriptor, const FileIdentity& file, int flags);
+
+}  // namespace wherry::impl

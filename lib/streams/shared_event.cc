@@ -1,0 +1,158 @@
+#include "streams/shared_event.h"
+
+#include <climits>
+#include <thread>
+
+#include "base/clock.h"
+#include "os/futex.h"
+#include "os/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+// How long somebody may take to write down what he has begun, and how often is looked whether he lives.
+constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
+constexpr int look_ms = 100;
+
+enum : std::uint32_t {
+  is_pending,
+  is_over,
+  is_failed,
+};
+
+}  // namespace
+
+struct SharedEvent::Moment {
+  std::atomic<std::uint64_t> number;  // written last (release)
+  std::atomic<std::uint64_t> start_time;
+  std::atomic<std::int32_t> pid;
+  std::atomic<std::uint32_t> end;
+};
+
+struct SharedEvent::State {
+  std::atomic<std::uint32_t> changes;  // what sleepers sleep on
+  std::atomic<std::uint32_t> unused;
+  std::atomic<std::uint64_t> last;  // the moment that the event stands for
+  Moment moments[moments_max];
+};
+
+std::size_t SharedEvent::bytes() {
+  return sizeof(State);
+}
+
+SharedEvent::SharedEvent() : SharedEvent(SealedMemory("wherry-event", sizeof(State))) {}
+
+SharedEvent::SharedEvent(SealedMemory memory)
+    : memory_(std::move(memory)), process_(own_identity()) {}
+
+std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
+  SealedMemory memory = SealedMemory::of(std::move(file), sizeof(State));
+  return memory ? std::shared_ptr<SharedEvent>(new SharedEvent(std::move(memory))) : nullptr;
+}
+
+SharedEvent::Moment& SharedEvent::slot_of(std::uint64_t moment) const {
+  return state().moments[moment % moments_max];
+}
+
+bool SharedEvent::is_free(const Moment& slot) const {
+  const std::uint64_t number = slot.number.load();
+  return number == 0 || query(number).has_value();
+}
+
+void SharedEvent::changed() const {
+  state().changes.fetch_add(1);
+  futex_wake(state().changes, INT_MAX);
+}
+
+std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
+  std::uint64_t last = state().last.load();
+  do {
+    if (!is_free(slot_of(last + 1))) return nullptr;
+  } while (!state().last.compare_exchange_weak(last, last + 1));
+  const auto pending = std::make_shared<Pending>(shared_from_this(), last + 1);
+  Moment& slot = slot_of(last + 1);
+  slot.start_time.store(process_.start_time);
+  slot.pid.store(process_.pid);
+  slot.end.store(is_pending);
+  slot.number.store(last + 1, std::memory_order_release);
+  return pending;
+}
+
+void SharedEvent::Pending::finish(WorkStatus status) {
+  if (!event_) return;
+  event_->slot_of(moment_).end.store(status == WorkStatus::ok ? is_over : is_failed);
+  event_->changed();
+  event_ = nullptr;
+}
+
+std::uint64_t SharedEvent::last() const {
+  return state().last.load();
+}
+
+std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
+  const Moment& slot = slot_of(moment);
+  const std::uint64_t number = slot.number.load(std::memory_order_acquire);
+  // The slot was used again: then it was over.
+  if (number > moment) return WorkStatus::ok;
+  if (number < moment) return std::nullopt;
+  const std::uint32_t end = slot.end.load();
+  const ProcessIdentity recorder{slot.pid.load(), slot.start_time.load()};
+  if (slot.number.load() != moment) return WorkStatus::ok;  // while this looked
+  if (end == is_over) return WorkStatus::ok;
+  if (end == is_failed) return WorkStatus::launch_failed;
+  if (recorder == process_ || identify_process(recorder.pid) == recorder) return std::nullopt;
+  // Its last word may have been that it is over.
+  return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
+}
+
+std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment, std::uint64_t since_ns) const {
+  const auto end = query(moment);
+  if (end || slot_of(moment).number.load() == moment || now_ns() - since_ns < begin_limit_ns)
+    return end;
+  return WorkStatus::launch_failed;
+}
+
+WorkStatus SharedEvent::wait(std::uint64_t moment) const {
+  const std::uint64_t since = now_ns();
+  for (;;) {
+    const std::uint32_t seen = state().changes.load();
+    if (const auto end = query(moment, since)) return *end;
+    futex_wait(state().changes, seen, look_ms);
+  }
+}
+
+void SharedEvent::tell(std::uint64_t moment, std::shared_ptr<Recording> recording) {
+  const LockGuard guard(lock_);
+  waiters_.push_back({moment, now_ns(), std::move(recording)});
+  if (serving_) return changed();
+  const SignalBlock block;
+  std::thread([self = shared_from_this()] { self->serve_all(); }).detach();
+  serving_ = true;
+}
+
+bool SharedEvent::serve() {
+  std::vector<std::pair<std::shared_ptr<Recording>, WorkStatus>> over;
+  bool some_left = false;
+  {
+    const LockGuard guard(lock_);
+    std::erase_if(waiters_, [&](const Waiter& waiter) {
+      const auto end = query(waiter.moment, waiter.since_ns);
+      if (end) over.emplace_back(waiter.recording, *end);
+      return end.has_value();
+    });
+    serving_ = some_left = !waiters_.empty();
+  }
+  for (const auto& [recording, status] : over) recording->finish(status);
+  return some_left;
+}
+
+void SharedEvent::serve_all() {
+  name_this_thread("wherry-event");
+  for (;;) {
+    const std::uint32_t seen = state().changes.load();
+    if (!serve()) return;
+    futex_wait(state().changes, seen, look_ms);
+  }
+}
+
+}  // namespace wherry::impl
