@@ -200,9 +200,12 @@ void Runtime::exclude(unsigned audience, int device) {
   // Whoever answers a fault after this refuses it, so that no mapping comes that is not taken back.
   page_owners_.audiences().exclude(audience, p);
   // What has ended has no mappings, and the next one starts without any.
-  pollfd ended{process(device)->pidfd(), POLLIN, 0};
-  if (poll_descriptors(std::span(&ended, 1), 0) > 0) return;
-  if (!effects_->take_back(address_space_.pages_for(audience), p))
+  const auto has_ended = [&] {
+    pollfd ended{process(device)->pidfd(), POLLIN, 0};
+    return poll_descriptors(std::span(&ended, 1), 0) > 0;
+  };
+  // It may be ending.
+  if (!has_ended() && !effects_->take_back(address_space_.pages_for(audience), p) && !has_ended())
     log_line("device {} still has mappings of memory that it may not access any more", device);
 }
 
