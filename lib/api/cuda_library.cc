@@ -111,8 +111,11 @@ CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
     if (pMod == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context;
     const CUresult working = find_working(driver, context);
-    if (working == CUDA_SUCCESS) *pMod = driver.module_of(found, context);
-    return working;
+    if (working != CUDA_SUCCESS) return working;
+    const CUmodule module = driver.module_of(found, context);
+    if (module == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *pMod = module;
+    return CUDA_SUCCESS;
   });
 }
 
@@ -146,8 +149,9 @@ CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
     const auto module = driver.find_module(driver.module_of(found.library, context));
-    if (!module) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // meanwhile
-    *pFunc = driver.function_of(module, found.code);
+    const CUfunction function = module ? driver.function_of(module, found.code) : nullptr;
+    if (function == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // meanwhile
+    *pFunc = function;
     return CUDA_SUCCESS;
   });
 }

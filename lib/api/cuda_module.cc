@@ -101,7 +101,9 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
   return enter_module(hmod, [&](Driver& driver, const std::shared_ptr<Module>& module) {
     const KernelCode code = find_kernel(module->object, name);
     if (code.entry == nullptr) return CUDA_ERROR_NOT_FOUND;
-    *hfunc = driver.function_of(module, code);
+    const CUfunction function = driver.function_of(module, code);
+    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    *hfunc = function;
     return CUDA_SUCCESS;
   });
 }

@@ -261,9 +261,9 @@ void Driver::destroy_handles_of(const Context& context) {
   const auto is_its = [&](const auto& object) { return object.context.get() == &context; };
   for (const auto& event : events_.take_if(is_its))
     if (event->shared) offers_.withdraw(*event->shared);
+  modules_.take_if(is_its);
   functions_.take_if(
       [&](const Function& function) { return function.module->context.get() == &context; });
-  modules_.take_if(is_its);
   const auto streams = streams_.take_if(is_its);
   for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
 }
@@ -289,7 +289,10 @@ CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const Kern
   const LockGuard guard(module->lock);
   CUfunction& handle = module->functions[code.name];
   if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
-  return handle;
+  if (find_module(module->handle) == module) return handle;
+  // Who ended the module may have looked for its functions before this was.
+  functions_.take(handle);
+  return nullptr;
 }
 
 bool Driver::destroy_library(CUlibrary handle) {
@@ -309,9 +312,12 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
   const LockGuard guard(library->lock);
   CUmodule& handle = library->modules[context->handle];
   const auto module = handle == nullptr ? nullptr : modules_.find(handle);
-  if (!module || module->context != context)
-    handle = create_module(context, library->name, library->object, /*is_library=*/true);
-  return handle;
+  if (module && module->context == context) return handle;
+  const CUmodule made = create_module(context, library->name, library->object, /*is_library=*/true);
+  if (find_context(context->handle) == context) return handle = made;
+  // Who ended the context may have looked for what is of it before this was.
+  destroy_module(made);
+  return nullptr;
 }
 
 void Driver::abandon_in_forked_child() {

@@ -83,6 +83,7 @@ class Driver {
   // False: there is none. Its functions go with it.
   bool destroy_module(CUmodule handle);
   std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
+  // Null: the module has ended meanwhile.
   CUfunction function_of(const std::shared_ptr<Module>& module, const KernelCode& code);
   std::shared_ptr<Function> find_function(CUfunction handle) const {
     return functions_.find(handle);
@@ -92,7 +93,7 @@ class Driver {
   const Libraries& libraries() const { return libraries_; }
   // False: there is none. What is of it goes with it.
   bool destroy_library(CUlibrary handle);
-  // The library as the context has it.
+  // The library as the context has it. Null: the context has ended meanwhile.
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 

@@ -40,7 +40,7 @@ CUresult Libraries::kernel_at(std::uintptr_t address, CUkernel& kernel) {
 
 CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   // Not under the lock: the loader may be busy with a constructor that waits for us.
-  CodePlace place = find_code(address);
+  CodePlace place = find_code(address, params_prefix);
   if (place.object.handle == nullptr) return CUDA_ERROR_NOT_FOUND;
   KernelCode code;
   if (!place.exported_as.empty()) code = impl::find_kernel(place.object, place.exported_as);
@@ -51,6 +51,7 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   }
   const CUresult shared = share_object(runtime_, place.file, place.object);
   if (shared != CUDA_SUCCESS) return shared;
+  static_cast<void>(place.reference.release());  // devices have it: it stays loaded
 
   const LockGuard guard(own_lock_);
   CUlibrary& handle = own_libraries_[place.object.handle];

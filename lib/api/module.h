@@ -22,6 +22,9 @@ struct DeclaredParams {
   std::size_t count = 0;
 };
 
+// The name of what WHERRY_KERNEL_PARAMS says of a kernel: this, and the kernel's.
+inline constexpr const char* params_prefix = "wherry_params_of_";
+
 struct KernelCode {
   std::string name;
   wherryGridKernel entry = nullptr;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/page.h"
+#include "os/file_io.h"
 #include "os/memory_file.h"
 
 namespace wherry::impl {
@@ -79,6 +80,7 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
                                                      std::size_t bytes) {
   const Processor p = traits.location.processor();
   const std::uint64_t pages = bytes / page_size;
+  if (!may_write_to(bytes)) return std::nullopt;
   if (!runtime.take_room(p, pages)) return std::nullopt;
   const auto file = hold_room(runtime, p, pages);
   const MemoryFile made(name_of(traits), bytes, runtime.huge_pages());

@@ -16,6 +16,13 @@ std::vector<Processor> processors_in(ProcessorMask mask) {
   return processors;
 }
 
+// What the device's answer is to those who wait for all of them.
+int settle(DeviceProcess& process, int error) {
+  // Whether it has happened, or will, nobody knows.
+  if (error == ETIMEDOUT) process.give_up();
+  return error == ETIMEDOUT || error == ESRCH ? 0 : error;
+}
+
 }  // namespace
 
 Annex::Annex(std::size_t bytes, int devices)
@@ -34,17 +41,15 @@ int Annex::map(Processor p, const Window& window) {
     return map_file_part(window.address, window.bytes, window.file->get(), window.offset,
                          window.access, /*huge_pages=*/true);
   const auto& process = part(p).process;
-  const int error = process ? process->map_file(window.address, window.bytes, window.file->get(),
-                                                window.offset, window.access)
-                            : 0;
-  return error == ESRCH ? 0 : error;
+  if (!process) return 0;
+  return settle(*process, process->map_file(window.address, window.bytes, window.file->get(),
+                                            window.offset, window.access));
 }
 
 int Annex::unmap(Processor p, std::uintptr_t address, std::size_t bytes) {
   if (p.is_host()) return unmap_file_part(address, bytes);
   const auto& process = part(p).process;
-  const int error = process ? process->unmap_file(address, bytes) : 0;
-  return error == ESRCH ? 0 : error;
+  return process ? settle(*process, process->unmap_file(address, bytes)) : 0;
 }
 
 int Annex::show(const Window& window, ProcessorMask processors) {
@@ -60,7 +65,7 @@ int Annex::show(const Window& window, ProcessorMask processors) {
       windows[window.address] = window;
       continue;
     }
-    // Also where it failed: an answer that did not come in time says nothing.
+    // Also where it failed: it may have done a part.
     const auto before = windows.find(window.address);
     static_cast<void>(before == windows.end() ? unmap(p, window.address, window.bytes)
                                               : map(p, before->second));
@@ -72,8 +77,10 @@ int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask process
   const LockGuard guard(lock_);
   int error = 0;
   for (const Processor p : processors_in(processors)) {
-    part(p).windows.erase(address);
-    if (const int failed = unmap(p, address, bytes)) error = failed;
+    if (const int failed = unmap(p, address, bytes))
+      error = failed;
+    else
+      part(p).windows.erase(address);
   }
   return error;
 }

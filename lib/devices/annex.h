@@ -61,7 +61,8 @@ class Annex {
   void release(std::uintptr_t address);
 
   // Shows the file to these processors, or hides it from them. An errno: show() has changed nothing; hide() has not reached all of
-  // them. A device whose process has ended is as good as one that answered. Each device is waited for, with a limit.
+  // them, and can be tried again. A device whose process has ended is as good as one that answered; one that does not answer
+  // within the limit is ended.
   [[nodiscard]] int show(const Window& window, ProcessorMask processors) EXCLUDES(lock_);
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
       EXCLUDES(lock_);

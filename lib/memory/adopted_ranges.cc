@@ -269,14 +269,25 @@ void AdoptedRanges::lend_all() {
     }
 }
 
+// Children of which no handler knew have the one that was there for as long as they live.
+void AdoptedRanges::renew_pipe() {
+  copying_.reset();
+  copied_.reset();
+  try {
+    get_ready();  // with the descriptors that have just become free
+  } catch (const std::system_error& error) {
+    log_line("a child's copies of registered memory are not waited for: {}", error.what());
+  }
+}
+
 void AdoptedRanges::before_fork() {
   const LockGuard guard(lock_);
   if (!wait_for_fork_locked()) return;
   forker_ = std::this_thread::get_id();
   if (ranges_.empty()) return;
+  renew_pipe();
   try {
     lend_all();
-    get_ready();
   } catch (const std::system_error& error) {
     log_line("registered memory is not ready for a fork: {}", error.what());
   }

@@ -98,6 +98,7 @@ class AdoptedRanges {
   // Has ready what takes descriptors. Throws std::system_error.
   void get_ready() REQUIRES(lock_);
   void let_go_of_descriptors() REQUIRES(lock_);
+  void renew_pipe() REQUIRES(lock_);
   void lend_all() REQUIRES(lock_);
   void lend(const Adopted& owner, std::uintptr_t page, std::byte* before) REQUIRES(lock_);
   void take_all_back() REQUIRES(lock_);

@@ -52,16 +52,17 @@ class UringRing final : public IoRing {
   }
 
   bool submit() override {
-    bool took_some = false;
     for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
       const int result = ::io_uring_submit(&ring_);
       if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return true;
-      if (result > 0) spoil_rest();
-      took_some = took_some || result > 0;
+      if (result > 0) {
+        cancel_rest();
+        return true;
+      }
       if (result != -EINTR) ::nanosleep(&submit_pause, nullptr);
     }
-    take_back_rest(took_some);
-    return took_some;
+    take_back_rest();
+    return false;
   }
 
   Done wait() override {
@@ -84,20 +85,15 @@ class UringRing final : public IoRing {
  private:
   // The kernel took a part: that ends a chain, and what is left would go ahead whatever becomes of the part. It fails
   // instead.
-  void spoil_rest() {
-    for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i) {
-      io_uring_sqe& entry = ring_.sq.sqes[ring_.sq.array[i & *ring_.sq.kring_mask]];
-      entry.opcode = IORING_OP_LAST;
-      entry.flags = 0;
-    }
+  void cancel_rest() {
+    for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i)
+      // Entries go in the order of the queue. There may be no array that says so: newer rings have none.
+      taken_back_.push_back({ring_.sq.sqes[i & *ring_.sq.kring_mask].user_data, -ECANCELED});
+    take_back_rest();
   }
-  // The kernel looks at the queue only when it is told to: what it has not taken can be taken back. `reported`: it counts as done.
-  void take_back_rest(bool reported) {
-    const unsigned first = *ring_.sq.khead;
-    for (unsigned i = first; reported && i != ring_.sq.sqe_tail; ++i)
-      taken_back_.push_back(
-          {ring_.sq.sqes[ring_.sq.array[i & *ring_.sq.kring_mask]].user_data, -ECANCELED});
-    ring_.sq.sqe_head = ring_.sq.sqe_tail = *ring_.sq.ktail = first;
+  // The kernel looks at the queue only when it is told to: what it has not taken can be taken back.
+  void take_back_rest() {
+    ring_.sq.sqe_head = ring_.sq.sqe_tail = *ring_.sq.ktail = *ring_.sq.khead;
   }
   io_uring_sqe* next_entry() {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);

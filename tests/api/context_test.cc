@@ -159,16 +159,18 @@ TEST_CASE("a fill that was taken while its context is destroyed is carried out",
     const CUcontext context = create(0);
     const Managed<unsigned char> memory(64 << 10);
     std::atomic<std::size_t> taken = 0;
+    std::atomic<bool> has_ended = false;
     CUresult refusal = CUDA_SUCCESS;
     std::thread filler([&] {
       cuCtxSetCurrent(context);
       while (taken < memory.size()) {
         refusal = cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(&memory[taken]), 1, 1, nullptr);
-        if (refusal != CUDA_SUCCESS) return;
+        if (refusal != CUDA_SUCCESS) break;
         ++taken;
       }
+      has_ended = true;
     });
-    while (taken < 20) std::this_thread::yield();
+    while (taken < 20 && !has_ended) std::this_thread::yield();
     CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
     filler.join();
     CHECK((refusal == CUDA_ERROR_CONTEXT_IS_DESTROYED || taken == memory.size()));

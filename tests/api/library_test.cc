@@ -341,17 +341,20 @@ TEST_CASE("a worker has one block at a time, so that many fill the device") {
           CUDA_ERROR_INVALID_VALUE);
     CHECK(cuOccupancyMaxPotentialBlockSize(nullptr, &block, kernel, nullptr, 0, 0) ==
           CUDA_ERROR_INVALID_VALUE);
-    // And so it is: so many threads of a kernel run at the same time, and no more.
+    // And so it is: so many threads of a kernel run at the same time, which wait for each other, and no more.
     struct Runs {
       std::atomic<int> now;
       std::atomic<int> most;
     };
     const Managed<Runs> memory{1};
     Runs* runs = memory.data();
-    session().launch(device, 64, [runs](std::size_t) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    session().launch(device, 64, [runs, grid, limit](std::size_t) {
       const int now = ++runs->now;
       int most = runs->most;
       while (most < now && !runs->most.compare_exchange_weak(most, now)) continue;
+      while (runs->most < grid && std::chrono::steady_clock::now() < limit)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       --runs->now;
     });
@@ -368,6 +371,34 @@ TEST_CASE("a worker has one block at a time, so that many fill the device") {
   CHECK(cuOccupancyAvailableDynamicSMemPerBlock(nullptr, kernel, 1, 64) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(bytes == 7);
+}
+
+TEST_CASE("of a context that is destroyed meanwhile no module and no function stays") {
+  const CUlibrary library = load();
+  const CUkernel kernel = kernel_of(library, "touch");
+  for (int round = 0; round < 100; ++round) {
+    CUcontext context = nullptr;
+    WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, 0));
+    WHERRY_TRY(cuCtxPopCurrent(nullptr));
+    std::atomic<bool> begins = false;
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    std::thread user([&] {
+      cuCtxSetCurrent(context);
+      begins = true;
+      const CUresult first = cuLibraryGetModule(&module, library);
+      const CUresult second = cuKernelGetFunction(&function, kernel);
+      if ((first == CUDA_SUCCESS) != (module != nullptr)) std::abort();
+      if ((second == CUDA_SUCCESS) != (function != nullptr)) std::abort();
+    });
+    while (!begins) std::this_thread::yield();
+    CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+    user.join();
+    CUfunction found = nullptr;
+    std::size_t bytes = 0;
+    CHECK(cuModuleGetFunction(&found, module, "touch") == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cuFuncGetParamInfo(function, 0, &bytes, nullptr) == CUDA_ERROR_INVALID_HANDLE);
+  }
 }
 
 TEST_CASE("a library survives its device's death and reset") {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -129,6 +130,22 @@ TEST_CASE("memory that there cannot be is refused", "[api]") {
   CHECK(cuMemGetAllocationGranularity(&granularity, &good, CUmemAllocationGranularity_flags(2)) ==
         invalid);
   CHECK(granularity == poison);
+}
+
+TEST_CASE("a limit on the size of files makes cuMemCreate fail, and ends nobody", "[api]") {
+  make_current(0);
+  const CUmemAllocationProp good = properties_at(on_device(0));
+  CUmemGenericAllocationHandle handle = poison;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{vm_step - 1, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const CUresult refusal = cuMemCreate(&handle, vm_step, &good, 0);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(refusal == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(handle == poison);
+  REQUIRE(cuMemCreate(&handle, vm_step, &good, 0) == CUDA_SUCCESS);
+  CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
 TEST_CASE("memory tells what it was made with", "[api]") {

@@ -84,9 +84,15 @@ def main():
         # With our headers, and with NVIDIA's.
         kernels = clients.build_kernels()
         two = {"WHERRY_DEVICES": "capacity=64M;capacity=32M", "CUDA_VISIBLE_DEVICES": "1,0"}
+        if toolkit_headers() is None:
+            print("query with NVIDIA's headers: not tried, there are none of CUDA 13.0")
         for headers in {None, toolkit_headers()}:
             program = clients.build("query", "-lcudart", headers=headers)
             clients.check(f"query with {headers or 'our headers'}", program, str(kernels), **two)
+
+        # The address of a library's function is one of the program's own then.
+        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels, f"-Wl,-rpath,{clients.folder}")
+        clients.check("linked with kernels", linked)
 
         loading = clients.build("loading", "-ldl")
         for name in ("libcuda.so.1", str(compat / "libcuda.so.1")):

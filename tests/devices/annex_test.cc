@@ -121,6 +121,32 @@ TEST_CASE("a device that is started again sees what was shown, also while it was
   CHECK(is_closed_to(*device, reinterpret_cast<int*>(hidden)));
 }
 
+TEST_CASE("a device that does not answer is ended, and does not see what was hidden from it",
+          "[devices]") {
+  Stage stage;
+  auto device = stage.start(0);
+  REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
+  ::kill(device->pid(), SIGSTOP);
+  CHECK(stage.annex.hide(stage.address, page_size, host | device0) == 0);
+  device->wait_for_end();
+  CHECK_FALSE(
+      stage.annex.locate({stage.address, stage.address + 1}, Processor::device(0), Access::read));
+  device = stage.start(0);
+  CHECK(is_closed_to(*device, stage.number()));
+}
+
+TEST_CASE("what could not be hidden is still there, and can be hidden again", "[devices]") {
+  Stage stage;
+  const auto device = stage.start(0);
+  REQUIRE(stage.annex.show(stage.window(), device0) == 0);
+  // The kernel refuses to map nothing.
+  CHECK(stage.annex.hide(stage.address, 0, device0) == EINVAL);
+  CHECK(can_read(*device, stage.number(), 0));
+  CHECK(stage.annex.locate({stage.address, stage.address + 1}, Processor::device(0), Access::read));
+  CHECK(stage.annex.hide(stage.address, page_size, device0) == 0);
+  CHECK(is_closed_to(*device, stage.number()));
+}
+
 TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
   Stage stage;
   const auto device = stage.start(0);

@@ -2,6 +2,7 @@
 
 #include <liburing.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -283,6 +284,36 @@ TEST_CASE("a child of fork has its own copies also where there may be no more de
     INFO(outcome.describe());
     CHECK(outcome.passed());
   }
+}
+
+TEST_CASE("a fork does not wait for a child that was made past the handlers", "[memory]") {
+  const Outcome outcome = in_fresh_process([] {
+    Adoption adoption;
+    const Place place(4 * page_size);
+    std::memset(place.data(), 1, 4 * page_size);
+    expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
+    // As a library does that knows nothing of handlers. It has all the descriptors that there are now.
+    const auto stray = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+    if (stray == 0)
+      for (;;) ::pause();
+    const auto begin = std::chrono::steady_clock::now();
+    adoption.ranges.before_fork();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      adoption.ranges.after_fork_in_child();
+      ::_exit(place.data()[0]);
+    }
+    adoption.ranges.after_fork(/*child_copies=*/true);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    ::kill(stray, SIGKILL);
+    place.data()[0] = 2;
+    int status = -1;
+    expect(::waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 1, "its own copy");
+    expect(took < std::chrono::seconds(8), "it was waited for");
+    expect(::waitpid(stray, nullptr, 0) == stray, "the stray child has ended");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
 }
 
 TEST_CASE("while another thread forks nothing is adopted or given back, and waiting has a limit",
