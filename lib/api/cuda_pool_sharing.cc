@@ -32,7 +32,7 @@ CUresult import_pool(Driver& driver, int descriptor, CUmemoryPool& handle) {
   const int got = read_at(descriptor, 0, std::as_writable_bytes(std::span(&offer, 1)));
   if (got != static_cast<int>(sizeof offer)) return CUDA_ERROR_INVALID_VALUE;
   const auto pool = std::make_shared<ImportedPool>();
-  const CUresult opened = driver.imported().open_pool(offer, *pool);
+  const CUresult opened = driver.imported().open_pool(offer, current_device(driver), *pool);
   if (opened != CUDA_SUCCESS) return opened;
   handle = pool->handle = driver.imported_pools().reserve();
   driver.imported_pools().assign(handle, pool);

@@ -45,11 +45,11 @@ CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& fou
 }
 
 CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
-                                   std::uint64_t& pool) {
+                                   Offer& what) {
   ForeignOffer offer;
   const CUresult found = find_offer(handle, kind, offer);
   if (found != CUDA_SUCCESS) return found;
-  const Offer& what = offer.offer();
+  what = offer.offer();
   OpenedFile opened = offer.open_file();
   if (opened.error == ENOENT) return CUDA_ERROR_INVALID_VALUE;  // the process has just ended
   if (opened.error != 0) {
@@ -64,8 +64,6 @@ CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Im
   piece.file = std::make_shared<Fd>(std::move(opened.fd));
   piece.offset = what.offset;
   piece.record.bytes = what.bytes;
-  piece.record.device = static_cast<std::uint8_t>(what.device);
-  pool = what.pool;
   return CUDA_SUCCESS;
 }
 
@@ -117,12 +115,12 @@ CUresult ImportedMemory::open(const OfferHandle& handle, CUcontext context, int 
     return CUDA_SUCCESS;
   }
   Import piece;
-  std::uint64_t pool = 0;
-  const CUresult found = find_file(handle, OfferKind::memory, piece, pool);
+  Offer what;
+  const CUresult found = find_file(handle, OfferKind::memory, piece, what);
   if (found != CUDA_SUCCESS) return found;
-  // A device of that process which this one has not got: then it is as good as the context's own.
-  if (piece.record.device >= runtime_.device_count())
-    piece.record.device = static_cast<std::uint8_t>(device);
+  // A device that this process does not see is as good as the context's own.
+  piece.record.device =
+      static_cast<std::uint8_t>(runtime_.ordinal_of(what.device).value_or(device));
   piece.record.context = context;
   piece.opened_for = device;
   piece.shown_to = bit_of(device) | bit_of(piece.record.device);
@@ -154,10 +152,10 @@ CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedPo
   if (handle.process() != pool.offer.process() || handle.board_file != pool.offer.board_file)
     return CUDA_ERROR_INVALID_VALUE;
   Import piece;
-  std::uint64_t its_pool = 0;
-  const CUresult found = find_file(handle, OfferKind::pooled, piece, its_pool);
+  Offer what;
+  const CUresult found = find_file(handle, OfferKind::pooled, piece, what);
   if (found != CUDA_SUCCESS) return found;
-  if (its_pool != pool.offer.ticket) return CUDA_ERROR_INVALID_VALUE;
+  if (what.pool != pool.offer.ticket) return CUDA_ERROR_INVALID_VALUE;
   piece.record.pool = pool.handle;
   piece.record.device = static_cast<std::uint8_t>(pool.device);
   piece.opened_for = pool.device;
@@ -174,15 +172,13 @@ std::optional<ImportedMemory::Import> ImportedMemory::take_pooled(std::uintptr_t
   return take(piece);
 }
 
-CUresult ImportedMemory::open_pool(const OfferHandle& handle, ImportedPool& pool) {
+CUresult ImportedMemory::open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool) {
   ForeignOffer offer;
   const CUresult found = find_offer(handle, OfferKind::pool, offer);
   if (found != CUDA_SUCCESS) return found;
-  const int device = offer.offer().device;
-  if (device < 0 || device >= runtime_.device_count()) return CUDA_ERROR_INVALID_DEVICE;
   pool.offer = handle;
-  pool.device = device;
-  pool.accessible = bit_of(device);
+  pool.device = runtime_.ordinal_of(offer.offer().device).value_or(otherwise);
+  pool.accessible = bit_of(pool.device);
   return CUDA_SUCCESS;
 }
 

@@ -44,7 +44,8 @@ class ImportedMemory {
 
   explicit ImportedMemory(Runtime& runtime) : runtime_(runtime) {}
 
-  // Opens what the handle names for the device, and the memory's own one, and the same again where that was done before.
+  // Opens what the handle names for the device, and the memory's own one where this process sees that, and the same again where
+  // that was done before.
   // Throws std::system_error, std::bad_alloc.
   CUresult open(const OfferHandle& handle, CUcontext context, int device, CUdeviceptr& address)
       EXCLUDES(lock_);
@@ -58,8 +59,8 @@ class ImportedMemory {
   // Nothing: no memory of an imported pool begins there.
   std::optional<Import> take_pooled(std::uintptr_t address) EXCLUDES(lock_);
 
-  // Opens a pool. Its memory is accessible to its own device.
-  CUresult open_pool(const OfferHandle& handle, ImportedPool& pool);
+  // Opens a pool. Its memory is accessible to its own device, or to `otherwise` where this process does not see that one.
+  CUresult open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool);
   bool is_accessible(const ImportedPool& pool, int device) EXCLUDES(lock_);
   // For all that is open of it, too. Requires: no work of a device that loses it is under way.
   CUresult set_access(ImportedPool& pool, int device, bool accessible) EXCLUDES(lock_);
@@ -73,9 +74,8 @@ class ImportedMemory {
  private:
   using Imports = std::map<std::uintptr_t, Import>;
 
-  // Finds the file and says where in it the piece is.
-  static CUresult find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
-                            std::uint64_t& pool);
+  // Finds the file, and says where in it the piece is, and what was offered.
+  static CUresult find_file(const OfferHandle& handle, OfferKind kind, Import& piece, Offer& what);
   // Shows it to its devices, and makes it known.
   CUresult place(Import& piece) REQUIRES(lock_);
   void remember(const Import& piece) REQUIRES(lock_);

@@ -39,7 +39,7 @@ CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& han
   what.file = identify_file(place.fd);
   what.offset = place.offset;
   what.bytes = record->bytes;
-  what.device = record->device;
+  what.device = runtime_.device_config(record->device).number;
   if (kind == MemoryKind::pooled) {
     const auto pool = pools_.find(id_of(record->pool));
     if (pool == pools_.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +53,7 @@ CUresult Offers::offer(CUmemoryPool pool, int device, OfferHandle& handle) {
   const LockGuard guard(lock_);
   Offer what;
   what.kind = OfferKind::pool;
-  what.device = device;
+  what.device = runtime_.device_config(device).number;
   return offer(pools_, id_of(pool), what, handle);
 }
 

@@ -34,7 +34,7 @@ struct Offer {
   FileIdentity file;
   std::uint64_t offset = 0;  // in it, bytes
   std::uint64_t bytes = 0;
-  std::int32_t device = 0;  // ordinal, where the memory is
+  std::int32_t device = 0;  // where the memory is: a number that says the same to all processes
   std::int32_t pid = -1;    // set by post(): threads have numbers, too, that lead to the same files
   std::uint64_t pool = 0;   // of pooled memory: the ticket of the pool's offer
 };

@@ -344,6 +344,42 @@ TEST_CASE("each device opens a handle for itself and for the memory's own", "[sy
   CHECK(cuIpcCloseMemHandle(near) == CUDA_SUCCESS);
 }
 
+TEST_CASE("memory stays that of its device, whichever devices a program sees", "[system]") {
+  stage();
+  Peer peer("1");
+  const auto its_process = static_cast<pid_t>(peer.get({Ask::device_process}));
+  const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
+  const CUdeviceptr here = open(peer.handle_of(its), device0);
+  CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, here) == device1);
+  const Seen seen = seen_by(device_process(device1), here);
+  CHECK(seen.file != "");
+  CHECK(seen == seen_by(its_process, its));
+  CHECK(cuIpcCloseMemHandle(here) == CUDA_SUCCESS);
+
+  // What is of a device that the other one does not see is shown to the one that it has.
+  for (const int device : {device0, device1}) {
+    const CUdeviceptr mine = allocate(mebibyte, device);
+    stage().write(device, words_at(mine), 51);
+    const CUdeviceptr there = peer.get(opening(handle_of(mine)));
+    CHECK(peer.get({Ask::read, device0, there}) == 51);
+    CHECK(seen_by(its_process, there) == seen_by(device_process(device), mine));
+    peer.get({Ask::close_handle, device0, there});
+    WHERRY_TRY(cuMemFree(mine));
+  }
+
+  const Answer physical = peer.ask({Ask::export_physical, device0, 0, 2 * mebibyte});
+  REQUIRE(physical.result == CUDA_SUCCESS);
+  CUmemGenericAllocationHandle handle{};
+  REQUIRE(cuMemImportFromShareableHandle(
+              &handle, reinterpret_cast<void*>(static_cast<std::uintptr_t>(physical.fd)),
+              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS);
+  ::close(physical.fd);
+  CUmemAllocationProp properties{};
+  CHECK(cuMemGetAllocationPropertiesFromHandle(&properties, handle) == CUDA_SUCCESS);
+  CHECK(properties.location.id == device1);
+  CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
+}
+
 TEST_CASE("a device that is reset still has what is open", "[system]") {
   stage();
   Peer peer;
