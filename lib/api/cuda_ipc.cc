@@ -66,11 +66,13 @@ CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
     ForeignOffer offer;
-    const CUresult found = find_offer(std::bit_cast<OfferHandle>(handle), OfferKind::event, offer);
+    const auto named = std::bit_cast<OfferHandle>(handle);
+    const CUresult found = find_offer(named, OfferKind::event, offer);
     if (found != CUDA_SUCCESS) return found;
-    OpenedFile file = offer.open_file();
-    if (file.error != 0) return CUDA_ERROR_INVALID_VALUE;  // it has just been destroyed
-    auto shared = SharedEvent::of(std::move(file.fd));
+    Fd file;
+    const CUresult opened = open_offer(named, offer, file);
+    if (opened != CUDA_SUCCESS) return opened;
+    auto shared = SharedEvent::of(std::move(file));
     if (!shared || !offer.stands()) return CUDA_ERROR_INVALID_VALUE;
     *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
     return CUDA_SUCCESS;

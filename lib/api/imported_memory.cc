@@ -44,24 +44,25 @@ CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& fou
   return to_result(ForeignOffer::find(handle, kind, found), handle);
 }
 
+CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file) {
+  return to_result(offer.open_file(file), handle);
+}
+
 CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
                                    Offer& what) {
   ForeignOffer offer;
   const CUresult found = find_offer(handle, kind, offer);
   if (found != CUDA_SUCCESS) return found;
   what = offer.offer();
-  OpenedFile opened = offer.open_file();
-  if (opened.error == ENOENT) return CUDA_ERROR_INVALID_VALUE;  // the process has just ended
-  if (opened.error != 0) {
-    log_refusal(handle);
-    return CUDA_ERROR_MAP_FAILED;
-  }
-  if (mark_range(opened.fd.get(), what.offset, round_up(what.bytes, page_size)) != 0)
+  Fd file;
+  const CUresult opened = open_offer(handle, offer, file);
+  if (opened != CUDA_SUCCESS) return opened;
+  if (mark_range(file.get(), what.offset, round_up(what.bytes, page_size)) != 0)
     return CUDA_ERROR_MAP_FAILED;
   // From here on its process knows.
   if (!offer.stands()) return CUDA_ERROR_INVALID_VALUE;
   piece.handle = handle;
-  piece.file = std::make_shared<Fd>(std::move(opened.fd));
+  piece.file = std::make_shared<Fd>(std::move(file));
   piece.offset = what.offset;
   piece.record.bytes = what.bytes;
   return CUDA_SUCCESS;

@@ -18,7 +18,10 @@ namespace wherry::impl {
 
 // Finds what the handle of another process names: CUDA_ERROR_INVALID_VALUE, there is no such offer; CUDA_ERROR_INVALID_CONTEXT, it
 // is this process's own; CUDA_ERROR_MAP_FAILED, the kernel refuses, with a line in the log.
+// Throws std::system_error where the kernel cannot tell, as for want of descriptors.
 CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
+// Opens its file. As find_offer(); CUDA_ERROR_INVALID_VALUE: the offer, or its process, has just ended.
+CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file);
 
 // A pool of another process, of which nothing can be allocated here. Its devices' access is guarded by ImportedMemory.
 struct ImportedPool {

@@ -90,12 +90,12 @@ class ForeignOffer {
     own,      // it is this process's
     refused,  // the kernel does not let this process see what the other one has open
   };
-  // `found` is set where it is. Throws std::system_error.
+  // `found` is set where it is. Throws std::system_error, also where the kernel tells nothing at the moment.
   static Verdict find(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
 
   const Offer& offer() const { return offer_; }
-  // Opens the file that is offered, as a description of its own.
-  OpenedFile open_file() const;
+  // Opens the file that is offered, as a description of its own. Any verdict but `own`. Throws as find().
+  Verdict open_file(Fd& file) const;
   // Whether it is still up. True after the file's range was marked as in use (os/range_mark.h): whoever ends the offer
   // sees the mark.
   bool stands() const;

@@ -100,7 +100,7 @@ std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
   if (slot.number.load() != moment) return WorkStatus::ok;  // while this looked
   if (end == is_over) return WorkStatus::ok;
   if (end == is_failed) return WorkStatus::launch_failed;
-  if (recorder == process_ || identify_process(recorder.pid) == recorder) return std::nullopt;
+  if (recorder == process_ || !has_ended(recorder)) return std::nullopt;
   // Its last word may have been that it is over.
   return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
 }

@@ -2,6 +2,7 @@
 // has them, however he ends, and not longer. Handles are good for what they name and for nothing else.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -324,6 +325,23 @@ TEST_CASE("who may not look into a program gets none of its memory", "[system]")
   REQUIRE(::prctl(PR_SET_DUMPABLE, 1) == 0);
   CHECK(result == CUDA_ERROR_MAP_FAILED);
   WHERRY_TRY(cuMemFree(mine));
+}
+
+TEST_CASE("a handle is good again when there are descriptors again", "[system]") {
+  stage();
+  Peer peer;
+  const CUipcMemHandle handle = peer.handle_of(peer.get({Ask::allocate, device0, 0, mebibyte}));
+  make_current(device0);
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  const rlimit none{0, usual.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CUdeviceptr address = 0;
+  const CUresult result = cuIpcOpenMemHandle(&address, handle, flags);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  CHECK(result == CUDA_ERROR_OPERATING_SYSTEM);
+  CHECK(address == 0);
+  CHECK(cuIpcCloseMemHandle(open(handle)) == CUDA_SUCCESS);
 }
 
 TEST_CASE("each device opens a handle for itself and for the memory's own", "[system]") {
