@@ -65,8 +65,7 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const
     const std::shared_ptr<MemoryPool> pool = choose(driver.pools(), stream.context->device.ordinal);
     if (!pool || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = pool->allocate(bytes, stream, *dptr);
-    // What other pools keep for later must not be in the way.
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.pools().give_back_all(pool->device()))
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.give_back(*driver.device(pool->device())))
       return result;
     return pool->allocate(bytes, stream, *dptr);
   });
