@@ -99,17 +99,15 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument) {
     StreamHandle stream;
     const CUresult found = find_working_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const auto record = driver.memory().find(address);
-    if (record && record->kind == MemoryKind::imported)
-      return free_imported_in_order(driver, address, stream);
-    if (!record || record->base != address || record->kind != MemoryKind::pooled)
-      return CUDA_ERROR_INVALID_VALUE;
-    const auto pool = driver.pools().of(*record);
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;  // another thread has freed it
-    const CUresult result = pool->free(*record, stream);
-    if (result != CUDA_SUCCESS) return result;
+    const auto record = driver.memory().take(
+        address, [](const MemoryRecord& known) { return known.kind == MemoryKind::pooled; });
+    if (!record) return free_imported_in_order(driver, address, stream);
+    // Before its place is anybody else's.
     driver.offers().withdraw(*record);
-    driver.pools().note_excess();
+    if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;
+    // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
+    driver.wait_for_all_work();
+    driver.pools().free(*record);
     return CUDA_SUCCESS;
   });
 }

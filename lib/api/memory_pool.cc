@@ -125,22 +125,16 @@ void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
   parts_.records.insert(record);
 }
 
-CUresult MemoryPool::free(const MemoryRecord& record, const StreamHandle& stream) {
+WorkStatus MemoryPool::free(const MemoryRecord& record, const StreamHandle& stream) {
   const LockGuard guard(lock_);
   auto recording = std::make_shared<Recording>();
   const WorkStatus status = stream.context->device.engine.record(stream.stream, recording);
-  if (status != WorkStatus::ok) return to_result(status);
-  // Somebody else may have freed it, and allocated something else there.
-  const bool taken =
-      parts_.records
-          .take(record.base, [&](const MemoryRecord& found) { return found.id == record.id; })
-          .has_value();
-  if (!taken) return CUDA_ERROR_INVALID_VALUE;
+  if (status != WorkStatus::ok) return status;
   StreamFrees& frees = frees_[stream.stream->id()];
   frees.context = stream.context;
   frees.frees.push_back(
       {space_.free_in_order(record.base, stream.stream->id()), std::move(recording)});
-  return CUDA_SUCCESS;
+  return status;
 }
 
 void MemoryPool::free_now(const MemoryRecord& record) {

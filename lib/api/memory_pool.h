@@ -42,8 +42,8 @@ class MemoryPool {
   // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.
   CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // As cuMemFreeAsync. Requires: the record is one of this pool's, or was.
-  CUresult free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
+  // As cuMemFreeAsync; nothing is freed unless the answer is ok. Requires: the record is taken out.
+  WorkStatus free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
   // Requires: the record is taken out, and nobody uses the memory any more.
   void free_now(const MemoryRecord& record) EXCLUDES(lock_);
 

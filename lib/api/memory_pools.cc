@@ -69,6 +69,12 @@ void MemoryPools::free(const MemoryRecord& record) {
   note_excess();
 }
 
+bool MemoryPools::free_in_order(const MemoryRecord& record, const StreamHandle& stream) {
+  const bool is_free = of(record)->free(record, stream) == WorkStatus::ok;
+  note_excess();
+  return is_free;
+}
+
 void MemoryPools::give_back_excess() {
   if (!excess_.exchange(false)) return;
   for (const auto& pool : table_.all()) {
