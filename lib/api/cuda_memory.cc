@@ -155,6 +155,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     driver.offers().free_returned();
+    driver.pools().give_back_excess();
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;

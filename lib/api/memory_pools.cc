@@ -85,8 +85,11 @@ void MemoryPools::give_back_excess() {
 
 bool MemoryPools::give_back_all(int device) {
   bool gave = false;
-  for (const auto& pool : table_.all())
-    if (pool->device() == device && pool->trim(0)) gave = true;
+  for (const auto& pool : table_.all()) {
+    if (pool->device() != device || !pool->trim(0)) continue;
+    gave = true;
+    drop_if_over(*pool);
+  }
   return gave;
 }
 
