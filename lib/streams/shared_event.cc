@@ -65,16 +65,19 @@ void SharedEvent::changed() const {
 }
 
 std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
+  // Before the event stands for the moment: of one for which there is no room here nobody would say how it ended.
+  const auto pending = std::make_shared<Pending>();
   std::uint64_t last = state().last.load();
   do {
     if (!is_free(slot_of(last + 1))) return nullptr;
   } while (!state().last.compare_exchange_weak(last, last + 1));
-  const auto pending = std::make_shared<Pending>(shared_from_this(), last + 1);
   Moment& slot = slot_of(last + 1);
   slot.start_time.store(process_.start_time);
   slot.pid.store(process_.pid);
   slot.end.store(is_pending);
   slot.number.store(last + 1, std::memory_order_release);
+  pending->event_ = shared_from_this();
+  pending->moment_ = last + 1;
   return pending;
 }
 

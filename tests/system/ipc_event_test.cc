@@ -167,3 +167,26 @@ TEST_CASE("an event outlives the program that made it, for who has it open", "[s
   CHECK(cuEventSynchronize(here) == CUDA_SUCCESS);
   CHECK(cuEventDestroy(here) == CUDA_SUCCESS);
 }
+
+TEST_CASE("a record that is refused is nothing to other programs", "[system]") {
+  stage();
+  Peer peer;
+  const Answer got = peer.ask({Ask::get_event_handle, device0, peer.get({Ask::make_event})});
+  check(got.result, "cuIpcGetEventHandle");
+  const CUcontext own = stage().session().context(device1);
+  WHERRY_TRY(cuCtxSetCurrent(own));
+  CUipcEventHandle handle{};
+  std::memcpy(&handle, &got.handle, sizeof handle);
+  CUevent here = nullptr;
+  WHERRY_TRY(cuIpcOpenEventHandle(&here, handle));
+  stage().session().launch(device1, 1, [](std::size_t) { ::raise(SIGKILL); });
+  CHECK(stage().session().wait(device1) == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(cuEventRecord(here, stage().session().stream(device1)) == CUDA_ERROR_LAUNCH_FAILED);
+  CUevent again = nullptr;
+  WHERRY_TRY(cuCtxSetCurrent(stage().session().context(device0)));
+  WHERRY_TRY(cuIpcOpenEventHandle(&again, handle));
+  CHECK(cuEventQuery(again) == CUDA_SUCCESS);
+  CHECK(cuEventDestroy(again) == CUDA_SUCCESS);
+  WHERRY_TRY(cuDevicePrimaryCtxReset(device1));
+  stage().session().renew_stream(device1);
+}
