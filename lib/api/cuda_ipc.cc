@@ -54,8 +54,14 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event) {
     if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(*found->shared, offer);
-    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcEventHandle>(offer);
-    return offered;
+    if (offered != CUDA_SUCCESS) return offered;
+    // Whoever has destroyed it meanwhile may have found no offer to take down.
+    if (driver.find_event(event) != found) {
+      driver.offers().withdraw(*found->shared);
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    *handle = std::bit_cast<CUipcEventHandle>(offer);
+    return CUDA_SUCCESS;
   });
 }
 

@@ -64,12 +64,12 @@ CUresult Offers::offer(const SharedEvent& event, OfferHandle& handle) {
   what.descriptor = event.fd();
   what.file = identify_file(event.fd());
   what.bytes = SharedEvent::bytes();
-  return offer(events_, static_cast<std::uint64_t>(event.fd()), what, handle);
+  return offer(events_, event.serial(), what, handle);
 }
 
 void Offers::withdraw(const SharedEvent& event) {
   const LockGuard guard(lock_);
-  take_down(events_, static_cast<std::uint64_t>(event.fd()));
+  take_down(events_, event.serial());
 }
 
 void Offers::take_down(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id) {

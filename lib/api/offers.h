@@ -59,7 +59,7 @@ class Offers {
   std::unique_ptr<OfferBoard> board_ GUARDED_BY(lock_);            // made for the first offer
   std::map<std::uint64_t, OfferHandle> memory_ GUARDED_BY(lock_);  // by the record's id
   std::map<std::uint64_t, OfferHandle> pools_ GUARDED_BY(lock_);   // by the handle
-  std::map<std::uint64_t, OfferHandle> events_ GUARDED_BY(lock_);  // by the descriptor
+  std::map<std::uint64_t, OfferHandle> events_ GUARDED_BY(lock_);  // by serial number
   std::vector<MemoryRecord> kept_ GUARDED_BY(lock_);               // freed here and open elsewhere
   std::atomic<bool> keeps_ = false;                                // some of these
 };

@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
 constexpr int look_ms = 100;
 
+std::atomic<std::uint64_t> next_serial = 1;
+
 enum : std::uint32_t {
   is_pending,
   is_over,
@@ -43,7 +45,7 @@ std::size_t SharedEvent::bytes() {
 SharedEvent::SharedEvent() : SharedEvent(SealedMemory("wherry-event", sizeof(State))) {}
 
 SharedEvent::SharedEvent(SealedMemory memory)
-    : memory_(std::move(memory)), process_(own_identity()) {}
+    : memory_(std::move(memory)), process_(own_identity()), serial_(next_serial.fetch_add(1)) {}
 
 std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
   SealedMemory memory = SealedMemory::of(std::move(file), sizeof(State));

@@ -27,6 +27,8 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   static std::shared_ptr<SharedEvent> of(Fd file);
 
   int fd() const { return memory_.fd(); }
+  // Never another one's in this process.
+  std::uint64_t serial() const { return serial_; }
   static std::size_t bytes();
 
   // A moment that this process has begun. It ends with an error if it is dropped.
@@ -81,6 +83,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
 
   const SealedMemory memory_;
   const ProcessIdentity process_;
+  const std::uint64_t serial_;
   Mutex lock_;
   std::vector<Waiter> waiters_ GUARDED_BY(lock_);
   bool serving_ GUARDED_BY(lock_) = false;  // by a thread of its own
