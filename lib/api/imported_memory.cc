@@ -192,12 +192,13 @@ CUresult ImportedMemory::set_access(ImportedPool& pool, int device, bool accessi
   const LockGuard guard(lock_);
   const ProcessorMask bit = bit_of(device);
   if (((pool.accessible & bit) != 0) == accessible) return CUDA_SUCCESS;
-  std::vector<Import*> changed;
+  std::vector<Import*> changed;  // also the one that fails, which may have changed in part
+  changed.reserve(imports_.size());
   int error = 0;
   for (auto& [base, piece] : imports_) {
     if (error != 0 || piece.record.pool != pool.handle) continue;
+    changed.push_back(&piece);
     error = show_or_hide(piece, bit, accessible);
-    if (error == 0) changed.push_back(&piece);
   }
   if (error == 0) {
     pool.accessible ^= bit;
@@ -212,7 +213,7 @@ int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
   const Annex::Window window = window_of(piece);
   const int error = show ? runtime_.annex().show(window, bit)
                          : runtime_.annex().hide(window.address, window.bytes, bit);
-  if (error == 0) piece.shown_to ^= bit;
+  if (error == 0) piece.shown_to = show ? piece.shown_to | bit : piece.shown_to & ~bit;
   return error;
 }
 

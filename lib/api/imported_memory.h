@@ -82,7 +82,7 @@ class ImportedMemory {
   // Shows it to its devices, and makes it known.
   CUresult place(Import& piece) REQUIRES(lock_);
   void remember(const Import& piece) REQUIRES(lock_);
-  // To a device that does not, or does, see it. An errno: nothing has changed.
+  // To a device. An errno: it may see part of it.
   int show_or_hide(Import& piece, ProcessorMask bit, bool show) REQUIRES(lock_);
   std::optional<Import> take(Imports::iterator piece) REQUIRES(lock_);
   static Annex::Window window_of(const Import& piece);
