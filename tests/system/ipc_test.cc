@@ -195,6 +195,12 @@ TEST_CASE("memory of another program is copied and filled like any", "[system]")
   REQUIRE(cuMemsetD32(here, 0x01010101, mebibyte / 4) == CUDA_SUCCESS);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(peer.get({Ask::read, device0, other + mebibyte - 8}) == 0x0101010101010101);
+  // A stream of a device that does not see it copies it, too.
+  make_current(device1);
+  std::uint64_t word = 0;
+  CHECK(cuMemcpyDtoH(&word, here + 4096, sizeof word) == CUDA_SUCCESS);
+  CHECK(word == 0x0101010101010101);
+  make_current(device0);
   CHECK(cuIpcCloseMemHandle(here) == CUDA_SUCCESS);
   WHERRY_TRY(cuMemFree(mine));
 }
