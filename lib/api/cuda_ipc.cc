@@ -65,6 +65,11 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event) {
   });
 }
 
+// What names no event is another error than what names no memory.
+CUresult as_of_event(CUresult found) {
+  return found == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : found;
+}
+
 CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
   return enter([&](Driver& driver) {
     if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -74,12 +79,12 @@ CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
     ForeignOffer offer;
     const auto named = std::bit_cast<OfferHandle>(handle);
     const CUresult found = find_offer(named, OfferKind::event, offer);
-    if (found != CUDA_SUCCESS) return found;
+    if (found != CUDA_SUCCESS) return as_of_event(found);
     Fd file;
     const CUresult opened = open_offer(named, offer, file);
-    if (opened != CUDA_SUCCESS) return opened;
+    if (opened != CUDA_SUCCESS) return as_of_event(opened);
     auto shared = SharedEvent::of(std::move(file));
-    if (!shared || !offer.stands()) return CUDA_ERROR_INVALID_VALUE;
+    if (!shared || !offer.stands()) return CUDA_ERROR_MAP_FAILED;
     *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
     return CUDA_SUCCESS;
   });

@@ -35,9 +35,15 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
     return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult found = find_device(driver, wanted.location);
   if (found != CUDA_SUCCESS) return found;
-  const bool is_known = wanted.handleTypes == CU_MEM_HANDLE_TYPE_NONE ||
-                        wanted.handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return is_known ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  switch (wanted.handleTypes) {
+    case CU_MEM_HANDLE_TYPE_NONE:
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
+      return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_FABRIC:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 // `choose` says which pool for a device that exists.

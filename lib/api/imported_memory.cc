@@ -81,7 +81,8 @@ CUresult ImportedMemory::place(Import& piece) {
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
   piece.place = *place;
   piece.record.base = piece.record.device_base = *place + lead;
-  piece.record.mapping_pages = round_up(piece.record.bytes, page_size) / page_size;
+  // As a driver tells it, which maps whole blocks.
+  piece.record.mapping_pages = round_up(piece.record.bytes, block_size) / page_size;
   piece.record.kind = MemoryKind::imported;
   if (const int error = annex.show(window_of(piece), piece.shown_to)) {
     annex.release(*place);

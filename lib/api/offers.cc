@@ -41,6 +41,7 @@ CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& han
   what.bytes = record->bytes;
   what.device = runtime_.device_config(record->device).number;
   if (kind == MemoryKind::pooled) {
+    if (record->base != address) return CUDA_ERROR_INVALID_VALUE;
     const auto pool = pools_.find(id_of(record->pool));
     if (pool == pools_.end()) return CUDA_ERROR_INVALID_VALUE;
     what.kind = OfferKind::pooled;

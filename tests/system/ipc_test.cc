@@ -157,6 +157,7 @@ TEST_CASE("memory of another program is known here for what it is", "[system]") 
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, here) == CU_MEMORYTYPE_DEVICE);
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, here) == device0);
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_IS_MANAGED, here) == 0);
+  CHECK(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, here) == 2 * mebibyte);
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, here) == 0);
   CHECK(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, here) ==
         stage().session().context(device0));
