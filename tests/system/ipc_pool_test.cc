@@ -183,7 +183,6 @@ TEST_CASE("a pool keeps the pages that another program still has", "[system]") {
   CHECK(stage().read(device0, words_at(here)) == 6);
   WHERRY_TRY(cuMemFree(here));
   // It looks when it is asked for something.
-  peer.get({Ask::free_async, device0, peer.get({Ask::allocate_pooled, device0, shared.its, 5000})});
   CHECK(peer.get({Ask::free_bytes}) == all);
 }
 

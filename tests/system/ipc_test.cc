@@ -227,6 +227,13 @@ TEST_CASE("freed memory that another program has open is used for nothing else",
     peer.get({Ask::close_handle, device0, its});
     CHECK(fits(10 * mebibyte));
   }
+  SECTION("until that one closes it, also for memory of a pool") {
+    peer.get({Ask::close_handle, device0, its});
+    CUdeviceptr pooled = 0;
+    CHECK(cuMemAllocAsync(&pooled, 10 * mebibyte, stage().session().stream(device0)) ==
+          CUDA_SUCCESS);
+    WHERRY_TRY(cuMemFree(pooled));
+  }
   SECTION("until that one is killed") {
     peer.kill();
     CHECK(comes_true([] { return fits(10 * mebibyte); }));
