@@ -94,6 +94,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   const bool is_mapped = record->kind == MemoryKind::mapped;
+  // Whichever device's stream copies it, as with memory of this process.
+  if (record->kind == MemoryKind::imported) accessor.processor = Processor::device(record->device);
   if (end.role == Role::host && is_mapped)
     accessor.processor = Processor::host();
   else if (end.role == Role::host && !record->is_for_host())

@@ -35,14 +35,17 @@ CUresult destroy(CUevent handle) {
 
 // Where other processes see it.
 CUresult record(const Event& event, const StreamHandle& stream) {
+  DeviceEngine& engine = event.context->device.engine;
+  // What is not recorded must not stand for a failure in other processes.
+  const CUresult health = to_result(engine.status(*event.context->work));
+  if (health != CUDA_SUCCESS) return health;
   const std::shared_ptr<SharedEvent::Pending> moment = event.shared->begin();
   if (!moment) return CUDA_ERROR_OUT_OF_MEMORY;
   // Where the operation is thrown away instead, the moment is dropped with it.
-  return to_result(event.context->device.engine.enqueue_operation(stream.stream,
-                                                                  [moment](const Completion& done) {
-                                                                    moment->finish(WorkStatus::ok);
-                                                                    done();
-                                                                  }));
+  return to_result(engine.enqueue_operation(stream.stream, [moment](const Completion& done) {
+    moment->finish(WorkStatus::ok);
+    done();
+  }));
 }
 
 CUresult record(CUevent handle, CUstream argument, unsigned flags) {

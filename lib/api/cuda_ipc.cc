@@ -54,9 +54,20 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event) {
     if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(*found->shared, offer);
-    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcEventHandle>(offer);
-    return offered;
+    if (offered != CUDA_SUCCESS) return offered;
+    // Whoever has destroyed it meanwhile may have found no offer to take down.
+    if (driver.find_event(event) != found) {
+      driver.offers().withdraw(*found->shared);
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    *handle = std::bit_cast<CUipcEventHandle>(offer);
+    return CUDA_SUCCESS;
   });
+}
+
+// What names no event is another error than what names no memory.
+CUresult as_of_event(CUresult found) {
+  return found == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : found;
 }
 
 CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
@@ -66,12 +77,14 @@ CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
     ForeignOffer offer;
-    const CUresult found = find_offer(std::bit_cast<OfferHandle>(handle), OfferKind::event, offer);
-    if (found != CUDA_SUCCESS) return found;
-    OpenedFile file = offer.open_file();
-    if (file.error != 0) return CUDA_ERROR_INVALID_VALUE;  // it has just been destroyed
-    auto shared = SharedEvent::of(std::move(file.fd));
-    if (!shared || !offer.stands()) return CUDA_ERROR_INVALID_VALUE;
+    const auto named = std::bit_cast<OfferHandle>(handle);
+    const CUresult found = find_offer(named, OfferKind::event, offer);
+    if (found != CUDA_SUCCESS) return as_of_event(found);
+    Fd file;
+    const CUresult opened = open_offer(named, offer, file);
+    if (opened != CUDA_SUCCESS) return as_of_event(opened);
+    auto shared = SharedEvent::of(std::move(file));
+    if (!shared || !offer.stands()) return CUDA_ERROR_MAP_FAILED;
     *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
     return CUDA_SUCCESS;
   });

@@ -97,7 +97,9 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     if (bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    const auto allocation = driver.runtime().allocate(bytesize, flags);
+    auto allocation = driver.runtime().allocate(bytesize, flags);
+    // It may lie in any pool.
+    if (!allocation && driver.give_back()) allocation = driver.runtime().allocate(bytesize, flags);
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
   });
@@ -111,14 +113,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
     if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    const int device = context->device.ordinal;
+    Device& device = context->device;
     const auto allocate = [&] {
-      return driver.runtime().allocate_device(bytesize, {Processor::device(device)});
+      return driver.runtime().allocate_device(bytesize, {Processor::device(device.ordinal)});
     };
     auto allocation = allocate();
-    // What other processes have let go of, and pools keep for later, must not be in the way.
-    if (!allocation && driver.offers().free_returned()) allocation = allocate();
-    if (!allocation && driver.pools().give_back_all(device)) allocation = allocate();
+    if (!allocation && driver.give_back(device)) allocation = allocate();
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
@@ -155,6 +155,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     driver.offers().free_returned();
+    driver.pools().give_back_excess();
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;

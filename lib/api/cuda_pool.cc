@@ -35,9 +35,15 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
     return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult found = find_device(driver, wanted.location);
   if (found != CUDA_SUCCESS) return found;
-  const bool is_known = wanted.handleTypes == CU_MEM_HANDLE_TYPE_NONE ||
-                        wanted.handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return is_known ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  switch (wanted.handleTypes) {
+    case CU_MEM_HANDLE_TYPE_NONE:
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
+      return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_FABRIC:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 // `choose` says which pool for a device that exists.
@@ -65,8 +71,7 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const
     const std::shared_ptr<MemoryPool> pool = choose(driver.pools(), stream.context->device.ordinal);
     if (!pool || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = pool->allocate(bytes, stream, *dptr);
-    // What other pools keep for later must not be in the way.
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.pools().give_back_all(pool->device()))
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.give_back(*driver.device(pool->device())))
       return result;
     return pool->allocate(bytes, stream, *dptr);
   });
@@ -100,17 +105,15 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument) {
     StreamHandle stream;
     const CUresult found = find_working_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const auto record = driver.memory().find(address);
-    if (record && record->kind == MemoryKind::imported)
-      return free_imported_in_order(driver, address, stream);
-    if (!record || record->base != address || record->kind != MemoryKind::pooled)
-      return CUDA_ERROR_INVALID_VALUE;
-    const auto pool = driver.pools().of(*record);
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;  // another thread has freed it
-    const CUresult result = pool->free(*record, stream);
-    if (result != CUDA_SUCCESS) return result;
+    const auto record = driver.memory().take(
+        address, [](const MemoryRecord& known) { return known.kind == MemoryKind::pooled; });
+    if (!record) return free_imported_in_order(driver, address, stream);
+    // Before its place is anybody else's.
     driver.offers().withdraw(*record);
-    driver.pools().note_excess();
+    if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;
+    // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
+    driver.wait_for_all_work();
+    driver.pools().free(*record);
     return CUDA_SUCCESS;
   });
 }

@@ -11,6 +11,21 @@ using namespace wherry::impl;
 
 namespace {
 
+// CUDA_ERROR_NOT_SUPPORTED: types of other systems.
+CUresult check_import(CUmemAllocationHandleType type, unsigned long long flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  switch (type) {
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
+      return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_WIN32:
+    case CU_MEM_HANDLE_TYPE_WIN32_KMT:
+    case CU_MEM_HANDLE_TYPE_FABRIC:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
 bool is_descriptor(CUmemAllocationHandleType type, unsigned long long flags) {
   return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && flags == 0;
 }
@@ -32,7 +47,7 @@ CUresult import_pool(Driver& driver, int descriptor, CUmemoryPool& handle) {
   const int got = read_at(descriptor, 0, std::as_writable_bytes(std::span(&offer, 1)));
   if (got != static_cast<int>(sizeof offer)) return CUDA_ERROR_INVALID_VALUE;
   const auto pool = std::make_shared<ImportedPool>();
-  const CUresult opened = driver.imported().open_pool(offer, *pool);
+  const CUresult opened = driver.imported().open_pool(offer, current_device(driver), *pool);
   if (opened != CUDA_SUCCESS) return opened;
   handle = pool->handle = driver.imported_pools().reserve();
   driver.imported_pools().assign(handle, pool);
@@ -57,7 +72,9 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
                                             CUmemAllocationHandleType handleType,
                                             unsigned long long flags) {
   return enter([&](Driver& driver) {
-    if (pool_out == nullptr || !is_descriptor(handleType, flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult checked = check_import(handleType, flags);
+    if (checked != CUDA_SUCCESS) return checked;
     const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
     return import_pool(driver, descriptor, *pool_out);
   });

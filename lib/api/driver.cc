@@ -327,6 +327,17 @@ void Driver::abandon_in_forked_child() {
   runtime_.abandon_in_forked_child();
 }
 
+bool Driver::give_back(Device& device) {
+  const bool returned = offers_.free_returned();
+  return pools_.give_back_all(device.ordinal) || returned;
+}
+
+bool Driver::give_back() {
+  bool gave = false;
+  for (const auto& device : devices_) gave = give_back(*device) || gave;
+  return gave;
+}
+
 void Driver::wait_for_all_work() {
   for (const auto& device : devices_) device->engine.wait_for_device();
 }

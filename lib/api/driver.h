@@ -100,6 +100,12 @@ class Driver {
   // In a child that the application forked, which lets go of what would keep memory alive.
   void abandon_in_forked_child();
 
+  // Gives back what other processes have let go of, and what the device's pools keep for later, for want of room. True: there was
+  // something.
+  bool give_back(Device& device);
+  // ... of all devices.
+  bool give_back();
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
 

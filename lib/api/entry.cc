@@ -49,6 +49,11 @@ CUresult find_current(Driver& driver, std::shared_ptr<Context>& context) {
   return context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+int current_device(Driver& driver) {
+  std::shared_ptr<Context> context;
+  return find_current(driver, context) == CUDA_SUCCESS ? context->device.ordinal : 0;
+}
+
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context) {
   const CUresult found = find_current(driver, context);
   if (found != CUDA_SUCCESS) return found;

@@ -41,6 +41,8 @@ CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus s
 
 // The calling thread's context: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED.
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
+// Its device's ordinal; without a context, of the first device.
+int current_device(Driver& driver);
 // ... that has not failed: also its error.
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
 // The same for functions that need a context and work on none: they only ask whether it works.

@@ -44,28 +44,27 @@ CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& fou
   return to_result(ForeignOffer::find(handle, kind, found), handle);
 }
 
+CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file) {
+  return to_result(offer.open_file(file), handle);
+}
+
 CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
-                                   std::uint64_t& pool) {
+                                   Offer& what) {
   ForeignOffer offer;
   const CUresult found = find_offer(handle, kind, offer);
   if (found != CUDA_SUCCESS) return found;
-  const Offer& what = offer.offer();
-  OpenedFile opened = offer.open_file();
-  if (opened.error == ENOENT) return CUDA_ERROR_INVALID_VALUE;  // the process has just ended
-  if (opened.error != 0) {
-    log_refusal(handle);
-    return CUDA_ERROR_MAP_FAILED;
-  }
-  if (mark_range(opened.fd.get(), what.offset, round_up(what.bytes, page_size)) != 0)
+  what = offer.offer();
+  Fd file;
+  const CUresult opened = open_offer(handle, offer, file);
+  if (opened != CUDA_SUCCESS) return opened;
+  if (mark_range(file.get(), what.offset, round_up(what.bytes, page_size)) != 0)
     return CUDA_ERROR_MAP_FAILED;
   // From here on its process knows.
   if (!offer.stands()) return CUDA_ERROR_INVALID_VALUE;
   piece.handle = handle;
-  piece.file = std::make_shared<Fd>(std::move(opened.fd));
+  piece.file = std::make_shared<Fd>(std::move(file));
   piece.offset = what.offset;
   piece.record.bytes = what.bytes;
-  piece.record.device = static_cast<std::uint8_t>(what.device);
-  pool = what.pool;
   return CUDA_SUCCESS;
 }
 
@@ -82,7 +81,8 @@ CUresult ImportedMemory::place(Import& piece) {
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
   piece.place = *place;
   piece.record.base = piece.record.device_base = *place + lead;
-  piece.record.mapping_pages = round_up(piece.record.bytes, page_size) / page_size;
+  // As a driver tells it, which maps whole blocks.
+  piece.record.mapping_pages = round_up(piece.record.bytes, block_size) / page_size;
   piece.record.kind = MemoryKind::imported;
   if (const int error = annex.show(window_of(piece), piece.shown_to)) {
     annex.release(*place);
@@ -117,12 +117,12 @@ CUresult ImportedMemory::open(const OfferHandle& handle, CUcontext context, int 
     return CUDA_SUCCESS;
   }
   Import piece;
-  std::uint64_t pool = 0;
-  const CUresult found = find_file(handle, OfferKind::memory, piece, pool);
+  Offer what;
+  const CUresult found = find_file(handle, OfferKind::memory, piece, what);
   if (found != CUDA_SUCCESS) return found;
-  // A device of that process which this one has not got: then it is as good as the context's own.
-  if (piece.record.device >= runtime_.device_count())
-    piece.record.device = static_cast<std::uint8_t>(device);
+  // A device that this process does not see is as good as the context's own.
+  piece.record.device =
+      static_cast<std::uint8_t>(runtime_.ordinal_of(what.device).value_or(device));
   piece.record.context = context;
   piece.opened_for = device;
   piece.shown_to = bit_of(device) | bit_of(piece.record.device);
@@ -154,10 +154,10 @@ CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedPo
   if (handle.process() != pool.offer.process() || handle.board_file != pool.offer.board_file)
     return CUDA_ERROR_INVALID_VALUE;
   Import piece;
-  std::uint64_t its_pool = 0;
-  const CUresult found = find_file(handle, OfferKind::pooled, piece, its_pool);
+  Offer what;
+  const CUresult found = find_file(handle, OfferKind::pooled, piece, what);
   if (found != CUDA_SUCCESS) return found;
-  if (its_pool != pool.offer.ticket) return CUDA_ERROR_INVALID_VALUE;
+  if (what.pool != pool.offer.ticket) return CUDA_ERROR_INVALID_VALUE;
   piece.record.pool = pool.handle;
   piece.record.device = static_cast<std::uint8_t>(pool.device);
   piece.opened_for = pool.device;
@@ -174,15 +174,13 @@ std::optional<ImportedMemory::Import> ImportedMemory::take_pooled(std::uintptr_t
   return take(piece);
 }
 
-CUresult ImportedMemory::open_pool(const OfferHandle& handle, ImportedPool& pool) {
+CUresult ImportedMemory::open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool) {
   ForeignOffer offer;
   const CUresult found = find_offer(handle, OfferKind::pool, offer);
   if (found != CUDA_SUCCESS) return found;
-  const int device = offer.offer().device;
-  if (device < 0 || device >= runtime_.device_count()) return CUDA_ERROR_INVALID_DEVICE;
   pool.offer = handle;
-  pool.device = device;
-  pool.accessible = bit_of(device);
+  pool.device = runtime_.ordinal_of(offer.offer().device).value_or(otherwise);
+  pool.accessible = bit_of(pool.device);
   return CUDA_SUCCESS;
 }
 
@@ -195,12 +193,13 @@ CUresult ImportedMemory::set_access(ImportedPool& pool, int device, bool accessi
   const LockGuard guard(lock_);
   const ProcessorMask bit = bit_of(device);
   if (((pool.accessible & bit) != 0) == accessible) return CUDA_SUCCESS;
-  std::vector<Import*> changed;
+  std::vector<Import*> changed;  // also the one that fails, which may have changed in part
+  changed.reserve(imports_.size());
   int error = 0;
   for (auto& [base, piece] : imports_) {
     if (error != 0 || piece.record.pool != pool.handle) continue;
+    changed.push_back(&piece);
     error = show_or_hide(piece, bit, accessible);
-    if (error == 0) changed.push_back(&piece);
   }
   if (error == 0) {
     pool.accessible ^= bit;
@@ -215,7 +214,7 @@ int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
   const Annex::Window window = window_of(piece);
   const int error = show ? runtime_.annex().show(window, bit)
                          : runtime_.annex().hide(window.address, window.bytes, bit);
-  if (error == 0) piece.shown_to ^= bit;
+  if (error == 0) piece.shown_to = show ? piece.shown_to | bit : piece.shown_to & ~bit;
   return error;
 }
 

@@ -18,7 +18,10 @@ namespace wherry::impl {
 
 // Finds what the handle of another process names: CUDA_ERROR_INVALID_VALUE, there is no such offer; CUDA_ERROR_INVALID_CONTEXT, it
 // is this process's own; CUDA_ERROR_MAP_FAILED, the kernel refuses, with a line in the log.
+// Throws std::system_error where the kernel cannot tell, as for want of descriptors.
 CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
+// Opens its file. As find_offer(); CUDA_ERROR_INVALID_VALUE: the offer, or its process, has just ended.
+CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file);
 
 // A pool of another process, of which nothing can be allocated here. Its devices' access is guarded by ImportedMemory.
 struct ImportedPool {
@@ -44,7 +47,8 @@ class ImportedMemory {
 
   explicit ImportedMemory(Runtime& runtime) : runtime_(runtime) {}
 
-  // Opens what the handle names for the device, and the memory's own one, and the same again where that was done before.
+  // Opens what the handle names for the device, and the memory's own one where this process sees that, and the same again where
+  // that was done before.
   // Throws std::system_error, std::bad_alloc.
   CUresult open(const OfferHandle& handle, CUcontext context, int device, CUdeviceptr& address)
       EXCLUDES(lock_);
@@ -58,8 +62,8 @@ class ImportedMemory {
   // Nothing: no memory of an imported pool begins there.
   std::optional<Import> take_pooled(std::uintptr_t address) EXCLUDES(lock_);
 
-  // Opens a pool. Its memory is accessible to its own device.
-  CUresult open_pool(const OfferHandle& handle, ImportedPool& pool);
+  // Opens a pool. Its memory is accessible to its own device, or to `otherwise` where this process does not see that one.
+  CUresult open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool);
   bool is_accessible(const ImportedPool& pool, int device) EXCLUDES(lock_);
   // For all that is open of it, too. Requires: no work of a device that loses it is under way.
   CUresult set_access(ImportedPool& pool, int device, bool accessible) EXCLUDES(lock_);
@@ -73,13 +77,12 @@ class ImportedMemory {
  private:
   using Imports = std::map<std::uintptr_t, Import>;
 
-  // Finds the file and says where in it the piece is.
-  static CUresult find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
-                            std::uint64_t& pool);
+  // Finds the file, and says where in it the piece is, and what was offered.
+  static CUresult find_file(const OfferHandle& handle, OfferKind kind, Import& piece, Offer& what);
   // Shows it to its devices, and makes it known.
   CUresult place(Import& piece) REQUIRES(lock_);
   void remember(const Import& piece) REQUIRES(lock_);
-  // To a device that does not, or does, see it. An errno: nothing has changed.
+  // To a device. An errno: it may see part of it.
   int show_or_hide(Import& piece, ProcessorMask bit, bool show) REQUIRES(lock_);
   std::optional<Import> take(Imports::iterator piece) REQUIRES(lock_);
   static Annex::Window window_of(const Import& piece);

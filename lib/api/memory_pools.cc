@@ -69,6 +69,12 @@ void MemoryPools::free(const MemoryRecord& record) {
   note_excess();
 }
 
+bool MemoryPools::free_in_order(const MemoryRecord& record, const StreamHandle& stream) {
+  const bool is_free = of(record)->free(record, stream) == WorkStatus::ok;
+  note_excess();
+  return is_free;
+}
+
 void MemoryPools::give_back_excess() {
   if (!excess_.exchange(false)) return;
   for (const auto& pool : table_.all()) {
@@ -79,8 +85,11 @@ void MemoryPools::give_back_excess() {
 
 bool MemoryPools::give_back_all(int device) {
   bool gave = false;
-  for (const auto& pool : table_.all())
-    if (pool->device() == device && pool->trim(0)) gave = true;
+  for (const auto& pool : table_.all()) {
+    if (pool->device() != device || !pool->trim(0)) continue;
+    gave = true;
+    drop_if_over(*pool);
+  }
   return gave;
 }
 

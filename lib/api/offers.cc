@@ -39,8 +39,9 @@ CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& han
   what.file = identify_file(place.fd);
   what.offset = place.offset;
   what.bytes = record->bytes;
-  what.device = record->device;
+  what.device = runtime_.device_config(record->device).number;
   if (kind == MemoryKind::pooled) {
+    if (record->base != address) return CUDA_ERROR_INVALID_VALUE;
     const auto pool = pools_.find(id_of(record->pool));
     if (pool == pools_.end()) return CUDA_ERROR_INVALID_VALUE;
     what.kind = OfferKind::pooled;
@@ -53,7 +54,7 @@ CUresult Offers::offer(CUmemoryPool pool, int device, OfferHandle& handle) {
   const LockGuard guard(lock_);
   Offer what;
   what.kind = OfferKind::pool;
-  what.device = device;
+  what.device = runtime_.device_config(device).number;
   return offer(pools_, id_of(pool), what, handle);
 }
 
@@ -64,12 +65,12 @@ CUresult Offers::offer(const SharedEvent& event, OfferHandle& handle) {
   what.descriptor = event.fd();
   what.file = identify_file(event.fd());
   what.bytes = SharedEvent::bytes();
-  return offer(events_, static_cast<std::uint64_t>(event.fd()), what, handle);
+  return offer(events_, event.serial(), what, handle);
 }
 
 void Offers::withdraw(const SharedEvent& event) {
   const LockGuard guard(lock_);
-  take_down(events_, static_cast<std::uint64_t>(event.fd()));
+  take_down(events_, event.serial());
 }
 
 void Offers::take_down(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id) {

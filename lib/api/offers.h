@@ -21,7 +21,8 @@ class Offers {
  public:
   Offers(Runtime& runtime, HeldPages& held_pages) : runtime_(runtime), held_pages_(held_pages) {}
 
-  // The handle of what the address lies in, which is of this kind (and of this pool); the same one as long as the memory lives.
+  // The handle of what the address lies in, which is of this kind; of memory of a pool, where it begins. The same one as long as
+  // the memory lives.
   // CUDA_ERROR_INVALID_VALUE: there is no such memory. Throws std::system_error, std::bad_alloc.
   CUresult offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) EXCLUDES(lock_);
   // Lets others open memory of the pool; the same handle until withdraw(). Throws as above.
@@ -59,7 +60,7 @@ class Offers {
   std::unique_ptr<OfferBoard> board_ GUARDED_BY(lock_);            // made for the first offer
   std::map<std::uint64_t, OfferHandle> memory_ GUARDED_BY(lock_);  // by the record's id
   std::map<std::uint64_t, OfferHandle> pools_ GUARDED_BY(lock_);   // by the handle
-  std::map<std::uint64_t, OfferHandle> events_ GUARDED_BY(lock_);  // by the descriptor
+  std::map<std::uint64_t, OfferHandle> events_ GUARDED_BY(lock_);  // by serial number
   std::vector<MemoryRecord> kept_ GUARDED_BY(lock_);               // freed here and open elsewhere
   std::atomic<bool> keeps_ = false;                                // some of these
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/entry.h"
 #include "base/page.h"
 #include "os/file_io.h"
 #include "os/memory_file.h"
@@ -18,11 +19,11 @@ namespace {
 constexpr std::string_view prefix = "wherry-memory-";
 constexpr std::string_view third_parties = "-shared";
 
-std::string name_of(const PhysicalTraits& traits) {
+std::string name_of(const Runtime& runtime, const PhysicalTraits& traits) {
   const Location& location = traits.location;
   std::string name(prefix);
   if (location.kind == Location::Kind::device)
-    name += fmt::format("dev{}", location.id);
+    name += fmt::format("dev{}", runtime.device_config(location.id).number);
   else if (location.kind == Location::Kind::host_node)
     name += fmt::format("node{}", location.id);
   else
@@ -38,6 +39,14 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
+// Whichever devices this process sees, the number in the name is that of one; one that it does not see is as good as the
+// context's own.
+Location to_device(int number) {
+  Driver& driver = *Driver::current();
+  const auto ordinal = driver.runtime().ordinal_of(number);
+  return Location::device(ordinal ? *ordinal : current_device(driver));
+}
+
 std::optional<PhysicalTraits> traits_of(std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
@@ -47,7 +56,7 @@ std::optional<PhysicalTraits> traits_of(std::string_view name) {
     name.remove_suffix(third_parties.size());
     traits.is_for_third_parties = true;
   }
-  for (const auto& [word, make] : {std::pair{std::string_view("dev"), &Location::device},
+  for (const auto& [word, make] : {std::pair{std::string_view("dev"), &to_device},
                                    std::pair{std::string_view("node"), &Location::host_node}}) {
     if (!name.starts_with(word)) continue;
     const auto number = number_in(name.substr(word.size()));
@@ -83,7 +92,7 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   if (!may_write_to(bytes)) return std::nullopt;
   if (!runtime.take_room(p, pages)) return std::nullopt;
   const auto file = hold_room(runtime, p, pages);
-  const MemoryFile made(name_of(traits), bytes, runtime.huge_pages());
+  const MemoryFile made(name_of(runtime, traits), bytes, runtime.huge_pages());
   if (const int error = runtime.place(made, bytes, traits.location))
     throw_errno(error, "cannot place memory on its node");
   if (!create_pages(made, bytes)) return std::nullopt;

@@ -30,7 +30,7 @@ struct PhysicalMemory {
 std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
                                                      std::size_t bytes);
 // The memory of a file that create_physical_memory() made, here or in another process, which has the room for it. Nothing: it
-// is no such file. Its location may not exist here. Throws std::system_error.
+// is no such file. Its node may not exist here. Throws std::system_error.
 std::optional<PhysicalMemory> import_physical_memory(int fd);
 
 }  // namespace wherry::impl

@@ -211,6 +211,12 @@ Runtime::Runtime(const RuntimeOptions& options)
 
 Runtime::~Runtime() = default;
 
+std::optional<int> Runtime::ordinal_of(int number) const {
+  for (int device = 0; device < device_count(); ++device)
+    if (device_config(device).number == number) return device;
+  return std::nullopt;
+}
+
 std::uint64_t Runtime::capacity_pages(Processor p) const {
   if (p.is_host() && options_.topology.host_capacity == 0)
     return options_.arena_bytes / page_size;  // bounded by the machine alone

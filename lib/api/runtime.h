@@ -96,6 +96,8 @@ class Runtime {
   const DeviceConfig& device_config(int device) const {
     return options_.topology.devices[static_cast<std::size_t>(device)];
   }
+  // The device that has this number (DeviceConfig) in every process; nothing: this one does not see it.
+  std::optional<int> ordinal_of(int number) const;
   const Topology& topology() const { return options_.topology; }
   const ArenaLayout& layout() const { return arena_.layout(); }
   std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }

@@ -1,7 +1,11 @@
 #include "memory/offer_board.h"
 
+#include <fmt/core.h>
+
 #include <atomic>
+#include <cerrno>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/page.h"
@@ -30,6 +34,22 @@ template <typename Value>
 bool read_value(const Fd& board, std::uint64_t offset, Value& value) {
   return read_at(board.get(), offset, std::as_writable_bytes(std::span(&value, 1))) ==
          static_cast<int>(sizeof value);
+}
+
+// What it means that looking at another process gave this errno.
+ForeignOffer::Verdict to_verdict(int error, pid_t pid) {
+  switch (error) {
+    case 0:
+      return ForeignOffer::Verdict::found;
+    case ENOENT:
+    case ESRCH:
+      return ForeignOffer::Verdict::unknown;
+    case EACCES:
+    case EPERM:
+      return ForeignOffer::Verdict::refused;
+    default:
+      throw_errno(error, fmt::format("cannot look at what process {} offers", pid));
+  }
 }
 
 }  // namespace
@@ -74,11 +94,12 @@ ForeignOffer::Verdict ForeignOffer::find(const OfferHandle& handle, OfferKind ki
   if (handle.mark != the_mark || handle.kind != kind || handle.unused != 0 || handle.ticket == 0 ||
       handle.board < 0 || handle.slot >= OfferBoard::slots_max)
     return Verdict::unknown;
-  if (identify_process(handle.pid) != handle.process()) return Verdict::unknown;
+  const FoundProcess process = identify_process(handle.pid);
+  if (process.error != 0) return to_verdict(process.error, handle.pid);
+  if (process.identity != handle.process()) return Verdict::unknown;
   if (handle.process() == own_identity()) return Verdict::own;
   OpenedFile board = open_file_of(handle.pid, handle.board, handle.board_file, O_RDONLY);
-  if (board.error == EACCES || board.error == EPERM) return Verdict::refused;
-  if (board.error != 0) return Verdict::unknown;
+  if (board.error != 0) return to_verdict(board.error, handle.pid);
   SlotBytes slot;
   if (!read_value(board.fd, handle.slot * sizeof(Slot), slot) || slot.ticket != handle.ticket ||
       slot.offer.kind != kind || slot.offer.pid != handle.pid)
@@ -91,8 +112,10 @@ ForeignOffer::Verdict ForeignOffer::find(const OfferHandle& handle, OfferKind ki
   return Verdict::found;
 }
 
-OpenedFile ForeignOffer::open_file() const {
-  return open_file_of(pid_, offer_.descriptor, offer_.file, O_RDWR);
+ForeignOffer::Verdict ForeignOffer::open_file(Fd& file) const {
+  OpenedFile opened = open_file_of(pid_, offer_.descriptor, offer_.file, O_RDWR);
+  file = std::move(opened.fd);
+  return to_verdict(opened.error, pid_);
 }
 
 bool ForeignOffer::stands() const {

@@ -34,7 +34,7 @@ struct Offer {
   FileIdentity file;
   std::uint64_t offset = 0;  // in it, bytes
   std::uint64_t bytes = 0;
-  std::int32_t device = 0;  // ordinal, where the memory is
+  std::int32_t device = 0;  // where the memory is: a number that says the same to all processes
   std::int32_t pid = -1;    // set by post(): threads have numbers, too, that lead to the same files
   std::uint64_t pool = 0;   // of pooled memory: the ticket of the pool's offer
 };
@@ -90,12 +90,12 @@ class ForeignOffer {
     own,      // it is this process's
     refused,  // the kernel does not let this process see what the other one has open
   };
-  // `found` is set where it is. Throws std::system_error.
+  // `found` is set where it is. Throws std::system_error, also where the kernel tells nothing at the moment.
   static Verdict find(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
 
   const Offer& offer() const { return offer_; }
-  // Opens the file that is offered, as a description of its own.
-  OpenedFile open_file() const;
+  // Opens the file that is offered, as a description of its own. Any verdict but `own`. Throws as find().
+  Verdict open_file(Fd& file) const;
   // Whether it is still up. True after the file's range was marked as in use (os/range_mark.h): whoever ends the offer
   // sees the mark.
   bool stands() const;

@@ -10,9 +10,10 @@
 namespace wherry::impl {
 namespace {
 
-// /proc/PID/stat has the state as its third word, and the moment of the start as its 22nd. The second one is the program's name
-// in parentheses, which may have anything in it.
+// /proc/PID/stat has the state as its third word, the number of threads as its 20th, and the moment of the start as its 22nd.
+// The second one is the program's name in parentheses, which may have anything in it.
 constexpr int state_word = 3;
+constexpr int threads_word = 20;
 constexpr int start_word = 22;
 
 std::string_view word_after_name(std::string_view stat, int number) {
@@ -29,37 +30,62 @@ std::string_view word_after_name(std::string_view stat, int number) {
   }
 }
 
-}  // namespace
+bool parse(std::string_view word, std::uint64_t& number) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && !word.empty();
+}
 
-std::optional<ProcessIdentity> identify_process(pid_t pid) {
+// What the kernel says of a process, also of one that has ended and of which its parent has not asked.
+struct Listed {
+  ProcessIdentity identity;
+  bool has_ended = false;
+  int error = 0;  // as of FoundProcess
+};
+
+Listed look_up(pid_t pid) {
   const Fd file(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
   const ssize_t got = file ? ::read(file.get(), text, sizeof text) : -1;
-  if (got <= 0) return std::nullopt;
+  if (got < 0) return {{}, false, errno == ENOENT ? ESRCH : errno};
   const std::string_view stat(text, static_cast<std::size_t>(got));
   const std::string_view state = word_after_name(stat, state_word);
-  if (state.empty() || state == "Z" || state == "X") return std::nullopt;
-  const std::string_view start = word_after_name(stat, start_word);
-  ProcessIdentity identity{pid, 0};
-  const auto [end, error] =
-      std::from_chars(start.data(), start.data() + start.size(), identity.start_time);
-  return error == std::errc() && !start.empty() ? std::optional(identity) : std::nullopt;
+  Listed listed{{pid, 0}};
+  std::uint64_t threads = 0;
+  if (!parse(word_after_name(stat, threads_word), threads) ||
+      !parse(word_after_name(stat, start_word), listed.identity.start_time))
+    return {{}, false, EIO};
+  // The state is that of the first thread, and others may go on without it.
+  listed.has_ended = (state == "Z" || state == "X") && threads <= 1;
+  return listed;
+}
+
+}  // namespace
+
+FoundProcess identify_process(pid_t pid) {
+  const Listed listed = look_up(pid);
+  if (listed.error != 0) return {{}, listed.error};
+  return listed.has_ended ? FoundProcess{{}, ESRCH} : FoundProcess{listed.identity, 0};
+}
+
+bool has_ended(const ProcessIdentity& process) {
+  const FoundProcess found = identify_process(process.pid);
+  return found.error == 0 ? found.identity != process : found.error == ESRCH;
 }
 
 ProcessIdentity own_identity() {
-  const auto identity = identify_process(::getpid());
-  if (!identity) throw_errno(ENOENT, "/proc does not tell when this process started");
-  return *identity;
+  const Listed own = look_up(::getpid());
+  if (own.error != 0) throw_errno(own.error, "/proc does not tell when this process started");
+  return own.identity;
 }
 
 OpenedFile open_file_of(pid_t pid, int descriptor, const FileIdentity& file, int flags) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
   // Looked at before it is opened: to open a pipe or a terminal may wait, or change it.
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return {Fd(), errno};
+  if (::stat(path.c_str(), &status) != 0) return {Fd(), errno == ESRCH ? ENOENT : errno};
   if (!S_ISREG(status.st_mode) || identity_of(status) != file) return {Fd(), ENOENT};
   OpenedFile opened{Fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK)), 0};
-  if (!opened.fd) return {Fd(), errno};
+  if (!opened.fd) return {Fd(), errno == ESRCH ? ENOENT : errno};
   // The process may have put another one there meanwhile.
   if (identify_file(opened.fd.get()) != file) return {Fd(), ENOENT};
   return opened;

@@ -4,7 +4,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 
 #include "os/fd.h"
 #include "os/file_identity.h"
@@ -19,16 +18,23 @@ struct ProcessIdentity {
   bool operator==(const ProcessIdentity&) const = default;
 };
 
-// Nothing: there is no such process, it has ended, or the kernel does not tell.
-std::optional<ProcessIdentity> identify_process(pid_t pid);
-// The calling one. Throws std::system_error.
+struct FoundProcess {
+  ProcessIdentity identity;
+  int error =
+      0;  // ESRCH: there is no such process, or it has ended; any other: the kernel does not tell
+};
+FoundProcess identify_process(pid_t pid);
+// False also where the kernel does not tell.
+bool has_ended(const ProcessIdentity& process);
+// The calling one, also while its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
 
 // A regular file that another process has open, opened anew.
 struct OpenedFile {
   Fd fd;
-  int error =
-      0;  // ENOENT: there is no such process or descriptor, or it leads to another file; EACCES: it is not to be had
+  // ENOENT: there is no such process or descriptor, or it leads to another file; EACCES: it is not to be had; any other: it may
+  // be, but not now.
+  int error = 0;
 };
 // `flags`: O_RDONLY or O_RDWR.
 OpenedFile open_file_of(pid_t pid, int descriptor, const FileIdentity& file, int flags);

@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
 constexpr int look_ms = 100;
 
+std::atomic<std::uint64_t> next_serial = 1;
+
 enum : std::uint32_t {
   is_pending,
   is_over,
@@ -43,7 +45,7 @@ std::size_t SharedEvent::bytes() {
 SharedEvent::SharedEvent() : SharedEvent(SealedMemory("wherry-event", sizeof(State))) {}
 
 SharedEvent::SharedEvent(SealedMemory memory)
-    : memory_(std::move(memory)), process_(own_identity()) {}
+    : memory_(std::move(memory)), process_(own_identity()), serial_(next_serial.fetch_add(1)) {}
 
 std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
   SealedMemory memory = SealedMemory::of(std::move(file), sizeof(State));
@@ -65,16 +67,19 @@ void SharedEvent::changed() const {
 }
 
 std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
+  // Before the event stands for the moment: of one for which there is no room here nobody would say how it ended.
+  const auto pending = std::make_shared<Pending>();
   std::uint64_t last = state().last.load();
   do {
     if (!is_free(slot_of(last + 1))) return nullptr;
   } while (!state().last.compare_exchange_weak(last, last + 1));
-  const auto pending = std::make_shared<Pending>(shared_from_this(), last + 1);
   Moment& slot = slot_of(last + 1);
   slot.start_time.store(process_.start_time);
   slot.pid.store(process_.pid);
   slot.end.store(is_pending);
   slot.number.store(last + 1, std::memory_order_release);
+  pending->event_ = shared_from_this();
+  pending->moment_ = last + 1;
   return pending;
 }
 
@@ -100,7 +105,7 @@ std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
   if (slot.number.load() != moment) return WorkStatus::ok;  // while this looked
   if (end == is_over) return WorkStatus::ok;
   if (end == is_failed) return WorkStatus::launch_failed;
-  if (recorder == process_ || identify_process(recorder.pid) == recorder) return std::nullopt;
+  if (recorder == process_ || !has_ended(recorder)) return std::nullopt;
   // Its last word may have been that it is over.
   return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
 }

@@ -27,13 +27,14 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   static std::shared_ptr<SharedEvent> of(Fd file);
 
   int fd() const { return memory_.fd(); }
+  // Never another one's in this process.
+  std::uint64_t serial() const { return serial_; }
   static std::size_t bytes();
 
   // A moment that this process has begun. It ends with an error if it is dropped.
   class Pending {
    public:
-    Pending(std::shared_ptr<SharedEvent> event, std::uint64_t moment)
-        : event_(std::move(event)), moment_(moment) {}
+    Pending() = default;  // of none yet
     ~Pending() { finish(WorkStatus::launch_failed); }
     Pending(const Pending&) = delete;
     Pending& operator=(const Pending&) = delete;
@@ -42,10 +43,12 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
     void finish(WorkStatus status);
 
    private:
+    friend class SharedEvent;
+
     std::shared_ptr<SharedEvent> event_;  // null: it is over
-    const std::uint64_t moment_;
+    std::uint64_t moment_ = 0;
   };
-  // The event stands for a new moment from now on. Null: too many are not over.
+  // The event stands for a new moment from now on. Null: too many are not over. Throws std::bad_alloc.
   std::shared_ptr<Pending> begin();
 
   // The moment that it stands for; 0: it was never recorded.
@@ -80,6 +83,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
 
   const SealedMemory memory_;
   const ProcessIdentity process_;
+  const std::uint64_t serial_;
   Mutex lock_;
   std::vector<Waiter> waiters_ GUARDED_BY(lock_);
   bool serving_ GUARDED_BY(lock_) = false;  // by a thread of its own

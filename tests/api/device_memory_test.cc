@@ -194,6 +194,9 @@ TEST_CASE("pools are made of devices' memory", "[api]") {
           CUDA_ERROR_INVALID_VALUE);
   refused([](auto& p) { p.location.type = CU_MEM_LOCATION_TYPE_HOST; }, CUDA_ERROR_NOT_SUPPORTED);
   refused([](auto& p) { p.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC; }, CUDA_ERROR_NOT_SUPPORTED);
+  for (const unsigned type : {2u, 3u, 4u, 16u})
+    refused([type](auto& p) { p.handleTypes = static_cast<CUmemAllocationHandleType>(type); },
+            CUDA_ERROR_INVALID_VALUE);
   refused([](auto& p) { p.reserved[53] = 1; }, CUDA_ERROR_INVALID_VALUE);
   CHECK(pool == nullptr);
 

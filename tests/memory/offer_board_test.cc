@@ -59,7 +59,8 @@ TEST_CASE("another process finds what is offered, as long as it is", "[memory]")
     ForeignOffer found;
     expect(ForeignOffer::find(first, OfferKind::memory, found) == Verdict::found, "not found");
     expect(found.offer().offset == 4096 && found.offer().bytes == 100, "something else");
-    expect(found.open_file().error == 0, "not opened");
+    Fd opened;
+    expect(found.open_file(opened) == Verdict::found && opened, "not opened");
     expect(found.stands(), "gone");
     expect(find(first, OfferKind::event) == Verdict::unknown, "of another kind");
     expect(find({}) == Verdict::unknown, "nothing is something");

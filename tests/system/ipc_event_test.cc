@@ -1,6 +1,7 @@
 // Events that two programs share: each waits for the other's work, and learns when there is nobody left to do it.
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <future>
 
@@ -159,11 +160,33 @@ TEST_CASE("an event outlives the program that made it, for who has it open", "[s
   REQUIRE(cuIpcOpenEventHandle(&here, handle) == CUDA_SUCCESS);
   CHECK(cuIpcGetEventHandle(&handle, here) == CUDA_ERROR_INVALID_HANDLE);
   peer.get({Ask::destroy_event, device0, its});
-  CHECK(cuIpcOpenEventHandle(&late, handle) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuIpcOpenEventHandle(&late, handle) == CUDA_ERROR_MAP_FAILED);
   peer.kill();
-  CHECK(cuIpcOpenEventHandle(&late, handle) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuIpcOpenEventHandle(&late, handle) == CUDA_ERROR_MAP_FAILED);
   CHECK(cuEventQuery(here) == CUDA_SUCCESS);
   WHERRY_TRY(cuEventRecord(here, stream()));
   CHECK(cuEventSynchronize(here) == CUDA_SUCCESS);
   CHECK(cuEventDestroy(here) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a record that is refused is nothing to other programs", "[system]") {
+  stage();
+  Peer peer;
+  const Answer got = peer.ask({Ask::get_event_handle, device0, peer.get({Ask::make_event})});
+  check(got.result, "cuIpcGetEventHandle");
+  WHERRY_TRY(cuCtxSetCurrent(stage().session().context(device1)));
+  CUipcEventHandle handle{};
+  std::memcpy(&handle, &got.handle, sizeof handle);
+  CUevent here = nullptr;
+  WHERRY_TRY(cuIpcOpenEventHandle(&here, handle));
+  stage().session().launch(device1, 1, [](std::size_t) { ::raise(SIGKILL); });
+  CHECK(stage().session().wait(device1) == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(cuEventRecord(here, stream(device1)) == CUDA_ERROR_LAUNCH_FAILED);
+  CUevent again = nullptr;
+  WHERRY_TRY(cuCtxSetCurrent(stage().session().context(device0)));
+  WHERRY_TRY(cuIpcOpenEventHandle(&again, handle));
+  CHECK(cuEventQuery(again) == CUDA_SUCCESS);
+  CHECK(cuEventDestroy(again) == CUDA_SUCCESS);
+  WHERRY_TRY(cuDevicePrimaryCtxReset(device1));
+  stage().session().renew_stream(device1);
 }

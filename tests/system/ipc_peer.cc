@@ -70,6 +70,19 @@ CUresult make_pool(int device, std::uint64_t& pool) {
   return result;
 }
 
+CUresult export_physical(const Request& request, int& descriptor) {
+  CUmemAllocationProp wanted{};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  wanted.location = location_of(request.device);
+  CUmemGenericAllocationHandle made{};
+  CUresult result = cuMemCreate(&made, request.value, &wanted, 0);
+  if (result != CUDA_SUCCESS) return result;
+  result = cuMemExportToShareableHandle(&descriptor, made, wanted.requestedHandleTypes, 0);
+  const CUresult released = cuMemRelease(made);
+  return result == CUDA_SUCCESS ? released : result;
+}
+
 CUresult serve_memory(Server& server, const Request& request, Answer& answer) {
   const CUdeviceptr address = request.address;
   CUdeviceptr found = 0;
@@ -184,6 +197,8 @@ CUresult serve(Server& server, const Request& request, Answer& answer, int fd) {
     case Ask::device_process:
       answer.value = static_cast<std::uint64_t>(device_process(request.device));
       return CUDA_SUCCESS;
+    case Ask::export_physical:
+      return export_physical(request, answer.fd);
     case Ask::become_nobody:
       become_nobody();
       return CUDA_SUCCESS;

@@ -13,18 +13,19 @@ namespace wherry::test {
 inline constexpr const char* ipc_devices = "capacity=16M,workers=2;capacity=16M,workers=2";
 
 enum class Ask : int {
-  allocate,        // value bytes; answers with the address
-  free,            // cuMemFree
-  free_async,      // and waits for the stream
-  get_handle,      // of the memory at the address
-  open_handle,     // for the device; flags; answers with the address
-  close_handle,    // the address
-  read,            // the word at the address, by a kernel
-  write,           // value
-  read_by_copy,    // the word, by cuMemcpy
-  write_by_copy,   // value
-  device_process,  // its number
-  free_bytes,      // what cuMemGetInfo says
+  allocate,         // value bytes; answers with the address
+  free,             // cuMemFree
+  free_async,       // and waits for the stream
+  get_handle,       // of the memory at the address
+  open_handle,      // for the device; flags; answers with the address
+  close_handle,     // the address
+  read,             // the word at the address, by a kernel
+  write,            // value
+  read_by_copy,     // the word, by cuMemcpy
+  write_by_copy,    // value
+  device_process,   // its number
+  export_physical,  // cuMemCreate of value bytes; answers with a descriptor
+  free_bytes,       // what cuMemGetInfo says
   become_nobody,
   make_pool,        // answers with the pool
   export_pool,      // answers with a descriptor
@@ -66,8 +67,8 @@ bool receive_from(int socket, void* message, std::size_t bytes, int& fd);
 class Peer {
  public:
   // Starts the program; the test goes on when it is ready. Throws std::runtime_error.
-  Peer();
-  ~Peer();  // ends it
+  explicit Peer(const char* visible_devices = nullptr);  // null: all
+  ~Peer();                                               // ends it
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "support/session.h"
@@ -56,7 +57,7 @@ bool receive_from(int socket, void* message, std::size_t bytes, int& fd) {
   return true;
 }
 
-Peer::Peer() {
+Peer::Peer(const char* visible_devices) {
   int sockets[2];
   expect(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0, "no sockets");
   socket_ = sockets[0];
@@ -66,7 +67,10 @@ Peer::Peer() {
   ::posix_spawn_file_actions_adddup2(&actions, sockets[1], peer_socket);
   char program[] = WHERRY_IPC_PEER;
   char* const arguments[] = {program, nullptr};
+  // This program has started long since.
+  if (visible_devices != nullptr) ::setenv("CUDA_VISIBLE_DEVICES", visible_devices, 1);
   const int error = ::posix_spawn(&pid_, program, &actions, nullptr, arguments, environ);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(sockets[1]);
   expect(error == 0, "the other program cannot be started");

@@ -148,6 +148,26 @@ TEST_CASE("who has access to an imported pool is said here", "[system]") {
   }
 }
 
+TEST_CASE("an imported pool is its device's, whichever devices a program sees", "[system]") {
+  stage();
+  Peer peer("1");
+  Shared shared(peer);
+  for (int device : {device0, device1}) {
+    CUmemLocation location = location_of(device);
+    CUmemAccess_flags access{};
+    REQUIRE(cuMemPoolGetAccess(&access, shared.pool, &location) == CUDA_SUCCESS);
+    CHECK(access ==
+          (device == device1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE));
+  }
+  const std::uint64_t its = peer.get({Ask::allocate_pooled, device0, shared.its, 5000});
+  peer.get({Ask::write, device0, its, 61});
+  CUmemPoolPtrExportData data = pointer_of(peer, its);
+  CUdeviceptr here = 0;
+  REQUIRE(cuMemPoolImportPointer(&here, shared.pool, &data) == CUDA_SUCCESS);
+  CHECK(stage().read(device1, words_at(here)) == 61);
+  CHECK(cuMemFree(here) == CUDA_SUCCESS);
+}
+
 TEST_CASE("a pool keeps the pages that another program still has", "[system]") {
   stage();
   Peer peer;
@@ -163,7 +183,6 @@ TEST_CASE("a pool keeps the pages that another program still has", "[system]") {
   CHECK(stage().read(device0, words_at(here)) == 6);
   WHERRY_TRY(cuMemFree(here));
   // It looks when it is asked for something.
-  peer.get({Ask::free_async, device0, peer.get({Ask::allocate_pooled, device0, shared.its, 5000})});
   CHECK(peer.get({Ask::free_bytes}) == all);
 }
 

@@ -2,6 +2,7 @@
 // has them, however he ends, and not longer. Handles are good for what they name and for nothing else.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +157,7 @@ TEST_CASE("memory of another program is known here for what it is", "[system]") 
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, here) == CU_MEMORYTYPE_DEVICE);
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, here) == device0);
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_IS_MANAGED, here) == 0);
+  CHECK(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, here) == 2 * mebibyte);
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, here) == 0);
   CHECK(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, here) ==
         stage().session().context(device0));
@@ -194,6 +196,12 @@ TEST_CASE("memory of another program is copied and filled like any", "[system]")
   REQUIRE(cuMemsetD32(here, 0x01010101, mebibyte / 4) == CUDA_SUCCESS);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(peer.get({Ask::read, device0, other + mebibyte - 8}) == 0x0101010101010101);
+  // A stream of a device that does not see it copies it, too.
+  make_current(device1);
+  std::uint64_t word = 0;
+  CHECK(cuMemcpyDtoH(&word, here + 4096, sizeof word) == CUDA_SUCCESS);
+  CHECK(word == 0x0101010101010101);
+  make_current(device0);
   CHECK(cuIpcCloseMemHandle(here) == CUDA_SUCCESS);
   WHERRY_TRY(cuMemFree(mine));
 }
@@ -218,6 +226,13 @@ TEST_CASE("freed memory that another program has open is used for nothing else",
   SECTION("until that one closes it") {
     peer.get({Ask::close_handle, device0, its});
     CHECK(fits(10 * mebibyte));
+  }
+  SECTION("until that one closes it, also for memory of a pool") {
+    peer.get({Ask::close_handle, device0, its});
+    CUdeviceptr pooled = 0;
+    CHECK(cuMemAllocAsync(&pooled, 10 * mebibyte, stage().session().stream(device0)) ==
+          CUDA_SUCCESS);
+    WHERRY_TRY(cuMemFree(pooled));
   }
   SECTION("until that one is killed") {
     peer.kill();
@@ -326,6 +341,23 @@ TEST_CASE("who may not look into a program gets none of its memory", "[system]")
   WHERRY_TRY(cuMemFree(mine));
 }
 
+TEST_CASE("a handle is good again when there are descriptors again", "[system]") {
+  stage();
+  Peer peer;
+  const CUipcMemHandle handle = peer.handle_of(peer.get({Ask::allocate, device0, 0, mebibyte}));
+  make_current(device0);
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  const rlimit none{0, usual.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CUdeviceptr address = 0;
+  const CUresult result = cuIpcOpenMemHandle(&address, handle, flags);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  CHECK(result == CUDA_ERROR_OPERATING_SYSTEM);
+  CHECK(address == 0);
+  CHECK(cuIpcCloseMemHandle(open(handle)) == CUDA_SUCCESS);
+}
+
 TEST_CASE("each device opens a handle for itself and for the memory's own", "[system]") {
   stage();
   Peer peer;
@@ -342,6 +374,42 @@ TEST_CASE("each device opens a handle for itself and for the memory's own", "[sy
   CHECK(cuIpcCloseMemHandle(far) == CUDA_SUCCESS);
   CHECK(stage().read(device0, words_at(near)) == 21);
   CHECK(cuIpcCloseMemHandle(near) == CUDA_SUCCESS);
+}
+
+TEST_CASE("memory stays that of its device, whichever devices a program sees", "[system]") {
+  stage();
+  Peer peer("1");
+  const auto its_process = static_cast<pid_t>(peer.get({Ask::device_process}));
+  const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
+  const CUdeviceptr here = open(peer.handle_of(its), device0);
+  CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, here) == device1);
+  const Seen seen = seen_by(device_process(device1), here);
+  CHECK(seen.file != "");
+  CHECK(seen == seen_by(its_process, its));
+  CHECK(cuIpcCloseMemHandle(here) == CUDA_SUCCESS);
+
+  // What is of a device that the other one does not see is shown to the one that it has.
+  for (const int device : {device0, device1}) {
+    const CUdeviceptr mine = allocate(mebibyte, device);
+    stage().write(device, words_at(mine), 51);
+    const CUdeviceptr there = peer.get(opening(handle_of(mine)));
+    CHECK(peer.get({Ask::read, device0, there}) == 51);
+    CHECK(seen_by(its_process, there) == seen_by(device_process(device), mine));
+    peer.get({Ask::close_handle, device0, there});
+    WHERRY_TRY(cuMemFree(mine));
+  }
+
+  const Answer physical = peer.ask({Ask::export_physical, device0, 0, 2 * mebibyte});
+  REQUIRE(physical.result == CUDA_SUCCESS);
+  CUmemGenericAllocationHandle handle{};
+  REQUIRE(cuMemImportFromShareableHandle(
+              &handle, reinterpret_cast<void*>(static_cast<std::uintptr_t>(physical.fd)),
+              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS);
+  ::close(physical.fd);
+  CUmemAllocationProp properties{};
+  CHECK(cuMemGetAllocationPropertiesFromHandle(&properties, handle) == CUDA_SUCCESS);
+  CHECK(properties.location.id == device1);
+  CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
 TEST_CASE("a device that is reset still has what is open", "[system]") {

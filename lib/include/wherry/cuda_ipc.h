@@ -37,8 +37,8 @@ typedef enum CUipcMem_flags_enum {
  * *pHandle is as before. */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr);
 
-/* Maps the memory for the kernels of the current context's device, and for those of the device with the number that it has in
- * its own process if that is another one: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which Flags must be. *pdptr: its first byte,
+/* Maps the memory for the kernels of the current context's device, and for those of the device that it lies on if that is
+ * another one and this process sees it: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which Flags must be. *pdptr: its first byte,
  * where this process has it, which may be elsewhere in each. A handle that is open for the device already is opened once more,
  * with the same answer, also by another context of the device. The memory can be used like any of a device's own, but for
  * cuMemFree, cuIpcGetMemHandle and wherryP2PGetPages. It belongs to the process, not to the context.
@@ -50,7 +50,8 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr);
  * CUDA_ERROR_INVALID_VALUE: pdptr NULL, other Flags, or what is no handle, or one of memory that is freed or of a process
  * that has ended; CUDA_ERROR_INVALID_CONTEXT: no current context, or the handle is this process's own;
  * CUDA_ERROR_MAP_FAILED: the kernel refuses, with a line in the log that says what to do, or a device does not answer;
- * CUDA_ERROR_OUT_OF_MEMORY: there are no addresses left; the context's error. On errors *pdptr is 0. */
+ * CUDA_ERROR_OUT_OF_MEMORY: there are no addresses left; CUDA_ERROR_OPERATING_SYSTEM: the kernel does not tell, as for want of
+ * descriptors, with a line in the log; the context's error. On errors *pdptr is 0. */
 CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
 
 /* Undoes one cuIpcOpenMemHandle. The last one waits until every device of this process has finished what was given to any
@@ -74,9 +75,10 @@ CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event);
  * If a process ends before its work does that an event stands for, whoever waits learns so within about 0.1 s:
  * CUDA_ERROR_LAUNCH_FAILED, and a stream that waits for the event fails its context, as it does where the event's context fails.
  *
- * CUDA_ERROR_INVALID_VALUE: phEvent NULL, or what is no handle, or one of an event that is destroyed or of a process that has
- * ended; CUDA_ERROR_INVALID_CONTEXT: no current context, or the handle is this process's own; CUDA_ERROR_MAP_FAILED: the
- * kernel refuses, with a line in the log that says what to do; the context's error. */
+ * CUDA_ERROR_INVALID_VALUE: phEvent NULL; CUDA_ERROR_INVALID_CONTEXT: no current context, or the handle is this process's own;
+ * CUDA_ERROR_MAP_FAILED: what is no handle, or one of an event that is destroyed or of a process that has ended, or the
+ * kernel refuses, with a line in the log that says what to do; CUDA_ERROR_OPERATING_SYSTEM: it does not tell, as for want of
+ * descriptors, with a line in the log; the context's error. */
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle);
 
 #endif

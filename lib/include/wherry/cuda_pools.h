@@ -102,9 +102,9 @@ CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 /* Makes a pool of a device: allocType CU_MEM_ALLOCATION_TYPE_PINNED, location a device, maxSize how much it may take, rounded up
  * to 2 MiB; 0: all there is; handleTypes CU_MEM_HANDLE_TYPE_NONE, or CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which lets other
  * processes open its memory. Everything else is 0.
- * CUDA_ERROR_INVALID_VALUE: a NULL pointer, or properties that there are not; CUDA_ERROR_INVALID_DEVICE;
- * CUDA_ERROR_NOT_SUPPORTED: other types of handles, managed memory, the host; CUDA_ERROR_OUT_OF_MEMORY: there are as
- * many pools as can be, 118. */
+ * CUDA_ERROR_INVALID_VALUE: a NULL pointer, or properties that there are not, as other types of handles;
+ * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_NOT_SUPPORTED: CU_MEM_HANDLE_TYPE_FABRIC, managed memory, the host;
+ * CUDA_ERROR_OUT_OF_MEMORY: there are as many pools as can be, 118. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps);
 
 /* The handle is none any more. What is allocated still is, and the pool's memory is given back when all of that is free. A
@@ -160,16 +160,18 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool
 
 /* Makes a pool of such a descriptor, (void*)(uintptr_t)fd, which stays the caller's. Nothing can be allocated from the pool: it takes
  * cuMemPoolImportPointer, cuMemPoolSetAccess, cuMemPoolGetAccess and cuMemPoolDestroy, after which what was imported
- * still is. Its device is the one with the number that it has in its own process.
- * CUDA_ERROR_INVALID_VALUE: pool_out NULL, handleType and flags as above, or not a descriptor of a pool that there still is;
- * CUDA_ERROR_INVALID_DEVICE: this process has no such device; CUDA_ERROR_INVALID_CONTEXT: the pool is this process's own;
- * CUDA_ERROR_MAP_FAILED: the kernel refuses, with a line in the log. */
+ * still is. Its device is the one that it has in its own process, whichever ordinals the two processes have for it; where this
+ * process does not see that one, the current context's, or without a context the first.
+ * CUDA_ERROR_INVALID_VALUE: pool_out NULL, flags not 0, a handleType that is none, or not a descriptor of a pool that there still
+ * is; CUDA_ERROR_NOT_SUPPORTED: a handleType of another system; CUDA_ERROR_INVALID_CONTEXT: the pool is this process's own;
+ * CUDA_ERROR_MAP_FAILED: the kernel refuses, with a line in the log; CUDA_ERROR_OPERATING_SYSTEM: it does not tell, as for want
+ * of descriptors, with a line in the log. */
 CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
                                                     CUmemAllocationHandleType handleType,
                                                     unsigned long long flags);
 
-/* Gives what stands for the allocation that ptr lies in, all of it.
- * CUDA_ERROR_INVALID_VALUE: shareData_out NULL, or ptr is not in memory of a pool that was exported;
+/* Gives what stands for the allocation that begins at ptr, all of it.
+ * CUDA_ERROR_INVALID_VALUE: shareData_out NULL, or no memory of a pool that was exported begins at ptr;
  * CUDA_ERROR_OUT_OF_MEMORY as above. */
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr);
 
