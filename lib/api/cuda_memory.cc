@@ -19,7 +19,13 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
-  const auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
+  auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
+  // What the context's device may not access is none of its memory.
+  if (record && record->kind == MemoryKind::mapped) {
+    const auto mapped = driver.virtual_memory().mapped_at(dptr);
+    const Processor own = Processor::device(context->device.ordinal);
+    if (!mapped || mapped->access_of(own) == Access::none) record.reset();
+  }
   if (pbase != nullptr) *pbase = record ? record->start_of_range(dptr) : 0;
   if (psize != nullptr) *psize = record ? record->bytes : 0;
   return record ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

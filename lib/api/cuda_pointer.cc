@@ -122,11 +122,18 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
 }
 
 // What the device of the current context may do with it.
-CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const Answer& answer) {
+CUresult find_access(Driver& driver, const VirtualMemory::Mapped& mapped, Access& access) {
   std::shared_ptr<Context> context;
   const CUresult found = find_current(driver, context);
+  if (found == CUDA_SUCCESS) access = mapped.access_of(Processor::device(context->device.ordinal));
+  return found;
+}
+
+CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const Answer& answer) {
+  Access access = Access::none;
+  const CUresult found = find_access(driver, mapped, access);
   if (found != CUDA_SUCCESS) return found;
-  switch (mapped.access_of(Processor::device(context->device.ordinal))) {
+  switch (access) {
     case Access::none:
       return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
     case Access::read:
@@ -137,19 +144,11 @@ CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const 
   return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
 }
 
-// Of an address that the program reserved; its record, if there is one, says what is mapped there.
-CUresult give_reserved(CUpointer_attribute attribute, AddressRange reserved, bool is_mapped,
-                       void* data) {
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return Answer(data).quantity(reserved.start);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return Answer(data).quantity(reserved.size());
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      return Answer(data).number(is_mapped);
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
+// It has the same address everywhere, and none for those who may not access it.
+CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
+  const bool is_reached = access != Access::none;
+  answer.quantity(is_reached ? address : 0);
+  return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Of memory that the program mapped itself: what differs from other memory.
@@ -164,17 +163,21 @@ CUresult give_mapped(Driver& driver, CUpointer_attribute attribute, const Memory
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return answer.number(is_of_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: {
-      const bool is_for_host = mapped->access_of(Processor::host()) != Access::none;
-      answer.quantity(is_for_host ? address : 0);
-      return is_for_host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: {
+      Access access = Access::none;
+      const CUresult found = find_access(driver, *mapped, access);
+      const CUresult given = give_address(address, access, answer);
+      return found == CUDA_SUCCESS ? given : found;
     }
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return give_address(address, mapped->access_of(Processor::host()), answer);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return answer.number(
           static_cast<std::uint32_t>(is_of_device ? traits.location.id : CU_DEVICE_CPU));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return answer.quantity(reserved->start);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return give_reserved(attribute, *reserved, /*is_mapped=*/true, data);
+      return answer.quantity(reserved->size());
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return answer.quantity(traits.is_exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
                                                   : CU_MEM_HANDLE_TYPE_NONE);
@@ -237,10 +240,7 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
     if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
   }
   const auto record = driver.runtime().find_memory(address);
-  if (record) return give_known(driver, attribute, *record, address, data);
-  const auto reserved = driver.virtual_memory().reserved_around(address);
-  return reserved ? give_reserved(attribute, *reserved, /*is_mapped=*/false, data)
-                  : CUDA_ERROR_INVALID_VALUE;
+  return record ? give_known(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -257,16 +257,13 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     for (unsigned i = 0; i < numAttributes; ++i)
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto record = driver.runtime().find_memory(ptr);
-    const auto reserved = record ? std::nullopt : driver.virtual_memory().reserved_around(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
       // What one attribute has no answer for is no error of the others.
-      if (record) {
+      if (record)
         give_known(driver, attributes[i], *record, ptr, data[i]);
-        continue;
-      }
-      give_default(attributes[i], ptr, data[i]);
-      if (reserved) give_reserved(attributes[i], *reserved, /*is_mapped=*/false, data[i]);
+      else
+        give_default(attributes[i], ptr, data[i]);
     }
     return CUDA_SUCCESS;
   });
@@ -278,6 +275,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
       return CUDA_ERROR_INVALID_VALUE;
     const auto record = driver.runtime().find_memory(ptr);
     if (!record) return CUDA_ERROR_INVALID_VALUE;
+    if (record->kind == MemoryKind::mapped) return CUDA_ERROR_NOT_SUPPORTED;
     unsigned wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
     driver.memory().set_sync_memops(*record, wanted != 0);

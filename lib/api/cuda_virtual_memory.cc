@@ -27,17 +27,29 @@ std::optional<AddressRange> range_of(CUdeviceptr start, std::size_t bytes) {
 
 // ---- properties
 
-CUresult check_handle_types(unsigned types) {
-  constexpr unsigned others =
-      CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC;
-  if ((types & ~(others | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  return (types & others) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+// What memory is to be exported as.
+CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
+  switch (static_cast<int>(types)) {
+    case CU_MEM_HANDLE_TYPE_NONE:
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
+      return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_FABRIC:
+      return CUDA_ERROR_NOT_PERMITTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
 }
-// Of one type that is to be used now.
-CUresult check_handle_type(CUmemAllocationHandleType type) {
-  if (!std::has_single_bit(static_cast<unsigned>(type))) return CUDA_ERROR_INVALID_VALUE;
-  return check_handle_types(type);
+CUresult check_imported_handle_type(CUmemAllocationHandleType type) {
+  switch (static_cast<int>(type)) {
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
+      return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_WIN32:
+    case CU_MEM_HANDLE_TYPE_WIN32_KMT:
+    case CU_MEM_HANDLE_TYPE_FABRIC:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 CUresult find_location(Driver& driver, const CUmemLocation& named, Location& location) {
@@ -52,15 +64,13 @@ CUresult find_location(Driver& driver, const CUmemLocation& named, Location& loc
 CUresult find_traits(Driver& driver, const CUmemAllocationProp& wanted, PhysicalTraits& traits) {
   if (wanted.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   const auto& flags = wanted.allocFlags;
-  constexpr unsigned usages = CU_MEM_CREATE_USAGE_TILE_POOL | CU_MEM_CREATE_USAGE_HW_DECOMPRESS;
   if (flags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC || flags.gpuDirectRDMACapable > 1 ||
-      (flags.usage & ~usages) != 0 ||
+      flags.usage != 0 || wanted.win32HandleMetaData != nullptr ||
       !std::ranges::all_of(flags.reserved, [](auto byte) { return byte == 0; }))
     return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = check_handle_types(wanted.requestedHandleTypes);
+  CUresult result = check_wanted_handle_types(wanted.requestedHandleTypes);
   if (result == CUDA_SUCCESS) result = find_location(driver, wanted.location, traits.location);
   if (result != CUDA_SUCCESS) return result;
-  if (flags.usage != 0) return CUDA_ERROR_NOT_SUPPORTED;
   traits.is_exportable = wanted.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
   traits.is_for_third_parties = flags.gpuDirectRDMACapable != 0;
   const bool is_of_host = traits.location.kind == Location::Kind::host;
@@ -138,9 +148,9 @@ CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAcc
   for (const CUmemAccessDesc& each : wanted) {
     VirtualMemory::Grant grant;
     const CUresult found = find_grantee(driver, each.location, grant);
-    if (found != CUDA_SUCCESS) return found;
     const auto access = to_access(each.flags);
-    if (!access) return CUDA_ERROR_INVALID_VALUE;
+    // Also for a device that does not exist: so the driver has it here, and not where access is asked for.
+    if (found != CUDA_SUCCESS || !access) return CUDA_ERROR_INVALID_VALUE;
     grant.access = *access;
     takes = takes || grant.access != Access::write;
     grants.push_back(grant);
@@ -169,8 +179,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
                              unsigned long long flags) {
   return enter([&](Driver& driver) {
     const bool is_aligned = alignment == 0 || std::has_single_bit(alignment);
-    if (ptr == nullptr || size == 0 || size % page_size != 0 || !is_aligned ||
-        addr % page_size != 0 || flags != 0)
+    if (ptr == nullptr || !is_whole(size) || !is_aligned || addr % page_size != 0 || flags != 0)
       return CUDA_ERROR_INVALID_VALUE;
     const auto address = driver.virtual_memory().reserve(size, alignment, addr);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -214,15 +223,13 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
-  return enter([&](Driver& driver) {
+  return enter([&](Driver&) {
     if (granularity == nullptr || prop == nullptr ||
         (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
          option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
       return CUDA_ERROR_INVALID_VALUE;
-    PhysicalTraits traits;
-    const CUresult found = find_traits(driver, *prop, traits);
-    if (found == CUDA_SUCCESS) *granularity = granularity_bytes;
-    return found;
+    *granularity = granularity_bytes;
+    return CUDA_SUCCESS;
   });
 }
 
@@ -239,9 +246,11 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
   return enter([&](Driver& driver) {
-    const auto place = range_of(ptr, size);
-    if (!place || offset % granularity_bytes != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return driver.virtual_memory().map(*place, offset, handle);
+    const auto memory = driver.virtual_memory().find(handle);
+    if (!memory || ptr % granularity_bytes != 0 || size == 0 || flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (size != memory->bytes || offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    return driver.virtual_memory().map(ptr, handle);
   });
 }
 
@@ -270,6 +279,7 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
     const CUresult found = find_grantee(driver, *location, asked);
     if (found != CUDA_SUCCESS) return found;
     const auto mapped = driver.virtual_memory().mapped_at(ptr);
+    if (!mapped) *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
     if (!mapped ||
         (asked.is_for_nodes && mapped->memory.traits.location.kind != Location::Kind::host_node))
       return CUDA_ERROR_INVALID_VALUE;
@@ -282,9 +292,9 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
                                       CUmemAllocationHandleType handleType,
                                       unsigned long long flags) {
   return enter([&](Driver& driver) {
-    if (shareableHandle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult known = check_handle_type(handleType);
-    if (known != CUDA_SUCCESS) return known;
+    if (shareableHandle == nullptr || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     const auto memory = driver.virtual_memory().find(handle);
     if (!memory || !memory->traits.is_exportable) return CUDA_ERROR_INVALID_VALUE;
     *static_cast<int*>(shareableHandle) = duplicate_fd(memory->file->get()).release();
@@ -296,7 +306,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
                                         CUmemAllocationHandleType shHandleType) {
   return enter([&](Driver& driver) {
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult known = check_handle_type(shHandleType);
+    const CUresult known = check_imported_handle_type(shHandleType);
     if (known != CUDA_SUCCESS) return known;
     auto memory =
         import_physical_memory(static_cast<int>(reinterpret_cast<std::uintptr_t>(osHandle)));

@@ -41,7 +41,7 @@ CUresult HeldPages::find_mapped(const WantedPages& wanted, Hold& hold,
   if (!mapped || mapped->place.start != hold.record.base) return CUDA_ERROR_INVALID_VALUE;
   hold.file = mapped->memory.file;
   const std::uintptr_t first = round_down(wanted.address, page_size);
-  found.push_back({first, mapped->offset + (first - mapped->place.start),
+  found.push_back({first, first - mapped->place.start,
                    round_up(wanted.address + wanted.bytes, page_size) - first, hold.file->get()});
   return CUDA_SUCCESS;
 }

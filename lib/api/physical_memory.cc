@@ -51,7 +51,6 @@ std::optional<PhysicalTraits> traits_of(std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   PhysicalTraits traits;
-  traits.is_exportable = true;
   if (name.ends_with(third_parties)) {
     name.remove_suffix(third_parties.size());
     traits.is_for_third_parties = true;

@@ -13,10 +13,10 @@
 
 namespace wherry::impl {
 
-// What is asked for when it is made, and what other processes can tell of the file.
+// What is asked for when it is made; all but the second one other processes can tell of the file.
 struct PhysicalTraits {
-  Location location;  // a device, the host, or one of its nodes
-  bool is_exportable = false;
+  Location location;                  // a device, the host, or one of its nodes
+  bool is_exportable = false;         // by this process: what it was given by another one is not
   bool is_for_third_parties = false;  // devices that read and write it by themselves
 };
 

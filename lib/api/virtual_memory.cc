@@ -16,9 +16,11 @@ CUresult to_result(int error) {
   return error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-// What is reserved for so many bytes.
-std::size_t blocks_for(std::size_t bytes) {
-  return round_up(bytes, block_size);
+// Devices may have access to all memory, the host to its own only, and as one of its nodes to what was made on a node.
+bool may_reach(const VirtualMemory::Grant& grant, const Location& location) {
+  if (!grant.processor.is_host()) return true;
+  return grant.is_for_nodes ? location.kind == Location::Kind::host_node
+                            : location.kind != Location::Kind::device;
 }
 
 }  // namespace
@@ -29,10 +31,9 @@ std::optional<std::uintptr_t> VirtualMemory::find_place(std::size_t bytes, std::
                                                         std::uintptr_t hint) {
   Annex& annex = runtime_.annex();
   if (bytes > annex.size()) return std::nullopt;
-  const std::size_t whole = blocks_for(bytes);
   const bool may_begin_there = hint != 0 && hint % std::max(alignment, block_size) == 0;
-  if (may_begin_there && annex.reserve_at(hint, whole)) return hint;
-  return alignment > block_size ? annex.reserve_aligned(whole, alignment) : annex.reserve(whole);
+  if (may_begin_there && annex.reserve_at(hint, bytes)) return hint;
+  return alignment > block_size ? annex.reserve_aligned(bytes, alignment) : annex.reserve(bytes);
 }
 
 std::optional<std::uintptr_t> VirtualMemory::reserve(std::size_t bytes, std::size_t alignment,
@@ -115,7 +116,7 @@ VirtualMemory::Parts::const_iterator VirtualMemory::part_around(std::uintptr_t a
   const auto past = parts_.upper_bound(address);
   if (past == parts_.begin()) return parts_.end();
   const auto part = std::prev(past);
-  return address - part->first < part->second.bytes ? part : parts_.end();
+  return address - part->first < part->second.bytes() ? part : parts_.end();
 }
 
 bool VirtualMemory::is_mapped(AddressRange place) const {
@@ -124,17 +125,26 @@ bool VirtualMemory::is_mapped(AddressRange place) const {
          (next != parts_.end() && next->first < place.end);
 }
 
-std::vector<VirtualMemory::Parts::iterator> VirtualMemory::parts_of(AddressRange place) {
+std::optional<std::vector<VirtualMemory::Parts::iterator>> VirtualMemory::parts_in(
+    AddressRange place) {
+  const auto around = part_around(place.start);
+  if (around != parts_.end() && around->first != place.start) return std::nullopt;
   std::vector<Parts::iterator> found;
-  std::uintptr_t reached = place.start;
-  while (reached < place.end) {
-    const auto part = parts_.find(reached);
-    if (part == parts_.end()) return {};
+  for (auto part = parts_.lower_bound(place.start); part != parts_.end() && part->first < place.end;
+       ++part) {
+    if (part->second.bytes() > place.end - part->first) return std::nullopt;
     found.push_back(part);
-    reached += part->second.bytes;
   }
-  if (reached != place.end) return {};
   return found;
+}
+
+std::vector<VirtualMemory::Parts::iterator> VirtualMemory::parts_of(AddressRange place) {
+  auto found = parts_in(place);
+  if (!found) return {};
+  std::size_t bytes = 0;
+  for (const auto& part : *found) bytes += part->second.bytes();
+  if (bytes != place.size()) return {};
+  return std::move(*found);
 }
 
 void VirtualMemory::remember(AddressRange place, const Memory& memory) {
@@ -151,17 +161,15 @@ void VirtualMemory::remember(AddressRange place, const Memory& memory) {
   runtime_.memory().insert(record);
 }
 
-CUresult VirtualMemory::map(AddressRange place, std::size_t offset, Handle handle) {
+CUresult VirtualMemory::map(std::uintptr_t address, Handle handle) {
   const LockGuard guard(lock_);
   const auto memory = memories_.find(handle);
-  const auto* const reserved = reservation_around(place.start);
-  if (memory == memories_.end() || reserved == nullptr ||
-      place.end > reserved->first + reserved->second || is_mapped(place))
+  const auto* const reserved = reservation_around(address);
+  if (memory == memories_.end() || reserved == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const AddressRange place{address, address + memory->second->physical.bytes};
+  if (place.end > reserved->first + reserved->second || is_mapped(place))
     return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t most = memory->second->physical.bytes;
-  if (offset > most || place.size() > most - offset) return CUDA_ERROR_INVALID_VALUE;
-  const auto part =
-      parts_.emplace(place.start, Part{place.size(), offset, memory->second, {}}).first;
+  const auto part = parts_.emplace(address, Part{memory->second, {}}).first;
   try {
     remember(place, *memory->second);
   } catch (...) {
@@ -178,26 +186,25 @@ int VirtualMemory::give(Parts::iterator part, Processor p, Access access) {
   Annex& annex = runtime_.annex();
   const int error =
       access == Access::none
-          ? annex.hide(address, mapped.bytes, p.bit())
-          : annex.show({address, mapped.bytes, mapped.memory->physical.file, mapped.offset, access},
-                       p.bit());
+          ? annex.hide(address, mapped.bytes(), p.bit())
+          : annex.show({address, mapped.bytes(), mapped.memory->physical.file, 0, access}, p.bit());
   if (error == 0) mapped.access_of(p) = access;
   return error;
 }
 
 CUresult VirtualMemory::unmap(AddressRange place) {
   const LockGuard guard(lock_);
-  const auto parts = parts_of(place);
-  if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
+  const auto parts = parts_in(place);
+  if (!parts) return CUDA_ERROR_INVALID_VALUE;
   // All of them before any is forgotten: where a device does not answer the program may try again.
-  for (const auto& part : parts)
+  for (const auto& part : *parts)
     for (int i = 0; i < max_processors; ++i)
       if (const int error = give(part, Processor{i}, Access::none)) {
         log_line("processor {} does not let go of memory that is unmapped: {}", i - 1,
                  std::generic_category().message(error));
         return to_result(error);
       }
-  for (const auto& part : parts) {
+  for (const auto& part : *parts) {
     runtime_.memory().take(part->first, [](const MemoryRecord&) { return true; });
     parts_.erase(part);
   }
@@ -212,9 +219,8 @@ CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> gr
   for (const Grant& grant : grants) {
     wanted[grant.processor.index] = grant.access;
     for (const auto& part : parts)
-      if (grant.is_for_nodes &&
-          part->second.memory->physical.traits.location.kind != Location::Kind::host_node)
-        return CUDA_ERROR_INVALID_VALUE;
+      if (!may_reach(grant, part->second.memory->physical.traits.location))
+        return CUDA_ERROR_NOT_SUPPORTED;
   }
   struct Before {
     Parts::iterator part;
@@ -244,8 +250,7 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::mapped_at(std::uintptr_t add
   const auto found = part_around(address);
   if (found == parts_.end()) return std::nullopt;
   const Part& part = found->second;
-  return Mapped{{found->first, found->first + part.bytes},
-                part.offset,
+  return Mapped{{found->first, found->first + part.bytes()},
                 part.memory->handle,
                 part.memory->physical,
                 part.access};

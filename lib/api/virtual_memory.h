@@ -29,7 +29,7 @@ class VirtualMemory {
   // ---- addresses
 
   // From `hint` on, if all of that is free; else where there is room, on a multiple of `alignment`, a power of two. Nothing:
-  // there is none. Requires: bytes > 0. Throws std::bad_alloc.
+  // there is none. Requires: whole blocks. Throws std::bad_alloc.
   std::optional<std::uintptr_t> reserve(std::size_t bytes, std::size_t alignment,
                                         std::uintptr_t hint) EXCLUDES(lock_);
   // False: it is not exactly what was reserved at once, or something is mapped in it.
@@ -48,9 +48,9 @@ class VirtualMemory {
 
   // ---- mappings, each with the errors of its C function
 
-  // Nobody has access yet.
-  CUresult map(AddressRange place, std::size_t offset, Handle handle) EXCLUDES(lock_);
-  // Requires: no work that may use it is running or queued.
+  // All of the memory, from the address on. Nobody has access yet.
+  CUresult map(std::uintptr_t address, Handle handle) EXCLUDES(lock_);
+  // All that is mapped in the range. Requires: no work that may use it is running or queued.
   CUresult unmap(AddressRange place) EXCLUDES(lock_);
   struct Grant {
     Processor processor;
@@ -64,7 +64,6 @@ class VirtualMemory {
 
   struct Mapped {
     AddressRange place;
-    std::size_t offset = 0;  // in the memory
     Handle handle = 0;
     PhysicalMemory memory;
     std::array<Access, max_processors> access{};
@@ -86,15 +85,16 @@ class VirtualMemory {
     unsigned references = 0;  // mappings do not count
   };
   struct Part {
-    std::size_t bytes = 0;
-    std::size_t offset = 0;
     std::shared_ptr<Memory> memory;
     std::array<Access, max_processors> access{};
 
+    std::size_t bytes() const { return memory->physical.bytes; }
     Access& access_of(Processor p) { return access[static_cast<std::size_t>(p.index)]; }
   };
   using Parts = std::map<std::uintptr_t, Part>;  // by address; they do not overlap
 
+  // The parts that lie in the range. Nothing: it cuts one.
+  std::optional<std::vector<Parts::iterator>> parts_in(AddressRange place) REQUIRES(lock_);
   // The parts that are the range together. Empty: it is not made of whole ones without a gap.
   std::vector<Parts::iterator> parts_of(AddressRange place) REQUIRES(lock_);
   Parts::const_iterator part_around(std::uintptr_t address) const REQUIRES(lock_);

@@ -44,6 +44,12 @@ int host_node() {
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
   return node;
 }
+// The kernel's word for it is in system/virtual_memory_test.
+bool is_unmapped(CUdeviceptr address) {
+  unsigned long long flags = poison;
+  const CUmemLocation location = on_device(0);
+  return cuMemGetAccess(&flags, &location, address) == CUDA_ERROR_INVALID_VALUE && flags == none;
+}
 CUmemLocation on_node() {
   return {CU_MEM_LOCATION_TYPE_HOST_NUMA, host_node()};
 }
@@ -86,16 +92,17 @@ TEST_CASE("memory that there cannot be is refused", "[api]") {
   const auto refused = [&](auto change, CUresult expected) {
     CUmemAllocationProp wanted = properties_at(on_device(0));
     change(wanted);
-    std::size_t granularity = poison;
-    CHECK(cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
-          expected);
-    CHECK(granularity == poison);
     CHECK(cuMemCreate(&handle, vm_step, &wanted, 0) == expected);
     CHECK(handle == poison);
+    // The granularity is the same for all of them.
+    std::size_t granularity = 0;
+    CHECK(cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
+          CUDA_SUCCESS);
+    CHECK(granularity == vm_step);
   };
   using Properties = CUmemAllocationProp;
   const auto invalid = CUDA_ERROR_INVALID_VALUE;
-  const auto unsupported = CUDA_ERROR_NOT_SUPPORTED;
+  const auto forbidden = CUDA_ERROR_NOT_PERMITTED;
   refused([](Properties& p) { p.type = CU_MEM_ALLOCATION_TYPE_INVALID; }, invalid);
   refused([](Properties& p) { p.type = CU_MEM_ALLOCATION_TYPE_MANAGED; }, invalid);
   refused([](Properties& p) { p.location = {CU_MEM_LOCATION_TYPE_INVALID, 0}; }, invalid);
@@ -103,14 +110,15 @@ TEST_CASE("memory that there cannot be is refused", "[api]") {
   refused([](Properties& p) { p.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 999}; }, invalid);
   refused([](Properties& p) { p.location = on_device(2); }, CUDA_ERROR_INVALID_DEVICE);
   refused([](Properties& p) { p.location = on_device(-1); }, CUDA_ERROR_INVALID_DEVICE);
-  refused([](Properties& p) { p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32; }, unsupported);
-  refused([](Properties& p) { p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC; }, unsupported);
+  refused([](Properties& p) { p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32; }, invalid);
+  refused([](Properties& p) { p.requestedHandleTypes = CUmemAllocationHandleType(3); }, invalid);
+  refused([](Properties& p) { p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC; }, forbidden);
   refused([](Properties& p) { p.requestedHandleTypes = CUmemAllocationHandleType(0x10); }, invalid);
   refused([](Properties& p) { p = properties_at(on_host, /*exportable=*/true); }, invalid);
   refused([](Properties& p) { p.allocFlags.compressionType = 2; }, invalid);
   refused([](Properties& p) { p.allocFlags.gpuDirectRDMACapable = 2; }, invalid);
-  refused([](Properties& p) { p.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL; }, unsupported);
-  refused([](Properties& p) { p.allocFlags.usage = 4; }, invalid);
+  refused([](Properties& p) { p.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL; }, invalid);
+  refused([](Properties& p) { p.win32HandleMetaData = &p; }, invalid);
   refused([](Properties& p) { p.allocFlags.reserved[3] = 1; }, invalid);
 
   const CUmemAllocationProp good = properties_at(on_device(0));
@@ -209,12 +217,13 @@ TEST_CASE("addresses that there are not are refused", "[api]") {
   };
   CHECK(cuMemAddressReserve(nullptr, vm_step, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused(0, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(refused(4095, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(refused(4096, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(refused(vm_step + 4096, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused(vm_step, 3, 0, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused(vm_step, 0, 1, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused(vm_step, 0, 0, 1) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused(std::size_t{1} << 60, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(refused(~std::size_t{4095}, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(refused(~(vm_step - 1), 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(refused(vm_step, std::size_t{1} << 63, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(address == poison);
 
@@ -238,38 +247,38 @@ TEST_CASE("memory is mapped where nothing is, in one reservation", "[api]") {
   session();
   const Addresses place(4 * vm_step);
   const Physical memory(2 * vm_step);
+  const Physical other(vm_step);
   const auto map = [&](CUdeviceptr at, std::size_t bytes, std::size_t offset) {
     return cuMemMap(at, bytes, offset, memory, 0);
   };
   CHECK(map(place, 0, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place, 4096, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place + 4096, vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place, vm_step, 4096) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place, 3 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place, 2 * vm_step, vm_step) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place, vm_step, 2 * vm_step) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place, vm_step, ~std::size_t{0} - vm_step + 1) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place - vm_step, vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(map(place + 4096, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(map(place - 2 * vm_step, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(map(place + 3 * vm_step, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(~CUdeviceptr{0} - vm_step + 1, vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(0, vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(cuMemMap(place, vm_step, 0, memory, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(map(~CUdeviceptr{0} - vm_step + 1, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(map(0, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemMap(place, 2 * vm_step, 0, memory, 1) == CUDA_ERROR_INVALID_VALUE);
+  // Not all of it.
+  CHECK(map(place, 4096, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(map(place, vm_step, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(map(place, vm_step, vm_step) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(map(place, 2 * vm_step, 4096) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(map(place, 3 * vm_step, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(cuMemMap(place, vm_step, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemMap(place, vm_step, 0, 987654, 0) == CUDA_ERROR_INVALID_VALUE);
-  unsigned long long flags = 0;
-  const CUmemLocation location = on_device(0);
-  CHECK(cuMemGetAccess(&flags, &location, place) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(is_unmapped(place));
 
   const Mapped mapped(place + vm_step, 2 * vm_step, memory);
   CHECK(map(place, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(map(place + vm_step, vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(map(place + vm_step, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(map(place + 2 * vm_step, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
-  // Beside it, and the same memory once more.
-  const Mapped before(place, vm_step, memory, vm_step);
-  const Mapped after(place + 3 * vm_step, vm_step, memory);
+  CHECK(cuMemMap(place + 2 * vm_step, vm_step, 0, other, 0) == CUDA_ERROR_INVALID_VALUE);
+  // Beside it, and the same memory twice.
+  const Mapped before(place, vm_step, other);
+  const Mapped after(place + 3 * vm_step, vm_step, other);
 }
 
-TEST_CASE("whole mappings are unmapped, one or several, and nothing less", "[api]") {
+TEST_CASE("whole mappings are unmapped, as many as a range has, and nothing less", "[api]") {
   session();
   const Addresses place(5 * vm_step);
   const Physical one(2 * vm_step);
@@ -278,29 +287,40 @@ TEST_CASE("whole mappings are unmapped, one or several, and nothing less", "[api
   REQUIRE(cuMemMap(place + 2 * vm_step, vm_step, 0, other, 0) == CUDA_SUCCESS);
   REQUIRE(cuMemMap(place + 4 * vm_step, vm_step, 0, other, 0) == CUDA_SUCCESS);
   REQUIRE(give_access(place, 3 * vm_step, on_device(0)) == CUDA_SUCCESS);
+  const auto at = [&](unsigned step) { return place + step * vm_step; };
+  // Access is for whole mappings without a gap.
   for (const auto& [start, steps] :
-       {std::pair{0, 1}, {1, 1}, {1, 2}, {0, 4}, {2, 2}, {3, 1}, {3, 2}, {0, 5}, {4, 2}}) {
-    const CUdeviceptr at = place + static_cast<unsigned>(start) * vm_step;
-    const std::size_t bytes = static_cast<unsigned>(steps) * vm_step;
+       {std::pair{0u, 1u}, {1, 1}, {1, 2}, {0, 4}, {2, 2}, {3, 1}, {3, 2}, {0, 5}, {4, 2}}) {
     INFO(start << "+" << steps);
-    CHECK(cuMemUnmap(at, bytes) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(give_access(at, bytes, on_device(1)) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(give_access(at(start), steps * vm_step, on_device(1)) == CUDA_ERROR_INVALID_VALUE);
+  }
+  for (const auto& [start, steps] : {std::pair{0u, 1u}, {1, 1}, {1, 2}, {1, 7}}) {
+    INFO(start << "+" << steps);
+    CHECK(cuMemUnmap(at(start), steps * vm_step) == CUDA_ERROR_INVALID_VALUE);
   }
   CHECK(cuMemUnmap(place, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemUnmap(place, 4096) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemUnmap(place + 4096, vm_step) == CUDA_ERROR_INVALID_VALUE);
   CHECK(access_of(place + 3 * vm_step - 1, on_device(0)) == writing);
   CHECK(access_of(place, on_device(1)) == none);
+  // Nothing is there to unmap, or something and a gap, also past the reservation.
+  CHECK(cuMemUnmap(at(3), vm_step) == CUDA_SUCCESS);
+  CHECK(cuMemUnmap(at(2), 2 * vm_step) == CUDA_SUCCESS);
+  CHECK(access_of(at(1), on_device(0)) == writing);
+  CHECK(access_of(at(4), on_device(0)) == none);
+  CHECK(is_unmapped(at(2)));
+  CHECK(cuMemUnmap(place, 7 * vm_step) == CUDA_SUCCESS);
+  CHECK(is_unmapped(at(0)));
+  CHECK(is_unmapped(at(4)));
   CHECK(cuMemUnmap(place, 3 * vm_step) == CUDA_SUCCESS);
-  CHECK(cuMemUnmap(place, 3 * vm_step) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(cuMemUnmap(place + 4 * vm_step, vm_step) == CUDA_SUCCESS);
 }
 
 TEST_CASE("access is what was given last, to each processor", "[api]") {
   session();
   const Addresses place(2 * vm_step);
-  const Physical memory(vm_step);
+  const Physical of_host(vm_step, on_host);
   const Physical of_node(vm_step, on_node());
-  const Mapped mapped(place, vm_step, memory);
+  const Mapped mapped(place, vm_step, of_host);
   const Mapped beside(place + vm_step, vm_step, of_node);
   CHECK(access_of(place, on_device(0)) == none);
   CHECK(access_of(place, on_host) == none);
@@ -319,8 +339,8 @@ TEST_CASE("access is what was given last, to each processor", "[api]") {
   CHECK(access_of(place + vm_step, on_device(0)) == writing);
   // As to a node: of memory that was made on one.
   const CUmemLocation as_node{CU_MEM_LOCATION_TYPE_HOST_NUMA, 4711};
-  CHECK(give_access(place, vm_step, as_node) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(give_access(place, 2 * vm_step, as_node) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(give_access(place, vm_step, as_node) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(give_access(place, 2 * vm_step, as_node) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(access_of(place + vm_step, on_host) == reading);
   CHECK(give_access(place + vm_step, vm_step, as_node) == CUDA_SUCCESS);
   CHECK(access_of(place + vm_step, on_host) == writing);
@@ -339,7 +359,9 @@ TEST_CASE("access that cannot be given is refused, and nothing changes", "[api]"
     CHECK(cuMemSetAccess(place, vm_step, both, 2) == expected);
     CHECK(access_of(place, on_device(0)) == writing);
   };
-  refused(on_device(2), 3, CUDA_ERROR_INVALID_DEVICE);
+  refused(on_device(2), 3, CUDA_ERROR_INVALID_VALUE);
+  refused(on_host, 3, CUDA_ERROR_NOT_SUPPORTED);
+  refused({CU_MEM_LOCATION_TYPE_HOST_NUMA, host_node()}, 1, CUDA_ERROR_NOT_SUPPORTED);
   refused(on_device(1), 2, CUDA_ERROR_INVALID_VALUE);
   refused(on_device(1), 4, CUDA_ERROR_INVALID_VALUE);
   refused({CU_MEM_LOCATION_TYPE_INVALID, 0}, 3, CUDA_ERROR_INVALID_VALUE);
@@ -357,8 +379,9 @@ TEST_CASE("access that cannot be given is refused, and nothing changes", "[api]"
   CHECK(cuMemGetAccess(nullptr, &here, place) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemGetAccess(&flags, nullptr, place) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemGetAccess(&flags, &nowhere, place) == CUDA_ERROR_INVALID_DEVICE);
-  CHECK(cuMemGetAccess(&flags, &here, place + vm_step) == CUDA_ERROR_INVALID_VALUE);
   CHECK(flags == poison);
+  CHECK(cuMemGetAccess(&flags, &here, place + vm_step) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(flags == none);
   CHECK(access_of(place, on_device(0)) == writing);
 }
 
@@ -400,10 +423,7 @@ TEST_CASE("only what was made for it is exported, and only such files are import
   CHECK(cuMemExportToShareableHandle(nullptr, memory, as_file, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemExportToShareableHandle(&fd, memory, as_file, 1) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemExportToShareableHandle(&fd, 0, as_file, 0) == CUDA_ERROR_INVALID_VALUE);
-  for (const auto type :
-       {CU_MEM_HANDLE_TYPE_WIN32, CU_MEM_HANDLE_TYPE_WIN32_KMT, CU_MEM_HANDLE_TYPE_FABRIC})
-    CHECK(cuMemExportToShareableHandle(&fd, memory, type, 0) == CUDA_ERROR_NOT_SUPPORTED);
-  for (const int type : {0, 3, 16})
+  for (const int type : {0, 2, 3, 4, 8, 16})
     CHECK(cuMemExportToShareableHandle(&fd, memory, static_cast<CUmemAllocationHandleType>(type),
                                        0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(fd == -7);
@@ -438,8 +458,12 @@ TEST_CASE("only what was made for it is exported, and only such files are import
   CHECK(handle != memory);
   CUmemAllocationProp told{};
   CHECK(cuMemGetAllocationPropertiesFromHandle(&told, handle) == CUDA_SUCCESS);
-  const CUmemAllocationProp expected = properties_at(on_device(1), /*exportable=*/true);
+  const CUmemAllocationProp expected = properties_at(on_device(1));
   CHECK(std::memcmp(&told, &expected, sizeof told) == 0);
+  // Only who made it gives it away.
+  fd = -7;
+  CHECK(cuMemExportToShareableHandle(&fd, handle, as_file, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(fd == -7);
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
@@ -481,14 +505,14 @@ TEST_CASE("pointers to mapped memory are told of", "[api]") {
   CHECK(cuPointerGetAttribute(&host_pointer, CU_POINTER_ATTRIBUTE_HOST_POINTER, at) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(host_pointer == 0);
-  REQUIRE(give_access(start, 2 * vm_step, on_host) == CUDA_SUCCESS);
-  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_HOST_POINTER, at) == at);
-  make_current(1);
-  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at) ==
-        CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
-  make_current(0);
+  unsigned set = 1;
+  CHECK(cuPointerSetAttribute(&set, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at) ==
+        CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at) == 0);
 
   const CUdeviceptr in_host = place + 3 * vm_step + 9;
+  REQUIRE(give_access(place + 3 * vm_step, vm_step, on_host) == CUDA_SUCCESS);
+  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_HOST_POINTER, in_host) == in_host);
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, in_host) == CU_MEMORYTYPE_HOST);
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, in_host) == CU_DEVICE_CPU);
   CHECK(attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, in_host) == 0);
@@ -500,24 +524,48 @@ TEST_CASE("pointers to mapped memory are told of", "[api]") {
   CHECK(bytes == 2 * vm_step);
 }
 
-TEST_CASE("reserved addresses say that nothing is mapped", "[api]") {
+TEST_CASE("a device without access is told of no address", "[api]") {
+  const Addresses place(vm_step);
+  const Physical memory(vm_step);
+  const Mapped mapped(place, vm_step, memory);
+  REQUIRE(give_access(place, vm_step, on_device(0)) == CUDA_SUCCESS);
+  const CUdeviceptr at = place + 5;
+  make_current(1);
+  CUdeviceptr address = poison;
+  CHECK(cuPointerGetAttribute(&address, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(address == 0);
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at) ==
+        CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, at) == place);
+  std::size_t bytes = poison;
+  address = poison;
+  CHECK(cuMemGetAddressRange(&address, &bytes, at) == CUDA_ERROR_NOT_FOUND);
+  CHECK(address == 0);
+  CHECK(bytes == 0);
+  make_current(0);
+  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at) == at);
+  CHECK(cuMemGetAddressRange(&address, &bytes, at) == CUDA_SUCCESS);
+  CHECK(address == place);
+}
+
+TEST_CASE("addresses that are only reserved are unknown", "[api]") {
   make_current(0);
   const Addresses place(2 * vm_step);
   const CUdeviceptr at = place + vm_step;
-  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MAPPED, at) == 0);
-  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) == place);
-  CHECK(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_RANGE_SIZE, at) == 2 * vm_step);
-  unsigned type = 77;
-  CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) ==
-        CUDA_ERROR_INVALID_VALUE);
-  CHECK(type == 77);
-  std::size_t size = 0;
+  for (const auto which : {CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                           CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE}) {
+    unsigned long long value = poison;
+    CHECK(cuPointerGetAttribute(&value, which, at) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(value == poison);
+  }
+  std::size_t size = poison;
   int ordinal = 0;
   CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE,
                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* data[] = {&size, &ordinal};
   CHECK(cuPointerGetAttributes(2, which, data, at) == CUDA_SUCCESS);
-  CHECK(size == 2 * vm_step);
+  CHECK(size == poison);
   CHECK(ordinal == CU_DEVICE_INVALID);
   CUdeviceptr base = 0;
   CHECK(cuMemGetAddressRange(&base, nullptr, at) == CUDA_ERROR_NOT_FOUND);

@@ -67,10 +67,9 @@ class Physical {
 
 class Mapped {
  public:
-  Mapped(CUdeviceptr at, std::size_t bytes, CUmemGenericAllocationHandle handle,
-         std::size_t offset = 0)
+  Mapped(CUdeviceptr at, std::size_t bytes, CUmemGenericAllocationHandle handle)
       : start_(at), bytes_(bytes) {
-    WHERRY_TRY(cuMemMap(at, bytes, offset, handle, 0));
+    WHERRY_TRY(cuMemMap(at, bytes, 0, handle, 0));
   }
   ~Mapped() { unmap(); }
   Mapped(const Mapped&) = delete;

@@ -113,15 +113,16 @@ TEST_CASE("another process that is given the descriptor has the same memory", "[
               Physical physical(2 * vm_step, on_device(0), /*exportable=*/true);
               const Mapped mapped(place, 2 * vm_step, physical);
               WHERRY_TRY(give_access(place, 2 * vm_step, on_device(0)));
-              WHERRY_TRY(give_access(place, 2 * vm_step, on_host));
               std::uint64_t* const words = words_at(place);
-              words[0] = 40;
+              own.run(0, [words] { words[0] = 40; });
               const int fd = physical.descriptor();
               send(partner.socket(), 0, fd);
               ::close(fd);
               receive(partner.socket());
-              expect(words[1] == 41 && words[vm_step / sizeof *words] == 77,
-                     "its kernel's writes are not seen");
+              std::uint64_t seen[2] = {};
+              WHERRY_TRY(cuMemcpyDtoH(&seen[0], place + sizeof *words, sizeof seen[0]));
+              WHERRY_TRY(cuMemcpyDtoH(&seen[1], place + vm_step, sizeof seen[1]));
+              expect(seen[0] == 41 && seen[1] == 77, "its kernel's writes are not seen");
               own.run(0, [words] { words[1] = 50; });
             }
             send(partner.socket(), 0);

@@ -38,8 +38,9 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr dptr);
 CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total);
 
 /* Gives first address and size, in bytes as asked for, of the allocation that contains dptr. Either
- * pointer may be NULL. CUDA_ERROR_NOT_FOUND: dptr lies in no live allocation (what was asked for
- * becomes 0); CUDA_ERROR_INVALID_CONTEXT. */
+ * pointer may be NULL. CUDA_ERROR_NOT_FOUND: dptr lies in no live allocation, or in what is mapped by
+ * hand and the context's device may not access (what was asked for becomes 0);
+ * CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr);
 
 /* ---- Advice: what the program says about the use of managed memory ----

@@ -21,7 +21,9 @@ typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
  *   CONTEXT                     CUcontext: the one that was current when it was allocated; NULL: of pools, variables, and
  *                               what is mapped by hand (cuMemMap)
  *   MEMORY_TYPE                 unsigned: CU_MEMORYTYPE_DEVICE, also of managed memory, or CU_MEMORYTYPE_HOST
- *   DEVICE_POINTER              CUdeviceptr: where kernels have that byte. CUDA_ERROR_INVALID_CONTEXT: none is current
+ *   DEVICE_POINTER              CUdeviceptr: where kernels have that byte. CUDA_ERROR_INVALID_CONTEXT: none is current;
+ *                               NULL and CUDA_ERROR_INVALID_VALUE: the current context's device may not access what is
+ *                               mapped by hand
  *   HOST_POINTER                void*: where the host has it; NULL and CUDA_ERROR_INVALID_VALUE: nowhere, or it has no
  *                               access
  *   P2P_TOKENS                  CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, for wherryP2PGetPages; sets SYNC_MEMOPS. Of host
@@ -36,8 +38,8 @@ typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
  *                               gpuDirectRDMACapable, too. The last is a property that memory has,
  *                               no device here can decompress
  *   RANGE_START_ADDR, RANGE_SIZE
- *                               void* and size_t: of the allocation, as asked for; of what is reserved by hand, mapped or
- *                               not (then these two and MAPPED are all that is known): of the reservation
+ *                               void* and size_t: of the allocation, as asked for; of what is mapped by hand: of the
+ *                               reservation; where nothing is mapped it is not known
  *   ALLOWED_HANDLE_TYPES        unsigned long long: what it can be exported as
  *   ACCESS_FLAGS                unsigned: CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE; of what is mapped by hand: what the
  *                               device of the current context may do. CUDA_ERROR_INVALID_CONTEXT: none is current
@@ -60,7 +62,8 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_at
 
 /* Sets SYNC_MEMOPS, the one attribute that can be set, of the whole allocation: *value is an unsigned, 0 or not 0. While it
  * is set, synchronous copies and fills of the memory return only when they are done.
- * CUDA_ERROR_INVALID_VALUE: value NULL, another attribute, or an address that is not known. */
+ * CUDA_ERROR_INVALID_VALUE: value NULL, another attribute, or an address that is not known; CUDA_ERROR_NOT_SUPPORTED: memory
+ * that is mapped by hand. */
 CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
                                        CUdeviceptr ptr);
 
