@@ -181,7 +181,7 @@ CodePlace find_code(std::uintptr_t address, const char* beside) {
   if (!place.exported_as.empty() && symbol->st_shndx == SHN_UNDEF) {
     // Of the function only the stub's address is to be had by its name.
     void* const variable = ::dlsym(RTLD_DEFAULT, (beside + place.exported_as).c_str());
-    module = variable == nullptr ? nullptr : module_at(reinterpret_cast<std::uintptr_t>(variable));
+    if (variable != nullptr) module = module_at(reinterpret_cast<std::uintptr_t>(variable));
   }
   if (module == nullptr) return place;
   const bool is_program = *module->l_name == '\0';

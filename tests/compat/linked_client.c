@@ -2,7 +2,6 @@
  * that of a stub of its own. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 struct wherryLaunchInfo;
 void add_one(const struct wherryLaunchInfo* info, void** params);
@@ -17,9 +16,6 @@ int main(void) {
   if (cudaDeviceSynchronize() != cudaSuccess) return 3;
   for (int i = 0; i < 128; ++i)
     if (numbers[i] != i + (i < count)) return 4;
-  /* No kernel, though the program has a stub of it likewise. */
-  if (cudaLaunchKernel((const void*)abort, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, NULL) != cudaErrorInvalidDeviceFunction)
-    return 5;
   puts("done");
   return 0;
 }
