@@ -10,9 +10,13 @@ int main(void) {
   int* numbers = NULL;
   int count = 100;
   void* args[] = {&numbers, &count};
-  if (cudaMallocManaged((void**)&numbers, 128 * sizeof *numbers, cudaMemAttachGlobal) != cudaSuccess) return 1;
+  if (cudaMallocManaged((void**)&numbers, 128 * sizeof *numbers, cudaMemAttachGlobal) !=
+      cudaSuccess)
+    return 1;
   for (int i = 0; i < 128; ++i) numbers[i] = i;
-  if (cudaLaunchKernel((const void*)add_one, (dim3){4, 1, 1}, (dim3){32, 1, 1}, args, 0, NULL) != cudaSuccess) return 2;
+  if (cudaLaunchKernel((const void*)add_one, (dim3){4, 1, 1}, (dim3){32, 1, 1}, args, 0, NULL) !=
+      cudaSuccess)
+    return 2;
   if (cudaDeviceSynchronize() != cudaSuccess) return 3;
   for (int i = 0; i < 128; ++i)
     if (numbers[i] != i + (i < count)) return 4;
