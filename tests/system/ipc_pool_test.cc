@@ -60,7 +60,7 @@ TEST_CASE("memory of another program's pool is the same pages here", "[system]")
   peer.get({Ask::write, device0, first + 8, 1});
   peer.get({Ask::write, device0, second + 8, 2});
   CUmemPoolPtrExportData one = pointer_of(peer, first);
-  CUmemPoolPtrExportData other = pointer_of(peer, second + 100);
+  CUmemPoolPtrExportData other = pointer_of(peer, second);
   CUdeviceptr here = 0, there = 0;
   REQUIRE(cuMemPoolImportPointer(&here, shared.pool, &one) == CUDA_SUCCESS);
   REQUIRE(cuMemPoolImportPointer(&there, shared.pool, &other) == CUDA_SUCCESS);

@@ -383,6 +383,8 @@ TEST_CASE("memory stays that of its device, whichever devices a program sees", "
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
   const CUdeviceptr here = open(peer.handle_of(its), device0);
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, here) == device1);
+  peer.get({Ask::write, device0, its, 50});
+  CHECK(stage().read(device1, words_at(here)) == 50);
   const Seen seen = seen_by(device_process(device1), here);
   CHECK(seen.file != "");
   CHECK(seen == seen_by(its_process, its));
