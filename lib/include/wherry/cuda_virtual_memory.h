@@ -71,11 +71,14 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size);
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer, size 0 or no multiple, flags not 0, or other properties;
  * CUDA_ERROR_INVALID_DEVICE: a device that does not exist; CUDA_ERROR_NOT_PERMITTED: CU_MEM_HANDLE_TYPE_FABRIC;
  * CUDA_ERROR_OUT_OF_MEMORY: the pool has no room. On errors *handle stays. */
- * CUDA_ERROR_INVALID_DEVICE: a device that does not exist; CUDA_ERROR_NOT_SUPPORTED: handle types of other systems,
- * CU_MEM_CREATE_USAGE_*; CUDA_ERROR_OUT_OF_MEMORY: the pool has no room, or RLIMIT_FSIZE is less than size. On errors *handle
- * stays. */
-CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
-                             const CUmemAllocationProp* prop, unsigned long long flags);
+*CUDA_ERROR_INVALID_DEVICE : a device that does not exist;
+CUDA_ERROR_NOT_SUPPORTED : handle types of other systems, *CU_MEM_CREATE_USAGE_*;
+CUDA_ERROR_OUT_OF_MEMORY
+    : the pool has no room,
+      or RLIMIT_FSIZE is less than size.On errors* handle* stays.* /
+              CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
+                                           const CUmemAllocationProp* prop,
+                                           unsigned long long flags);
 
 /* Gives one reference to the handle back; the last one ends it. What is mapped stays until it is unmapped.
  * CUDA_ERROR_INVALID_VALUE: not a handle. */
