@@ -144,7 +144,8 @@ CUmemAccess_flags to_flags(Access access) {
 
 CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAccessDesc> wanted) {
   std::vector<VirtualMemory::Grant> grants;
-  bool takes = false;
+  VirtualMemory::Accesses left;
+  left.fill(Access::write);
   for (const CUmemAccessDesc& each : wanted) {
     VirtualMemory::Grant grant;
     const CUresult found = find_grantee(driver, each.location, grant);
@@ -152,11 +153,11 @@ CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAcc
     // Also for a device that does not exist: so the driver has it here, and not where access is asked for.
     if (found != CUDA_SUCCESS || !access) return CUDA_ERROR_INVALID_VALUE;
     grant.access = *access;
-    takes = takes || grant.access != Access::write;
+    left[static_cast<std::size_t>(grant.processor.index)] = grant.access;
     grants.push_back(grant);
   }
   // Work that was given before may still access it.
-  if (takes) driver.wait_for_all_work();
+  if (driver.virtual_memory().takes_away(place, left)) driver.wait_for_all_work();
   return driver.virtual_memory().set_access(place, grants);
 }
 
@@ -164,9 +165,8 @@ CUresult create(Driver& driver, CUmemGenericAllocationHandle* handle, std::size_
                 const PhysicalTraits& traits) {
   const auto make = [&] { return create_physical_memory(driver.runtime(), traits, bytes); };
   auto memory = make();
-  // What pools keep for later must not be in the way.
   if (!memory && traits.location.kind == Location::Kind::device &&
-      driver.pools().give_back_all(traits.location.id))
+      driver.give_back(*driver.device(traits.location.id)))
     memory = make();
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = driver.virtual_memory().add(std::move(*memory));
@@ -259,7 +259,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     const auto place = range_of(ptr, size);
     if (!place) return CUDA_ERROR_INVALID_VALUE;
     // Work that was given before may still use it.
-    driver.wait_for_all_work();
+    if (driver.virtual_memory().takes_away(*place, {})) driver.wait_for_all_work();
     return driver.virtual_memory().unmap(*place);
   });
 }
@@ -308,8 +308,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult known = check_imported_handle_type(shHandleType);
     if (known != CUDA_SUCCESS) return known;
-    auto memory =
-        import_physical_memory(static_cast<int>(reinterpret_cast<std::uintptr_t>(osHandle)));
+    auto memory = import_physical_memory(
+        driver, static_cast<int>(reinterpret_cast<std::uintptr_t>(osHandle)));
     if (!memory || !exists(driver.runtime(), memory->traits.location))
       return CUDA_ERROR_INVALID_VALUE;
     *handle = driver.virtual_memory().add(std::move(*memory));

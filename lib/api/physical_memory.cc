@@ -41,13 +41,12 @@ std::optional<int> number_in(std::string_view text) {
 
 // Whichever devices this process sees, the number in the name is that of one; one that it does not see is as good as the
 // context's own.
-Location to_device(int number) {
-  Driver& driver = *Driver::current();
+Location to_device(Driver& driver, int number) {
   const auto ordinal = driver.runtime().ordinal_of(number);
   return Location::device(ordinal ? *ordinal : current_device(driver));
 }
 
-std::optional<PhysicalTraits> traits_of(std::string_view name) {
+std::optional<PhysicalTraits> traits_of(Driver& driver, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   PhysicalTraits traits;
@@ -55,12 +54,11 @@ std::optional<PhysicalTraits> traits_of(std::string_view name) {
     name.remove_suffix(third_parties.size());
     traits.is_for_third_parties = true;
   }
-  for (const auto& [word, make] : {std::pair{std::string_view("dev"), &to_device},
-                                   std::pair{std::string_view("node"), &Location::host_node}}) {
+  for (const std::string_view word : {"dev", "node"}) {
     if (!name.starts_with(word)) continue;
     const auto number = number_in(name.substr(word.size()));
     if (!number) return std::nullopt;
-    traits.location = make(*number);
+    traits.location = word == "dev" ? to_device(driver, *number) : Location::host_node(*number);
     return traits;
   }
   return std::nullopt;
@@ -99,10 +97,10 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   return PhysicalMemory{traits, bytes, file};
 }
 
-std::optional<PhysicalMemory> import_physical_memory(int fd) {
+std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd) {
   const auto found = find_memory_file(fd);
   if (!found || found->bytes == 0 || found->bytes % block_size != 0) return std::nullopt;
-  const auto traits = traits_of(found->name);
+  const auto traits = traits_of(driver, found->name);
   if (!traits) return std::nullopt;
   return PhysicalMemory{*traits, found->bytes, std::make_shared<Fd>(duplicate_fd(fd))};
 }

@@ -13,6 +13,8 @@
 
 namespace wherry::impl {
 
+class Driver;
+
 // What is asked for when it is made; all but the second one other processes can tell of the file.
 struct PhysicalTraits {
   Location location;                  // a device, the host, or one of its nodes
@@ -31,6 +33,6 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
                                                      std::size_t bytes);
 // The memory of a file that create_physical_memory() made, here or in another process, which has the room for it. Nothing: it
 // is no such file. Its node may not exist here. Throws std::system_error.
-std::optional<PhysicalMemory> import_physical_memory(int fd);
+std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd);
 
 }  // namespace wherry::impl

@@ -211,6 +211,15 @@ CUresult VirtualMemory::unmap(AddressRange place) {
   return CUDA_SUCCESS;
 }
 
+bool VirtualMemory::takes_away(AddressRange place, const Accesses& left) const {
+  const LockGuard guard(lock_);
+  for (auto part = parts_.lower_bound(place.start); part != parts_.end() && part->first < place.end;
+       ++part)
+    for (std::size_t i = 1; i < left.size(); ++i)
+      if (part->second.access[i] > left[i]) return true;
+  return false;
+}
+
 CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> grants) {
   const LockGuard guard(lock_);
   const auto parts = parts_of(place);

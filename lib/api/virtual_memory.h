@@ -57,6 +57,9 @@ class VirtualMemory {
     Access access = Access::none;
     bool is_for_nodes = false;  // given as to one of the host's nodes
   };
+  // Whether a device could access some of this and could not any more, if only `left` was left to each processor.
+  using Accesses = std::array<Access, max_processors>;
+  bool takes_away(AddressRange place, const Accesses& left) const EXCLUDES(lock_);
   // What several grants say of a processor, the last one says. Requires: likewise, if it takes access away.
   CUresult set_access(AddressRange place, std::span<const Grant> grants) EXCLUDES(lock_);
 

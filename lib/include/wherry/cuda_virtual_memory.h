@@ -70,15 +70,9 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size);
  * when this process has no part in it any more.
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer, size 0 or no multiple, flags not 0, or other properties;
  * CUDA_ERROR_INVALID_DEVICE: a device that does not exist; CUDA_ERROR_NOT_PERMITTED: CU_MEM_HANDLE_TYPE_FABRIC;
- * CUDA_ERROR_OUT_OF_MEMORY: the pool has no room. On errors *handle stays. */
-*CUDA_ERROR_INVALID_DEVICE : a device that does not exist;
-CUDA_ERROR_NOT_SUPPORTED : handle types of other systems, *CU_MEM_CREATE_USAGE_*;
-CUDA_ERROR_OUT_OF_MEMORY
-    : the pool has no room,
-      or RLIMIT_FSIZE is less than size.On errors* handle* stays.* /
-              CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
-                                           const CUmemAllocationProp* prop,
-                                           unsigned long long flags);
+ * CUDA_ERROR_OUT_OF_MEMORY: the pool has no room, or RLIMIT_FSIZE is less than size. On errors *handle stays. */
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
+                             const CUmemAllocationProp* prop, unsigned long long flags);
 
 /* Gives one reference to the handle back; the last one ends it. What is mapped stays until it is unmapped.
  * CUDA_ERROR_INVALID_VALUE: not a handle. */
@@ -112,7 +106,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                           CUmemGenericAllocationHandle handle, unsigned long long flags);
 
 /* Unmaps all that cuMemMap mapped in [ptr, ptr + size), of any reservations; that may be nothing. No processor has any of it when
- * this returns; waits for the work of all devices that was given before.
+ * this returns. If a device has access to any of it, waits for the work of all devices that was given before.
  * CUDA_ERROR_INVALID_VALUE, and nothing changes: ptr or size no multiple of the granularity, size 0, or a mapping of which the
  * range has a part only; CUDA_ERROR_OPERATING_SYSTEM: a device does not answer; what
  * others had they do not have any more, and the range is still mapped. */
@@ -122,8 +116,8 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size);
  * as desc[i].flags says (CU_MEM_ACCESS_FLAGS_PROT_NONE, _READ, _READWRITE), from this call on; of others nothing changes.
  * Kernels that access it in another way fail their context with CUDA_ERROR_ILLEGAL_ADDRESS; a thread of the host gets SIGSEGV.
  * The location is a device; or the host, for memory of the host's: CU_MEM_LOCATION_TYPE_HOST, or CU_MEM_LOCATION_TYPE_HOST_NUMA
- * for memory that was made with that; the id of both is ignored. Where less than _READWRITE is given, waits for the work of all
- * devices that was given before.
+ * for memory that was made with that; the id of both is ignored. Where a device had more access than it gets, waits for the work of
+ * all devices that was given before.
  * CUDA_ERROR_INVALID_VALUE: any other range or flags, a device or type of location that does not exist, desc NULL or count 0;
  * CUDA_ERROR_NOT_SUPPORTED: the host, where it is not as above; CUDA_ERROR_OUT_OF_MEMORY: a process has as many mappings as it
  * may have; CUDA_ERROR_OPERATING_SYSTEM: a device does not answer. On errors nothing changes. */
