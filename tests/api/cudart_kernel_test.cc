@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "support/child.h"
+#include "support/conditions.h"
 #include "support/session.h"
 #include "support/witness.h"
 
