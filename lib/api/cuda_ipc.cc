@@ -40,9 +40,7 @@ CUresult close_memory(CUdeviceptr address) {
     std::optional<ImportedMemory::Import> last;
     const CUresult closed = driver.imported().close(address, last);
     if (!last) return closed;
-    // Work that was launched before may still use it.
-    driver.wait_for_all_work();
-    driver.imported().end(*last);
+    driver.end_import(*last);
     return CUDA_SUCCESS;
   });
 }

@@ -64,8 +64,7 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
 CUresult free_imported(Driver& driver, std::uintptr_t address) {
   const auto piece = driver.imported().take_pooled(address);
   if (!piece) return CUDA_ERROR_INVALID_VALUE;
-  driver.wait_for_all_work();
-  driver.imported().end(*piece);
+  driver.end_import(*piece);
   return CUDA_SUCCESS;
 }
 

@@ -8,14 +8,16 @@ using namespace wherry::impl;
 
 namespace {
 
-CUresult load_image(CUmodule* module, const void* image) {
+// load(runtime, source, NewObject&) makes the object.
+template <typename Source, typename Load>
+CUresult make_module(CUmodule* module, Source source, const Load& load) {
   return enter([&](Driver& driver) {
-    if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (module == nullptr || source == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
     NewObject loaded;
-    const CUresult result = load_image(driver.runtime(), image, loaded);
+    const CUresult result = load(driver.runtime(), source, loaded);
     if (result == CUDA_SUCCESS)
       *module = driver.create_module(context, loaded.name, std::move(loaded.object));
     return result;
@@ -46,27 +48,17 @@ CUresult enter_function(CUfunction handle, const Body& body) {
 }  // namespace
 
 CUresult cuModuleLoad(CUmodule* module, const char* fname) {
-  return enter([&](Driver& driver) {
-    if (module == nullptr || fname == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Context> context;
-    const CUresult found = find_working(driver, context);
-    if (found != CUDA_SUCCESS) return found;
-    NewObject loaded;
-    const CUresult result = load_file(driver.runtime(), fname, loaded);
-    if (result == CUDA_SUCCESS)
-      *module = driver.create_module(context, loaded.name, std::move(loaded.object));
-    return result;
-  });
+  return make_module(module, fname, load_file);
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  return load_image(module, image);
+  return make_module(module, image, load_image);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
                             CUjit_option* options, void** optionValues) {
   if (numOptions != 0 && (options == nullptr || optionValues == nullptr)) module = nullptr;
-  return load_image(module, image);
+  return make_module(module, image, load_image);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {

@@ -95,8 +95,7 @@ CUresult free_imported_in_order(Driver& driver, std::uintptr_t address,
       stream.stream, [&driver, piece = *piece](WorkStatus) { driver.imported().end(piece); });
   if (status == WorkStatus::ok) return CUDA_SUCCESS;
   // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
-  driver.wait_for_all_work();
-  driver.imported().end(*piece);
+  driver.end_import(*piece);
   return CUDA_SUCCESS;
 }
 

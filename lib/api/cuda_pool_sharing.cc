@@ -4,27 +4,13 @@
 #include <span>
 
 #include "api/entry.h"
+#include "api/shareable_handles.h"
 #include "os/file_io.h"
 #include "os/sealed_memory.h"
 
 using namespace wherry::impl;
 
 namespace {
-
-// CUDA_ERROR_NOT_SUPPORTED: types of other systems.
-CUresult check_import(CUmemAllocationHandleType type, unsigned long long flags) {
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  switch (type) {
-    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
-      return CUDA_SUCCESS;
-    case CU_MEM_HANDLE_TYPE_WIN32:
-    case CU_MEM_HANDLE_TYPE_WIN32_KMT:
-    case CU_MEM_HANDLE_TYPE_FABRIC:
-      return CUDA_ERROR_NOT_SUPPORTED;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-}
 
 bool is_descriptor(CUmemAllocationHandleType type, unsigned long long flags) {
   return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && flags == 0;
@@ -73,7 +59,8 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
                                             unsigned long long flags) {
   return enter([&](Driver& driver) {
     if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult checked = check_import(handleType, flags);
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult checked = check_imported_handle_type(handleType);
     if (checked != CUDA_SUCCESS) return checked;
     const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
     return import_pool(driver, descriptor, *pool_out);

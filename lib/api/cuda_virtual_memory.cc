@@ -6,6 +6,7 @@
 
 #include "api/entry.h"
 #include "api/ranges.h"
+#include "api/shareable_handles.h"
 
 using namespace wherry::impl;
 
@@ -35,18 +36,6 @@ CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
       return CUDA_SUCCESS;
     case CU_MEM_HANDLE_TYPE_FABRIC:
       return CUDA_ERROR_NOT_PERMITTED;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-CUresult check_imported_handle_type(CUmemAllocationHandleType type) {
-  switch (static_cast<int>(type)) {
-    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
-      return CUDA_SUCCESS;
-    case CU_MEM_HANDLE_TYPE_WIN32:
-    case CU_MEM_HANDLE_TYPE_WIN32_KMT:
-    case CU_MEM_HANDLE_TYPE_FABRIC:
-      return CUDA_ERROR_NOT_SUPPORTED;
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }

@@ -342,4 +342,9 @@ void Driver::wait_for_all_work() {
   for (const auto& device : devices_) device->engine.wait_for_device();
 }
 
+void Driver::end_import(const ImportedMemory::Import& import) {
+  wait_for_all_work();
+  imported_.end(import);
+}
+
 }  // namespace wherry::impl

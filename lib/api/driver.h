@@ -108,6 +108,8 @@ class Driver {
 
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
+  // Ends it after that: work that was launched before may still use it.
+  void end_import(const ImportedMemory::Import& import);
 
  private:
   explicit Driver(const RuntimeOptions& options);

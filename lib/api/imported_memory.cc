@@ -69,7 +69,7 @@ CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Im
 }
 
 Annex::Window ImportedMemory::window_of(const Import& piece) {
-  return {piece.record.base, round_up(piece.record.bytes, page_size), piece.file, piece.offset,
+  return {{piece.record.base, round_up(piece.record.bytes, page_size), piece.file, piece.offset},
           Access::write};
 }
 
@@ -213,7 +213,7 @@ CUresult ImportedMemory::set_access(ImportedPool& pool, int device, bool accessi
 int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
   const Annex::Window window = window_of(piece);
   const int error = show ? runtime_.annex().show(window, bit)
-                         : runtime_.annex().hide(window.address, window.bytes, bit);
+                         : runtime_.annex().hide(window.start, window.bytes, bit);
   if (error == 0) piece.shown_to = show ? piece.shown_to | bit : piece.shown_to & ~bit;
   return error;
 }
@@ -222,7 +222,7 @@ void ImportedMemory::end(const Import& piece) {
   Annex& annex = runtime_.annex();
   const Annex::Window window = window_of(piece);
   // A device that does not answer may still have it: nobody else gets the addresses then.
-  if (annex.hide(window.address, window.bytes, piece.shown_to) == 0) annex.release(piece.place);
+  if (annex.hide(window.start, window.bytes, piece.shown_to) == 0) annex.release(piece.place);
 }
 
 void ImportedMemory::abandon_in_forked_child() {

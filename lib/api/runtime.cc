@@ -394,8 +394,7 @@ bool Runtime::free(std::uintptr_t address) {
                           effects_->released(block, number, run);
                         });
   const auto device = allocation->owner.device;
-  auto& counter =
-      device ? device_pages_[static_cast<std::size_t>(device->ordinal())] : managed_pages_;
+  auto& counter = device ? claimed_pages(*device) : managed_pages_;
   counter.fetch_sub(pages.count);
   address_space_.end_free(*allocation);
   return true;

@@ -284,6 +284,10 @@ class Runtime {
       EXCLUDES(arena_lock_);
   // Counts pages of the device's pool as never managed memory's. False: there are not as many.
   bool claim_device_pages(Processor p, std::uint64_t pages);
+  // Pages of a device that cannot leave it, claimed.
+  std::atomic<std::uint64_t>& claimed_pages(Processor p) {
+    return device_pages_[static_cast<std::size_t>(p.ordinal())];
+  }
   bool take_device_room(Processor p, std::uint64_t pages);
   bool take_host_room(std::uint64_t pages);
   bool grow(Room& room, Processor p, std::uint64_t pages);

@@ -122,7 +122,7 @@ std::vector<Runtime::Extent> Runtime::locate(PageSpan pages) {
 
 bool Runtime::claim_device_pages(Processor p, std::uint64_t pages) {
   // Nothing is evicted for what could not be had by evicting everything.
-  std::atomic<std::uint64_t>& taken = device_pages_[static_cast<std::size_t>(p.ordinal())];
+  std::atomic<std::uint64_t>& taken = claimed_pages(p);
   if (pages > capacity_pages(p)) return false;
   if (taken.fetch_add(pages) + pages <= capacity_pages(p)) return true;
   taken.fetch_sub(pages);
@@ -145,7 +145,7 @@ std::optional<Allocation> Runtime::reserve_device(std::size_t bytes, Ownership o
   if (!claim_device_pages(p, pages)) return std::nullopt;
   const auto allocation = place(bytes, 0, owner);
   if (!allocation) {
-    device_pages_[static_cast<std::size_t>(p.ordinal())].fetch_sub(pages);
+    claimed_pages(p).fetch_sub(pages);
     return std::nullopt;
   }
   try {
@@ -250,7 +250,7 @@ bool Runtime::take_device_room(Processor p, std::uint64_t pages) {
   // In steps, each of which may wait.
   while (room.pages() < pages) {
     if (grow(room, p, std::min(pages, room.pages() + pages_per_block))) continue;
-    device_pages_[static_cast<std::size_t>(p.ordinal())].fetch_sub(pages);
+    claimed_pages(p).fetch_sub(pages);
     return false;
   }
   room.spend(pages);
@@ -262,7 +262,7 @@ bool Runtime::take_room(Processor p, std::uint64_t pages) {
 }
 
 void Runtime::give_room_back(Processor p, std::uint64_t pages) {
-  auto& taken = p.is_host() ? host_pages_ : device_pages_[static_cast<std::size_t>(p.ordinal())];
+  auto& taken = p.is_host() ? host_pages_ : claimed_pages(p);
   taken.fetch_sub(pages);
   part(p).memory.capacity.give_back(pages);
 }

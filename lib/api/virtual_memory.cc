@@ -187,7 +187,8 @@ int VirtualMemory::give(Parts::iterator part, Processor p, Access access) {
   const int error =
       access == Access::none
           ? annex.hide(address, mapped.bytes(), p.bit())
-          : annex.show({address, mapped.bytes(), mapped.memory->physical.file, 0, access}, p.bit());
+          : annex.show({{address, mapped.bytes(), mapped.memory->physical.file, 0}, access},
+                       p.bit());
   if (error == 0) mapped.access_of(p) = access;
   return error;
 }

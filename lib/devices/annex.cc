@@ -38,11 +38,11 @@ void Annex::release(std::uintptr_t address) {
 
 int Annex::map(Processor p, const Window& window) {
   if (p.is_host())
-    return map_file_part(window.address, window.bytes, window.file->get(), window.offset,
+    return map_file_part(window.start, window.bytes, window.file->get(), window.offset,
                          window.access, /*huge_pages=*/true);
   const auto& process = part(p).process;
   if (!process) return 0;
-  return settle(*process, process->map_file(window.address, window.bytes, window.file->get(),
+  return settle(*process, process->map_file(window.start, window.bytes, window.file->get(),
                                             window.offset, window.access));
 }
 
@@ -53,8 +53,8 @@ int Annex::unmap(Processor p, std::uintptr_t address, std::size_t bytes) {
 }
 
 int Annex::show(const Window& window, ProcessorMask processors) {
-  WHERRY_CHECK(contains(window.address) && contains(window.address + window.bytes - 1),
-               "{:#x}+{:#x} is not in the annex", window.address, window.bytes);
+  WHERRY_CHECK(contains(window.start) && contains(window.start + window.bytes - 1),
+               "{:#x}+{:#x} is not in the annex", window.start, window.bytes);
   const LockGuard guard(lock_);
   int error = 0;
   for (const Processor p : processors_in(processors))
@@ -62,12 +62,12 @@ int Annex::show(const Window& window, ProcessorMask processors) {
   for (const Processor p : processors_in(processors)) {
     auto& windows = part(p).windows;
     if (error == 0) {
-      windows[window.address] = window;
+      windows[window.start] = window;
       continue;
     }
     // Also where it failed: it may have done a part.
-    const auto before = windows.find(window.address);
-    static_cast<void>(before == windows.end() ? unmap(p, window.address, window.bytes)
+    const auto before = windows.find(window.start);
+    static_cast<void>(before == windows.end() ? unmap(p, window.start, window.bytes)
                                               : map(p, before->second));
   }
   return error;
@@ -95,10 +95,10 @@ std::optional<std::vector<FilePart>> Annex::locate(AddressRange bytes, Processor
   for (--next; reached < bytes.end; ++next) {
     if (next == windows.end()) return std::nullopt;
     const Window& window = next->second;
-    const std::uintptr_t end = window.address + window.bytes;
-    if (window.address > reached || end <= reached || window.access < wanted) return std::nullopt;
-    parts.push_back({window.address, window.bytes, window.file, window.offset});
-    reached = end;
+    if (window.start > reached || window.end() <= reached || window.access < wanted)
+      return std::nullopt;
+    parts.push_back(window);
+    reached = window.end();
   }
   return parts;
 }

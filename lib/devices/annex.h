@@ -24,11 +24,7 @@ namespace wherry::impl {
 class Annex {
  public:
   // Part of a file, and where in the annex it is to be seen: whole pages.
-  struct Window {
-    std::uintptr_t address = 0;
-    std::size_t bytes = 0;
-    std::shared_ptr<const Fd> file;
-    std::uint64_t offset = 0;
+  struct Window : FilePart {
     Access access = Access::write;
   };
 

@@ -33,7 +33,7 @@ struct Stage {
   }
 
   Annex::Window window(Access access = Access::write) const {
-    return {address, page_size, file, 2 * page_size, access};
+    return {{address, page_size, file, 2 * page_size}, access};
   }
   std::unique_ptr<TestDevice> start(int device) {
     auto started = std::make_unique<TestDevice>(arena, device, 1, &annex);
@@ -107,13 +107,13 @@ TEST_CASE("a device that is started again sees what was shown, also while it was
   const std::uintptr_t late = stage.annex.reserve(page_size).value();
   REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
   Annex::Window second = stage.window();
-  second.address = hidden;
+  second.start = hidden;
   REQUIRE(stage.annex.show(second, host | device0) == 0);
   *stage.number() = 5;
   ::kill(device->pid(), SIGKILL);
   device->wait_for_end();
   CHECK(stage.annex.hide(hidden, page_size, host | device0) == 0);
-  second.address = late;
+  second.start = late;
   CHECK(stage.annex.show(second, host | device0) == 0);
   device = stage.start(0);
   CHECK(can_read(*device, stage.number(), 5));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 
+#include "support/fd_message.h"
 #include "support/nobody.h"
 #include "support/session.h"
 #include "support/stage.h"
@@ -222,13 +223,13 @@ int main() {
   try {
     Server server;
     Answer ready;
-    expect(send_to(socket_fd, &ready, sizeof ready, -1), "nobody is there");
+    expect(send_to(socket_fd, ready), "nobody is there");
     Request request;
-    for (int fd = -1; receive_from(socket_fd, &request, sizeof request, fd);) {
+    for (int fd = -1; receive_from(socket_fd, request, fd);) {
       Answer answer;
       answer.result = serve(server, request, answer, fd);
       if (fd >= 0) ::close(fd);
-      expect(send_to(socket_fd, &answer, sizeof answer, answer.fd), "nobody is there any more");
+      expect(send_to(socket_fd, answer, answer.fd), "nobody is there any more");
       if (answer.fd >= 0) ::close(answer.fd);
     }
     server.release();

@@ -60,10 +60,6 @@ struct Answer {
   int fd = -1;  // as it is here
 };
 
-// Both with a descriptor, unless it is negative. False: the other end is closed, or is silent for 60 s.
-bool send_to(int socket, const void* message, std::size_t bytes, int fd);
-bool receive_from(int socket, void* message, std::size_t bytes, int& fd);
-
 class Peer {
  public:
   // Starts the program; the test goes on when it is ready. Throws std::runtime_error.

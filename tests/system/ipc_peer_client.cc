@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 
+#include "support/fd_message.h"
 #include "support/session.h"
 #include "system/ipc_peer.h"
 
@@ -17,45 +17,7 @@ namespace {
 constexpr int peer_socket = 3;  // where the program has it
 constexpr timeval limit{60, 0};
 
-struct Message {
-  Message(void* data, std::size_t bytes) : content{data, bytes} {
-    header.msg_iov = &content;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-  }
-
-  iovec content;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header = {};
-};
-
 }  // namespace
-
-bool send_to(int socket, const void* message, std::size_t bytes, int fd) {
-  Message sent(const_cast<void*>(message), bytes);
-  if (fd < 0) {
-    sent.header.msg_control = nullptr;
-    sent.header.msg_controllen = 0;
-  } else {
-    cmsghdr* const header = CMSG_FIRSTHDR(&sent.header);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  return ::sendmsg(socket, &sent.header, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
-}
-
-bool receive_from(int socket, void* message, std::size_t bytes, int& fd) {
-  Message received(message, bytes);
-  fd = -1;
-  if (::recvmsg(socket, &received.header, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(bytes))
-    return false;
-  if (const cmsghdr* const header = CMSG_FIRSTHDR(&received.header))
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return true;
-}
 
 Peer::Peer(const char* visible_devices) {
   int sockets[2];
@@ -75,7 +37,7 @@ Peer::Peer(const char* visible_devices) {
   ::close(sockets[1]);
   expect(error == 0, "the other program cannot be started");
   Answer ready;
-  expect(receive_from(socket_, &ready, sizeof ready, ready.fd), "the other program is not ready");
+  expect(receive_from(socket_, ready, ready.fd), "the other program is not ready");
 }
 
 Peer::~Peer() {
@@ -84,10 +46,10 @@ Peer::~Peer() {
 }
 
 Answer Peer::ask(const Request& request, int fd) {
-  expect(send_to(socket_, &request, sizeof request, fd), "the other program is gone");
+  expect(send_to(socket_, request, fd), "the other program is gone");
   Answer answer;
   int received = -1;
-  expect(receive_from(socket_, &answer, sizeof answer, received), "the other program is silent");
+  expect(receive_from(socket_, answer, received), "the other program is silent");
   answer.fd = received;
   return answer;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "support/child.h"
+#include "support/fd_message.h"
 #include "support/virtual_memory.h"
 
 using namespace wherry::test;
@@ -37,34 +38,13 @@ class Partner {
 };
 
 void send(int socket, std::uint64_t number, int fd = -1) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-  iovec content{&number, sizeof number};
-  msghdr message{};
-  message.msg_iov = &content;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  expect(::sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof number, "nothing can be sent");
+  expect(send_to(socket, number, fd), "nothing can be sent");
 }
 std::uint64_t receive(int socket, int* fd = nullptr) {
   std::uint64_t number = 0;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof *fd)] = {};
-  iovec content{&number, sizeof number};
-  msghdr message{};
-  message.msg_iov = &content;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  expect(::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) == sizeof number, "nothing has come");
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (fd != nullptr && header != nullptr) std::memcpy(fd, CMSG_DATA(header), sizeof *fd);
+  int received = -1;
+  expect(receive_from(socket, number, received), "nothing has come");
+  if (fd != nullptr) *fd = received;
   return number;
 }
 
