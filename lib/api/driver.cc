@@ -45,7 +45,7 @@ void after_fork() {
   if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork();
 }
 void in_forked_child() {
-  if (Driver* driver = std::exchange(forking, nullptr)) driver->abandon_in_forked_child();
+  if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork_in_child();
 }
 
 CUresult to_result(OptionsError::Kind kind) {
@@ -318,13 +318,6 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
   // Who ended the context may have looked for what is of it before this was.
   destroy_module(made);
   return nullptr;
-}
-
-void Driver::abandon_in_forked_child() {
-  offers_.abandon_in_forked_child();
-  imported_.abandon_in_forked_child();
-  virtual_memory_.abandon_in_forked_child();
-  runtime_.abandon_in_forked_child();
 }
 
 bool Driver::give_back(Device& device) {

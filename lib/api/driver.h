@@ -97,9 +97,6 @@ class Driver {
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 
-  // In a child that the application forked, which lets go of what would keep memory alive.
-  void abandon_in_forked_child();
-
   // Gives back what other processes have let go of, and what the device's pools keep for later, for want of room. True: there was
   // something.
   bool give_back(Device& device);

@@ -225,11 +225,4 @@ void ImportedMemory::end(const Import& piece) {
   if (annex.hide(window.start, window.bytes, piece.shown_to) == 0) annex.release(piece.place);
 }
 
-void ImportedMemory::abandon_in_forked_child() {
-  // Another thread may have had the lock when it was forked; then the files stay open here.
-  if (!lock_.try_lock()) return;
-  for (auto& [base, piece] : imports_) piece.file->reset();
-  lock_.unlock();
-}
-
 }  // namespace wherry::impl

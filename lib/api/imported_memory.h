@@ -71,9 +71,6 @@ class ImportedMemory {
   // Nobody sees it any more, and its process may know. Requires: no work uses it.
   void end(const Import& import);
 
-  // What a forked child must let go of.
-  void abandon_in_forked_child();
-
  private:
   using Imports = std::map<std::uintptr_t, Import>;
 

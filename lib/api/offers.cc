@@ -125,11 +125,4 @@ void Offers::free_now(const MemoryRecord& record) {
   if (!held_pages_.keep(record)) runtime_.free(record.base);
 }
 
-void Offers::abandon_in_forked_child() {
-  // Another thread may have had the lock when it was forked; then the board stays open here.
-  if (!lock_.try_lock()) return;
-  if (board_) board_->close();
-  lock_.unlock();
-}
-
 }  // namespace wherry::impl

@@ -41,9 +41,6 @@ class Offers {
   // Frees what others had open and have let go of. True: there was something. Costs next to nothing without.
   bool free_returned() EXCLUDES(lock_);
 
-  // What a forked child must let go of.
-  void abandon_in_forked_child();
-
  private:
   // The handle for this one, put up if there is none yet.
   CUresult offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id, const Offer& what,

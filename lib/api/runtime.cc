@@ -489,11 +489,10 @@ wherryStats Runtime::stats() const {
   return stats;
 }
 
-void Runtime::abandon_in_forked_child() {
+void Runtime::after_fork_in_child() {
   host_memory_.adopted().after_fork_in_child();
   copy_variables_in_forked_child();
-  host_memory_.close();
-  for (const auto& pool : pools_) pool->file().close();
+  close_own_descriptors();
 }
 
 }  // namespace wherry::impl

@@ -239,12 +239,11 @@ class Runtime {
   // std::system_error.
   void restart_device(int device) EXCLUDES(arena_lock_);
 
-  // What a child made by the application's fork() must let go of: descriptors that would keep pools
-  // alive.
-  void abandon_in_forked_child();
   // Around the application's fork().
   void before_fork() { host_memory_.adopted().before_fork(); }
   void after_fork() { host_memory_.adopted().after_fork(/*child_copies=*/true); }
+  // ... and in the child, which keeps what is its own, and nothing that would keep ours alive.
+  void after_fork_in_child();
 
  private:
   // In a child: the variables are its own from now on, with their contents.

@@ -266,12 +266,4 @@ std::optional<VirtualMemory::Mapped> VirtualMemory::mapped_at(std::uintptr_t add
                 part.access};
 }
 
-void VirtualMemory::abandon_in_forked_child() {
-  // Another thread may have had the lock when it was forked; then the files stay open here.
-  if (!lock_.try_lock()) return;
-  for (const auto& [handle, memory] : memories_) memory->physical.file->reset();
-  for (const auto& [address, part] : parts_) part.memory->physical.file->reset();
-  lock_.unlock();
-}
-
 }  // namespace wherry::impl

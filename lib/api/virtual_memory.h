@@ -78,9 +78,6 @@ class VirtualMemory {
   // What was reserved at once around it.
   std::optional<AddressRange> reserved_around(std::uintptr_t address) const EXCLUDES(lock_);
 
-  // In a child that the application forked: lets go of the memory.
-  void abandon_in_forked_child();
-
  private:
   struct Memory {
     PhysicalMemory physical;

@@ -68,8 +68,6 @@ class OfferBoard {
   std::optional<OfferHandle> post(const Offer& offer);
   // Nobody can open it from now on; what is open stays so. Requires: it is up. As post().
   void withdraw(const OfferHandle& handle);
-  // What a forked child must let go of.
-  void close() { file_.close(); }
 
  private:
   const ProcessIdentity process_;

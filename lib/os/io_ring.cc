@@ -11,6 +11,7 @@
 #include <deque>
 
 #include "base/check.h"
+#include "os/fd.h"
 #include "os/permissions.h"
 
 namespace wherry::impl {
@@ -24,7 +25,9 @@ constexpr timespec submit_pause{0, 1'000'000};
 class UringRing final : public IoRing {
  public:
   explicit UringRing(io_uring ring) : ring_(ring) {}
-  ~UringRing() override { ::io_uring_queue_exit(&ring_); }
+  ~UringRing() override {
+    if (disown_descriptor(ring_.ring_fd)) ::io_uring_queue_exit(&ring_);
+  }
 
   void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
             Link link) override {
@@ -116,7 +119,9 @@ std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   io_uring ring;
   std::memset(&ring, 0, sizeof ring);
   if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;
-  unsigned workers[2] = {1, 0};  // for files; the other kind is not used
+  own_descriptor(ring.ring_fd);
+  (void)::io_uring_ring_dontfork(&ring);  // else a child has it, too
+  unsigned workers[2] = {1, 0};           // for files; the other kind is not used
   (void)::io_uring_register_iowq_max_workers(&ring, workers);  // before Linux 5.15: more
   cpu_set_t cpus;
   if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0)

@@ -48,7 +48,6 @@ class MemoryFile {
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
   // Bytes that the file really holds, as the kernel counts them.
   std::uint64_t allocated_bytes() const;
-  void close() { fd_.reset(); }
 
   // Whether a tmpfs of one's own with huge pages can be had.
   static bool can_use_huge_tmpfs();

@@ -67,11 +67,6 @@ FoundProcess identify_process(pid_t pid) {
   return listed.has_ended ? FoundProcess{{}, ESRCH} : FoundProcess{listed.identity, 0};
 }
 
-bool has_ended(const ProcessIdentity& process) {
-  const FoundProcess found = identify_process(process.pid);
-  return found.error == 0 ? found.identity != process : found.error == ESRCH;
-}
-
 ProcessIdentity own_identity() {
   const Listed own = look_up(::getpid());
   if (own.error != 0) throw_errno(own.error, "/proc does not tell when this process started");

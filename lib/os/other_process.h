@@ -24,8 +24,6 @@ struct FoundProcess {
       0;  // ESRCH: there is no such process, or it has ended; any other: the kernel does not tell
 };
 FoundProcess identify_process(pid_t pid);
-// False also where the kernel does not tell.
-bool has_ended(const ProcessIdentity& process);
 // The calling one, also while its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
 

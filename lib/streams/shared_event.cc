@@ -1,20 +1,35 @@
 #include "streams/shared_event.h"
 
 #include <climits>
+#include <random>
 #include <thread>
 
 #include "base/clock.h"
 #include "os/futex.h"
+#include "os/range_mark.h"
 #include "os/thread.h"
 
 namespace wherry::impl {
 namespace {
 
-// How long somebody may take to write down what he has begun, and how often is looked whether he lives.
+// How long somebody may take to write down what he has begun, and how often is looked whether he is still there.
 constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
 constexpr int look_ms = 100;
 
 std::atomic<std::uint64_t> next_serial = 1;
+
+// A byte of the file, far behind what it holds, that stands for who has opened it.
+std::uint64_t mark_as_open(int file) {
+  constexpr std::uint64_t bytes_max = std::uint64_t{1} << 62;
+  std::random_device random;
+  const std::uint64_t name = (std::uint64_t{random()} << 32 | random()) % bytes_max;
+  if (const int error = mark_range(file, name, 1))
+    throw_errno(error, "cannot mark an event as open");
+  return name;
+}
+bool is_marked_as_open(int file, std::uint64_t name) {
+  return is_range_marked(file, name, 1);
+}
 
 enum : std::uint32_t {
   is_pending,
@@ -25,10 +40,11 @@ enum : std::uint32_t {
 }  // namespace
 
 struct SharedEvent::Moment {
-  std::atomic<std::uint64_t> number;  // written last (release)
-  std::atomic<std::uint64_t> start_time;
-  std::atomic<std::int32_t> pid;
+  std::atomic<std::uint64_t> number;       // written last (release)
+  std::atomic<std::uint64_t> last_failed;  // of those that had the slot before
+  std::atomic<std::uint64_t> recorder;
   std::atomic<std::uint32_t> end;
+  std::atomic<std::uint32_t> unused;
 };
 
 struct SharedEvent::State {
@@ -45,7 +61,9 @@ std::size_t SharedEvent::bytes() {
 SharedEvent::SharedEvent() : SharedEvent(SealedMemory("wherry-event", sizeof(State))) {}
 
 SharedEvent::SharedEvent(SealedMemory memory)
-    : memory_(std::move(memory)), process_(own_identity()), serial_(next_serial.fetch_add(1)) {}
+    : memory_(std::move(memory)),
+      recorder_(mark_as_open(memory_.fd())),
+      serial_(next_serial.fetch_add(1)) {}
 
 std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
   SealedMemory memory = SealedMemory::of(std::move(file), sizeof(State));
@@ -54,11 +72,6 @@ std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
 
 SharedEvent::Moment& SharedEvent::slot_of(std::uint64_t moment) const {
   return state().moments[moment % moments_max];
-}
-
-bool SharedEvent::is_free(const Moment& slot) const {
-  const std::uint64_t number = slot.number.load();
-  return number == 0 || query(number).has_value();
 }
 
 void SharedEvent::changed() const {
@@ -70,12 +83,16 @@ std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
   // Before the event stands for the moment: of one for which there is no room here nobody would say how it ended.
   const auto pending = std::make_shared<Pending>();
   std::uint64_t last = state().last.load();
+  std::uint64_t before = 0;  // whose slot it was
+  std::optional<WorkStatus> end;
   do {
-    if (!is_free(slot_of(last + 1))) return nullptr;
+    before = slot_of(last + 1).number.load();
+    end = before == 0 ? WorkStatus::ok : query(before);
+    if (!end) return nullptr;
   } while (!state().last.compare_exchange_weak(last, last + 1));
   Moment& slot = slot_of(last + 1);
-  slot.start_time.store(process_.start_time);
-  slot.pid.store(process_.pid);
+  if (*end != WorkStatus::ok) slot.last_failed.store(before);
+  slot.recorder.store(recorder_);
   slot.end.store(is_pending);
   slot.number.store(last + 1, std::memory_order_release);
   pending->event_ = shared_from_this();
@@ -97,16 +114,16 @@ std::uint64_t SharedEvent::last() const {
 std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
   const Moment& slot = slot_of(moment);
   const std::uint64_t number = slot.number.load(std::memory_order_acquire);
-  // The slot was used again: then it was over.
-  if (number > moment) return WorkStatus::ok;
   if (number < moment) return std::nullopt;
   const std::uint32_t end = slot.end.load();
-  const ProcessIdentity recorder{slot.pid.load(), slot.start_time.load()};
-  if (slot.number.load() != moment) return WorkStatus::ok;  // while this looked
+  const std::uint64_t recorder = slot.recorder.load();
+  // The slot is used again, perhaps since this looked: then it was over.
+  if (slot.number.load() != moment)
+    return slot.last_failed.load() == moment ? WorkStatus::launch_failed : WorkStatus::ok;
   if (end == is_over) return WorkStatus::ok;
   if (end == is_failed) return WorkStatus::launch_failed;
-  if (recorder == process_ || !has_ended(recorder)) return std::nullopt;
-  // Its last word may have been that it is over.
+  if (recorder == recorder_ || is_marked_as_open(memory_.fd(), recorder)) return std::nullopt;
+  // The last word may have been that it is over.
   return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
 }
 

@@ -1,5 +1,6 @@
 // An event of which several processes record, ask and await moments: its state is in memory that all of them see. Whoever records
-// writes a moment down as his, and that it is over when it is; who waits looks whether that process still lives. Any thread.
+// writes a moment down as his, and that it is over when it is; who waits looks whether he still has the event's file: a mark on it
+// (os/range_mark.h) stands for him, which the kernel takes away when his process ends or becomes another program. Any thread.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "os/other_process.h"
 #include "os/sealed_memory.h"
 #include "streams/recording.h"
 
@@ -23,7 +23,8 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
 
   // Never recorded. Throws std::system_error.
   SharedEvent();
-  // One that another process has made. Null: this is not the file of one. Throws std::system_error.
+  // One that another process has made; the open file description must be nobody else's. Null: this is not the file of one. Throws
+  // std::system_error.
   static std::shared_ptr<SharedEvent> of(Fd file);
 
   int fd() const { return memory_.fd(); }
@@ -53,7 +54,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
 
   // The moment that it stands for; 0: it was never recorded.
   std::uint64_t last() const;
-  // How a moment ended; nothing: it has not. launch_failed also when the process that was to finish it has ended.
+  // How a moment ended; nothing: it has not. launch_failed also when the program that was to finish it has ended.
   std::optional<WorkStatus> query(std::uint64_t moment) const;
   // Sleeps until it has.
   WorkStatus wait(std::uint64_t moment) const;
@@ -74,15 +75,13 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   Moment& slot_of(std::uint64_t moment) const;
   // For who has waited since then: also when whoever began the moment has ended before he wrote that down.
   std::optional<WorkStatus> query(std::uint64_t moment, std::uint64_t since_ns) const;
-  // A slot is another moment's when that one is over, or nobody is left to say so.
-  bool is_free(const Moment& slot) const;
   void changed() const;
   // Tells those whose moments are over. False: none is left.
   bool serve() EXCLUDES(lock_);
   void serve_all();
 
   const SealedMemory memory_;
-  const ProcessIdentity process_;
+  const std::uint64_t recorder_;  // this one, among all that have the file
   const std::uint64_t serial_;
   Mutex lock_;
   std::vector<Waiter> waiters_ GUARDED_BY(lock_);

@@ -164,7 +164,7 @@ TEST_CASE("bytes are found in their files for those who see all of them", "[devi
   Stage stage;
   const std::uintptr_t start = stage.annex.reserve(3 * page_size).value();
   const auto show = [&](std::uintptr_t address, std::uint64_t offset, Access access) {
-    REQUIRE(stage.annex.show({address, page_size, stage.file, offset, access}, device0) == 0);
+    REQUIRE(stage.annex.show({{address, page_size, stage.file, offset}, access}, device0) == 0);
   };
   show(start, 2 * page_size, Access::write);
   show(start + page_size, 0, Access::read);

@@ -40,10 +40,7 @@ TEST_CASE("a process is told apart by when it started, whatever its name is", "[
   REQUIRE(other.error == 0);
   CHECK(other.identity.start_time >= own.start_time);
   CHECK(identify_process(child.pid()).identity == other.identity);
-  CHECK(!has_ended(other.identity));
-  CHECK(has_ended({other.identity.pid, other.identity.start_time + 1}));
   CHECK(identify_process(nobody).error == ESRCH);
-  CHECK(has_ended({nobody, 1}));
   CHECK(identify_process(-1).error == ESRCH);
 }
 
@@ -64,7 +61,7 @@ TEST_CASE("a process whose first thread has ended runs as long as another one do
         stat >> name >> name >> state;
       }
       const ProcessIdentity own = own_identity();
-      expect(!has_ended(own) && own.pid == ::getpid(), "it is none to itself");
+      expect(identify_process(::getpid()).identity == own, "it is none to itself");
       expect(::write(STDOUT_FILENO, "alone\n", 6) == 6, "cannot say so");
       ::pause();
     }).detach();
@@ -73,10 +70,9 @@ TEST_CASE("a process whose first thread has ended runs as long as another one do
   REQUIRE(child.read_line() == "alone");
   const FoundProcess found = identify_process(child.pid());
   CHECK(found.error == 0);
-  CHECK(!has_ended(found.identity));
 }
 
-TEST_CASE("a process of which the kernel does not tell has not ended", "[os]") {
+TEST_CASE("a process of which the kernel does not tell is not taken to have ended", "[os]") {
   const ProcessIdentity own = own_identity();
   const Fd file(::memfd_create("opened", MFD_CLOEXEC));
   const FileIdentity identity = identify_file(file.get());
@@ -85,11 +81,9 @@ TEST_CASE("a process of which the kernel does not tell has not ended", "[os]") {
   const rlimit none{0, usual.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   const int of_process = identify_process(own.pid).error;
-  const bool ended = has_ended(own);
   const int of_file = open_file_of(own.pid, file.get(), identity, O_RDWR).error;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
   CHECK(of_process == EMFILE);
-  CHECK(!ended);
   CHECK(of_file == EMFILE);
 }
 

@@ -1,5 +1,6 @@
 #include "streams/shared_event.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,8 +17,12 @@ using wherry::test::expect;
 
 namespace {
 
+// Another open file description, as who opens it through /proc has it.
+Fd reopen(int file) {
+  return Fd(::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR | O_CLOEXEC));
+}
 std::shared_ptr<SharedEvent> open_again(const SharedEvent& event) {
-  return SharedEvent::of(duplicate_fd(event.fd()));
+  return SharedEvent::of(reopen(event.fd()));
 }
 bool comes_true(const std::function<bool()>& condition) {
   for (int i = 0; i < 2000 && !condition(); ++i)
@@ -49,6 +54,36 @@ TEST_CASE("a moment that is dropped has failed", "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   (void)event->begin();
   CHECK(event->query(event->last()) == WorkStatus::launch_failed);
+}
+
+TEST_CASE("a moment that has failed has, whatever was recorded since", "[streams]") {
+  const auto event = std::make_shared<SharedEvent>();
+  event->begin()->finish(WorkStatus::ok);
+  const std::uint64_t good = event->last();
+  (void)event->begin();
+  const std::uint64_t bad = event->last();
+  for (std::uint64_t i = 0; i < SharedEvent::moments_max; ++i)
+    event->begin()->finish(WorkStatus::ok);
+  CHECK(event->query(good) == WorkStatus::ok);
+  CHECK(event->query(bad) == WorkStatus::launch_failed);
+  CHECK(event->wait(bad) == WorkStatus::launch_failed);
+}
+
+TEST_CASE("a program that replaces itself by another one no longer works at a moment",
+          "[streams]") {
+  const auto event = std::make_shared<SharedEvent>();
+  Child child([&] {
+    const auto its = open_again(*event);
+    const auto moment = its->begin();
+    expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot say so");
+    while (its->last() == 1) ::usleep(1000);
+    ::execlp("sleep", "sleep", "1000", nullptr);
+  });
+  REQUIRE(child.read_line() == "begun");
+  const std::uint64_t moment = event->last();
+  CHECK(!event->query(moment));
+  const auto next = event->begin();  // what it waits for
+  CHECK(event->wait(moment) == WorkStatus::launch_failed);
 }
 
 TEST_CASE("so many moments can be begun and not more, until the oldest is over", "[streams]") {
