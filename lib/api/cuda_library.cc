@@ -101,7 +101,9 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* na
     if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const KernelCode code = find_kernel(found->object, name);
     if (code.entry == nullptr) return CUDA_ERROR_NOT_FOUND;
-    *pKernel = driver.libraries().kernel_of(found, code);
+    const CUkernel kernel = driver.libraries().kernel_of(found, code);
+    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    *pKernel = kernel;
     return CUDA_SUCCESS;
   });
 }

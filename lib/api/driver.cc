@@ -310,6 +310,7 @@ bool Driver::destroy_library(CUlibrary handle) {
 CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
                            const std::shared_ptr<Context>& context) {
   const LockGuard guard(library->lock);
+  if (library->is_unloaded) return nullptr;
   CUmodule& handle = library->modules[context->handle];
   const auto module = handle == nullptr ? nullptr : modules_.find(handle);
   if (module && module->context == context) return handle;

@@ -93,7 +93,7 @@ class Driver {
   const Libraries& libraries() const { return libraries_; }
   // False: there is none. What is of it goes with it.
   bool destroy_library(CUlibrary handle);
-  // The library as the context has it. Null: the context has ended meanwhile.
+  // The library as the context has it. Null: one of them has ended meanwhile.
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 

@@ -15,12 +15,18 @@ CUlibrary Libraries::add(const std::string& name, LoadedObject object) {
 
 std::shared_ptr<Library> Libraries::take(CUlibrary handle) {
   auto library = libraries_.take(handle);
-  if (library) kernels_.take_if([&](const Kernel& kernel) { return kernel.library == library; });
+  if (!library) return nullptr;
+  {
+    const LockGuard guard(library->lock);
+    library->is_unloaded = true;
+  }
+  kernels_.take_if([&](const Kernel& kernel) { return kernel.library == library; });
   return library;
 }
 
 CUkernel Libraries::kernel_of(const std::shared_ptr<Library>& library, const KernelCode& code) {
   const LockGuard guard(library->lock);
+  if (library->is_unloaded) return nullptr;
   CUkernel& handle = library->kernels[code.name];
   if (handle == nullptr) handle = kernels_.insert(std::make_shared<Kernel>(library, code));
   return handle;
@@ -60,7 +66,9 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
     handle = add(place.file, std::move(place.object));
     library = libraries_.find(handle);
   }
-  kernel = own_kernels_[address] = kernel_of(library, code);
+  kernel = kernel_of(library, code);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  own_kernels_[address] = kernel;
   return CUDA_SUCCESS;
 }
 

@@ -24,6 +24,7 @@ class Libraries {
   std::shared_ptr<Library> take(CUlibrary handle);
   std::shared_ptr<Library> find(CUlibrary handle) const { return libraries_.find(handle); }
 
+  // Null: the library has been taken meanwhile.
   CUkernel kernel_of(const std::shared_ptr<Library>& library, const KernelCode& code);
   std::shared_ptr<Kernel> find_kernel(CUkernel handle) const { return kernels_.find(handle); }
 

@@ -74,6 +74,7 @@ struct Library {
   Mutex lock;
   std::map<std::string, CUkernel> kernels GUARDED_BY(lock);
   std::map<CUcontext, CUmodule> modules GUARDED_BY(lock);  // some have ended with their contexts
+  bool is_unloaded GUARDED_BY(lock) = false;               // it gets no more of either
 };
 
 struct Kernel {

@@ -11,6 +11,7 @@
 #include "base/page.h"
 #include "os/file_io.h"
 #include "os/memory_file.h"
+#include "os/spare_descriptors.h"
 
 namespace wherry::impl {
 namespace {
@@ -88,13 +89,13 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   const std::uint64_t pages = bytes / page_size;
   if (!may_write_to(bytes)) return std::nullopt;
   if (!runtime.take_room(p, pages)) return std::nullopt;
-  const auto file = hold_room(runtime, p, pages);
+  auto file = hold_room(runtime, p, pages);
   const MemoryFile made(name_of(runtime, traits), bytes, runtime.huge_pages());
   if (const int error = runtime.place(made, bytes, traits.location))
     throw_errno(error, "cannot place memory on its node");
   if (!create_pages(made, bytes)) return std::nullopt;
-  *file = duplicate_fd(made.fd());
-  return PhysicalMemory{traits, bytes, file};
+  *file = move_apart(duplicate_fd(made.fd()));
+  return PhysicalMemory{traits, bytes, std::move(file), identify_file(made.fd())};
 }
 
 std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd) {
@@ -102,7 +103,10 @@ std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd) {
   if (!found || found->bytes == 0 || found->bytes % block_size != 0) return std::nullopt;
   const auto traits = traits_of(driver, found->name);
   if (!traits) return std::nullopt;
-  return PhysicalMemory{*traits, found->bytes, std::make_shared<Fd>(duplicate_fd(fd))};
+  const FileIdentity identity = identify_file(fd);
+  auto file = driver.virtual_memory().find_file(identity);
+  if (!file) file = std::make_shared<const Fd>(move_apart(duplicate_fd(fd)));
+  return PhysicalMemory{*traits, found->bytes, std::move(file), identity};
 }
 
 }  // namespace wherry::impl

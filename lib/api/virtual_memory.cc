@@ -92,6 +92,15 @@ std::optional<PhysicalMemory> VirtualMemory::find(Handle handle) const {
   return found->second->physical;
 }
 
+std::shared_ptr<const Fd> VirtualMemory::find_file(const FileIdentity& file) const {
+  const LockGuard guard(lock_);
+  for (const auto& [handle, memory] : memories_)
+    if (memory->physical.identity == file) return memory->physical.file;
+  for (const auto& [address, part] : parts_)
+    if (part.memory->physical.identity == file) return part.memory->physical.file;
+  return nullptr;
+}
+
 bool VirtualMemory::drop(Handle handle) {
   const LockGuard guard(lock_);
   const auto found = memories_.find(handle);

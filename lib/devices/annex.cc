@@ -67,8 +67,10 @@ int Annex::show(const Window& window, ProcessorMask processors) {
     }
     // Also where it failed: it may have done a part.
     const auto before = windows.find(window.start);
-    static_cast<void>(before == windows.end() ? unmap(p, window.start, window.bytes)
-                                              : map(p, before->second));
+    const int left =
+        before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
+    if (left != 0 && !p.is_host())
+      part(p).process->give_up();  // the next one has it as it should be
   }
   return error;
 }

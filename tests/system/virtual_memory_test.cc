@@ -1,7 +1,9 @@
 // Virtual memory that the program manages itself: whose frames it is, who can touch it and who cannot, also in other processes,
 // and what becomes of it.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +11,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <vector>
 
+#include "support/child.h"
 #include "support/kernel_view.h"
 #include "support/stage.h"
 #include "support/virtual_memory.h"
@@ -218,6 +222,46 @@ TEST_CASE("memory lives as long as a handle or a mapping, and its frames no long
   }
   CHECK(descriptors_of(::getpid()) == 0);
   CHECK(free_memory() == before);
+}
+
+TEST_CASE("memory that this program exported and imported has its room until nobody has it",
+          "[system]") {
+  stage();
+  const std::size_t before = free_memory();
+  {
+    Physical physical(4 * mebibyte, on_device(0), /*exportable=*/true);
+    const int fd = physical.descriptor();
+    CUmemGenericAllocationHandle again = 0;
+    REQUIRE(cuMemImportFromShareableHandle(
+                &again, reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd)),
+                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS);
+    ::close(fd);
+    physical.release();
+    CHECK(free_memory() == before - 4 * mebibyte);
+    const Addresses place(4 * mebibyte);
+    Mapped mapped(place, 4 * mebibyte, again);
+    CHECK(cuMemRelease(again) == CUDA_SUCCESS);
+    CHECK(free_memory() == before - 4 * mebibyte);
+    mapped.unmap();
+  }
+  CHECK(free_memory() == before);
+}
+
+TEST_CASE("many pieces of memory leave the program its descriptors", "[system]") {
+  REQUIRE(in_fresh_process([] {
+            const Session own(devices);
+            const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+            rlimit limit{};
+            expect(next >= 0 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+            // What there is already is nearly half of it.
+            limit.rlim_cur = 2 * static_cast<rlim_t>(next) + 4;
+            expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+            std::vector<std::unique_ptr<Physical>> memories;
+            for (int i = 0; i < 16; ++i)
+              memories.push_back(std::make_unique<Physical>(vm_step, on_device(i % 2)));
+            const int last = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+            expect(last >= 0 && last <= next + 4, "they have the program's numbers");
+          }).passed());
 }
 
 TEST_CASE("one memory in two places is the same bytes", "[system]") {
