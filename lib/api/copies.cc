@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,17 @@ struct Found {
   bool sync_memops = false;
 };
 
+// Who must be able to do what with the bytes.
+struct Accessor {
+  Processor processor;
+  Access access;
+};
+
+Accessor accessor_of(const End& end, const StreamHandle& stream, Access access) {
+  const int own = stream.context->device.ordinal;
+  return {Processor::device(end.device.value_or(own)), access};
+}
+
 // How far the rows reach from the first byte on; false: farther than addresses do.
 bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
   std::size_t rows = 0;
@@ -37,7 +49,33 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
          !__builtin_add_overflow(bytes, extent.width, &bytes);
 }
 
-CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found) {
+// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it, and what those are together.
+bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& found) {
+  found.is_known = found.is_device = true;
+  for (std::uintptr_t at = bytes.start; at < bytes.end;) {
+    const auto record = driver.memory().find(at);
+    if (!record || record->kind != kind) return false;
+    found.is_device = found.is_device && !record->is_mapped_host_memory();
+    found.sync_memops = found.sync_memops || record->sync_memops;
+    at = record->base + record->bytes;
+  }
+  return true;
+}
+
+// Of what is seen in the annex. The calling thread may have no access to it: it is copied from file to file.
+CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
+                       Found& found) {
+  if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
+  auto parts = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
+  if (!parts) return CUDA_ERROR_INVALID_VALUE;
+  if (accessor.processor.is_host()) found.is_device = false;
+  found.side.memory = CopyRequest::Memory::files;
+  found.side.parts = std::make_shared<const std::vector<FilePart>>(std::move(*parts));
+  return CUDA_SUCCESS;
+}
+
+CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor accessor,
+              Found& found) {
   std::size_t bytes = 0;
   std::uintptr_t past = 0;
   if (end.address == 0 || !reach(end, extent, bytes) ||
@@ -47,15 +85,25 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
   found.side.start = end.address;
+  // Before its record: what is just being allocated has none, and perhaps no pages yet. What is freed is not copied later.
+  auto allocation = runtime.offset_of(end.address) ? runtime.find(end.address) : std::nullopt;
   const auto record = runtime.find_memory(end.address);
   if (!record) {
     // Nothing that the library placed there is anybody's.
     const bool is_ours = runtime.overlaps_own({end.address, past});
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
-  if (end.role == Role::host && !record->is_for_host()) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > record->bytes - (end.address - record->start_of_range(end.address)))
+  const bool is_mapped = record->kind == MemoryKind::mapped;
+  // Whichever device's stream copies it, as with memory of this process.
+  if (record->kind == MemoryKind::imported) accessor.processor = Processor::device(record->device);
+  if (end.role == Role::host && is_mapped)
+    accessor.processor = Processor::host();
+  else if (end.role == Role::host && !record->is_for_host())
     return CUDA_ERROR_INVALID_VALUE;
+  if (!is_mapped && bytes > record->bytes - (end.address - record->start_of_range(end.address)))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (is_mapped || record->kind == MemoryKind::imported)
+    return find_in_annex(driver, record->kind, {end.address, past}, accessor, found);
   found.is_known = true;
   found.sync_memops = record->sync_memops;
   switch (record->kind) {
@@ -68,13 +116,15 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Found& found
       break;
     case MemoryKind::host:
     case MemoryKind::registered:
-      break;
     case MemoryKind::mapped:
     case MemoryKind::imported:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      break;
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
+  if (!allocation) allocation = runtime.find(end.address);  // a variable of a module, for good
+  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+  found.side.allocation = allocation->id;
   found.side.start = *runtime.offset_of(end.address);
   found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
   found.side.owner = Processor::device(record->device);
@@ -134,6 +184,9 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         });
       });
   if (status == WorkStatus::ok) status = engine.wait(target.stream);
+  // Whoever has destroyed the context since has waited for it.
+  if (status == WorkStatus::context_destroyed && *copied != OpStatus::incomplete)
+    status = WorkStatus::ok;
   return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
 }
 
@@ -156,8 +209,9 @@ CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, con
   if (ready != CUDA_SUCCESS || extent.is_empty()) return ready;
   Found there;
   Found here;
-  CUresult found = find(driver, to, extent, there);
-  if (found == CUDA_SUCCESS) found = find(driver, from, extent, here);
+  CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
+  if (found == CUDA_SUCCESS)
+    found = find(driver, from, extent, accessor_of(from, target, Access::read), here);
   if (found != CUDA_SUCCESS) return found;
   CopyRequest request{there.side, here.side, nullptr, extent.width, extent.rows, extent.layers, {}};
   if (to.role != Role::host) request.home = Processor::device(target.context->device.ordinal);
@@ -179,7 +233,7 @@ CUresult fill(Driver& driver, CUstream stream, Timing timing, const End& to, con
   if (to.address % size != 0 || (uses_pitch && to.pitch % size != 0))
     return CUDA_ERROR_INVALID_VALUE;
   Found there;
-  const CUresult found = find(driver, to, extent, there);
+  const CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
   if (found != CUDA_SUCCESS) return found;
   CopyRequest request{there.side,
                       {},

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "api/entry.h"
 #include "migration/copy_request.h"
@@ -27,6 +28,8 @@ struct End {
   std::uintptr_t address = 0;  // of the first byte
   std::size_t pitch = 0;
   std::size_t layer = 0;  // bytes from layer to layer
+  // Which device must have access to memory that not every device has; nothing: the stream's.
+  std::optional<int> device = {};
 };
 
 // Whether the calling thread waits.

@@ -35,9 +35,14 @@ CUresult copy_in_devices(CUdeviceptr to, CUdeviceptr from, std::size_t count, Ti
 CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                       CUcontext from_context, std::size_t count, Timing timing, CUstream stream) {
   return enter([&](Driver& driver) {
-    for (const CUcontext context : {to_context, from_context})
-      if (!driver.find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
-    return copy(driver, stream, timing, {Role::device, to}, {Role::device, from}, {count});
+    const auto target = driver.find_context(to_context);
+    const auto source = driver.find_context(from_context);
+    if (!target || !source) return CUDA_ERROR_INVALID_CONTEXT;
+    End there{Role::device, to};
+    End here{Role::device, from};
+    there.device = target->device.ordinal;
+    here.device = source->device.ordinal;
+    return copy(driver, stream, timing, there, here, {count});
   });
 }
 
@@ -52,6 +57,7 @@ struct Box {
   std::size_t z = 0;
   std::size_t height = 0;
   std::size_t lod = 0;
+  std::optional<int> ordinal = {};  // of the device whose context was named with it
 };
 
 CUresult find_end(const Box& box, const Extent& extent, End& end) {
@@ -70,6 +76,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
+  end.device = box.ordinal;
   if (box.lod != 0) return CUDA_ERROR_INVALID_VALUE;
   if (extent.is_empty()) return CUDA_SUCCESS;
   // A pitch or height that nothing depends on may be anything.
@@ -128,6 +135,14 @@ Box target_of(const Copy3D& what) {
           what.dstPitch,      what.dstZ,    what.dstHeight, what.dstLOD};
 }
 
+// False: it needs a context, and this is none.
+bool find_device(Driver& driver, CUcontext handle, Box& box) {
+  if (box.type != CU_MEMORYTYPE_DEVICE) return true;
+  const auto context = driver.find_context(handle);
+  if (context) box.ordinal = context->device.ordinal;
+  return context != nullptr;
+}
+
 CUresult copy_rectangle(const CUDA_MEMCPY2D_v2* what, Timing timing, CUstream stream) {
   return enter([&](Driver& driver) {
     if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -147,11 +162,12 @@ CUresult copy_box(const CUDA_MEMCPY3D_v2* what, Timing timing, CUstream stream) 
 CUresult copy_box(const CUDA_MEMCPY3D_PEER_v1* what, Timing timing, CUstream stream) {
   return enter([&](Driver& driver) {
     if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if ((what->srcMemoryType == CU_MEMORYTYPE_DEVICE && !driver.find_context(what->srcContext)) ||
-        (what->dstMemoryType == CU_MEMORYTYPE_DEVICE && !driver.find_context(what->dstContext)))
+    Box to = target_of(*what);
+    Box from = source_of(*what);
+    if (!find_device(driver, what->srcContext, from) || !find_device(driver, what->dstContext, to))
       return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_box(driver, target_of(*what), source_of(*what),
-                    {what->WidthInBytes, what->Height, what->Depth}, timing, stream);
+    return copy_box(driver, to, from, {what->WidthInBytes, what->Height, what->Depth}, timing,
+                    stream);
   });
 }
 

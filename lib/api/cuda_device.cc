@@ -6,9 +6,9 @@
 #include <string>
 
 #include "api/device_attributes.h"
+#include "api/device_uuid.h"
 #include "api/entry.h"
 #include "api/errors.h"
-#include "os/boot_id.h"
 
 using namespace wherry::impl;
 
@@ -16,21 +16,9 @@ namespace {
 
 constexpr int api_version = 13000;
 
-std::string name_of(const DeviceConfig& device, int ordinal) {
-  return fmt::format("Wherry device {} ({} on node {})", ordinal,
+std::string name_of(const DeviceConfig& device) {
+  return fmt::format("Wherry device {} ({} on node {})", device.number,
                      device.emulated ? "emulated" : "memory", device.node);
-}
-
-// The boot's number with the device's mixed in, marked as a number of our own making (version 8).
-CUuuid uuid_of(int ordinal) {
-  auto bytes = read_boot_id();
-  bytes[6] = static_cast<std::uint8_t>(0x80 | (bytes[6] & 0x0f));
-  bytes[8] = static_cast<std::uint8_t>(0x80 | (bytes[8] & 0x3f));
-  bytes[15] = static_cast<std::uint8_t>(bytes[15] ^ (ordinal + 1));
-  CUuuid uuid;
-  static_assert(sizeof uuid.bytes == sizeof bytes);
-  std::memcpy(uuid.bytes, bytes.data(), sizeof uuid.bytes);
-  return uuid;
 }
 
 // Runs body(driver, device) for a device that exists.
@@ -43,9 +31,9 @@ CUresult enter_device(CUdevice ordinal, const Body& body) {
 }
 
 CUresult get_uuid(CUuuid* uuid, CUdevice dev) {
-  return enter_device(dev, [&](Driver&) {
+  return enter_device(dev, [&](Driver& driver) {
     if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *uuid = uuid_of(dev);
+    *uuid = device_uuid(driver.runtime().device_config(dev).number);
     return CUDA_SUCCESS;
   });
 }
@@ -96,7 +84,7 @@ CUresult cuDeviceGetCount(int* count) {
 CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
   return enter_device(dev, [&](Driver& driver) {
     if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::string full = name_of(driver.runtime().device_config(dev), dev);
+    const std::string full = name_of(driver.runtime().device_config(dev));
     const std::size_t kept = std::min(full.size(), static_cast<std::size_t>(len) - 1);
     std::memcpy(name, full.data(), kept);
     name[kept] = '\0';

@@ -47,6 +47,36 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
   });
 }
 
+CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const auto get = [&](CUdevice_attribute which) { return attribute(driver, which, dev); };
+    *prop = {get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+             {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+              get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+             {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+              get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+             get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+             get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+             get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+             get(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+             get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+             get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+             get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (pi == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *pi = 0;
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
   return enter([&](Driver& driver) {
     if (pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -21,8 +21,8 @@ CUresult create(CUevent* phEvent, unsigned flags) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
-    if (shared) return CUDA_ERROR_NOT_SUPPORTED;
-    *phEvent = driver.create_event(context, flags);
+    *phEvent =
+        driver.create_event(context, flags, shared ? std::make_shared<SharedEvent>() : nullptr);
     return CUDA_SUCCESS;
   });
 }
@@ -33,6 +33,21 @@ CUresult destroy(CUevent handle) {
   });
 }
 
+// Where other processes see it.
+CUresult record(const Event& event, const StreamHandle& stream) {
+  DeviceEngine& engine = event.context->device.engine;
+  // What is not recorded must not stand for a failure in other processes.
+  const CUresult health = to_result(engine.status(*event.context->work));
+  if (health != CUDA_SUCCESS) return health;
+  const std::shared_ptr<SharedEvent::Pending> moment = event.shared->begin();
+  if (!moment) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Where the operation is thrown away instead, the moment is dropped with it.
+  return to_result(engine.enqueue_operation(stream.stream, [moment](const Completion& done) {
+    moment->finish(WorkStatus::ok);
+    done();
+  }));
+}
+
 CUresult record(CUevent handle, CUstream argument, unsigned flags) {
   return enter([&](Driver& driver) {
     if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
@@ -41,6 +56,7 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags) {
     if (found != CUDA_SUCCESS) return found;
     const auto event = driver.find_event(handle);
     if (!event || event->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->shared) return record(*event, stream);
     const auto recording = std::make_shared<Recording>();
     const LockGuard guard(event->lock);
     const WorkStatus status = event->context->device.engine.record(stream.stream, recording);
@@ -49,15 +65,20 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags) {
   });
 }
 
-// Calls body(engine, recording) for an event that has been recorded; one that has not is over.
-template <typename Body>
-CUresult enter_event(CUevent handle, const Body& body) {
+// Calls body(engine, recording) for an event that has been recorded, or shared_body(event, moment) if other processes see it; one
+// that has not is over.
+template <typename Body, typename SharedBody>
+CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_body) {
   return enter([&](Driver& driver) {
     const auto event = driver.find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     DeviceEngine& engine = event->context->device.engine;
     const CUresult health = to_result(engine.status(*event->context->work));
     if (health != CUDA_SUCCESS) return health;
+    if (event->shared) {
+      const std::uint64_t moment = event->shared->last();
+      return moment != 0 ? shared_body(*event->shared, moment) : CUDA_SUCCESS;
+    }
     const auto recording = event->last_recording();
     return recording ? body(engine, *recording) : CUDA_SUCCESS;
   });
@@ -108,16 +129,25 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned 
 }
 
 CUresult cuEventQuery(CUevent hEvent) {
-  return enter_event(hEvent, [](DeviceEngine& engine, const Recording& recording) {
-    const auto outcome = engine.query(recording);
-    return outcome ? to_result(outcome->status) : CUDA_ERROR_NOT_READY;
-  });
+  return enter_event(
+      hEvent,
+      [](DeviceEngine& engine, const Recording& recording) {
+        const auto outcome = engine.query(recording);
+        return outcome ? to_result(outcome->status) : CUDA_ERROR_NOT_READY;
+      },
+      [](const SharedEvent& event, std::uint64_t moment) {
+        const auto end = event.query(moment);
+        return end ? to_result(*end) : CUDA_ERROR_NOT_READY;
+      });
 }
 
 CUresult cuEventSynchronize(CUevent hEvent) {
-  return enter_event(hEvent, [](DeviceEngine& engine, const Recording& recording) {
-    return waited(engine.wait(recording));
-  });
+  return enter_event(
+      hEvent,
+      [](DeviceEngine& engine, const Recording& recording) {
+        return waited(engine.wait(recording));
+      },
+      [](const SharedEvent& event, std::uint64_t moment) { return waited(event.wait(moment)); });
 }
 
 CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {

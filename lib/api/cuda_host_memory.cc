@@ -61,6 +61,8 @@ CUresult to_result(AdoptedRanges::Verdict verdict) {
       return CUDA_ERROR_NOT_SUPPORTED;
     case AdoptedRanges::Verdict::no_room:
       return CUDA_ERROR_OUT_OF_MEMORY;
+    case AdoptedRanges::Verdict::forking:
+      return CUDA_ERROR_TIMEOUT;
   }
   return CUDA_ERROR_UNKNOWN;
 }
@@ -108,6 +110,7 @@ CUresult unregister_memory(Driver& driver, std::uintptr_t address) {
   driver.wait_for_all_work();
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());
+  if (!host.adopted().wait_for_fork()) return CUDA_ERROR_TIMEOUT;
   const auto record = driver.memory().take(
       address, [](const MemoryRecord& found) { return found.kind == MemoryKind::registered; });
   if (!record) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -1,58 +1,25 @@
-// The C functions that launch kernels of modules.
-#include <initializer_list>
-
-#include "api/device_attributes.h"
+// The C functions that launch kernels of modules and libraries.
 #include "api/entry.h"
 #include "api/grid_arguments.h"
-#include "api/module.h"
+#include "api/kernel_attributes.h"
+#include "api/launch_shape.h"
 
 using namespace wherry::impl;
 
 namespace {
 
-struct Shape {
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-};
-
-// How many threads that are; nothing: the device has no such launch.
-std::optional<std::size_t> count_threads(const Shape& shape, const Topology& topology, int device) {
-  constexpr CUdevice_attribute grid_max[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
-                                             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-                                             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z};
-  constexpr CUdevice_attribute block_max[] = {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
-                                              CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-                                              CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
-  const auto limit = [&](CUdevice_attribute attribute) {
-    return static_cast<unsigned>(device_attribute(attribute, topology, device).value_or(0));
-  };
-  std::size_t threads = 1;
-  for (int i = 0; i < 3; ++i) {
-    if (shape.block[i] == 0 || shape.block[i] > limit(block_max[i])) return {};
-    threads *= shape.block[i];
-  }
-  if (threads > limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)) return {};
-  for (int i = 0; i < 3; ++i) {
-    if (shape.grid[i] == 0 || shape.grid[i] > limit(grid_max[i]) ||
-        __builtin_mul_overflow(threads, shape.grid[i], &threads))
-      return {};
-  }
-  return threads;
-}
-
-CUresult launch(CUfunction handle, const Shape& shape, CUstream argument, void** params,
+CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream argument, void** params,
                 void** extra) {
   return enter([&](Driver& driver) {
     StreamHandle stream;
     const CUresult found = find_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const auto function = driver.find_function(handle);
-    if (!function || function->module->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+    const auto code = find_kernel_code(driver, handle, *stream.context);
+    if (!code) return CUDA_ERROR_INVALID_HANDLE;
     Runtime& runtime = driver.runtime();
     const auto threads = count_threads(shape, runtime.topology(), stream.context->device.ordinal);
     const bool is_packed = extra != nullptr && *extra != CU_LAUNCH_PARAM_END;
-    if (!threads || (is_packed && (params != nullptr || function->params.sizes == nullptr)))
+    if (!threads || (is_packed && (params != nullptr || code->params.sizes == nullptr)))
       return CUDA_ERROR_INVALID_VALUE;
     const wherryLaunchInfo info{0,
                                 0,
@@ -60,15 +27,17 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream argument, void**
                                 {shape.grid[0], shape.grid[1], shape.grid[2]},
                                 {shape.block[0], shape.block[1], shape.block[2]},
                                 shape.shared_bytes};
-    GridArguments arguments(function->kernel, info);
-    if (is_packed ? !arguments.add_packed(extra, function->params)
-                  : !arguments.add(params, function->params, runtime))
+    GridArguments arguments(code->entry, info);
+    if (is_packed ? !arguments.add_packed(extra, code->params)
+                  : !arguments.add(params, code->params, runtime))
       return CUDA_ERROR_INVALID_VALUE;
     std::vector<std::byte> block = arguments.take();
     if (block.size() > WHERRY_MAX_ARGS_SIZE) return CUDA_ERROR_INVALID_VALUE;
-    return to_result(stream.context->device.engine.launch(
-        stream.stream, run_grid, std::move(block), *threads,
-        reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(function->kernel))));
+    const auto subject =
+        reinterpret_cast<KernelFunction>(reinterpret_cast<std::uintptr_t>(code->entry));
+    return launched(driver, stream,
+                    stream.context->device.engine.launch(stream.stream, run_grid, std::move(block),
+                                                         *threads, subject));
   });
 }
 

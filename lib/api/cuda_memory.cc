@@ -19,7 +19,13 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
-  const auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
+  auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
+  // What the context's device may not access is none of its memory.
+  if (record && record->kind == MemoryKind::mapped) {
+    const auto mapped = driver.virtual_memory().mapped_at(dptr);
+    const Processor own = Processor::device(context->device.ordinal);
+    if (!mapped || mapped->access_of(own) == Access::none) record.reset();
+  }
   if (pbase != nullptr) *pbase = record ? record->start_of_range(dptr) : 0;
   if (psize != nullptr) *psize = record ? record->bytes : 0;
   return record ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
@@ -54,6 +60,14 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
   return CUDA_SUCCESS;
 }
 
+// Of a pool of another process.
+CUresult free_imported(Driver& driver, std::uintptr_t address) {
+  const auto piece = driver.imported().take_pooled(address);
+  if (!piece) return CUDA_ERROR_INVALID_VALUE;
+  driver.end_import(*piece);
+  return CUDA_SUCCESS;
+}
+
 CUresult free_memory(Driver& driver, std::uintptr_t address) {
   if (address == 0) return CUDA_SUCCESS;
   const auto record = driver.memory().take(address, [](const MemoryRecord& found) {
@@ -61,13 +75,18 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
            (found.kind == MemoryKind::managed || found.kind == MemoryKind::device ||
             found.kind == MemoryKind::pooled);
   });
-  if (!record) return CUDA_ERROR_INVALID_VALUE;
+  if (!record) return free_imported(driver, address);
   // Work that was launched before may still use it.
   driver.wait_for_all_work();
-  if (record->kind == MemoryKind::pooled)
+  driver.offers().free_returned();
+  if (record->kind == MemoryKind::pooled) {
+    driver.offers().withdraw(*record);
     driver.pools().free(*record);
-  else if (!driver.held_pages().keep(*record))
+  } else if (record->kind == MemoryKind::device) {
+    driver.offers().free(*record);
+  } else if (!driver.held_pages().keep(*record)) {
     driver.runtime().free(address);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -83,7 +102,9 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     if (bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    const auto allocation = driver.runtime().allocate(bytesize, flags);
+    auto allocation = driver.runtime().allocate(bytesize, flags);
+    // It may lie in any pool.
+    if (!allocation && driver.give_back()) allocation = driver.runtime().allocate(bytesize, flags);
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
   });
@@ -97,13 +118,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (found != CUDA_SUCCESS) return found;
     *dptr = 0;
     if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    const int device = context->device.ordinal;
+    Device& device = context->device;
     const auto allocate = [&] {
-      return driver.runtime().allocate_device(bytesize, {Processor::device(device)});
+      return driver.runtime().allocate_device(bytesize, {Processor::device(device.ordinal)});
     };
     auto allocation = allocate();
-    // What pools keep for later must not be in the way.
-    if (!allocation && driver.pools().give_back_all(device)) allocation = allocate();
+    if (!allocation && driver.give_back(device)) allocation = allocate();
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
@@ -139,6 +159,8 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
+    driver.offers().free_returned();
+    driver.pools().give_back_excess();
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;

@@ -62,11 +62,15 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     if (!peer || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
     if (!can_access(context->device.ordinal, peer->device.ordinal))
       return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (!driver.peers().enable(*context, *peer)) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    // One of them may have been destroyed meanwhile, and has ended what there was of it by then.
-    for (const Context* one : {context.get(), peer.get()})
-      if (!driver.find_context(one->handle)) driver.peers().end(one->handle);
-    return CUDA_SUCCESS;
+    switch (driver.peers().enable(*context, *peer)) {
+      case PeerGrants::Answer::enabled:
+        return CUDA_SUCCESS;
+      case PeerGrants::Answer::enabled_before:
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+      case PeerGrants::Answer::destroyed:
+        break;
+    }
+    return CUDA_ERROR_INVALID_CONTEXT;
   });
 }
 
@@ -75,11 +79,11 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     std::shared_ptr<Context> context;
     const CUresult found = find_working(driver, context);
     if (found != CUDA_SUCCESS) return found;
-    if (!driver.find_context(peerContext)) return CUDA_ERROR_INVALID_CONTEXT;
+    const auto peer = driver.find_context(peerContext);
+    if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
     // Work that was given before may still access it.
     context->device.engine.wait_for_device();
-    return driver.peers().disable(context->handle, peerContext)
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    return driver.peers().disable(*context, *peer) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
   });
 }

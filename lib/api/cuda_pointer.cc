@@ -52,9 +52,16 @@ CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   std::memcpy(
       data, &tokens,
       offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
-  if (!is_on_device(record.kind)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_on_device(record.kind) || record.is_mapped_host_memory()) return CUDA_ERROR_INVALID_VALUE;
   driver.memory().set_sync_memops(record, true);
   return CUDA_SUCCESS;
+}
+
+CUmemAllocationHandleType handle_types_of(Driver& driver, const MemoryRecord& record) {
+  if (record.kind != MemoryKind::pooled) return CU_MEM_HANDLE_TYPE_NONE;
+  const auto pool = driver.pools().of(record);
+  return pool && pool->is_for_processes() ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                          : CU_MEM_HANDLE_TYPE_NONE;
 }
 
 CUresult give_sort(CUpointer_attribute attribute, MemoryKind kind, void* data) {
@@ -95,7 +102,7 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return answer.number(1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return answer.quantity(CU_MEM_HANDLE_TYPE_NONE);
+      return answer.quantity(handle_types_of(driver, record));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       return answer.number(is_plain_device(record));
@@ -112,6 +119,83 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
       return answer.quantity(record.mapping_base(record.base) / page_size);
   }
   return CUDA_ERROR_INVALID_VALUE;
+}
+
+// What the device of the current context may do with it.
+CUresult find_access(Driver& driver, const VirtualMemory::Mapped& mapped, Access& access) {
+  std::shared_ptr<Context> context;
+  const CUresult found = find_current(driver, context);
+  if (found == CUDA_SUCCESS) access = mapped.access_of(Processor::device(context->device.ordinal));
+  return found;
+}
+
+CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const Answer& answer) {
+  Access access = Access::none;
+  const CUresult found = find_access(driver, mapped, access);
+  if (found != CUDA_SUCCESS) return found;
+  switch (access) {
+    case Access::none:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+    case Access::read:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ);
+    case Access::write:
+      break;
+  }
+  return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+}
+
+// It has the same address everywhere, and none for those who may not access it.
+CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
+  const bool is_reached = access != Access::none;
+  answer.quantity(is_reached ? address : 0);
+  return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Of memory that the program mapped itself: what differs from other memory.
+CUresult give_mapped(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+                     std::uintptr_t address, void* data) {
+  const auto mapped = driver.virtual_memory().mapped_at(address);
+  const auto reserved = driver.virtual_memory().reserved_around(address);
+  if (!mapped || !reserved) return CUDA_ERROR_INVALID_VALUE;  // unmapped meanwhile
+  const Answer answer(data);
+  const PhysicalTraits& traits = mapped->memory.traits;
+  const bool is_of_device = traits.location.kind == Location::Kind::device;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return answer.number(is_of_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: {
+      Access access = Access::none;
+      const CUresult found = find_access(driver, *mapped, access);
+      const CUresult given = give_address(address, access, answer);
+      return found == CUDA_SUCCESS ? given : found;
+    }
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return give_address(address, mapped->access_of(Processor::host()), answer);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return answer.number(
+          static_cast<std::uint32_t>(is_of_device ? traits.location.id : CU_DEVICE_CPU));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return answer.quantity(reserved->start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return answer.quantity(reserved->size());
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return answer.quantity(traits.is_exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                                  : CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return answer.number(traits.is_for_third_parties);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return give_access(driver, *mapped, answer);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return answer.quantity(mapped->handle);
+    default:
+      return give(driver, attribute, record, address, data);
+  }
+}
+
+CUresult give_known(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+                    std::uintptr_t address, void* data) {
+  return record.kind == MemoryKind::mapped ? give_mapped(driver, attribute, record, address, data)
+                                           : give(driver, attribute, record, address, data);
 }
 
 // What is said of an address that the library does not know.
@@ -152,11 +236,11 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
   // What is asked most is answered by the first look.
   if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
       attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
-    if (const auto sort = driver.memory().sort_of(address))
-      return give_sort(attribute, sort->kind, data);
+    const auto sort = driver.memory().sort_of(address);
+    if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
   }
   const auto record = driver.runtime().find_memory(address);
-  return record ? give(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
+  return record ? give_known(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -177,7 +261,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
       if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
       // What one attribute has no answer for is no error of the others.
       if (record)
-        give(driver, attributes[i], *record, ptr, data[i]);
+        give_known(driver, attributes[i], *record, ptr, data[i]);
       else
         give_default(attributes[i], ptr, data[i]);
     }
@@ -191,6 +275,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
       return CUDA_ERROR_INVALID_VALUE;
     const auto record = driver.runtime().find_memory(ptr);
     if (!record) return CUDA_ERROR_INVALID_VALUE;
+    if (record->kind == MemoryKind::mapped) return CUDA_ERROR_NOT_SUPPORTED;
     unsigned wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);
     driver.memory().set_sync_memops(*record, wanted != 0);

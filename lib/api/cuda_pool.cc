@@ -35,7 +35,15 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
     return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult found = find_device(driver, wanted.location);
   if (found != CUDA_SUCCESS) return found;
-  return wanted.handleTypes == CU_MEM_HANDLE_TYPE_NONE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  switch (wanted.handleTypes) {
+    case CU_MEM_HANDLE_TYPE_NONE:
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR:
+      return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_FABRIC:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 // `choose` says which pool for a device that exists.
@@ -63,8 +71,7 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const
     const std::shared_ptr<MemoryPool> pool = choose(driver.pools(), stream.context->device.ordinal);
     if (!pool || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = pool->allocate(bytes, stream, *dptr);
-    // What other pools keep for later must not be in the way.
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.pools().give_back_all(pool->device()))
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !driver.give_back(*driver.device(pool->device())))
       return result;
     return pool->allocate(bytes, stream, *dptr);
   });
@@ -80,42 +87,56 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* dptr, std::size_t bytes, 
                   [pool](MemoryPools& pools, int) { return pools.find(pool); });
 }
 
+CUresult free_imported_in_order(Driver& driver, std::uintptr_t address,
+                                const StreamHandle& stream) {
+  const auto piece = driver.imported().take_pooled(address);
+  if (!piece) return CUDA_ERROR_INVALID_VALUE;
+  const WorkStatus status = stream.context->device.engine.add_callback(
+      stream.stream, [&driver, piece = *piece](WorkStatus) { driver.imported().end(piece); });
+  if (status == WorkStatus::ok) return CUDA_SUCCESS;
+  // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
+  driver.end_import(*piece);
+  return CUDA_SUCCESS;
+}
+
 CUresult free_in_order(CUdeviceptr address, CUstream argument) {
   return enter([&](Driver& driver) {
     StreamHandle stream;
     const CUresult found = find_working_stream(driver, argument, stream);
     if (found != CUDA_SUCCESS) return found;
-    const auto record = driver.memory().find(address);
-    if (!record || record->base != address || record->kind != MemoryKind::pooled)
-      return CUDA_ERROR_INVALID_VALUE;
-    const auto pool = driver.pools().of(*record);
-    if (!pool) return CUDA_ERROR_INVALID_VALUE;  // another thread has freed it
-    const CUresult result = pool->free(*record, stream);
-    if (result == CUDA_SUCCESS) driver.pools().note_excess();
-    return result;
+    const auto record = driver.memory().take(
+        address, [](const MemoryRecord& known) { return known.kind == MemoryKind::pooled; });
+    if (!record) return free_imported_in_order(driver, address, stream);
+    // Before its place is anybody else's.
+    driver.offers().withdraw(*record);
+    if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;
+    // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
+    driver.wait_for_all_work();
+    driver.pools().free(*record);
+    return CUDA_SUCCESS;
   });
 }
 
-CUresult set_access(Driver& driver, MemoryPool& pool, std::span<const CUmemAccessDesc> wanted) {
+// Changes who has access to the pool of this device, by calling change(device, accessible) for each.
+template <typename Change>
+CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessDesc> wanted,
+                    const Change& change) {
   for (const CUmemAccessDesc& access : wanted) {
     const CUresult found = find_device(driver, access.location);
     if (found != CUDA_SUCCESS) return found;
     const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
     if (!none && access.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
       return CUDA_ERROR_INVALID_VALUE;
-    if (none && access.location.id == pool.device()) return CUDA_ERROR_INVALID_VALUE;
+    if (none && access.location.id == own_device) return CUDA_ERROR_INVALID_VALUE;
   }
   for (const CUmemAccessDesc& access : wanted) {
     const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
     // Work that was given before may still access it.
     if (none) driver.device(access.location.id)->engine.wait_for_device();
-    pool.set_access(access.location.id, !none);
+    if (const CUresult changed = change(access.location.id, !none); changed != CUDA_SUCCESS)
+      return changed;
   }
   return CUDA_SUCCESS;
-}
-
-CUresult refuse(CUmemoryPool pool) {
-  return enter_pool(pool, [](Driver&, const auto&) { return CUDA_ERROR_NOT_SUPPORTED; });
 }
 
 }  // namespace
@@ -163,8 +184,10 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
     const CUresult checked = check_properties(driver, *poolProps);
     if (checked != CUDA_SUCCESS) return checked;
     const std::size_t whole = round_up(poolProps->maxSize, block_size);
-    const auto made = driver.pools().create(
-        poolProps->location.id, whole == 0 ? std::numeric_limits<std::size_t>::max() : whole);
+    const MemoryPool::Limits limits{
+        whole == 0 ? std::numeric_limits<std::size_t>::max() : whole,
+        poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    const auto made = driver.pools().create(poolProps->location.id, limits);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     *pool = made->handle();
     return CUDA_SUCCESS;
@@ -173,7 +196,10 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return enter([&](Driver& driver) {
-    return driver.pools().destroy(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (driver.imported_pools().take(pool)) return CUDA_SUCCESS;
+    if (!driver.pools().destroy(pool)) return CUDA_ERROR_INVALID_VALUE;
+    driver.offers().withdraw(pool);
+    return CUDA_SUCCESS;
   });
 }
 
@@ -198,34 +224,30 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
-  return enter_pool(pool, [&](Driver& driver, const auto& found) {
-    if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return set_access(driver, *found, {map, count});
+  return enter([&](Driver& driver) {
+    const auto imported = driver.imported_pools().find(pool);
+    const auto own = driver.pools().find(pool);
+    if ((!imported && !own) || map == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const int device = imported ? imported->device : own->device();
+    return set_access(driver, device, {map, count}, [&](int accessor, bool accessible) {
+      if (imported) return driver.imported().set_access(*imported, accessor, accessible);
+      own->set_access(accessor, accessible);
+      return CUDA_SUCCESS;
+    });
   });
 }
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
                             CUmemLocation* location) {
-  return enter_pool(memPool, [&](Driver& driver, const auto& found) {
-    if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return enter([&](Driver& driver) {
+    const auto imported = driver.imported_pools().find(memPool);
+    const auto own = driver.pools().find(memPool);
+    if ((!imported && !own) || flags == nullptr || location == nullptr)
+      return CUDA_ERROR_INVALID_VALUE;
     const CUresult known = find_device(driver, *location);
     if (known != CUDA_SUCCESS) return known;
-    *flags = found->is_accessible(location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                                : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    const bool accessible = imported ? driver.imported().is_accessible(*imported, location->id)
+                                     : own->is_accessible(location->id);
+    *flags = accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
   });
-}
-
-CUresult cuMemPoolExportToShareableHandle(void*, CUmemoryPool pool, CUmemAllocationHandleType,
-                                          unsigned long long) {
-  return refuse(pool);
-}
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool*, void*, CUmemAllocationHandleType,
-                                            unsigned long long) {
-  return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
-}
-CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData*, CUdeviceptr) {
-  return enter([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });
-}
-CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool pool, CUmemPoolPtrExportData*) {
-  return refuse(pool);
 }

@@ -112,6 +112,16 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
   });
 }
 
+// What the event stands for now; null: for nothing.
+std::shared_ptr<Recording> recording_of(const Event& event) {
+  if (!event.shared) return event.last_recording();
+  const std::uint64_t moment = event.shared->last();
+  if (moment == 0) return nullptr;
+  auto recording = std::make_shared<Recording>();
+  event.shared->tell(moment, recording);
+  return recording;
+}
+
 CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
   return enter([&](Driver& driver) {
     if (flags != CU_EVENT_WAIT_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
@@ -121,7 +131,7 @@ CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
     const auto waited_for = driver.find_event(event);
     if (!waited_for) return CUDA_ERROR_INVALID_HANDLE;
     DeviceEngine& engine = handle.context->device.engine;
-    const auto recording = waited_for->last_recording();
+    const auto recording = recording_of(*waited_for);
     return to_result(recording ? engine.wait_for(handle.stream, recording)
                                : engine.status(*handle.context->work));
   });
@@ -175,7 +185,8 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
     // The kernel may be of a module that has just been loaded, and use variables of it.
     if (!driver.runtime().adopt_new_variables()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto* bytes = static_cast<const std::byte*>(args);
-    return to_result(engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));
+    return launched(driver, handle,
+                    engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));
   });
 }
 

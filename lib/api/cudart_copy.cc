@@ -12,11 +12,6 @@ std::uintptr_t number_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Errors that only the runtime API has.
-cudaError_t refuse(cudaError_t error) {
-  return RuntimeThread::mine().last_error = error;
-}
-
 // What the kind says of the ends; false: it is none.
 bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
   switch (kind) {
@@ -69,8 +64,11 @@ cudaError_t copy_between(void* to, int to_device, const void* from, int from_dev
   return with_context([&] {
     if (!are_devices(to_device, from_device)) return CUDA_ERROR_INVALID_DEVICE;
     return enter([&](Driver& driver) {
-      return copy(driver, stream, timing, {Role::device, number_of(to)},
-                  {Role::device, number_of(from)}, {count});
+      End there{Role::device, number_of(to)};
+      End here{Role::device, number_of(from)};
+      there.device = to_device;
+      here.device = from_device;
+      return copy(driver, stream, timing, there, here, {count});
     });
   });
 }
@@ -129,7 +127,11 @@ cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream 
     return are_devices(what->dstDevice, what->srcDevice) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
   });
   if (known != cudaSuccess) return known;
-  return copy_box(*what, {Role::device}, {Role::device}, timing, stream);
+  End to{Role::device};
+  End from{Role::device};
+  to.device = what->dstDevice;
+  from.device = what->srcDevice;
+  return copy_box(*what, to, from, timing, stream);
 }
 
 cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const Extent& extent, Timing timing,

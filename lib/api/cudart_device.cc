@@ -6,7 +6,9 @@
 using namespace wherry::impl;
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return with_library([&] { return cuDeviceGetCount(count); });
+  const CUresult started = start_library();
+  if (started == CUDA_ERROR_NO_DEVICE && count != nullptr) *count = 0;
+  return finish(started == CUDA_SUCCESS ? cuDeviceGetCount(count) : started);
 }
 
 cudaError_t cudaSetDevice(int device) {

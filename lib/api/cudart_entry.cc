@@ -41,4 +41,8 @@ cudaError_t finish(CUresult result) {
   return RuntimeThread::mine().last_error = to_runtime_error(result);
 }
 
+cudaError_t refuse(cudaError_t error) {
+  return RuntimeThread::mine().last_error = error;
+}
+
 }  // namespace wherry::impl

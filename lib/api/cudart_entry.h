@@ -30,6 +30,8 @@ CUresult bind_context();
 
 // Translates, and remembers what is an error.
 cudaError_t finish(CUresult result);
+// The same for errors that only the runtime API has.
+cudaError_t refuse(cudaError_t error);
 
 // Calls body(), which returns a CUresult, with the library running.
 template <typename Body>

@@ -1,15 +1,11 @@
 // The runtime API's functions that prefetch and discard managed memory.
 #include "api/cudart_entry.h"
+#include "api/entry.h"
 #include "api/exports.h"
 
 using namespace wherry::impl;
 
 namespace {
-
-// What a stream argument means where the NULL stream is the calling thread's own.
-cudaStream_t per_thread(cudaStream_t stream) {
-  return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
-}
 
 cudaError_t prefetch(const void* pointer, std::size_t count, cudaMemLocation location,
                      unsigned flags, cudaStream_t stream) {

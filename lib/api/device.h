@@ -9,6 +9,7 @@
 #include "api/context_settings.h"
 #include "base/lock.h"
 #include "streams/device_engine.h"
+#include "streams/shared_event.h"
 
 namespace wherry::impl {
 
@@ -32,8 +33,9 @@ struct StreamHandle {
 
 // An event of the API.
 struct Event {
-  Event(std::shared_ptr<Context> its_context, unsigned its_flags)
-      : context(std::move(its_context)), flags(its_flags) {}
+  Event(std::shared_ptr<Context> its_context, unsigned its_flags,
+        std::shared_ptr<SharedEvent> of_processes)
+      : context(std::move(its_context)), flags(its_flags), shared(std::move(of_processes)) {}
 
   // What to wait for, or ask of; null: there was none yet.
   std::shared_ptr<Recording> last_recording() const EXCLUDES(lock) {
@@ -43,6 +45,7 @@ struct Event {
 
   const std::shared_ptr<Context> context;
   const unsigned flags;
+  const std::shared_ptr<SharedEvent> shared;  // what it is if other processes have it, too; or null
 
   // Held while it is recorded, so that the last one to be recorded is the one that is kept.
   mutable Mutex lock;

@@ -15,8 +15,16 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
       return 1;
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+      return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
       return device.concurrent ? 1 : 0;
     // A device process sees managed memory only, through its own page table.
@@ -50,8 +58,7 @@ std::optional<int> memory_attribute(CUdevice_attribute attribute, const Topology
 }
 
 // Attributes of a machine that has worker threads in place of multiprocessors.
-std::optional<int> execution_attribute(CUdevice_attribute attribute, const DeviceConfig& device,
-                                       int ordinal) {
+std::optional<int> execution_attribute(CUdevice_attribute attribute, const DeviceConfig& device) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return device.workers;
@@ -101,7 +108,7 @@ std::optional<int> execution_attribute(CUdevice_attribute attribute, const Devic
     // No bus; the numbers tell devices apart.
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
-      return ordinal;
+      return device.number;
     default:
       return std::nullopt;
   }
@@ -117,7 +124,7 @@ std::optional<int> device_attribute(CUdevice_attribute attribute, const Topology
   }
   const DeviceConfig& device = topology.devices[static_cast<std::size_t>(ordinal)];
   if (const auto value = memory_attribute(attribute, topology, device)) return value;
-  if (const auto value = execution_attribute(attribute, device, ordinal)) return value;
+  if (const auto value = execution_attribute(attribute, device)) return value;
   return 0;  // textures, caches, registers, other systems' handles: there is none of it
 }
 

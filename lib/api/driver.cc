@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "api/system_calls.h"
 #include "base/log.h"
@@ -31,20 +33,31 @@ class DeviceStart {
   DeviceStart& operator=(const DeviceStart&) = delete;
 };
 
-// Null: it is no fork of the application's, or there is nothing that it could disturb.
-Runtime* runtime_of_fork() {
-  Driver* driver = starts_device ? nullptr : the_driver.load();
-  return driver == nullptr ? nullptr : &driver->runtime();
-}
+// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing that it could disturb, as in
+// a child of an earlier fork.
+thread_local Driver* forking = nullptr;
 
 void before_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->before_fork();
+  forking = starts_device ? nullptr : Driver::current();
+  if (forking != nullptr) forking->runtime().before_fork();
 }
 void after_fork() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->after_fork();
+  if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork();
 }
 void in_forked_child() {
-  if (Runtime* runtime = runtime_of_fork()) runtime->abandon_in_forked_child();
+  if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork_in_child();
+}
+
+CUresult to_result(OptionsError::Kind kind) {
+  switch (kind) {
+    case OptionsError::Kind::malformed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case OptionsError::Kind::not_permitted:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case OptionsError::Kind::no_device:
+      return CUDA_ERROR_NO_DEVICE;
+  }
+  return CUDA_ERROR_UNKNOWN;
 }
 
 CUresult to_result(const std::system_error& error) {
@@ -73,15 +86,15 @@ CUresult Driver::start() {
     OptionsError problem;
     const auto options = Runtime::options_from_environment(problem);
     if (!options) {
-      log_line("{}", problem.message);
-      return problem.not_permitted ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
+      if (!problem.message.empty()) log_line("{}", problem.message);
+      return to_result(problem.kind);
     }
     // Kept also when the start fails: another thread may be reading it.
     the_mark = new ForkMark;
     // Before devices are forked, in which it works likewise.
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
-    ::pthread_atfork(before_fork, after_fork, in_forked_child);
+    ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
     the_mark = nullptr;
@@ -99,7 +112,8 @@ Driver* Driver::current() {
                                                                                   : nullptr;
 }
 
-Driver::Driver(const RuntimeOptions& options) : runtime_(options) {
+Driver::Driver(const RuntimeOptions& options)
+    : launches_block_(options.launches_block), runtime_(options) {
   for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
     devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
     devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));
@@ -141,7 +155,7 @@ bool Driver::destroy_context(CUcontext handle) {
   if (!context) return false;  // another thread was faster
   destroy_handles_of(*context);
   context->device.engine.destroy_context(context->work);
-  peers_.end(handle);
+  peers_.end(*context);
   context_ends(context->device);
   return true;
 }
@@ -190,7 +204,7 @@ bool Driver::release_primary(Device& device) {
   }
   destroy_handles_of(*last);
   device.engine.destroy_context(last->work);
-  peers_.end(device.primary_handle);
+  peers_.end(*last);
   context_ends(device);
   return true;
 }
@@ -203,8 +217,10 @@ void Driver::reset(Device& device) {
     primary = device.primary;
   }
   device.engine.detach(primary ? primary->work : nullptr);
-  if (primary) destroy_handles_of(*primary);
-  peers_.end(device.primary_handle);
+  if (primary) {
+    destroy_handles_of(*primary);
+    peers_.end(*primary);
+  }
   try {
     const DeviceStart scope;
     runtime_.restart_device(device.ordinal);
@@ -230,20 +246,24 @@ bool Driver::destroy_stream(CUstream handle) {
   return true;
 }
 
-CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags) {
-  return events_.insert(std::make_shared<Event>(context, flags));
+CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags,
+                             std::shared_ptr<SharedEvent> shared) {
+  return events_.insert(std::make_shared<Event>(context, flags, std::move(shared)));
 }
 
 bool Driver::destroy_event(CUevent handle) {
-  return events_.take(handle) != nullptr;
+  const auto event = events_.take(handle);
+  if (event && event->shared) offers_.withdraw(*event->shared);
+  return event != nullptr;
 }
 
 void Driver::destroy_handles_of(const Context& context) {
   const auto is_its = [&](const auto& object) { return object.context.get() == &context; };
-  events_.take_if(is_its);
+  for (const auto& event : events_.take_if(is_its))
+    if (event->shared) offers_.withdraw(*event->shared);
+  modules_.take_if(is_its);
   functions_.take_if(
       [&](const Function& function) { return function.module->context.get() == &context; });
-  modules_.take_if(is_its);
   const auto streams = streams_.take_if(is_its);
   for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
 }
@@ -251,9 +271,10 @@ void Driver::destroy_handles_of(const Context& context) {
 // ---- modules
 
 CUmodule Driver::create_module(const std::shared_ptr<Context>& context, const std::string& name,
-                               LoadedObject object) {
+                               LoadedObject object, bool is_library) {
   const CUmodule handle = modules_.reserve();
-  modules_.assign(handle, std::make_shared<Module>(context, name, std::move(object), handle));
+  modules_.assign(handle,
+                  std::make_shared<Module>(context, name, std::move(object), handle, is_library));
   return handle;
 }
 
@@ -264,23 +285,60 @@ bool Driver::destroy_module(CUmodule handle) {
   return true;
 }
 
-CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const char* name) {
-  // Not under the lock: the loader may be busy with a constructor that waits for us.
-  const ExportedSymbol code = impl::find_function(module->object, name);
-  if (code.address == 0) return nullptr;
-  const ExportedSymbol sizes =
-      find_variable(module->object, fmt::format("wherry_params_of_{}", name).c_str());
-  const DeclaredParams params{reinterpret_cast<const unsigned*>(sizes.address),
-                              sizes.bytes / sizeof(unsigned)};
+CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const KernelCode& code) {
   const LockGuard guard(module->lock);
-  CUfunction& handle = module->functions[name];
-  if (handle != nullptr) return handle;
-  return handle = functions_.insert(std::make_shared<Function>(
-             module, name, reinterpret_cast<wherryGridKernel>(code.address), params));
+  CUfunction& handle = module->functions[code.name];
+  if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
+  if (find_module(module->handle) == module) return handle;
+  // Who ended the module may have looked for its functions before this was.
+  functions_.take(handle);
+  return nullptr;
+}
+
+bool Driver::destroy_library(CUlibrary handle) {
+  const auto library = libraries_.take(handle);
+  if (!library) return false;
+  std::map<CUcontext, CUmodule> modules;
+  {
+    const LockGuard guard(library->lock);
+    modules.swap(library->modules);
+  }
+  for (const auto& [context, module] : modules) destroy_module(module);
+  return true;
+}
+
+CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
+                           const std::shared_ptr<Context>& context) {
+  const LockGuard guard(library->lock);
+  if (library->is_unloaded) return nullptr;
+  CUmodule& handle = library->modules[context->handle];
+  const auto module = handle == nullptr ? nullptr : modules_.find(handle);
+  if (module && module->context == context) return handle;
+  const CUmodule made = create_module(context, library->name, library->object, /*is_library=*/true);
+  if (find_context(context->handle) == context) return handle = made;
+  // Who ended the context may have looked for what is of it before this was.
+  destroy_module(made);
+  return nullptr;
+}
+
+bool Driver::give_back(Device& device) {
+  const bool returned = offers_.free_returned();
+  return pools_.give_back_all(device.ordinal) || returned;
+}
+
+bool Driver::give_back() {
+  bool gave = false;
+  for (const auto& device : devices_) gave = give_back(*device) || gave;
+  return gave;
 }
 
 void Driver::wait_for_all_work() {
   for (const auto& device : devices_) device->engine.wait_for_device();
+}
+
+void Driver::end_import(const ImportedMemory::Import& import) {
+  wait_for_all_work();
+  imported_.end(import);
 }
 
 }  // namespace wherry::impl

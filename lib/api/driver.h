@@ -10,10 +10,14 @@
 #include "api/device.h"
 #include "api/handle_table.h"
 #include "api/held_pages.h"
+#include "api/imported_memory.h"
+#include "api/libraries.h"
 #include "api/memory_pools.h"
 #include "api/module.h"
+#include "api/offers.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
+#include "api/virtual_memory.h"
 #include "pages/memory_records.h"
 
 namespace wherry::impl {
@@ -30,7 +34,14 @@ class Driver {
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
+  // What other processes may have of this one's devices, and this one has of theirs.
+  Offers& offers() { return offers_; }
+  ImportedMemory& imported() { return imported_; }
+  HandleTable<CUmemoryPool, ImportedPool>& imported_pools() { return imported_pools_; }
   MemoryPools& pools() { return pools_; }
+  // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
+  bool launches_block() const { return launches_block_; }
+  VirtualMemory& virtual_memory() { return virtual_memory_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -58,7 +69,9 @@ class Driver {
   bool destroy_stream(CUstream handle);
   std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
 
-  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags);
+  // `shared`: what it is if other processes have it, too.
+  CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags,
+                       std::shared_ptr<SharedEvent> shared = nullptr);
   // Who waits for it still does.
   bool destroy_event(CUevent handle);
   std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
@@ -66,18 +79,34 @@ class Driver {
   // ---- modules
 
   CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
-                         LoadedObject object);
+                         LoadedObject object, bool is_library = false);
   // False: there is none. Its functions go with it.
   bool destroy_module(CUmodule handle);
   std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
-  // Null: it exports none of this name.
-  CUfunction function_of(const std::shared_ptr<Module>& module, const char* name);
+  // Null: the module has ended meanwhile.
+  CUfunction function_of(const std::shared_ptr<Module>& module, const KernelCode& code);
   std::shared_ptr<Function> find_function(CUfunction handle) const {
     return functions_.find(handle);
   }
 
+  Libraries& libraries() { return libraries_; }
+  const Libraries& libraries() const { return libraries_; }
+  // False: there is none. What is of it goes with it.
+  bool destroy_library(CUlibrary handle);
+  // The library as the context has it. Null: one of them has ended meanwhile.
+  CUmodule module_of(const std::shared_ptr<Library>& library,
+                     const std::shared_ptr<Context>& context);
+
+  // Gives back what other processes have let go of, and what the device's pools keep for later, for want of room. True: there was
+  // something.
+  bool give_back(Device& device);
+  // ... of all devices.
+  bool give_back();
+
   // Waits until no device has work that may touch managed memory.
   void wait_for_all_work();
+  // Ends it after that: work that was launched before may still use it.
+  void end_import(const ImportedMemory::Import& import);
 
  private:
   explicit Driver(const RuntimeOptions& options);
@@ -89,15 +118,21 @@ class Driver {
   void context_begins(const Device& device) EXCLUDES(exclusive_lock_);
   void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 
+  const bool launches_block_;
   Runtime runtime_;
   PeerGrants peers_{runtime_};
-  HeldPages held_pages_{runtime_, runtime_.memory()};
+  VirtualMemory virtual_memory_{runtime_};
+  HeldPages held_pages_{runtime_, runtime_.memory(), virtual_memory_};
+  Offers offers_{runtime_, held_pages_};
+  ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
+  HandleTable<CUmemoryPool, ImportedPool> imported_pools_{14};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
   HandleTable<CUevent, Event> events_{4};
   HandleTable<CUmodule, Module> modules_{12};
   HandleTable<CUfunction, Function> functions_{2};
+  Libraries libraries_{runtime_};
   std::vector<std::unique_ptr<Device>> devices_;
   Mutex exclusive_lock_;
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;

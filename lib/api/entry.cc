@@ -25,6 +25,11 @@ CUresult waited(WorkStatus status) {
   return to_result(status);
 }
 
+CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status) {
+  if (status != WorkStatus::ok || !driver.launches_block()) return to_result(status);
+  return waited(stream.context->device.engine.wait(stream.stream));
+}
+
 CUresult to_result(Runtime::PinResult result) {
   switch (result) {
     case Runtime::PinResult::pinned:
@@ -42,6 +47,11 @@ CUresult find_current(Driver& driver, std::shared_ptr<Context>& context) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   context = driver.find_context(handle);
   return context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+int current_device(Driver& driver) {
+  std::shared_ptr<Context> context;
+  return find_current(driver, context) == CUDA_SUCCESS ? context->device.ordinal : 0;
 }
 
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context) {

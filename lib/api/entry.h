@@ -36,8 +36,13 @@ CUresult to_result(Runtime::PinResult result);
 // After work was waited for with this result: what pools hold beyond what they may keep goes back.
 CUresult waited(WorkStatus status);
 
+// What a launch with this status answers: where launches block, once the work of its stream has finished.
+CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status);
+
 // The calling thread's context: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED.
 CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
+// Its device's ordinal; without a context, of the first device.
+int current_device(Driver& driver);
 // ... that has not failed: also its error.
 CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
 // The same for functions that need a context and work on none: they only ask whether it works.

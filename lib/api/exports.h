@@ -24,6 +24,7 @@
 #undef cuEventElapsedTime
 #undef cuEventRecord
 #undef cuEventRecordWithFlags
+#undef cuIpcOpenMemHandle
 #undef cuLaunchHostFunc
 #undef cuMemAdvise
 #undef cuMemAlloc
@@ -132,6 +133,12 @@
 #undef cudaMemset3D
 #undef cudaMemset3DAsync
 #undef cudaMemsetAsync
+
+#undef cudaStreamGetCaptureInfo
+
+/* Kernels: cuda_runtime_kernels.h. */
+#undef cudaLaunchKernel
+#undef cudaLaunchKernelExC
 
 #pragma GCC visibility push(default)
 #ifdef __cplusplus
@@ -351,6 +358,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr,
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult* driverStatus);
+/* What processes share. */
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
 /* Memory of devices' own, and of pools. */
 CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
                          unsigned int Height, unsigned int ElementSizeBytes);
@@ -449,6 +459,16 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
                              void** kernelParams, void** extra);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                                void** extra);
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
+                                          enum cudaStreamCaptureStatus* captureStatus_out,
+                                          unsigned long long* id_out, cudaGraph_t* graph_out,
+                                          const cudaGraphNode_t** dependencies_out,
+                                          const cudaGraphEdgeData** edgeData_out,
+                                          size_t* numDependencies_out);
+cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
+                                  size_t sharedMem, cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
+                                     void** args);
 
 #ifdef __cplusplus
 }

@@ -71,7 +71,20 @@ class Searcher {
   std::size_t next_ = 0;
 };
 
+// Where a parameter of this size comes to lie at or after `offset`.
+std::size_t packed_place(std::size_t offset, std::size_t bytes) {
+  const std::size_t unit = bytes % alignment == 0 ? alignment : bytes & -bytes;
+  return round_up(offset, std::max<std::size_t>(unit, 1));
+}
+
 }  // namespace
+
+std::size_t packed_offset(const DeclaredParams& declared, std::size_t index) {
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < index; ++i)
+    offset = packed_place(offset, declared.sizes[i]) + declared.sizes[i];
+  return packed_place(offset, declared.sizes[index]);
+}
 
 GridArguments::GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info)
     : block_(sizeof(Head)) {
@@ -126,8 +139,7 @@ bool GridArguments::add_packed(void** extra, const DeclaredParams& declared) {
   std::size_t offset = 0;
   for (std::size_t i = 0; i < declared.count; ++i) {
     const std::size_t bytes = declared.sizes[i];
-    const std::size_t unit = bytes % alignment == 0 ? alignment : bytes & -bytes;
-    offset = round_up(offset, std::max<std::size_t>(unit, 1));
+    offset = packed_place(offset, bytes);
     if (buffer == nullptr || offset + bytes > size || !append(buffer + offset, bytes)) return false;
     offset += bytes;
   }

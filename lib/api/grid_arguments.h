@@ -31,6 +31,9 @@ class GridArguments {
   std::vector<unsigned> offsets_;  // in data_, of each parameter; `missing`: it is a null pointer
 };
 
+// Where a parameter lies in a buffer as `extra` has it. Requires: it is declared.
+std::size_t packed_offset(const DeclaredParams& declared, std::size_t index);
+
 // In the device: runs such a kernel for a part of its threads.
 void run_grid(const void* args, std::size_t begin, std::size_t end);
 

@@ -17,6 +17,35 @@ PageSpan HeldPages::pages_of(const WantedPages& wanted) const {
   return {first, *runtime_.layout().page_of(wanted.address + wanted.bytes - 1) - first + 1};
 }
 
+CUresult HeldPages::find_in_arena(const WantedPages& wanted, Hold& hold,
+                                  std::vector<wherryPageExtent>& found) {
+  const PageSpan pages = pages_of(wanted);
+  if (hold.record.kind == MemoryKind::managed) {
+    std::vector<PageSpan> fresh;
+    const CUresult result = to_result(runtime_.pin(pages, &fresh));
+    hold.pinned.insert(hold.pinned.end(), fresh.begin(), fresh.end());
+    if (result != CUDA_SUCCESS) return result;
+  }
+  for (const Runtime::Extent& extent : runtime_.locate(pages)) {
+    const std::uint64_t offset = extent.pages.first * page_size;
+    found.push_back({runtime_.layout().address_of(extent.pages.first), offset,
+                     extent.pages.count * page_size, extent.fd});
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult HeldPages::find_mapped(const WantedPages& wanted, Hold& hold,
+                                std::vector<wherryPageExtent>& found) {
+  const auto mapped = mapped_.mapped_at(wanted.address);
+  // Unmapped meanwhile.
+  if (!mapped || mapped->place.start != hold.record.base) return CUDA_ERROR_INVALID_VALUE;
+  hold.file = mapped->memory.file;
+  const std::uintptr_t first = round_down(wanted.address, page_size);
+  found.push_back({first, first - mapped->place.start,
+                   round_up(wanted.address + wanted.bytes, page_size) - first, hold.file->get()});
+  return CUDA_SUCCESS;
+}
+
 CUresult HeldPages::get(const WantedPages& wanted, std::span<wherryPageExtent> extents,
                         std::size_t& count) {
   const LockGuard guard(lock_);
@@ -24,32 +53,24 @@ CUresult HeldPages::get(const WantedPages& wanted, std::span<wherryPageExtent> e
   if (!record || wanted.token != token_of(*record) || wanted.bytes == 0 ||
       wanted.bytes > record->base + record->bytes - wanted.address)
     return CUDA_ERROR_INVALID_VALUE;
-  const bool is_managed = record->kind == MemoryKind::managed;
-  if (!is_managed && record->kind != MemoryKind::device) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool is_mapped = record->kind == MemoryKind::mapped;
+  if (!is_mapped && record->kind != MemoryKind::managed && record->kind != MemoryKind::device)
+    return CUDA_ERROR_NOT_SUPPORTED;
 
   auto hold = find(wanted.token, wanted.address);
-  if (hold == holds_.end()) hold = holds_.insert(holds_.end(), Hold{*record, {}, {}});
-  const PageSpan pages = pages_of(wanted);
-  if (is_managed) {
-    std::vector<PageSpan> fresh;
-    const CUresult result = to_result(runtime_.pin(pages, &fresh));
-    hold->pinned.insert(hold->pinned.end(), fresh.begin(), fresh.end());
-    if (result != CUDA_SUCCESS) {
-      let_go(hold);
-      return result;
-    }
+  if (hold == holds_.end()) hold = holds_.insert(holds_.end(), Hold{*record, {}, {}, {}});
+  std::vector<wherryPageExtent> found;
+  CUresult result =
+      is_mapped ? find_mapped(wanted, *hold, found) : find_in_arena(wanted, *hold, found);
+  if (result == CUDA_SUCCESS) {
+    count = found.size();
+    if (found.size() > extents.size()) result = CUDA_ERROR_INVALID_VALUE;
   }
-  const auto found = runtime_.locate(pages);
-  count = found.size();
-  if (found.size() > extents.size()) {
+  if (result != CUDA_SUCCESS) {
     let_go(hold);
-    return CUDA_ERROR_INVALID_VALUE;
+    return result;
   }
-  std::ranges::transform(found, extents.begin(), [&](const Runtime::Extent& extent) {
-    const std::uint64_t offset = extent.pages.first * page_size;
-    return wherryPageExtent{runtime_.layout().address_of(extent.pages.first), offset,
-                            extent.pages.count * page_size, extent.fd};
-  });
+  std::ranges::copy(found, extents.begin());
   hold->ranges.emplace_back(wanted.address, wanted.bytes);
   return CUDA_SUCCESS;
 }

@@ -4,11 +4,13 @@
 
 #include <wherry/wherry.h>
 
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "api/runtime.h"
+#include "api/virtual_memory.h"
 #include "pages/memory_records.h"
 
 namespace wherry::impl {
@@ -27,8 +29,8 @@ struct WantedPages {
 
 class HeldPages {
  public:
-  HeldPages(Runtime& runtime, const MemoryRecords& records)
-      : runtime_(runtime), records_(records) {}
+  HeldPages(Runtime& runtime, const MemoryRecords& records, const VirtualMemory& mapped)
+      : runtime_(runtime), records_(records), mapped_(mapped) {}
 
   // How many extents there are in `count`, which is as many as fit in. Throws std::bad_alloc.
   CUresult get(const WantedPages& wanted, std::span<wherryPageExtent> extents, std::size_t& count)
@@ -43,16 +45,24 @@ class HeldPages {
     MemoryRecord record;
     std::vector<Range> ranges;     // one for each get()
     std::vector<PageSpan> pinned;  // for it
+    std::shared_ptr<const Fd>
+        file;  // of what is mapped by hand: its pages stay as long as it is open
     bool freed = false;
   };
 
   std::vector<Hold>::iterator find(unsigned token, std::uintptr_t address) REQUIRES(lock_);
   // If nothing of it is held any more.
   void let_go(std::vector<Hold>::iterator hold) REQUIRES(lock_);
+  // In the arena, whose pages may have to be pinned.
+  CUresult find_in_arena(const WantedPages& wanted, Hold& hold,
+                         std::vector<wherryPageExtent>& found) REQUIRES(lock_);
+  CUresult find_mapped(const WantedPages& wanted, Hold& hold, std::vector<wherryPageExtent>& found)
+      REQUIRES(lock_);
   PageSpan pages_of(const WantedPages& wanted) const;
 
   Runtime& runtime_;
   const MemoryRecords& records_;
+  const VirtualMemory& mapped_;
   Mutex lock_;  // held while pages are pinned, so that nothing is freed under it
   std::vector<Hold> holds_ GUARDED_BY(lock_);
 };

@@ -30,7 +30,7 @@ Annex::Window HostMemory::window_at(std::uintptr_t address, const HostRange& ran
                                     Access access) const {
   const Pages pages(address, range.bytes);
   const std::uint64_t offset = Pages(range.device_base, range.bytes).start - annex_.base();
-  return {pages.start, pages.size, shown_, offset, access};
+  return {{pages.start, pages.size, shown_, offset}, access};
 }
 
 std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
@@ -51,7 +51,7 @@ std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
   if (error == 0) error = annex_.show(device_window, annex_.all_devices());
   if (error == 0) {
     // As far as is permitted; without it the kernel may swap the pages, as any.
-    static_cast<void>(lock_in_memory(window.address, window.bytes));
+    static_cast<void>(lock_in_memory(window.start, window.bytes));
     return range;
   }
   free(range);
@@ -61,8 +61,8 @@ std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
 bool HostMemory::free(const HostRange& range) {
   const Annex::Window window = window_at(range.base, range, Access::none);
   const Annex::Window device_window = window_at(range.device_base, range, Access::none);
-  const int host_error = annex_.hide(window.address, window.bytes, Processor::host().bit());
-  const int error = annex_.hide(device_window.address, device_window.bytes, annex_.all_devices());
+  const int host_error = annex_.hide(window.start, window.bytes, Processor::host().bit());
+  const int error = annex_.hide(device_window.start, device_window.bytes, annex_.all_devices());
   static_cast<void>(file_.punch(window.offset, window.bytes));
   if (host_error != 0 || error != 0) return false;
   annex_.release(range.base);
@@ -87,15 +87,15 @@ AdoptedRanges::Verdict HostMemory::adopt(const HostRange& range, bool read_only)
     verdict = Verdict::no_room;
     if (!adopted_.give_back(bytes)) return verdict;
   }
-  if (verdict != Verdict::adopted) annex_.release(window.address);
+  if (verdict != Verdict::adopted) annex_.release(window.start);
   return verdict;
 }
 
 bool HostMemory::give_back(const HostRange& range) {
   const Annex::Window window = window_at(range.device_base, range, Access::none);
-  const int error = annex_.hide(window.address, window.bytes, annex_.all_devices());
+  const int error = annex_.hide(window.start, window.bytes, annex_.all_devices());
   if (!adopted_.give_back({range.base, range.base + range.bytes})) return false;
-  if (error == 0) annex_.release(window.address);
+  if (error == 0) annex_.release(window.start);
   return true;
 }
 

@@ -45,18 +45,13 @@ class HostMemory {
   bool give_back(const HostRange& range) REQUIRES(registering_);
 
   AdoptedRanges& adopted() { return adopted_; }
-  // What a child must not keep alive.
-  void close() {
-    file_.close();
-    shown_->reset();
-  }
 
  private:
   Annex::Window window_at(std::uintptr_t address, const HostRange& range, Access access) const;
 
   Annex& annex_;
   MemoryFile file_;
-  const std::shared_ptr<Fd> shown_;
+  const std::shared_ptr<const Fd> shown_;
   AdoptedRanges adopted_;
   Mutex registering_;
 };

@@ -37,8 +37,8 @@ constexpr std::size_t internal_dependencies = CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERN
 }  // namespace
 
 MemoryPool::MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience,
-                       std::size_t most)
-    : parts_(parts), handle_(handle), device_(device), audience_(audience), most_(most) {}
+                       Limits limits)
+    : parts_(parts), handle_(handle), device_(device), audience_(audience), limits_(limits) {}
 
 MemoryPool::~MemoryPool() {
   parts_.runtime.end_audience(audience_);
@@ -77,7 +77,7 @@ std::optional<std::uintptr_t> MemoryPool::find_room(std::size_t bytes, const Str
 }
 
 bool MemoryPool::grow(std::size_t bytes) {
-  const std::size_t left = most_ - space_.reserved().now;
+  const std::size_t left = limits_.most - space_.reserved().now;
   for (const std::size_t step : {slab_step, block_size}) {
     const std::size_t wanted = round_up(bytes, step);
     if (wanted < bytes || wanted > left) continue;
@@ -125,22 +125,16 @@ void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
   parts_.records.insert(record);
 }
 
-CUresult MemoryPool::free(const MemoryRecord& record, const StreamHandle& stream) {
+WorkStatus MemoryPool::free(const MemoryRecord& record, const StreamHandle& stream) {
   const LockGuard guard(lock_);
   auto recording = std::make_shared<Recording>();
   const WorkStatus status = stream.context->device.engine.record(stream.stream, recording);
-  if (status != WorkStatus::ok) return to_result(status);
-  // Somebody else may have freed it, and allocated something else there.
-  const bool taken =
-      parts_.records
-          .take(record.base, [&](const MemoryRecord& found) { return found.id == record.id; })
-          .has_value();
-  if (!taken) return CUDA_ERROR_INVALID_VALUE;
+  if (status != WorkStatus::ok) return status;
   StreamFrees& frees = frees_[stream.stream->id()];
   frees.context = stream.context;
   frees.frees.push_back(
       {space_.free_in_order(record.base, stream.stream->id()), std::move(recording)});
-  return CUDA_SUCCESS;
+  return status;
 }
 
 void MemoryPool::free_now(const MemoryRecord& record) {
@@ -168,27 +162,34 @@ void MemoryPool::look_at_frees() {
   }
 }
 
-bool MemoryPool::trim_locked(std::size_t keep) {
+MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
   look_at_frees();
-  bool gave = false;
+  Trimmed trimmed;
   while (space_.reserved().now > keep) {
-    const auto slab = space_.take_free_slab(space_.reserved().now - keep);
+    const auto slab =
+        space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
+          // What another process still has open would be another allocation's.
+          const bool is_open = limits_.for_processes &&
+                               parts_.runtime.is_open_elsewhere(free.base, free.bytes, device_);
+          trimmed.others_have_more = trimmed.others_have_more || is_open;
+          return !is_open;
+        });
     if (!slab) break;
     parts_.runtime.free(slab->base);
-    gave = true;
+    trimmed.some = true;
   }
-  return gave;
+  return trimmed;
 }
 
 bool MemoryPool::trim(std::size_t keep) {
   const LockGuard guard(lock_);
-  return trim_locked(keep);
+  return trim_locked(keep).some;
 }
 
 bool MemoryPool::trim_to_threshold() {
   const LockGuard guard(lock_);
-  trim_locked(retired_ ? 0 : threshold_);
-  return frees_.empty();
+  const Trimmed trimmed = trim_locked(retired_ ? 0 : threshold_);
+  return frees_.empty() && !trimmed.others_have_more;
 }
 
 void MemoryPool::retire() {

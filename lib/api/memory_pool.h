@@ -24,8 +24,12 @@ class MemoryPool {
     MemoryRecords& records;
   };
 
-  // `most`: how many bytes it may reserve.
-  MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, std::size_t most);
+  struct Limits {
+    std::size_t most = 0;        // how many bytes it may reserve
+    bool for_processes = false;  // others may open its memory
+  };
+
+  MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, Limits limits);
   // Requires: it is empty.
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
@@ -33,19 +37,20 @@ class MemoryPool {
 
   CUmemoryPool handle() const { return handle_; }
   int device() const { return device_; }
+  bool is_for_processes() const { return limits_.for_processes; }
 
   // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.
   CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // As cuMemFreeAsync. Requires: the record is one of this pool's, or was.
-  CUresult free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
+  // As cuMemFreeAsync; nothing is freed unless the answer is ok. Requires: the record is taken out.
+  WorkStatus free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
   // Requires: the record is taken out, and nobody uses the memory any more.
   void free_now(const MemoryRecord& record) EXCLUDES(lock_);
 
   // Gives slabs back that are free as a whole, as long as `keep` bytes stay reserved. True: it gave some.
   bool trim(std::size_t keep) EXCLUDES(lock_);
   // ... as the release threshold says; also all that a pool has which is not to be used any more. False: frees are still to
-  // be reached, so that there may be more later.
+  // be reached, or others have some of it open, so that there may be more later.
   bool trim_to_threshold() EXCLUDES(lock_);
   // From now on only what is allocated is kept.
   void retire() EXCLUDES(lock_);
@@ -79,13 +84,17 @@ class MemoryPool {
   void remember(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
   // Looks how far streams have got.
   void look_at_frees() REQUIRES(lock_);
-  bool trim_locked(std::size_t keep) REQUIRES(lock_);
+  struct Trimmed {
+    bool some = false;
+    bool others_have_more = false;  // that would be given back, too
+  };
+  Trimmed trim_locked(std::size_t keep) REQUIRES(lock_);
 
   const Parts parts_;
   const CUmemoryPool handle_;
   const int device_;
   const unsigned audience_;
-  const std::size_t most_;
+  const Limits limits_;
 
   Mutex lock_;
   PoolSpace space_ GUARDED_BY(lock_);

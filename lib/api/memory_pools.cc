@@ -13,11 +13,11 @@ std::shared_ptr<MemoryPool> MemoryPools::of(const MemoryRecord& record) const {
   return table_.find(reinterpret_cast<CUmemoryPool>(const_cast<void*>(record.pool)));
 }
 
-std::shared_ptr<MemoryPool> MemoryPools::create(int device, std::size_t most) {
+std::shared_ptr<MemoryPool> MemoryPools::create(int device, MemoryPool::Limits limits) {
   const auto audience = parts_.runtime.begin_audience(device);
   if (!audience) return nullptr;
   const CUmemoryPool handle = table_.reserve();
-  const auto pool = std::make_shared<MemoryPool>(parts_, handle, device, *audience, most);
+  const auto pool = std::make_shared<MemoryPool>(parts_, handle, device, *audience, limits);
   table_.assign(handle, pool);
   return pool;
 }
@@ -43,7 +43,7 @@ void MemoryPools::drop_if_over(MemoryPool& pool) {
 
 std::shared_ptr<MemoryPool> MemoryPools::default_locked(int device) {
   auto& initial = devices_[static_cast<std::size_t>(device)].initial;
-  if (!initial) initial = create(device, std::numeric_limits<std::size_t>::max());
+  if (!initial) initial = create(device, {std::numeric_limits<std::size_t>::max()});
   return initial;
 }
 
@@ -69,6 +69,12 @@ void MemoryPools::free(const MemoryRecord& record) {
   note_excess();
 }
 
+bool MemoryPools::free_in_order(const MemoryRecord& record, const StreamHandle& stream) {
+  const bool is_free = of(record)->free(record, stream) == WorkStatus::ok;
+  note_excess();
+  return is_free;
+}
+
 void MemoryPools::give_back_excess() {
   if (!excess_.exchange(false)) return;
   for (const auto& pool : table_.all()) {
@@ -79,8 +85,11 @@ void MemoryPools::give_back_excess() {
 
 bool MemoryPools::give_back_all(int device) {
   bool gave = false;
-  for (const auto& pool : table_.all())
-    if (pool->device() == device && pool->trim(0)) gave = true;
+  for (const auto& pool : table_.all()) {
+    if (pool->device() != device || !pool->trim(0)) continue;
+    gave = true;
+    drop_if_over(*pool);
+  }
   return gave;
 }
 

@@ -19,7 +19,7 @@ class MemoryPools {
   // The pool of a record, also when its handle is none any more; null when it is over.
   std::shared_ptr<MemoryPool> of(const MemoryRecord& record) const;
   // Null: there are as many as can be.
-  std::shared_ptr<MemoryPool> create(int device, std::size_t most);
+  std::shared_ptr<MemoryPool> create(int device, MemoryPool::Limits limits);
   // False: it is no pool that can be destroyed.
   bool destroy(CUmemoryPool handle) EXCLUDES(lock_);
 
@@ -30,6 +30,8 @@ class MemoryPools {
 
   // cuMemFree: the record is taken out, and nobody uses its memory any more.
   void free(const MemoryRecord& record);
+  // cuMemFreeAsync: the record is taken out. False: the stream's context has failed, and nothing is freed.
+  bool free_in_order(const MemoryRecord& record, const StreamHandle& stream);
   // Something is or will be free, or less may be kept: there may be something to give back.
   void note_excess() { excess_.store(true); }
   // Somebody has waited for work: gives back what pools have beyond what they may keep. Costs next to nothing without.

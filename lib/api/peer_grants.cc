@@ -4,13 +4,17 @@
 
 namespace wherry::impl {
 
-bool PeerGrants::enable(const Context& from, const Context& to) {
+PeerGrants::Answer PeerGrants::enable(const Context& from, const Context& to) {
   const LockGuard guard(lock_);
+  // Who destroys one says so before it ends what there is of it.
+  for (const Context* one : {&from, &to})
+    if (one->device.engine.status(*one->work) == WorkStatus::context_destroyed)
+      return Answer::destroyed;
   for (const Grant& grant : grants_)
-    if (grant.from == from.handle && grant.to == to.handle) return false;
-  grants_.push_back({from.handle, to.handle, from.device.ordinal, to.device.ordinal});
+    if (grant.from == from.work && grant.to == to.work) return Answer::enabled_before;
+  grants_.push_back({from.work, to.work, from.device.ordinal, to.device.ordinal});
   runtime_.admit(Audiences::of_device(Processor::device(to.device.ordinal)), from.device.ordinal);
-  return true;
+  return Answer::enabled;
 }
 
 template <typename Predicate>
@@ -27,14 +31,15 @@ std::size_t PeerGrants::take(const Predicate& predicate) {
   return taken.size();
 }
 
-bool PeerGrants::disable(CUcontext from, CUcontext to) {
+bool PeerGrants::disable(const Context& from, const Context& to) {
   const LockGuard guard(lock_);
-  return take([&](const Grant& grant) { return grant.from == from && grant.to == to; }) != 0;
+  return take([&](const Grant& grant) { return grant.from == from.work && grant.to == to.work; }) !=
+         0;
 }
 
-void PeerGrants::end(CUcontext context) {
+void PeerGrants::end(const Context& context) {
   const LockGuard guard(lock_);
-  take([&](const Grant& grant) { return grant.from == context || grant.to == context; });
+  take([&](const Grant& grant) { return grant.from == context.work || grant.to == context.work; });
 }
 
 }  // namespace wherry::impl

@@ -2,6 +2,7 @@
 // so what one of them may access all of them can. Any thread.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "api/device.h"
@@ -13,17 +14,24 @@ class PeerGrants {
  public:
   explicit PeerGrants(Runtime& runtime) : runtime_(runtime) {}
 
-  // `to` is memory of another device. False: it may already.
-  bool enable(const Context& from, const Context& to) EXCLUDES(lock_);
+  enum class Answer {
+    enabled,
+    enabled_before,
+    destroyed,  // one of the contexts
+  };
+  // `to` is memory of another device.
+  Answer enable(const Context& from, const Context& to) EXCLUDES(lock_);
   // No mapping is left when this returns. False: it may not.
-  bool disable(CUcontext from, CUcontext to) EXCLUDES(lock_);
-  // Neither may this context access others' memory any more, nor others its.
-  void end(CUcontext context) EXCLUDES(lock_);
+  bool disable(const Context& from, const Context& to) EXCLUDES(lock_);
+  // Neither may this context access others' memory any more, nor others its. Once it is destroyed, after which nothing is enabled
+  // for it; or its device gets a new process.
+  void end(const Context& context) EXCLUDES(lock_);
 
  private:
+  // Contexts by what is theirs alone: the next primary context of a device has the handle of this one.
   struct Grant {
-    CUcontext from;
-    CUcontext to;
+    std::shared_ptr<WorkContext> from;
+    std::shared_ptr<WorkContext> to;
     int by;  // the devices
     int of;
   };

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "api/visible_devices.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "memory/touch.h"
@@ -83,6 +84,11 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   }
   RuntimeOptions options;
   options.topology = std::get<Topology>(std::move(topology));
+  keep_visible(options.topology, std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (options.topology.devices.empty()) {
+    error.kind = OptionsError::Kind::no_device;
+    return std::nullopt;
+  }
   options.handler_cpus = allowed_cpus();
   if (options.handler_cpus.size() > handlers_max) options.handler_cpus.resize(handlers_max);
   options.copier_cpus = cpus_of(machine, options.topology.host_nodes);
@@ -107,12 +113,14 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
                           userfaultfd_remedy(permissions(), read_machine_settings()));
   if (auto* wrong = std::get_if<TrapError>(&trap)) {
-    error = {std::move(wrong->message), wrong->not_permitted};
+    error.message = std::move(wrong->message);
+    if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
     return std::nullopt;
   }
   options.uffd_access = std::get<TrapChoice>(trap).access;
   if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
   options.mappings_budget = read_limits().mappings_budget();
+  options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
   return options;
 }
 
@@ -176,7 +184,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       Prefetcher::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       Prefetcher::Limits{options.flight_pages_min, options.topology.host_nodes.size() > 1});
   copy_engine_ = std::make_unique<CopyEngine>(
-      CopyEngine::Parts{*engine_, blocks_, *effects_, *evictor_, *copiers_},
+      CopyEngine::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       [this] { return make_plain_carrier(); });
   service_ =
       std::make_unique<FaultService>(arena_.layout(), *engine_, *evictor_, *effects_, blocks_,
@@ -202,6 +210,12 @@ Runtime::Runtime(const RuntimeOptions& options)
 }
 
 Runtime::~Runtime() = default;
+
+std::optional<int> Runtime::ordinal_of(int number) const {
+  for (int device = 0; device < device_count(); ++device)
+    if (device_config(device).number == number) return device;
+  return std::nullopt;
+}
 
 std::uint64_t Runtime::capacity_pages(Processor p) const {
   if (p.is_host() && options_.topology.host_capacity == 0)
@@ -370,6 +384,7 @@ bool Runtime::free(std::uintptr_t address) {
     page_owners_.freed(*allocation);
     forget_advice(allocation->pages());
   }
+  wait_for_rest([&] { return !address_space_.is_held(*allocation); }, "a copy never ended");
   const PageSpan pages = allocation->pages();
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
                         [&](std::uint64_t number, Block& block) {
@@ -379,8 +394,7 @@ bool Runtime::free(std::uintptr_t address) {
                           effects_->released(block, number, run);
                         });
   const auto device = allocation->owner.device;
-  auto& counter =
-      device ? device_pages_[static_cast<std::size_t>(device->ordinal())] : managed_pages_;
+  auto& counter = device ? claimed_pages(*device) : managed_pages_;
   counter.fetch_sub(pages.count);
   address_space_.end_free(*allocation);
   return true;
@@ -475,11 +489,10 @@ wherryStats Runtime::stats() const {
   return stats;
 }
 
-void Runtime::abandon_in_forked_child() {
+void Runtime::after_fork_in_child() {
   host_memory_.adopted().after_fork_in_child();
   copy_variables_in_forked_child();
-  host_memory_.close();
-  for (const auto& pool : pools_) pool->file().close();
+  close_own_descriptors();
 }
 
 }  // namespace wherry::impl

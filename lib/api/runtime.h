@@ -51,7 +51,8 @@ struct RuntimeOptions {
       0;  // of one process, beyond which remote ones are declined; 0: no limit
   CopySettings copying;
   unsigned flight_pages_min =
-      32;  // fewer are prefetched under their block's lock, a region at a time
+      32;                       // fewer are prefetched under their block's lock, a region at a time
+  bool launches_block = false;  // each waits until its kernel has finished
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
   std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;
   std::function<std::unique_ptr<PoolFile>(Processor, PoolFile&)> wrap_pool;
@@ -64,8 +65,13 @@ struct RuntimeOptions {
 
 // Why there are no options.
 struct OptionsError {
-  std::string message;         // one line that says what is wrong and where
-  bool not_permitted = false;  // nothing is malformed: what was asked for cannot be had here
+  enum class Kind {
+    malformed,
+    not_permitted,  // nothing is malformed: what was asked for cannot be had here
+    no_device,      // the program is to see none
+  };
+  Kind kind = Kind::malformed;
+  std::string message;  // one line that says what is wrong and where; empty: nothing is
 };
 
 struct PageWhereabouts {
@@ -78,7 +84,8 @@ struct PageWhereabouts {
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
-  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP). Nothing: `error` says why.
+  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP, CUDA_VISIBLE_DEVICES,
+  // CUDA_LAUNCH_BLOCKING). Nothing: `error` says why.
   static std::optional<RuntimeOptions> options_from_environment(OptionsError& error);
 
   // Forks the device processes and starts the fault daemon. Throws std::system_error.
@@ -89,6 +96,8 @@ class Runtime {
   const DeviceConfig& device_config(int device) const {
     return options_.topology.devices[static_cast<std::size_t>(device)];
   }
+  // The device that has this number (DeviceConfig) in every process; nothing: this one does not see it.
+  std::optional<int> ordinal_of(int number) const;
   const Topology& topology() const { return options_.topology; }
   const ArenaLayout& layout() const { return arena_.layout(); }
   std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }
@@ -117,7 +126,15 @@ class Runtime {
   std::optional<HostRange> allocate_host(std::size_t bytes, bool apart);
   // Requires: nobody uses it any more.
   void free_host(const HostRange& range);
+  // Room in p's pool for memory that lies in a file of its own; managed memory leaves the pool for it. False: there is none.
+  [[nodiscard]] bool take_room(Processor p, std::uint64_t pages);
+  // Requires: the pages are gone.
+  void give_room_back(Processor p, std::uint64_t pages);
+  // Pages of the file come to lie there. Returns 0 or an errno.
+  [[nodiscard]] int place(const MemoryFile& file, std::size_t bytes, Location location) const;
+  HugePages huge_pages() const { return options_.copying.huge_pages; }
   HostMemory& host_memory() { return host_memory_; }
+  Annex& annex() { return annex_; }
   // What the API knows of every address that it gave out or was given. The runtime enters the variables.
   MemoryRecords& memory() { return memory_; }
   // The record of what contains the address, also of a variable of a module that nothing has said of yet.
@@ -177,6 +194,14 @@ class Runtime {
   };
   // Where the pages are, which all exist and cannot move.
   std::vector<Extent> locate(PageSpan pages);
+  // Where a device's own memory is.
+  struct FilePlace {
+    int fd = -1;
+    std::uint64_t offset = 0;
+  };
+  FilePlace file_place(std::uintptr_t address, int device) const;
+  // Whether another process has marked any of these bytes of the device's own memory as in use (os/range_mark.h).
+  bool is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const;
   // While copies are forbidden read-mostly means nothing; existing ones end at once.
   void forbid_copies() { effects_->forbid_copies(); }
   void permit_copies() { effects_->permit_copies(); }
@@ -214,12 +239,11 @@ class Runtime {
   // std::system_error.
   void restart_device(int device) EXCLUDES(arena_lock_);
 
-  // What a child made by the application's fork() must let go of: descriptors that would keep pools
-  // alive.
-  void abandon_in_forked_child();
   // Around the application's fork().
   void before_fork() { host_memory_.adopted().before_fork(); }
   void after_fork() { host_memory_.adopted().after_fork(/*child_copies=*/true); }
+  // ... and in the child, which keeps what is its own, and nothing that would keep ours alive.
+  void after_fork_in_child();
 
  private:
   // In a child: the variables are its own from now on, with their contents.
@@ -257,6 +281,15 @@ class Runtime {
   void forget_advice(PageSpan pages);
   std::optional<Allocation> place(std::size_t bytes, unsigned flags, Ownership owner)
       EXCLUDES(arena_lock_);
+  // Counts pages of the device's pool as never managed memory's. False: there are not as many.
+  bool claim_device_pages(Processor p, std::uint64_t pages);
+  // Pages of a device that cannot leave it, claimed.
+  std::atomic<std::uint64_t>& claimed_pages(Processor p) {
+    return device_pages_[static_cast<std::size_t>(p.ordinal())];
+  }
+  bool take_device_room(Processor p, std::uint64_t pages);
+  bool take_host_room(std::uint64_t pages);
+  bool grow(Room& room, Processor p, std::uint64_t pages);
   // Creates what is absent of the pages at p. False: they do not all fit; some may have been created.
   bool create(PageSpan pages, Processor p);
   bool create_in_block(std::uint64_t number, PageRun run, Processor p);

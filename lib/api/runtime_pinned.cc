@@ -1,5 +1,6 @@
 // The runtime's part in memory that stays where it is: devices' own, with those whom it is for, and what the
 // program pins.
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <new>
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "migration/creation.h"
 #include "os/poll.h"
+#include "os/range_mark.h"
 
 namespace wherry::impl {
 namespace {
@@ -118,19 +120,32 @@ std::vector<Runtime::Extent> Runtime::locate(PageSpan pages) {
   return extents;
 }
 
+bool Runtime::claim_device_pages(Processor p, std::uint64_t pages) {
+  // Nothing is evicted for what could not be had by evicting everything.
+  std::atomic<std::uint64_t>& taken = claimed_pages(p);
+  if (pages > capacity_pages(p)) return false;
+  if (taken.fetch_add(pages) + pages <= capacity_pages(p)) return true;
+  taken.fetch_sub(pages);
+  return false;
+}
+
+Runtime::FilePlace Runtime::file_place(std::uintptr_t address, int device) const {
+  const auto owner = static_cast<std::size_t>(Processor::device(device).index);
+  return {pools_[owner]->file().fd(), *offset_of(address)};
+}
+
+bool Runtime::is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const {
+  const FilePlace place = file_place(address, device);
+  return is_range_marked(place.fd, place.offset, round_up(bytes, page_size));
+}
+
 std::optional<Allocation> Runtime::reserve_device(std::size_t bytes, Ownership owner) {
   const Processor p = *owner.device;
   const std::uint64_t pages = bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
-  // Nothing is evicted for what could not be had by evicting everything.
-  std::atomic<std::uint64_t>& taken = device_pages_[static_cast<std::size_t>(p.ordinal())];
-  if (pages > capacity_pages(p)) return std::nullopt;
-  if (taken.fetch_add(pages) + pages > capacity_pages(p)) {
-    taken.fetch_sub(pages);
-    return std::nullopt;
-  }
+  if (!claim_device_pages(p, pages)) return std::nullopt;
   const auto allocation = place(bytes, 0, owner);
   if (!allocation) {
-    taken.fetch_sub(pages);
+    claimed_pages(p).fetch_sub(pages);
     return std::nullopt;
   }
   try {
@@ -185,9 +200,12 @@ void Runtime::exclude(unsigned audience, int device) {
   // Whoever answers a fault after this refuses it, so that no mapping comes that is not taken back.
   page_owners_.audiences().exclude(audience, p);
   // What has ended has no mappings, and the next one starts without any.
-  pollfd ended{process(device)->pidfd(), POLLIN, 0};
-  if (poll_descriptors(std::span(&ended, 1), 0) > 0) return;
-  if (!effects_->take_back(address_space_.pages_for(audience), p))
+  const auto has_ended = [&] {
+    pollfd ended{process(device)->pidfd(), POLLIN, 0};
+    return poll_descriptors(std::span(&ended, 1), 0) > 0;
+  };
+  // It may be ending.
+  if (!has_ended() && !effects_->take_back(address_space_.pages_for(audience), p) && !has_ended())
     log_line("device {} still has mappings of memory that it may not access any more", device);
 }
 
@@ -195,22 +213,67 @@ std::optional<HostRange> Runtime::allocate_host(std::size_t bytes, bool apart) {
   const std::uint64_t most = capacity_pages(Processor::host());
   if (bytes > most * page_size) return std::nullopt;
   const std::uint64_t pages = round_up(bytes, page_size) / page_size;
-  Capacity& capacity = part(Processor::host()).memory.capacity;
-  if (!capacity.try_reserve(pages)) return std::nullopt;
-  host_pages_.fetch_add(pages);
-  // What has been promised to managed memory stays.
-  if (options_.topology.host_capacity == 0 || managed_pages_.load() <= managed_pages_max())
-    if (const auto range = host_memory_.allocate(bytes, apart)) return range;
-  host_pages_.fetch_sub(pages);
-  capacity.give_back(pages);
+  if (!take_host_room(pages)) return std::nullopt;
+  if (const auto range = host_memory_.allocate(bytes, apart)) return range;
+  give_room_back(Processor::host(), pages);
   return std::nullopt;
 }
 
 void Runtime::free_host(const HostRange& range) {
   host_memory_.free(range);
-  const std::uint64_t pages = round_up(range.bytes, page_size) / page_size;
-  host_pages_.fetch_sub(pages);
-  part(Processor::host()).memory.capacity.give_back(pages);
+  give_room_back(Processor::host(), round_up(range.bytes, page_size) / page_size);
+}
+
+bool Runtime::take_host_room(std::uint64_t pages) {
+  if (!part(Processor::host()).memory.capacity.try_reserve(pages)) return false;
+  host_pages_.fetch_add(pages);
+  // What has been promised to managed memory stays.
+  if (options_.topology.host_capacity == 0 || managed_pages_.load() <= managed_pages_max())
+    return true;
+  give_room_back(Processor::host(), pages);
+  return false;
+}
+
+bool Runtime::grow(Room& room, Processor p, std::uint64_t pages) {
+  const std::uint64_t deadline = now_ns() + create_limit_ns;
+  while (now_ns() < deadline) {
+    const OpStatus status = evictor_->make_room({p, pages}, room);
+    if (status != OpStatus::incomplete) return status == OpStatus::ok;
+    std::this_thread::sleep_for(pause);
+  }
+  return false;
+}
+
+bool Runtime::take_device_room(Processor p, std::uint64_t pages) {
+  if (!claim_device_pages(p, pages)) return false;
+  Room room;
+  // In steps, each of which may wait.
+  while (room.pages() < pages) {
+    if (grow(room, p, std::min(pages, room.pages() + pages_per_block))) continue;
+    claimed_pages(p).fetch_sub(pages);
+    return false;
+  }
+  room.spend(pages);
+  return true;
+}
+
+bool Runtime::take_room(Processor p, std::uint64_t pages) {
+  return p.is_host() ? take_host_room(pages) : take_device_room(p, pages);
+}
+
+void Runtime::give_room_back(Processor p, std::uint64_t pages) {
+  auto& taken = p.is_host() ? host_pages_ : claimed_pages(p);
+  taken.fetch_sub(pages);
+  part(p).memory.capacity.give_back(pages);
+}
+
+int Runtime::place(const MemoryFile& file, std::size_t bytes, Location location) const {
+  if (has_one_node()) return 0;
+  if (location.kind == Location::Kind::device)
+    return file.bind_nodes(0, bytes, std::span(&device_config(location.id).node, 1));
+  if (location.kind == Location::Kind::host_node)
+    return file.prefer_nodes(0, bytes, std::span(&location.id, 1));
+  return file.prefer_nodes(0, bytes, options_.topology.host_nodes);
 }
 
 }  // namespace wherry::impl

@@ -116,9 +116,10 @@ void assign_nodes(std::vector<DeviceRequest>& requests, const std::vector<int>& 
 }
 
 // `sharers` counts the devices on `node`, this one included.
-DeviceConfig make_device(const Machine& machine, const NumaNode& node, bool emulated,
+DeviceConfig make_device(int number, const Machine& machine, const NumaNode& node, bool emulated,
                          std::size_t sharers, const DeviceRequest& request) {
   DeviceConfig device;
+  device.number = number;
   device.node = node.id;
   device.emulated = emulated;
   device.capacity =
@@ -198,7 +199,8 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
     const auto sharers = std::count_if(requests.begin(), requests.end(), [&](const auto& other) {
       return other.node->value == node.id;
     });
-    topology.devices.push_back(make_device(machine, node, contains(topology.host_nodes, node.id),
+    topology.devices.push_back(make_device(static_cast<int>(topology.devices.size()), machine, node,
+                                           contains(topology.host_nodes, node.id),
                                            static_cast<std::size_t>(sharers), request));
   }
   return topology;

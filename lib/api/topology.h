@@ -20,6 +20,7 @@ enum class DeviceKind {
 const char* to_string(DeviceKind kind);
 
 struct DeviceConfig {
+  int number = 0;            // its place in the whole list, whichever of it the program sees
   int node = 0;              // its pool is bound to this node
   std::size_t capacity = 0;  // bytes its pool may hold; whole pages
   int workers = 1;           // threads that run kernels

@@ -4,15 +4,22 @@
 // Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
 //   api            a context's or device's life.       allowed: everything below, waiting with a limit.
 //   peers          who may access whose memory.        allowed: everything below, waiting with a limit.
+//   offers         what others may open.               allowed: kernel calls on files.
+//   imported       what of others is open here.        allowed: annex.
 //   held pages     which pages third parties have.     allowed: everything below, waiting with a limit.
 //   pools          which memory pools devices take.    allowed: one pool's.
 //   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.
+//   own libraries  which kernels the program has by    allowed: one library's.
+//                  itself.
+//   library        which handles are of a library, or  allowed: giving out handles.
+//                  a module.
+//   virtual memory what is reserved and mapped by hand. allowed: everything below, waiting with a limit.
 //   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
 //                                                      blocks, and waiting with a limit.
 //   registering    one registration of memory at a     allowed: adopted, annex.
 //                  time.
-//   adopted        which memory of the program's is    allowed: kernel calls on that memory, forking, waiting
-//                  in a file.                          with a limit.
+//   adopted        which memory of the program's is    allowed: kernel calls on that memory, waiting with a
+//                  in a file.                          limit. not allowed: forking.
 //   annex          what is mapped in the annex.        allowed: agent commands.
 //   exclusive      which contexts forbid copies.       allowed: blocks.
 //   event          what an event recorded last.        allowed: engine.
@@ -26,6 +33,7 @@
 //                                                      fault would need this lock), waiting, eviction.
 //   pool           which blocks one pool holds, and    allowed: nothing else.
 //                  which leaves next.
+//   shared event   who waits for one.                  allowed: starting a thread, asking who lives.
 //   recording      when an event's moment was.         allowed: nothing else.
 //   completions    what others finished for an engine. allowed: signalling its descriptor.
 //   address_space  what is allocated.                  allowed: nothing else.

@@ -16,6 +16,13 @@ std::vector<Processor> processors_in(ProcessorMask mask) {
   return processors;
 }
 
+// What the device's answer is to those who wait for all of them.
+int settle(DeviceProcess& process, int error) {
+  // Whether it has happened, or will, nobody knows.
+  if (error == ETIMEDOUT) process.give_up();
+  return error == ETIMEDOUT || error == ESRCH ? 0 : error;
+}
+
 }  // namespace
 
 Annex::Annex(std::size_t bytes, int devices)
@@ -31,25 +38,23 @@ void Annex::release(std::uintptr_t address) {
 
 int Annex::map(Processor p, const Window& window) {
   if (p.is_host())
-    return map_file_part(window.address, window.bytes, window.file->get(), window.offset,
+    return map_file_part(window.start, window.bytes, window.file->get(), window.offset,
                          window.access, /*huge_pages=*/true);
   const auto& process = part(p).process;
-  const int error = process ? process->map_file(window.address, window.bytes, window.file->get(),
-                                                window.offset, window.access)
-                            : 0;
-  return error == ESRCH ? 0 : error;
+  if (!process) return 0;
+  return settle(*process, process->map_file(window.start, window.bytes, window.file->get(),
+                                            window.offset, window.access));
 }
 
 int Annex::unmap(Processor p, std::uintptr_t address, std::size_t bytes) {
   if (p.is_host()) return unmap_file_part(address, bytes);
   const auto& process = part(p).process;
-  const int error = process ? process->unmap_file(address, bytes) : 0;
-  return error == ESRCH ? 0 : error;
+  return process ? settle(*process, process->unmap_file(address, bytes)) : 0;
 }
 
 int Annex::show(const Window& window, ProcessorMask processors) {
-  WHERRY_CHECK(contains(window.address) && contains(window.address + window.bytes - 1),
-               "{:#x}+{:#x} is not in the annex", window.address, window.bytes);
+  WHERRY_CHECK(contains(window.start) && contains(window.start + window.bytes - 1),
+               "{:#x}+{:#x} is not in the annex", window.start, window.bytes);
   const LockGuard guard(lock_);
   int error = 0;
   for (const Processor p : processors_in(processors))
@@ -57,13 +62,15 @@ int Annex::show(const Window& window, ProcessorMask processors) {
   for (const Processor p : processors_in(processors)) {
     auto& windows = part(p).windows;
     if (error == 0) {
-      windows[window.address] = window;
+      windows[window.start] = window;
       continue;
     }
-    // Also where it failed: an answer that did not come in time says nothing.
-    const auto before = windows.find(window.address);
-    static_cast<void>(before == windows.end() ? unmap(p, window.address, window.bytes)
-                                              : map(p, before->second));
+    // Also where it failed: it may have done a part.
+    const auto before = windows.find(window.start);
+    const int left =
+        before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
+    if (left != 0 && !p.is_host())
+      part(p).process->give_up();  // the next one has it as it should be
   }
   return error;
 }
@@ -72,10 +79,30 @@ int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask process
   const LockGuard guard(lock_);
   int error = 0;
   for (const Processor p : processors_in(processors)) {
-    part(p).windows.erase(address);
-    if (const int failed = unmap(p, address, bytes)) error = failed;
+    if (const int failed = unmap(p, address, bytes))
+      error = failed;
+    else
+      part(p).windows.erase(address);
   }
   return error;
+}
+
+std::optional<std::vector<FilePart>> Annex::locate(AddressRange bytes, Processor p, Access wanted) {
+  const LockGuard guard(lock_);
+  const auto& windows = part(p).windows;
+  auto next = windows.upper_bound(bytes.start);
+  if (next == windows.begin()) return std::nullopt;
+  std::vector<FilePart> parts;
+  std::uintptr_t reached = bytes.start;
+  for (--next; reached < bytes.end; ++next) {
+    if (next == windows.end()) return std::nullopt;
+    const Window& window = next->second;
+    if (window.start > reached || window.end() <= reached || window.access < wanted)
+      return std::nullopt;
+    parts.push_back(window);
+    reached = window.end();
+  }
+  return parts;
 }
 
 void Annex::attach(int device, std::shared_ptr<DeviceProcess> process) {

@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/lock.h"
 #include "base/processor.h"
 #include "devices/device_process.h"
+#include "memory/file_part.h"
 #include "os/fd.h"
 #include "os/mapping.h"
 #include "pages/address_space.h"
@@ -22,11 +24,7 @@ namespace wherry::impl {
 class Annex {
  public:
   // Part of a file, and where in the annex it is to be seen: whole pages.
-  struct Window {
-    std::uintptr_t address = 0;
-    std::size_t bytes = 0;
-    std::shared_ptr<const Fd> file;
-    std::uint64_t offset = 0;
+  struct Window : FilePart {
     Access access = Access::write;
   };
 
@@ -46,13 +44,28 @@ class Annex {
     const auto place = addresses_.allocate(bytes, 0);
     return place ? std::optional(base() + place->offset) : std::nullopt;
   }
+  // The same from an address on, if all of that is free; or from a multiple of `alignment` on. Requires: multiples of 2 MiB, the
+  // alignment a power of two.
+  bool reserve_at(std::uintptr_t address, std::size_t bytes) {
+    return contains(address) && addresses_.allocate_at(address - base(), bytes).has_value();
+  }
+  std::optional<std::uintptr_t> reserve_aligned(std::size_t bytes, std::size_t alignment) {
+    const auto place = addresses_.allocate_aligned(bytes, alignment, base());
+    return place ? std::optional(base() + place->offset) : std::nullopt;
+  }
   // Requires: nothing is mapped there at any processor.
   void release(std::uintptr_t address);
 
   // Shows the file to these processors, or hides it from them. An errno: show() has changed nothing; hide() has not reached all of
-  // them. A device whose process has ended is as good as one that answered. Each device is waited for, with a limit.
+  // them, and can be tried again. A device whose process has ended is as good as one that answered; one that does not answer
+  // within the limit is ended.
   [[nodiscard]] int show(const Window& window, ProcessorMask processors) EXCLUDES(lock_);
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
+      EXCLUDES(lock_);
+
+  // Where the bytes are, of which there are some, by address; nothing: some are not shown to the processor, or for less than
+  // this access. Throws std::bad_alloc.
+  std::optional<std::vector<FilePart>> locate(AddressRange bytes, Processor p, Access wanted)
       EXCLUDES(lock_);
 
   // The process has just been started: from now on it sees what it should. Throws std::system_error.

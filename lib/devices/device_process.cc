@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/page.h"
 #include "devices/agent.h"
 #include "devices/kernel_module.h"
@@ -245,6 +246,11 @@ void DeviceProcess::stop() {
     has_ended(state_->process.pidfd, kill_limit_ms);
   }
   state_->reap_if_ours();
+}
+
+void DeviceProcess::give_up() {
+  log_line("device process {} does not answer: it is ended", pid());
+  stop();
 }
 
 pid_t DeviceProcess::pid() const {

@@ -86,6 +86,8 @@ class DeviceProcess {
   // Ends the process if it still runs: asks, then kills after 1 s; returns when it is gone (reaped where it is our
   // child). Also done by the destructor. Any thread.
   void stop();
+  // The same for one that does not answer, and the log says so.
+  void give_up();
   ~DeviceProcess();
 
   pid_t pid() const;

@@ -9,15 +9,9 @@
 #include <vector>
 
 #include "os/address_map.h"
+#include "os/file_identity.h"
 
 namespace wherry::impl {
-
-// A file as the kernel tells it apart, whatever stands at its path by now.
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  bool operator==(const FileIdentity&) const = default;
-};
 
 // How often this process has loaded and unloaded modules.
 struct ModuleCounts {

@@ -26,7 +26,8 @@ UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)) {
     all_.push_back(std::make_unique<Part>(*this, Processor{i}));
 }
 
-std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd fresh, pid_t process) {
+std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd fresh,
+                                                                pid_t process) {
   auto uffd = std::make_shared<const Userfaultfd>(std::move(fresh));
   const ArenaLayout& layout = *parts_.layout;
   register_with(*uffd, layout.base(), layout.bytes());

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 
-#include "base/log.h"
 #include "os/features.h"
 #include "os/mapping.h"
 
@@ -45,8 +44,7 @@ int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
                           static_cast<std::size_t>(owner.index));
   if (error == 0 || error == ESRCH || error == ENOMEM) return error;
   // Whether it has happened, or will, nobody knows; what the device sees decides where its writes go.
-  log_line("device process {} does not answer: it is ended", device->pid());
-  device->stop();
+  device->give_up();
   return ESRCH;
 }
 

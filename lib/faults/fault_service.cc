@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "migration/creation.h"
 
 namespace wherry::impl {
 namespace {
@@ -194,7 +195,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     return {Outcome::not_here};
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.stays_put) {
-    const auto placed = without_room(block, facts, decision);
+    const auto placed = without_room(block, facts, allocation->owner, decision, room);
     if (!placed) return {Outcome::full};
     decision = *placed;
   }
@@ -236,7 +237,8 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
 }
 
 std::optional<Decision> FaultService::without_room(Block& block, const FaultFacts& facts,
-                                                   Decision wanted) const {
+                                                   const Ownership& owner, Decision wanted,
+                                                   Room& room) const {
   if (facts.residents != 0) {
     wanted.destination = block.at(facts.toucher).resident.test(facts.page)
                              ? facts.toucher
@@ -244,13 +246,10 @@ std::optional<Decision> FaultService::without_room(Block& block, const FaultFact
     wanted.fills = false;
     return wanted;
   }
-  for (const PageRun region : {wanted.region, PageRun{facts.page, 1}}) {
-    for (int i = 0; i < engine_.processors(); ++i) {
-      const Capacity& capacity = engine_.at(Processor{i}).capacity;
-      if (capacity.reserved() + region.count <= capacity.pages())
-        return Decision{Processor{i}, region};
-    }
-  }
+  // A device's own memory is in its pool, or nowhere.
+  if (!owner.is_managed()) return std::nullopt;
+  for (const PageRun region : {wanted.region, PageRun{facts.page, 1}})
+    if (const auto there = find_room(engine_, region.count, room)) return Decision{*there, region};
   return std::nullopt;
 }
 

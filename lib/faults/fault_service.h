@@ -96,8 +96,9 @@ class FaultService {
       REQUIRES(block.lock);
   // The coarsest of those whose mappings this may split.
   unsigned grain_for(Processor toucher, ProcessorMask residents) const;
-  // Where the page goes that cannot come to where the policy wants it; nothing: there is no room anywhere.
-  std::optional<Decision> without_room(Block& block, const FaultFacts& facts, Decision wanted) const
+  // Where the page goes that cannot come to where the policy wants it; nothing: there is no room where it may be.
+  std::optional<Decision> without_room(Block& block, const FaultFacts& facts,
+                                       const Ownership& owner, Decision wanted, Room& room) const
       REQUIRES(block.lock);
   // Both answer nothing when it is done, otherwise why not, or why it need not be.
   // Has the page at the decision's destination, as far as pools go.

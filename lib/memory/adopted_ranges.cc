@@ -115,7 +115,7 @@ int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
                                   Substitute& shared) const {
   if (const int error = file_.allocate(range.offset_of(part.start), part.size())) return error;
   std::optional<WriteHold> hold;
-  if (range.writable) hold.emplace(part, access_);
+  if (range.writable) hold.emplace(part, trap());
   if (hold && hold->error() != 0) return hold->error();
   copy_raw(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
   return shared.move_to(part.start, part.size(), range.writable ? Access::write : Access::read);
@@ -124,7 +124,7 @@ int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
 int AdoptedRanges::move_out_of_file(const Adopted& range, const MappedRange& part,
                                     Substitute& own) const {
   std::optional<WriteHold> hold;
-  if (part.writable) hold.emplace(part.range, access_);
+  if (part.writable) hold.emplace(part.range, trap());
   if (hold && hold->error() != 0) return hold->error();
   const std::size_t bytes = part.range.size();
   if (!file_.read(range.offset_of(part.range.start), {own.data(), bytes})) return EIO;
@@ -156,9 +156,16 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
   Adopted range{bytes, offset};
   const AddressRange pages = range.pages();
   const LockGuard guard(lock_);
+  if (!wait_for_fork_locked()) return Verdict::forking;
   ranges_.reserve(ranges_.size() + 1);
   if (const auto verdict = why_not(read_address_map(), pages, read_only, range.writable))
     return *verdict;
+  try {
+    get_ready();
+  } catch (const std::system_error& refused) {
+    log_line("memory at {:#x} cannot be registered: {}", bytes.start, refused.what());
+    return Verdict::no_room;
+  }
   Substitute shared(pages.size(), file_.fd(), offset);
   const int error =
       in_steps(pages, [&](AddressRange part) { return move_into_file(range, part, shared); });
@@ -172,17 +179,20 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
     log_line("memory at {:#x} stays shared memory: it could not be registered", bytes.start);
   else
     static_cast<void>(file_.punch(offset, pages.size()));
+  if (ranges_.empty()) let_go_of_descriptors();
   return error == ENOSPC || error == ENOMEM ? Verdict::no_room : Verdict::unsuitable;
 }
 
 bool AdoptedRanges::give_back(AddressRange bytes) {
   const LockGuard guard(lock_);
+  if (!wait_for_fork_locked()) return false;
   const auto found = std::ranges::find(ranges_, bytes, &Adopted::bytes);
   if (found == ranges_.end()) return true;
   const Adopted range = *found;
   if (restore(range) != 0) return false;
   ranges_.erase(found);
   static_cast<void>(file_.punch(range.offset, range.pages().size()));
+  if (ranges_.empty()) let_go_of_descriptors();
   return true;
 }
 
@@ -193,7 +203,7 @@ void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* b
   part.readable = part.writable = true;
   Substitute own(page_size, -1, 0);
   const std::byte* contents = own.data();
-  std::optional<WriteHold> hold(std::in_place, part.range, access_);
+  std::optional<WriteHold> hold(std::in_place, part.range, trap());
   if (hold->error() != 0 || !file_.read(owner.offset_of(page), {own.data(), page_size})) return;
   std::memcpy(before, contents, page_size);
   if (own.move_to(page, page_size, Access::write) != 0) return;
@@ -204,7 +214,7 @@ void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* b
 // It reads what sanitizers put between the program's objects, too.
 [[gnu::no_sanitize_address]] int AdoptedRanges::take_back(const Lent& lent) const {
   Substitute shared(page_size, file_.fd(), lent.owner->offset_of(lent.page));
-  const WriteHold hold({lent.page, lent.page + page_size}, access_);
+  const WriteHold hold({lent.page, lent.page + page_size}, trap());
   if (hold.error() != 0) return hold.error();
   const auto* now = reinterpret_cast<const std::byte*>(lent.page);
   // Byte by byte: what lies between is a device's.
@@ -214,25 +224,70 @@ void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* b
   return shared.move_to(lent.page, page_size, Access::write);
 }
 
-void AdoptedRanges::before_fork() {
-  lock_.lock();
+// ---- forks
+
+bool AdoptedRanges::wait_for_fork() {
+  const LockGuard guard(lock_);
+  return wait_for_fork_locked();
+}
+
+bool AdoptedRanges::wait_for_fork_locked() {
+  const auto limit = std::chrono::steady_clock::now() + fork_limit_;
+  while (forker_)
+    if (fork_over_.wait_until(lock_, limit) == std::cv_status::timeout && forker_) {
+      log_line(
+          "a fork() has not come to its end for {} ms: does a handler of pthread_atfork wait for a "
+          "lock that another thread has while it registers memory?",
+          fork_limit_.count());
+      return false;
+    }
+  return true;
+}
+
+void AdoptedRanges::get_ready() {
+  if (!trap_ && access_ != UffdAccess::none) trap_.emplace(Userfaultfd::create(access_));
+  if (!copied_) std::tie(copied_, copying_) = make_pipe();
+}
+
+void AdoptedRanges::let_go_of_descriptors() {
+  copying_.reset();
+  copied_.reset();
+  trap_.reset();
+}
+
+void AdoptedRanges::lend_all() {
   std::size_t count = 0;
-  bool copies = false;
-  for (const Adopted& range : ranges_) {
-    count += shared_pages(range.bytes).size();
-    copies = copies || !range.unshared().empty();
-  }
+  for (const Adopted& range : ranges_) count += shared_pages(range.bytes).size();
+  if (count == 0) return;
+  before_.emplace(count * page_size, -1, 0);
+  lent_.reserve(count);
+  std::byte* before = before_->data();
+  for (const Adopted& range : ranges_)
+    for (const std::uintptr_t page : shared_pages(range.bytes)) {
+      lend(range, page, before);
+      before += page_size;
+    }
+}
+
+// Children of which no handler knew have the one that was there for as long as they live.
+void AdoptedRanges::renew_pipe() {
+  copying_.reset();
+  copied_.reset();
   try {
-    if (copies) std::tie(copied_, copying_) = make_pipe();
-    if (count == 0) return;
-    before_.emplace(count * page_size, -1, 0);
-    lent_.reserve(count);
-    std::byte* before = before_->data();
-    for (const Adopted& range : ranges_)
-      for (const std::uintptr_t page : shared_pages(range.bytes)) {
-        lend(range, page, before);
-        before += page_size;
-      }
+    get_ready();  // with the descriptors that have just become free
+  } catch (const std::system_error& error) {
+    log_line("a child's copies of registered memory are not waited for: {}", error.what());
+  }
+}
+
+void AdoptedRanges::before_fork() {
+  const LockGuard guard(lock_);
+  if (!wait_for_fork_locked()) return;
+  forker_ = std::this_thread::get_id();
+  if (ranges_.empty()) return;
+  renew_pipe();
+  try {
+    lend_all();
   } catch (const std::system_error& error) {
     log_line("registered memory is not ready for a fork: {}", error.what());
   }
@@ -245,7 +300,7 @@ std::vector<AddressRange> AdoptedRanges::unshared_pages() const {
   return pages;
 }
 
-void AdoptedRanges::after_fork(bool child_copies) {
+void AdoptedRanges::take_all_back() {
   for (const Lent& lent : lent_) {
     int error = 0;
     try {
@@ -259,13 +314,28 @@ void AdoptedRanges::after_fork(bool child_copies) {
   }
   lent_.clear();
   before_.reset();
-  copying_.reset();
-  if (copied_ && child_copies) {
-    pollfd ended{copied_.get(), POLLIN, 0};
-    poll_descriptors({&ended, 1}, copy_limit_ms);
+}
+
+void AdoptedRanges::after_fork(bool child_copies) {
+  pollfd ended{-1, POLLIN, 0};
+  {
+    const LockGuard guard(lock_);
+    if (forker_ != std::this_thread::get_id()) return;  // the others' fork took too long
+    take_all_back();
+    copying_.reset();
+    if (copied_ && child_copies && !unshared_pages().empty()) ended.fd = copied_.get();
   }
+  // Nobody else closes it before the fork is over.
+  if (ended.fd >= 0) poll_descriptors({&ended, 1}, copy_limit_ms);
+  const LockGuard guard(lock_);
   copied_.reset();
-  lock_.unlock();
+  try {
+    if (!ranges_.empty()) get_ready();  // with the descriptors that have just become free
+  } catch (const std::system_error&) {
+    // The next fork tries again.
+  }
+  forker_.reset();
+  fork_over_.notify_all();
 }
 
 void AdoptedRanges::after_fork_in_child() {
@@ -284,9 +354,8 @@ void AdoptedRanges::after_fork_in_child() {
   ranges_.clear();
   lent_.clear();
   before_.reset();
-  copying_.reset();
-  copied_.reset();
-  lock_.unlock();
+  let_go_of_descriptors();
+  forker_.reset();
 }
 
 }  // namespace wherry::impl

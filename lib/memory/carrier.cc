@@ -11,6 +11,7 @@
 #include "os/file_io.h"
 #include "os/file_window.h"
 #include "os/io_ring.h"
+#include "os/write_hold.h"
 
 namespace wherry::impl {
 namespace {
@@ -37,13 +38,27 @@ OpStatus status_at_host(int result, std::size_t wanted) {
   return result == -EFAULT ? OpStatus::bad_address : status_of(result, wanted);
 }
 
-template <typename Place>
-const Parcel::InPool* in_pool(const Place& place) {
-  return std::get_if<Parcel::InPool>(&place);
+bool in_memory(const Parcel::Place& place) {
+  return std::holds_alternative<std::byte*>(place);
 }
 // Requires: the place is in this process's memory.
 std::span<std::byte> in_memory(const Parcel& parcel, const Parcel::Place& place) {
   return {std::get<std::byte*>(place), parcel.bytes};
+}
+
+// How often a copy is made again that met a hold on the program's memory. Each hold has ended, so these came one after the other.
+constexpr int held_attempts_max = 1000;
+
+// The copy, which writes to the program's memory perhaps: where that is held for a moment the kernel may not wait, and the copy
+// has to be made again.
+template <typename Copy>
+int despite_holds(std::size_t wanted, const Copy& copy) {
+  for (int attempt = 1;; ++attempt) {
+    HoldWatch watch;
+    const int result = copy();
+    const bool whole = result >= 0 && static_cast<std::size_t>(result) == wanted;
+    if (whole || attempt == held_attempts_max || !watch.saw_one()) return result;
+  }
 }
 
 // What both carriers share: which way a cargo takes, and the window that it needs for that.
@@ -86,19 +101,21 @@ class PoolCarrier : public Carrier {
   };
   // How to carry the parcel; in place of that, what has become of it.
   std::variant<FileCopy, OpStatus> prepare(unsigned slot, const Parcel& parcel) {
-    const auto* const to = in_pool(parcel.to);
-    const auto* const from = in_pool(parcel.from);
-    if (to == nullptr && from == nullptr)
-      return status_at_host(
-          copy_memory(in_memory(parcel, parcel.to), in_memory(parcel, parcel.from)), parcel.bytes);
-    if (to == nullptr)
-      return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset,
-                      in_memory(parcel, parcel.to)};
-    const int fd = pool(to->pool).file().fd();
+    const auto to = in_file(parcel.to);
+    const auto from = in_file(parcel.from);
+    if (!to && !from)
+      return status_at_host(despite_holds(parcel.bytes,
+                                          [&] {
+                                            return copy_memory(in_memory(parcel, parcel.to),
+                                                               in_memory(parcel, parcel.from));
+                                          }),
+                            parcel.bytes);
+    if (!to)
+      return FileCopy{CopyMethod::read, from->fd, from->offset, in_memory(parcel, parcel.to)};
     const bool writes = may_write_to(to->offset + parcel.bytes);
-    if (from == nullptr && writes)
-      return FileCopy{CopyMethod::write, fd, to->offset, in_memory(parcel, parcel.from)};
-    if (from == nullptr) {
+    if (!from && writes)
+      return FileCopy{CopyMethod::write, to->fd, to->offset, in_memory(parcel, parcel.from)};
+    if (!from) {
       const auto shown = show(slot, *to, parcel.bytes, FileWindow::Use::creating_small_pages);
       if (shown.empty()) return OpStatus::no_memory;
       const int result = copy_memory(shown, in_memory(parcel, parcel.from));
@@ -106,19 +123,49 @@ class PoolCarrier : public Carrier {
       return status_at_host(result, parcel.bytes);
     }
     // Little is read where the pool is mapped anyway.
-    if (writes && parcel.bytes < window_bytes_min)
-      return FileCopy{CopyMethod::write, fd, to->offset, alias(*from, parcel.bytes)};
+    const auto* const pooled = std::get_if<Parcel::InPool>(&parcel.from);
+    if (writes && pooled != nullptr && parcel.bytes < window_bytes_min)
+      return FileCopy{CopyMethod::write, to->fd, to->offset, alias(*pooled, parcel.bytes)};
     const bool reads = !writes || method_ == CopyMethod::read;
     const auto shown =
         show(slot, reads ? *to : *from, parcel.bytes,
              reads ? FileWindow::Use::creating_small_pages : FileWindow::Use::reading);
     if (shown.empty()) return OpStatus::no_memory;
-    if (reads) return FileCopy{CopyMethod::read, pool(from->pool).file().fd(), from->offset, shown};
-    return FileCopy{CopyMethod::write, fd, to->offset, shown};
+    if (reads) return FileCopy{CopyMethod::read, from->fd, from->offset, shown};
+    return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
+  }
+  // What is prepared, by the calling thread.
+  Delivery carry_here(unsigned slot, const Cargo& cargo, CopyMethod method) {
+    const std::uint64_t offset = cargo.span.offset();
+    Delivery delivery{slot};
+    if (cargo.kind == Cargo::Kind::create) {
+      delivery.status = impl::status_of(populate(window(slot)), 0);
+    } else {
+      const int result = method == CopyMethod::write
+                             ? write_at(target(cargo).fd(), offset, window(slot))
+                             : read_at(source(cargo).fd(), offset, window(slot));
+      delivery.status = impl::status_of(result, cargo.span.bytes());
+    }
+    if (delivery.status == OpStatus::ok && cargo.kind == Cargo::Kind::move)
+      delivery.released =
+          source(cargo).punch(offset, cargo.span.bytes()) == 0 && leaves_nothing(cargo);
+    close_window(slot);
+    return delivery;
+  }
+  static int copy_here(const FileCopy& copy) {
+    return despite_holds(copy.memory.size(), [&] {
+      return copy.method == CopyMethod::write ? write_at(copy.fd, copy.offset, copy.memory)
+                                              : read_at(copy.fd, copy.offset, copy.memory);
+    });
+  }
+  Delivery carry_here(unsigned slot, const Parcel& parcel, const FileCopy& copy) {
+    const int result = copy_here(copy);
+    close_window(slot);
+    return {slot, status_of(parcel, result), false};
   }
   // What the result of such a copy means.
   static OpStatus status_of(const Parcel& parcel, int result) {
-    const bool at_host = in_pool(parcel.to) == nullptr || in_pool(parcel.from) == nullptr;
+    const bool at_host = in_memory(parcel.to) || in_memory(parcel.from);
     return at_host ? status_at_host(result, parcel.bytes) : impl::status_of(result, parcel.bytes);
   }
 
@@ -132,15 +179,22 @@ class PoolCarrier : public Carrier {
   const MemoryPoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
   }
+  // Nothing: it is in this process's memory.
+  std::optional<Parcel::InFile> in_file(const Parcel::Place& place) const {
+    if (const auto* const pooled = std::get_if<Parcel::InPool>(&place))
+      return Parcel::InFile{pool(pooled->pool).file().fd(), pooled->offset};
+    if (const auto* const filed = std::get_if<Parcel::InFile>(&place)) return *filed;
+    return std::nullopt;
+  }
   std::span<std::byte> alias(const Parcel::InPool& place, std::size_t bytes) const {
     return {const_cast<std::byte*>(pool(place.pool).alias(0)) + place.offset, bytes};
   }
   // The bytes in the slot's window; none: it could not be had.
-  std::span<std::byte> show(unsigned slot, const Parcel::InPool& place, std::size_t bytes,
+  std::span<std::byte> show(unsigned slot, const Parcel::InFile& place, std::size_t bytes,
                             FileWindow::Use use) {
     const std::uint64_t first = round_down(place.offset, page_size);
     const std::uint64_t end = round_up(place.offset + bytes, page_size);
-    if (windows_[slot].show(pool(place.pool).file().fd(), first, end - first, use) != 0) return {};
+    if (windows_[slot].show(place.fd, first, end - first, use) != 0) return {};
     return windows_[slot].shown().subspan(place.offset - first, bytes);
   }
 
@@ -148,6 +202,15 @@ class PoolCarrier : public Carrier {
   const CopyMethod method_;
   std::vector<FileWindow> windows_;
 };
+
+// The calling thread does the work of a ring that takes none.
+void say_once_that_ring_is_busy() {
+  static std::atomic_flag said;
+  if (!said.test_and_set())
+    log_line(
+        "io_uring takes no work at the moment (the machine is short of memory?): the library "
+        "copies by itself meanwhile");
+}
 
 class RingCarrier final : public PoolCarrier {
  public:
@@ -172,7 +235,11 @@ class RingCarrier final : public PoolCarrier {
     else
       ring_->read(source(cargo).fd(), offset, window(slot), tag(slot, 0), link);
     if (moves) ring_->punch(source(cargo).fd(), offset, cargo.span.bytes(), tag(slot, 1));
-    ring_->submit();
+    if (!ring_->submit()) {
+      say_once_that_ring_is_busy();
+      over_.push_back(carry_here(slot, cargo, *method));
+      return;
+    }
     under_way_[slot] = {moves ? 2u : 1u,
                         [bytes = cargo.kind == Cargo::Kind::create ? 0 : cargo.span.bytes()](
                             int result) { return impl::status_of(result, bytes); },
@@ -186,14 +253,23 @@ class RingCarrier final : public PoolCarrier {
       over_.push_back({slot, *status, false});
       return;
     }
-    const auto& [method, fd, offset, memory] = std::get<FileCopy>(way);
-    if (method == CopyMethod::write)
-      ring_->write(fd, offset, memory, tag(slot, 0), IoRing::Link::none);
+    const auto& copy = std::get<FileCopy>(way);
+    HoldWatch watch;
+    if (copy.method == CopyMethod::write)
+      ring_->write(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
     else
-      ring_->read(fd, offset, memory, tag(slot, 0), IoRing::Link::none);
-    ring_->submit();
+      ring_->read(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
+    if (!ring_->submit()) {
+      say_once_that_ring_is_busy();
+      over_.push_back(carry_here(slot, parcel, copy));
+      return;
+    }
     under_way_[slot] = {1u,
-                        [parcel](int result) { return PoolCarrier::status_of(parcel, result); },
+                        [parcel, copy, watch](int result) mutable {
+                          const bool whole = result == static_cast<int>(parcel.bytes);
+                          if (!whole && watch.saw_one()) result = copy_here(copy);
+                          return PoolCarrier::status_of(parcel, result);
+                        },
                         false,
                         {slot, OpStatus::ok, false}};
   }
@@ -256,30 +332,12 @@ class PlainCarrier final : public PoolCarrier {
   Delivery carry(const Cargo& cargo) {
     const auto method = prepare(0, cargo);
     if (!method) return {0, OpStatus::no_memory, false};
-    const std::uint64_t offset = cargo.span.offset();
-    Delivery delivery;
-    if (cargo.kind == Cargo::Kind::create) {
-      delivery.status = impl::status_of(populate(window(0)), 0);
-    } else {
-      const int result = *method == CopyMethod::write
-                             ? write_at(target(cargo).fd(), offset, window(0))
-                             : read_at(source(cargo).fd(), offset, window(0));
-      delivery.status = impl::status_of(result, cargo.span.bytes());
-    }
-    if (delivery.status == OpStatus::ok && cargo.kind == Cargo::Kind::move)
-      delivery.released =
-          source(cargo).punch(offset, cargo.span.bytes()) == 0 && leaves_nothing(cargo);
-    close_window(0);
-    return delivery;
+    return carry_here(0, cargo, *method);
   }
   Delivery carry(const Parcel& parcel) {
     const auto way = prepare(0, parcel);
     if (const auto* const status = std::get_if<OpStatus>(&way)) return {0, *status, false};
-    const auto& [method, fd, offset, memory] = std::get<FileCopy>(way);
-    const int result =
-        method == CopyMethod::write ? write_at(fd, offset, memory) : read_at(fd, offset, memory);
-    close_window(0);
-    return {0, PoolCarrier::status_of(parcel, result), false};
+    return carry_here(0, parcel, std::get<FileCopy>(way));
   }
 
   std::variant<Cargo, Parcel> load_;

@@ -38,11 +38,16 @@ struct Parcel {
     Processor pool;
     std::uint64_t offset = 0;
   };
-  using Place = std::variant<std::byte*, InPool>;
+  // Of a memory file that is no pool; whoever uses the carrier keeps it open.
+  struct InFile {
+    int fd = -1;
+    std::uint64_t offset = 0;
+  };
+  using Place = std::variant<std::byte*, InPool, InFile>;
 
   Place to = nullptr;
   Place from = nullptr;   // nothing is written there
-  std::size_t bytes = 0;  // at most a block's, and in a pool inside one
+  std::size_t bytes = 0;  // at most a block's, and in a file inside one
 };
 
 struct Delivery {

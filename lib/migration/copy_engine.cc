@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/page.h"
@@ -30,14 +32,29 @@ alignas(page_size) std::array<std::byte, block_size> zeros;
 bool is_managed(const CopyRequest::Side& side) {
   return side.memory == CopyRequest::Memory::managed;
 }
+bool is_of_arena(const CopyRequest::Side& side) {
+  return is_managed(side) || side.memory == CopyRequest::Memory::device;
+}
 
-std::uint64_t bytes_to_block_end(const CopyRequest::Side& side, std::uint64_t place) {
-  return side.memory == CopyRequest::Memory::host ? block_size : block_size - place % block_size;
+// Requires: the side is of files, and the address in it.
+const FilePart& part_at(const CopyRequest::Side& side, std::uint64_t address) {
+  const auto past = std::ranges::upper_bound(*side.parts, address, {}, &FilePart::start);
+  return *std::prev(past);
+}
+
+// How many bytes lie side by side in one block of what holds them.
+std::uint64_t bytes_together(const CopyRequest::Side& side, std::uint64_t place) {
+  if (side.memory == CopyRequest::Memory::host) return block_size;
+  if (side.memory != CopyRequest::Memory::files) return block_size - place % block_size;
+  const FilePart& part = part_at(side, place);
+  return std::min(part.end() - place, block_size - part.offset_of(place) % block_size);
 }
 
 Parcel::Place place_of(const CopyRequest::Side& side, std::uint64_t where) {
   if (side.memory == CopyRequest::Memory::host) return reinterpret_cast<std::byte*>(where);
-  return Parcel::InPool{side.owner, where};
+  if (side.memory != CopyRequest::Memory::files) return Parcel::InPool{side.owner, where};
+  const FilePart& part = part_at(side, where);
+  return Parcel::InFile{part.file->get(), part.offset_of(where)};
 }
 
 // The same with as few rows as possible.
@@ -124,8 +141,9 @@ class CopyEngine::Leg final : public Copiers::Step {
   std::uint64_t position;
   const std::uint64_t end;
   OpStatus status = OpStatus::ok;
-  bool stays = false;         // this copier's ring carries nothing
-  std::uint64_t carried = 0;  // bytes that are under way
+  bool stays = false;                          // this copier's ring carries nothing
+  std::uint64_t carried = 0;                   // bytes that are under way
+  std::array<std::uint64_t, 2> allocations{};  // that are held; 0: none
   std::array<std::optional<Hold>, 2> holds;
   Room room;
   bool at_home = true;  // there may be room where pages should be created
@@ -199,17 +217,32 @@ CopyEngine::Piece CopyEngine::piece_at(const CopyRequest& request, std::uint64_t
     return side.start + row / request.rows * side.layer + row % request.rows * side.pitch + in_row;
   };
   Piece piece{place(request.to), place(request.from), request.width - in_row};
-  piece.bytes = std::min(piece.bytes, bytes_to_block_end(request.to, piece.to));
+  piece.bytes = std::min(piece.bytes, bytes_together(request.to, piece.to));
   if (request.pattern) {
     piece.from = reinterpret_cast<std::uint64_t>(request.pattern->data());
     piece.bytes = std::min<std::uint64_t>(piece.bytes, request.pattern->size());
   } else {
-    piece.bytes = std::min(piece.bytes, bytes_to_block_end(request.from, piece.from));
+    piece.bytes = std::min(piece.bytes, bytes_together(request.from, piece.from));
   }
   return piece;
 }
 
+bool CopyEngine::hold_allocations(Leg& leg) {
+  std::uint64_t* held = leg.allocations.data();
+  for (const CopyRequest::Side* side : {&leg.request.to, &leg.request.from}) {
+    if (!is_of_arena(*side)) continue;
+    if (!parts_.address_space.hold(side->start, side->allocation)) {
+      release(leg);
+      leg.status = OpStatus::bad_address;
+      return false;
+    }
+    *held++ = side->allocation;
+  }
+  return true;
+}
+
 CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
+  if (!hold_allocations(leg)) return Step::failed;
   Piece piece = piece_at(leg.request, leg.position);
   piece.bytes = std::min(piece.bytes, leg.end - leg.position);
   CopyRequest::Side to_side = leg.request.to;
@@ -220,13 +253,11 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
   Step step = is_managed(to_side) ? create(leg, to) : Step::ready;
   if (step == Step::ready)
     step = hold(leg, is_managed(to_side) ? &to : nullptr, is_managed(from_side) ? &from : nullptr);
+  if (step != Step::ready) release(leg);
   if (step == Step::waits) {
     const std::uint64_t now = now_ns();
     if (leg.waits_since_ns == 0) leg.waits_since_ns = now;
-    if (now - leg.waits_since_ns > wait_limit_ns) {
-      leg.status = OpStatus::no_memory;
-      step = Step::failed;
-    }
+    if (now - leg.waits_since_ns > wait_limit_ns) step = give_up(leg);
   }
   if (step != Step::ready) return step;
   leg.waits_since_ns = 0;
@@ -262,15 +293,21 @@ void CopyEngine::end(Leg& leg, OpStatus status) {
 
 CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
   Block& block = parts_.blocks.at(pages.number());
+  std::uint64_t absent = 0;
   {
     const LockGuard guard(block.lock);
-    if ((PageMask::of(pages.run()) & block.absent()).none()) return Step::ready;
+    absent = (PageMask::of(pages.run()) & block.absent()).count();
+    if (absent == 0) return Step::ready;
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
   pages.cut_to(run_in_block(pages.number(), advice.span));
   const Location preferred = advice.advice.preferred;
   Processor home = preferred.is_none() ? leg.request.home : preferred.processor();
-  if (!leg.at_home) home = Processor::host();
+  if (!leg.at_home) {
+    const auto found = elsewhere(leg, pages, absent);
+    if (!found) return give_up(leg);
+    home = *found;
+  }
   switch (create_pages(parts_.engine, parts_.evictor, parts_.blocks, pages.number(), pages.run(),
                        home, leg.room)) {
     case OpStatus::ok:
@@ -280,12 +317,21 @@ CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
     default:
       break;
   }
-  if (home.is_host()) {
-    leg.status = OpStatus::no_memory;
-    return Step::failed;
-  }
+  // There was room: the kernel has no memory.
+  if (!leg.at_home) return give_up(leg);
   leg.at_home = false;
   return Step::moves;
+}
+
+std::optional<Processor> CopyEngine::elsewhere(Leg& leg, Pages& pages, std::uint64_t absent) {
+  if (const auto all = find_room(parts_.engine, absent, leg.room)) return all;
+  pages.cut_to({pages.run().first, 1});
+  return find_room(parts_.engine, 1, leg.room);
+}
+
+CopyEngine::Step CopyEngine::give_up(Leg& leg) {
+  leg.status = OpStatus::no_memory;
+  return Step::failed;
 }
 
 CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Block& block) {
@@ -337,7 +383,6 @@ CopyEngine::Step CopyEngine::hold(Leg& leg, Pages* to, Pages* from) {
   if (to != nullptr) step = hold_in_block(leg, *to, together ? from : nullptr);
   if (from != nullptr && !together && step == Step::ready)
     step = hold_in_block(leg, *from, nullptr);
-  if (step != Step::ready) release(leg);
   return step;
 }
 
@@ -349,6 +394,8 @@ void CopyEngine::release(Leg& leg) {
     for (const PageRun run : runs_of(hold->pages)) block.flight_ended(run);
     hold.reset();
   }
+  for (std::uint64_t& allocation : leg.allocations)
+    if (const std::uint64_t held = std::exchange(allocation, 0)) parts_.address_space.let_go(held);
 }
 
 }  // namespace wherry::impl

@@ -2,12 +2,14 @@
 // them, and nobody moves them while their bytes are copied (they are in flight, and lose no rights).
 //
 // Pages that do not exist read as zeros, and come into being where they are written to: where the program prefers them, else
-// where the request says. What is written to has one copy afterwards.
+// where the request says, and where no room can be made there in whatever pool has some. What is written to has one copy
+// afterwards.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "memory/carrier.h"
 #include "migration/advice_effects.h"
@@ -15,6 +17,7 @@
 #include "migration/copy_request.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
+#include "pages/address_space.h"
 #include "pages/block_directory.h"
 
 namespace wherry::impl {
@@ -24,6 +27,7 @@ class CopyEngine {
   struct Parts {
     PageEngine& engine;
     BlockDirectory& blocks;
+    AddressSpace& address_space;
     AdviceEffects& effects;
     Evictor& evictor;
     Copiers& copiers;
@@ -32,8 +36,9 @@ class CopyEngine {
   CopyEngine(const Parts& parts, IdleCarriers::Make make_carrier)
       : parts_(parts), carriers_(std::move(make_carrier)) {}
 
-  // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no such memory. A part may have
-  // been copied in any case. Not under a block lock.
+  // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no such memory, or not any more.
+  // A part may have been copied in any case. What is freed meanwhile keeps its pages until no piece of it is carried. Not
+  // under a block lock.
   OpStatus carry(const CopyRequest& request);
   // Has copiers do it, and returns at once. done(status) is called once, later, by another thread. Any lock may be held.
   void submit(CopyRequest request, std::function<void(OpStatus)> done);
@@ -62,10 +67,16 @@ class CopyEngine {
   struct Pages;
 
   static Piece piece_at(const CopyRequest& request, std::uint64_t position);
+  // Keeps what comes next from being freed. False: it has been.
+  bool hold_allocations(Leg& leg);
   // Begins what comes next of the leg.
   Step begin(Leg& leg, Parcel& parcel);
   void end(Leg& leg, OpStatus status);
   Step create(Leg& leg, Pages& pages);
+  // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are full.
+  std::optional<Processor> elsewhere(Leg& leg, Pages& pages, std::uint64_t absent);
+  // There is no memory for it.
+  static Step give_up(Leg& leg);
   Step hold(Leg& leg, Pages* to, Pages* from);
   Step hold_in_block(Leg& leg, Pages& pages, Pages* together);
   // Finds the pages' pool, and cuts the piece to what is there.

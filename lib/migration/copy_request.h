@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/processor.h"
+#include "memory/file_part.h"
 
 namespace wherry::impl {
 
@@ -15,13 +16,18 @@ struct CopyRequest {
     host,     // of this process, if it exists
     managed,  // of the arena; its pages move
     device,   // of the arena; in the owner's pool for good
+    files,    // of the annex; in files for good, wherever this process sees them, if at all
   };
   struct Side {
     Memory memory = Memory::host;
-    std::uint64_t start = 0;  // an address, or bytes from the arena's base
+    std::uint64_t start = 0;  // an address, or bytes from the arena's base where it is of that
     std::uint64_t pitch = 0;  // bytes from row to row
     std::uint64_t layer = 0;  // ... from layer to layer of rows
     Processor owner = {};
+    std::uint64_t allocation =
+        0;  // of the arena: its id; what comes to lie there later is not meant
+    // Where the bytes are, of files: by address, and without a gap between.
+    std::shared_ptr<const std::vector<FilePart>> parts = {};
   };
 
   Side to;

@@ -29,4 +29,10 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
                                                                  : OpStatus::incomplete;
 }
 
+std::optional<Processor> find_room(PageEngine& engine, std::uint64_t pages, Room& room) {
+  for (int i = 0; i < engine.processors(); ++i)
+    if (room.try_grow(engine.at(Processor{i}).capacity, pages)) return Processor{i};
+  return std::nullopt;
+}
+
 }  // namespace wherry::impl

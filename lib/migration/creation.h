@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
@@ -14,5 +15,9 @@ namespace wherry::impl {
 // block lock; never waits.
 OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& blocks,
                       std::uint64_t number, PageRun run, Processor p, Room& room);
+
+// Takes room for the pages in the first pool that has it, the host's before others; nobody is evicted for that. Where managed
+// pages go that are nowhere and find no room where they should be. Nothing: no pool has it. Any lock may be held.
+std::optional<Processor> find_room(PageEngine& engine, std::uint64_t pages, Room& room);
 
 }  // namespace wherry::impl

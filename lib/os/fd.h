@@ -1,4 +1,7 @@
 // An owned file descriptor, and how a failed system call of a starting runtime is reported.
+//
+// A child that the application forks lets go of all of them at once, whoever holds them and whatever the other threads were at when
+// it was forked: a set of their numbers is kept beside.
 #pragma once
 
 #include <fcntl.h>
@@ -11,10 +14,18 @@
 
 namespace wherry::impl {
 
+// Takes a number into the set, and out of it; of a negative one nothing happens. Any thread, a few instructions.
+void own_descriptor(int fd);
+// False: it was not in it. A number too large for the set (2^20) is always taken to be in it.
+bool disown_descriptor(int fd);
+// In a child of fork(): closes all that are in the set, which is empty then; an Fd that holds one does nothing at its end. Calls
+// only what a signal handler may call.
+void close_own_descriptors();
+
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
+  explicit Fd(int fd) : fd_(fd) { own_descriptor(fd); }
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept {
     if (this != &other) {
@@ -27,9 +38,13 @@ class Fd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
+  int release() {
+    disown_descriptor(fd_);
+    return std::exchange(fd_, -1);
+  }
   void reset() {
-    if (fd_ >= 0) ::close(fd_);
+    // Out of the set first: the number may be another one's as soon as it is closed.
+    if (fd_ >= 0 && disown_descriptor(fd_)) ::close(fd_);
     fd_ = -1;
   }
 

@@ -8,21 +8,26 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
 #include "base/check.h"
+#include "os/fd.h"
 #include "os/permissions.h"
 
 namespace wherry::impl {
 namespace {
 
-// The kernel refuses a submission for a moment when it has no memory for it.
-constexpr int submit_attempts_max = 10'000;
+// The kernel refuses a submission for a moment when it has no memory for it. Whoever submits can do without it, and others
+// wait for what is to be carried.
+constexpr int submit_attempts_max = 20;
 constexpr timespec submit_pause{0, 1'000'000};
 
 class UringRing final : public IoRing {
  public:
   explicit UringRing(io_uring ring) : ring_(ring) {}
-  ~UringRing() override { ::io_uring_queue_exit(&ring_); }
+  ~UringRing() override {
+    if (disown_descriptor(ring_.ring_fd)) ::io_uring_queue_exit(&ring_);
+  }
 
   void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
             Link link) override {
@@ -49,18 +54,26 @@ class UringRing final : public IoRing {
     finish(entry, tag, Link::none);
   }
 
-  void submit() override {
-    int result = 0;
+  bool submit() override {
     for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
-      result = ::io_uring_submit(&ring_);
-      if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return;
-      if (result > 0) spoil_rest();
+      const int result = ::io_uring_submit(&ring_);
+      if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return true;
+      if (result > 0) {
+        cancel_rest();
+        return true;
+      }
       if (result != -EINTR) ::nanosleep(&submit_pause, nullptr);
     }
-    check_failed(__FILE__, __LINE__, "io_uring takes no more work: " + std::to_string(result));
+    take_back_rest();
+    return false;
   }
 
   Done wait() override {
+    if (!taken_back_.empty()) {
+      const Done done = taken_back_.front();
+      taken_back_.pop_front();
+      return done;
+    }
     io_uring_cqe* entry = nullptr;
     int error = 0;
     do {
@@ -75,12 +88,15 @@ class UringRing final : public IoRing {
  private:
   // The kernel took a part: that ends a chain, and what is left would go ahead whatever becomes of the part. It fails
   // instead.
-  void spoil_rest() {
-    for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i) {
-      io_uring_sqe& entry = ring_.sq.sqes[ring_.sq.array[i & *ring_.sq.kring_mask]];
-      entry.opcode = IORING_OP_LAST;
-      entry.flags = 0;
-    }
+  void cancel_rest() {
+    for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i)
+      // Entries go in the order of the queue. There may be no array that says so: newer rings have none.
+      taken_back_.push_back({ring_.sq.sqes[i & *ring_.sq.kring_mask].user_data, -ECANCELED});
+    take_back_rest();
+  }
+  // The kernel looks at the queue only when it is told to: what it has not taken can be taken back.
+  void take_back_rest() {
+    ring_.sq.sqe_head = ring_.sq.sqe_tail = *ring_.sq.ktail = *ring_.sq.khead;
   }
   io_uring_sqe* next_entry() {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
@@ -93,6 +109,7 @@ class UringRing final : public IoRing {
   }
 
   io_uring ring_;
+  std::deque<Done> taken_back_;
 };
 
 }  // namespace
@@ -102,7 +119,9 @@ std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   io_uring ring;
   std::memset(&ring, 0, sizeof ring);
   if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;
-  unsigned workers[2] = {1, 0};  // for files; the other kind is not used
+  own_descriptor(ring.ring_fd);
+  (void)::io_uring_ring_dontfork(&ring);  // else a child has it, too
+  unsigned workers[2] = {1, 0};           // for files; the other kind is not used
   (void)::io_uring_register_iowq_max_workers(&ring, workers);  // before Linux 5.15: more
   cpu_set_t cpus;
   if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0)

@@ -29,7 +29,9 @@ class IoRing {
   virtual void punch(int fd, std::uint64_t offset, std::size_t bytes, std::uint64_t tag) = 0;
   // Creates the pages of this mapping, zeroed.
   virtual void populate(std::span<std::byte> pages, std::uint64_t tag) = 0;
-  virtual void submit() = 0;
+  // False: the kernel takes nothing more at the moment, for want of memory as a rule, and of what is begun nothing happens: it
+  // has been forgotten. Of a chain it may take a part; then the rest is done with an error.
+  [[nodiscard]] virtual bool submit() = 0;
 
   struct Done {
     std::uint64_t tag;

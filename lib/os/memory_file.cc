@@ -1,14 +1,20 @@
 #include "os/memory_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <string_view>
 
 #include "base/page.h"
+#include "os/file_identity.h"
 #include "os/mapping.h"
 #include "os/numa.h"
 #include "os/permissions.h"
@@ -48,6 +54,17 @@ std::uint64_t allocated_bytes_of(int fd) {
 bool show(int fd, const Mapping& place) {
   return ::mmap(place.data(), place.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
                 0) != MAP_FAILED;
+}
+
+// What `act`, which returns 0 or an errno, does with a mapping of this part of the file, which nobody may touch.
+template <typename Act>
+int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
+  void* view =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (view == MAP_FAILED) return errno;
+  const int error = act(view);
+  ::munmap(view, bytes);
+  return error;
 }
 
 // Whether a touch of a memfd creates more than the page that it needs, as the machine is set up.
@@ -132,18 +149,19 @@ bool MemoryFile::read(std::uint64_t offset, std::span<std::byte> to) const {
 bool MemoryFile::is_shown_by(const MappedRange& mapping) const {
   struct stat status {};
   if (!mapping.shared || ::fstat(fd_.get(), &status) != 0) return false;
-  const std::uint64_t device = std::uint64_t{major(status.st_dev)} << 32 | minor(status.st_dev);
-  return mapping.inode == status.st_ino && mapping.device == device;
+  return FileIdentity{mapping.device, mapping.inode} == identity_of(status);
 }
 
 int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
                              std::span<const int> nodes) const {
-  void* view = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd_.get(),
-                      static_cast<off_t>(offset));
-  if (view == MAP_FAILED) return errno;
-  const int error = prefer_shared(view, bytes, nodes);
-  ::munmap(view, bytes);
-  return error;
+  return in_view(fd_.get(), offset, bytes,
+                 [&](void* view) { return prefer_shared(view, bytes, nodes); });
+}
+
+int MemoryFile::bind_nodes(std::uint64_t offset, std::uint64_t bytes,
+                           std::span<const int> nodes) const {
+  return in_view(fd_.get(), offset, bytes,
+                 [&](void* view) { return bind_shared(view, bytes, nodes); });
 }
 
 std::uint64_t MemoryFile::first_data(std::uint64_t offset, std::uint64_t end) const {
@@ -153,6 +171,26 @@ std::uint64_t MemoryFile::first_data(std::uint64_t offset, std::uint64_t end) co
 
 std::uint64_t MemoryFile::allocated_bytes() const {
   return allocated_bytes_of(fd_.get());
+}
+
+std::optional<FoundMemoryFile> find_memory_file(int fd) {
+  struct stat status {};
+  struct statfs system {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || ::fstatfs(fd, &system) != 0 ||
+      system.f_type != TMPFS_MAGIC)
+    return std::nullopt;
+  char path[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+  if (length <= 0) return std::nullopt;
+  // "/memfd:NAME (deleted)", or "/NAME (deleted)" on a tmpfs that is attached nowhere.
+  std::string_view name(path, static_cast<std::size_t>(length));
+  for (const std::string_view start : {"/", "memfd:"})
+    if (name.starts_with(start)) name.remove_prefix(start.size());
+  constexpr std::string_view end = " (deleted)";
+  if (!name.ends_with(end)) return std::nullopt;
+  name.remove_suffix(end.size());
+  return FoundMemoryFile{std::string(name), static_cast<std::size_t>(status.st_size)};
 }
 
 }  // namespace wherry::impl

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -40,11 +41,13 @@ class MemoryFile {
   // an errno.
   [[nodiscard]] int prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
                                  std::span<const int> nodes) const;
+  // ... and only there.
+  [[nodiscard]] int bind_nodes(std::uint64_t offset, std::uint64_t bytes,
+                               std::span<const int> nodes) const;
   // The first byte of a page that the file holds in [offset, end); `end`: it holds none.
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
   // Bytes that the file really holds, as the kernel counts them.
   std::uint64_t allocated_bytes() const;
-  void close() { fd_.reset(); }
 
   // Whether a tmpfs of one's own with huge pages can be had.
   static bool can_use_huge_tmpfs();
@@ -56,5 +59,12 @@ class MemoryFile {
   Fd fd_;
   bool huge_ = false;
 };
+
+// The name and the size of the file behind a descriptor, if it is one that MemoryFile made, in this process or another one.
+struct FoundMemoryFile {
+  std::string name;
+  std::size_t bytes = 0;
+};
+std::optional<FoundMemoryFile> find_memory_file(int fd);
 
 }  // namespace wherry::impl

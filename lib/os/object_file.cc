@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/address_map.h"
 #include "os/file_io.h"
 
 namespace wherry::impl {
@@ -40,6 +41,16 @@ std::string fresh_name(const Fd& file) {
   return name + "fd/" + std::to_string(file.get());
 }
 
+// Null: no object's.
+link_map* module_at(std::uintptr_t address) {
+  Dl_info info{};
+  link_map* module = nullptr;
+  return ::dladdr1(reinterpret_cast<void*>(address), &info, reinterpret_cast<void**>(&module),
+                   RTLD_DL_LINKMAP) == 0
+             ? nullptr
+             : module;
+}
+
 ExportedSymbol find_symbol(const LoadedObject& object, const char* name, unsigned type) {
   void* const found = ::dlsym(object.handle, name);
   Dl_info info{};
@@ -51,10 +62,7 @@ ExportedSymbol find_symbol(const LoadedObject& object, const char* name, unsigne
       symbol == nullptr || ELF64_ST_TYPE(symbol->st_info) != type)
     return {};
   // Not one of what it needs.
-  link_map* its_module = nullptr;
-  if (::dladdr1(found, &info, reinterpret_cast<void**>(&its_module), RTLD_DL_LINKMAP) == 0 ||
-      its_module != module)
-    return {};
+  if (module_at(reinterpret_cast<std::uintptr_t>(found)) != module) return {};
   return {reinterpret_cast<std::uintptr_t>(found), symbol->st_size};
 }
 
@@ -151,6 +159,39 @@ LoadedObject load_object(const Fd& file, const std::string& path) {
   object.base = module->l_addr;
   object.place = reinterpret_cast<std::uintptr_t>(module->l_ld);
   return object;
+}
+
+void CloseObject::operator()(void* handle) const {
+  ::dlclose(handle);
+}
+
+CodePlace find_code(std::uintptr_t address, const char* beside) {
+  CodePlace place;
+  const std::string map = read_address_map();
+  const auto mapping = find_mapping(map, address);
+  if (!mapping || !mapping->executable) return place;
+  Dl_info info{};
+  const ElfW(Sym)* symbol = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(address), &info,
+                reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)), RTLD_DL_SYMENT) == 0)
+    return place;
+  if (info.dli_sname != nullptr && reinterpret_cast<std::uintptr_t>(info.dli_saddr) == address)
+    place.exported_as = info.dli_sname;
+  link_map* module = module_at(address);
+  if (!place.exported_as.empty() && symbol->st_shndx == SHN_UNDEF) {
+    // Of the function only the stub's address is to be had by its name.
+    void* const variable = ::dlsym(RTLD_DEFAULT, (beside + place.exported_as).c_str());
+    if (variable != nullptr) module = module_at(reinterpret_cast<std::uintptr_t>(variable));
+  }
+  if (module == nullptr) return place;
+  const bool is_program = *module->l_name == '\0';
+  place.reference.reset(::dlopen(is_program ? nullptr : module->l_name, RTLD_NOW | RTLD_NOLOAD));
+  place.object.handle = place.reference.get();
+  place.object.base = module->l_addr;
+  place.object.place = reinterpret_cast<std::uintptr_t>(module->l_ld);
+  place.object.was_there = true;
+  place.file = is_program ? "the program" : module->l_name;
+  return place;
 }
 
 ExportedSymbol find_function(const LoadedObject& object, const char* name) {

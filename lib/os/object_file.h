@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,20 @@ struct ExportedSymbol {
   std::uintptr_t address = 0;  // 0: there is none
   std::size_t bytes = 0;
 };
+struct CloseObject {
+  void operator()(void* handle) const;
+};
+// What has the code at an address.
+struct CodePlace {
+  LoadedObject object;                           // no handle: there is no code
+  std::string file;                              // for log lines
+  std::string exported_as;                       // empty: no exported function begins there
+  std::unique_ptr<void, CloseObject> reference;  // until it is gone the object stays loaded
+};
+// A program that is not position-independent has a stub of its own where it takes the address of a library's function. Then the
+// library is what is found: the one with the variable that is called as the function is, after `beside`.
+CodePlace find_code(std::uintptr_t address, const char* beside);
+
 ExportedSymbol find_function(const LoadedObject& object, const char* name);
 ExportedSymbol find_variable(const LoadedObject& object, const char* name);
 

@@ -45,6 +45,20 @@ std::optional<std::uint64_t> AddressSpace::FreeList::take(std::uint64_t bytes) {
   return offset;
 }
 
+std::optional<std::uint64_t> AddressSpace::FreeList::take_aligned(std::uint64_t bytes,
+                                                                  std::uint64_t alignment,
+                                                                  std::uint64_t base) {
+  for (const auto& [offset, length] : by_offset_) {
+    // Beyond every stretch where there is no such address.
+    const std::uint64_t start = round_up(base + offset, alignment) - base;
+    if (start < offset || start - offset > length || bytes > length - (start - offset)) continue;
+    const std::uint64_t found = start;
+    carve(found, bytes);
+    return found;
+  }
+  return std::nullopt;
+}
+
 bool AddressSpace::FreeList::carve(std::uint64_t offset, std::uint64_t bytes) {
   auto stretch = by_offset_.upper_bound(offset);
   if (stretch == by_offset_.begin()) return false;
@@ -93,9 +107,29 @@ std::optional<Allocation> AddressSpace::allocate(std::uint64_t bytes, unsigned f
   const WriteGuard guard(lock_);
   const auto offset = place(reserved, small_of(owner));
   if (!offset) return std::nullopt;
-  const Allocation allocation{*offset, bytes, next_id_++, flags, owner, false};
-  live_.emplace(*offset, allocation);
-  high_water_ = std::max(high_water_, *offset + reserved);
+  return enter(*offset, bytes, flags, owner);
+}
+
+std::optional<Allocation> AddressSpace::allocate_at(std::uint64_t offset, std::uint64_t bytes) {
+  const WriteGuard guard(lock_);
+  if (!large_.carve(offset, bytes)) return std::nullopt;
+  return enter(offset, bytes, 0, {});
+}
+
+std::optional<Allocation> AddressSpace::allocate_aligned(std::uint64_t bytes,
+                                                         std::uint64_t alignment,
+                                                         std::uint64_t base) {
+  const WriteGuard guard(lock_);
+  const auto offset = large_.take_aligned(bytes, alignment, base);
+  if (!offset) return std::nullopt;
+  return enter(*offset, bytes, 0, {});
+}
+
+Allocation AddressSpace::enter(std::uint64_t offset, std::uint64_t bytes, unsigned flags,
+                               Ownership owner) {
+  const Allocation allocation{offset, bytes, next_id_++, flags, owner, false};
+  live_.emplace(offset, allocation);
+  high_water_ = std::max(high_water_, offset + reserved_bytes(bytes));
   return allocation;
 }
 
@@ -116,6 +150,26 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   attachments_.erase(allocation.id);
   leaving_.emplace(offset, reserved_bytes(allocation.bytes));
   return allocation;
+}
+
+bool AddressSpace::hold(std::uint64_t offset, std::uint64_t id) {
+  const WriteGuard guard(lock_);
+  const auto allocation = find_locked(offset);
+  if (!allocation || allocation->id != id) return false;
+  held_.push_back(id);
+  return true;
+}
+
+void AddressSpace::let_go(std::uint64_t id) {
+  const WriteGuard guard(lock_);
+  const auto found = std::ranges::find(held_, id);
+  WHERRY_CHECK(found != held_.end(), "allocation {} is not held", id);
+  held_.erase(found);
+}
+
+bool AddressSpace::is_held(const Allocation& allocation) const {
+  const ReadGuard guard(lock_);
+  return std::ranges::find(held_, allocation.id) != held_.end();
 }
 
 void AddressSpace::end_free(const Allocation& allocation) {

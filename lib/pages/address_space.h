@@ -61,12 +61,23 @@ class AddressSpace {
   // once.
   std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
       EXCLUDES(lock_);
+  // The same exactly at `offset`, if all of that is free; or where the address is a multiple of `alignment`, with the byte at
+  // offset 0 at the address `base`. Requires: multiples of 2 MiB.
+  std::optional<Allocation> allocate_at(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
+  std::optional<Allocation> allocate_aligned(std::uint64_t bytes, std::uint64_t alignment,
+                                             std::uint64_t base) EXCLUDES(lock_);
   // A variable has these bytes, which are beyond those that allocations are placed in. It is live at once.
   Allocation adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
   // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
   // none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
-  // Its pages are gone from every pool and page table: the address may be reused.
+  // Keeps the pages of the allocation with this id, which contains the byte at `offset`, from being taken away until let_go(),
+  // for who works on them and holds no lock for as long. False: it is not live any more, and nothing is kept.
+  [[nodiscard]] bool hold(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
+  void let_go(std::uint64_t id) EXCLUDES(lock_);
+  // Once it is not live nobody begins to.
+  bool is_held(const Allocation& allocation) const EXCLUDES(lock_);
+  // Its pages are gone from every pool and page table: the address may be reused. Requires: nobody holds it.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
   // Replaces the attachment of an allocation, if it is still live.
@@ -94,6 +105,9 @@ class AddressSpace {
     void insert(std::uint64_t offset, std::uint64_t bytes);
     // Takes the shortest stretch that fits, lowest address first among equals.
     std::optional<std::uint64_t> take(std::uint64_t bytes);
+    // Takes the first stretch out that begins at such an address.
+    std::optional<std::uint64_t> take_aligned(std::uint64_t bytes, std::uint64_t alignment,
+                                              std::uint64_t base);
     // Takes exactly this stretch out, if all of it is free.
     bool carve(std::uint64_t offset, std::uint64_t bytes);
 
@@ -109,6 +123,8 @@ class AddressSpace {
   FreeList& small_of(const Ownership& owner) REQUIRES(lock_) {
     return owner.is_managed() ? small_managed_ : small_device_;
   }
+  Allocation enter(std::uint64_t offset, std::uint64_t bytes, unsigned flags, Ownership owner)
+      REQUIRES(lock_);
   void give_back(std::uint64_t offset, std::uint64_t bytes, FreeList& small) REQUIRES(lock_);
   std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
   void retire_locked(std::uint64_t page) REQUIRES(lock_);
@@ -122,6 +138,7 @@ class AddressSpace {
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
   std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of those, by id
   std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes
+  std::vector<std::uint64_t> held_ GUARDED_BY(lock_);                  // ids, once for each hold
   std::set<std::uint64_t> retired_
       GUARDED_BY(lock_);  // 64 KiB stretches of live_ and leaving_ ones
   std::uint64_t high_water_ GUARDED_BY(lock_) = 0;

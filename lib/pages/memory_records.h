@@ -25,6 +25,9 @@ enum class MemoryKind : std::uint8_t {
   imported,    // another process's device memory
 };
 
+// In the flags of what is mapped: it is the host's memory, and not a device's.
+inline constexpr std::uint16_t mapped_host_memory = 1;
+
 struct MemoryRecord {
   std::uintptr_t base = 0;
   std::uintptr_t device_base = 0;  // where devices have it: the same, or a range of its own
@@ -37,7 +40,7 @@ struct MemoryRecord {
   std::uint16_t mapping_lead_pages = 0;
   MemoryKind kind = MemoryKind::managed;
   std::uint8_t device = 0;  // ordinal: where it is, or whose context it was made in
-  std::uint16_t flags = 0;  // as the function that made it was asked
+  std::uint16_t flags = 0;  // as the function that made it was asked; of what is mapped, see above
   bool sync_memops = false;
   bool variable = false;  // of a module: not the program's to free
 
@@ -47,6 +50,9 @@ struct MemoryRecord {
   bool is_for_host() const {
     return kind == MemoryKind::managed || kind == MemoryKind::host ||
            kind == MemoryKind::registered;
+  }
+  bool is_mapped_host_memory() const {
+    return kind == MemoryKind::mapped && flags == mapped_host_memory;
   }
   // Where what was mapped at once begins, on the side of the address.
   std::uintptr_t mapping_base(std::uintptr_t address) const {

@@ -54,11 +54,13 @@ void PoolSpace::add(Slab slab) {
   reserved_.set(reserved_.now + slab.bytes);
 }
 
-std::optional<PoolSpace::Slab> PoolSpace::take_free_slab(std::size_t at_most) {
+std::optional<PoolSpace::Slab> PoolSpace::take_free_slab(
+    std::size_t at_most, const std::function<bool(const Slab&)>& admits) {
   for (auto slab = slabs_.rbegin(); slab != slabs_.rend(); ++slab) {
     const auto [base, bytes] = *slab;
     const auto range = ranges_.find(base);
-    if (bytes > at_most || range->second.state != State::free || range->second.bytes != bytes)
+    if (bytes > at_most || range->second.state != State::free || range->second.bytes != bytes ||
+        !admits({base, bytes}))
       continue;
     delist(range);
     ranges_.erase(range);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -39,8 +40,10 @@ class PoolSpace {
 
   // All of it free. Sizes here are whole pages.
   void add(Slab slab);
-  // Takes a slab out that is free as a whole, and no larger.
-  std::optional<Slab> take_free_slab(std::size_t at_most);
+  // Takes a slab out that is free as a whole, no larger, and that `admits` agrees to.
+  std::optional<Slab> take_free_slab(
+      std::size_t at_most,
+      const std::function<bool(const Slab&)>& admits = [](const Slab&) { return true; });
 
   // The shortest range that fits of those that the stream itself has freed, or else of the free ones.
   std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uint64_t stream);

@@ -77,6 +77,7 @@ void DeviceEngine::destroy_stream(const std::shared_ptr<Stream>& stream) {
 
 void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) {
   const LockGuard guard(lock_);
+  context->closing_ = true;
   wait_until([&, last = context->last_ticket_]()
                  REQUIRES(lock_) { return is_done(*context, last); });
   throw_away_work(*context, Running::is_lost);
@@ -207,12 +208,14 @@ std::uint32_t DeviceEngine::prefetch_epoch(const std::shared_ptr<Stream>& stream
 
 WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work work) {
   const auto context = stream->context_.lock();
-  if (!context) return WorkStatus::context_destroyed;
+  if (!context || context->closing_) return WorkStatus::context_destroyed;
   if (context->status_ != WorkStatus::ok) return context->status_;
   // It may have finished without anybody looking.
   if (stream->running_) take_events();
   if (context->status_ != WorkStatus::ok) return context->status_;
   work.ticket = ++context->last_ticket_;
+  // Somebody has destroyed it since it was found: then it has been forgotten, and its work would be waited for by nobody.
+  if (stream->destroyed_ && stream->queue_.empty()) context->streams_.push_back(stream);
   stream->queue_.push_back(std::move(work));
   ready_.push_back(stream);
   settle();

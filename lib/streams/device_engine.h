@@ -49,9 +49,9 @@ class DeviceEngine {
   std::shared_ptr<Stream> default_stream(const WorkContext& context) const EXCLUDES(lock_);
   WorkStatus status(const WorkContext& context) const;
 
-  // Takes no more work for the stream; what it has still runs.
+  // What the stream has still runs, and what it is given by who found it before.
   void destroy_stream(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  // Waits for the context's work, or its failure, and forgets it.
+  // From the call on the context takes no more work: context_destroyed. Waits for what it has, or its failure, and forgets it.
   void destroy_context(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
   // `subject`: the code that log lines name in place of the kernel; null: the kernel itself.

@@ -121,6 +121,7 @@ class WorkContext {
   // What every call answers from now on. Written under the lock; each call asks, so it is read
   // without.
   std::atomic<WorkStatus> status_ = WorkStatus::ok;
+  bool closing_ = false;  // it is being destroyed: what it has is waited for, and it takes no more
   std::uint64_t last_ticket_ = 0;
   std::shared_ptr<Stream> default_stream_;
   // Live streams, the default one first, and destroyed ones with unfinished work.

@@ -2,6 +2,7 @@
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
@@ -150,6 +151,32 @@ TEST_CASE("destroying a context waits for its work and leaves managed memory alo
   CHECK(destroying.get() == CUDA_SUCCESS);
   WHERRY_TRY(cuCtxPopCurrent(nullptr));
   CHECK(memory[0] == 17);
+}
+
+TEST_CASE("a fill that was taken while its context is destroyed is carried out", "[api]") {
+  session();
+  for (int round = 0; round < 20; ++round) {
+    const CUcontext context = create(0);
+    const Managed<unsigned char> memory(64 << 10);
+    std::atomic<std::size_t> taken = 0;
+    std::atomic<bool> has_ended = false;
+    CUresult refusal = CUDA_SUCCESS;
+    std::thread filler([&] {
+      cuCtxSetCurrent(context);
+      while (taken < memory.size()) {
+        refusal = cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(&memory[taken]), 1, 1, nullptr);
+        if (refusal != CUDA_SUCCESS) break;
+        ++taken;
+      }
+      has_ended = true;
+    });
+    while (taken < 20 && !has_ended) std::this_thread::yield();
+    CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
+    filler.join();
+    CHECK((refusal == CUDA_ERROR_CONTEXT_IS_DESTROYED || taken == memory.size()));
+    CHECK(std::count(memory.data(), memory.data() + memory.size(), 1) ==
+          static_cast<std::ptrdiff_t>(taken));
+  }
 }
 
 TEST_CASE("a primary context lives as long as it has users, always under one handle", "[api]") {

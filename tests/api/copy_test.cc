@@ -589,7 +589,10 @@ TEST_CASE("large copies and fills arrive whole, whoever carries them", "[api]") 
   CHECK(cuMemcpy(managed, device, size) == CUDA_SUCCESS);
   CHECK(std::memcmp(pointer(managed), data.data(), size) == 0);
   CHECK(cuMemsetD8(device, 0, size) == CUDA_SUCCESS);
+  // A non-blocking stream: it waits for nothing else, and nothing else for it.
+  CHECK(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
   CHECK(cuMemcpyAsync(device, managed, size, session().stream(0)) == CUDA_SUCCESS);
+  CHECK(cuStreamSynchronize(session().stream(0)) == CUDA_SUCCESS);
   CHECK(cuMemcpyDtoH(back.data(), device, size) == CUDA_SUCCESS);
   CHECK(back == data);
   CHECK(cuMemsetD8(managed, 0x31, size) == CUDA_SUCCESS);

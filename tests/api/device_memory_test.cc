@@ -193,8 +193,10 @@ TEST_CASE("pools are made of devices' memory", "[api]") {
   refused([](auto& p) { p.location.type = CU_MEM_LOCATION_TYPE_INVALID; },
           CUDA_ERROR_INVALID_VALUE);
   refused([](auto& p) { p.location.type = CU_MEM_LOCATION_TYPE_HOST; }, CUDA_ERROR_NOT_SUPPORTED);
-  refused([](auto& p) { p.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; },
-          CUDA_ERROR_NOT_SUPPORTED);
+  refused([](auto& p) { p.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC; }, CUDA_ERROR_NOT_SUPPORTED);
+  for (const unsigned type : {2u, 3u, 4u, 16u})
+    refused([type](auto& p) { p.handleTypes = static_cast<CUmemAllocationHandleType>(type); },
+            CUDA_ERROR_INVALID_VALUE);
   refused([](auto& p) { p.reserved[53] = 1; }, CUDA_ERROR_INVALID_VALUE);
   CHECK(pool == nullptr);
 
@@ -327,21 +329,6 @@ TEST_CASE("what cannot be allocated or freed in the order of a stream is refused
   CHECK(cuMemFreeAsync(address, stream) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS);
-}
-
-TEST_CASE("pools are not shared with other processes", "[api]") {
-  const OwnPool pool(0);
-  int fd = -1;
-  CUmemoryPool imported = nullptr;
-  CUmemPoolPtrExportData data{};
-  CUdeviceptr address = 0;
-  CHECK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
-        CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(cuMemPoolImportFromShareableHandle(&imported, nullptr,
-                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                           0) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(cuMemPoolExportPointer(&data, 0) == CUDA_ERROR_NOT_SUPPORTED);
-  CHECK(cuMemPoolImportPointer(&address, pool, &data) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
 TEST_CASE("the runtime API has pools, too", "[api]") {

@@ -23,6 +23,16 @@ def run(command, **options):
     return done
 
 
+def toolkit_headers():
+    """NVIDIA's, of the CUDA version that ours are of; None where they are not installed."""
+    for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        folder = pathlib.Path(home or "/nonexistent", "include")
+        header = folder / "cuda_runtime_api.h"
+        if header.exists() and "#define CUDART_VERSION  13000" in header.read_text():
+            return folder
+    return None
+
+
 def needed(program):
     return set(re.findall(r"\(NEEDED\).*\[(.*)\]", run(["readelf", "-d", program]).stdout))
 
@@ -31,13 +41,20 @@ class Clients:
     def __init__(self, sources, include, compat, compiler, folder):
         self.sources, self.include, self.compat, self.compiler = sources, include, compat, compiler
         self.folder = pathlib.Path(folder)
-        self.environment = os.environ | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
+        # Whoever tests may have GPUs to choose from.
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
+        self.environment = clean | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
 
-    def build(self, name, *link):
+    def build(self, name, *link, headers=None):
         program = self.folder / name
-        run([*self.compiler, "-std=gnu11", "-w", "-I", self.include, "-I", self.include / "wherry",
+        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I", self.include,
              self.sources / f"{name}_client.c", "-o", program, "-L", self.compat, *link])
         return program
+
+    def build_kernels(self):
+        library = self.folder / "kernels.so"
+        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include, self.sources / "kernels.c", "-o", library])
+        return library
 
     def check(self, name, program, *arguments, **more):
         """The program runs, and says nothing on stderr but these lines."""
@@ -63,6 +80,19 @@ def main():
         symbols = run(["nm", "--dynamic", "--with-symbol-versions", clients.folder / "runtime"]).stdout
         if "cudaMallocManaged@libcudart.so.13" not in symbols:
             sys.exit(f"no versions in the runtime client:\n{symbols}")
+
+        # With our headers, and with NVIDIA's.
+        kernels = clients.build_kernels()
+        two = {"WHERRY_DEVICES": "capacity=64M;capacity=32M", "CUDA_VISIBLE_DEVICES": "1,0"}
+        if toolkit_headers() is None:
+            print("query with NVIDIA's headers: not tried, there are none of CUDA 13.0")
+        for headers in {None, toolkit_headers()}:
+            program = clients.build("query", "-lcudart", headers=headers)
+            clients.check(f"query with {headers or 'our headers'}", program, str(kernels), **two)
+
+        # The address of a library's function is one of the program's own then.
+        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels, f"-Wl,-rpath,{clients.folder}")
+        clients.check("linked with kernels", linked)
 
         loading = clients.build("loading", "-ldl")
         for name in ("libcuda.so.1", str(compat / "libcuda.so.1")):

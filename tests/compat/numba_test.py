@@ -79,6 +79,8 @@ def main():
     if not installed:
         print("SKIP: no numba (package python3-numba)")
         sys.exit(SKIPPED)
+    # Whoever tests may have GPUs to choose from.
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1", "LD_LIBRARY_PATH": compat}
     outcomes = {}
     for module in MODULES:
@@ -102,7 +104,9 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-if sys.argv[1] == "--module":
-    run_here(sys.argv[2])
-else:
-    main()
+# A case starts processes that import this file once more.
+if __name__ == "__main__":
+    if sys.argv[1] == "--module":
+        run_here(sys.argv[2])
+    else:
+        main()

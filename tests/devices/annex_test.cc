@@ -33,7 +33,7 @@ struct Stage {
   }
 
   Annex::Window window(Access access = Access::write) const {
-    return {address, page_size, file, 2 * page_size, access};
+    return {{address, page_size, file, 2 * page_size}, access};
   }
   std::unique_ptr<TestDevice> start(int device) {
     auto started = std::make_unique<TestDevice>(arena, device, 1, &annex);
@@ -107,18 +107,44 @@ TEST_CASE("a device that is started again sees what was shown, also while it was
   const std::uintptr_t late = stage.annex.reserve(page_size).value();
   REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
   Annex::Window second = stage.window();
-  second.address = hidden;
+  second.start = hidden;
   REQUIRE(stage.annex.show(second, host | device0) == 0);
   *stage.number() = 5;
   ::kill(device->pid(), SIGKILL);
   device->wait_for_end();
   CHECK(stage.annex.hide(hidden, page_size, host | device0) == 0);
-  second.address = late;
+  second.start = late;
   CHECK(stage.annex.show(second, host | device0) == 0);
   device = stage.start(0);
   CHECK(can_read(*device, stage.number(), 5));
   CHECK(can_read(*device, reinterpret_cast<const int*>(late), 5));
   CHECK(is_closed_to(*device, reinterpret_cast<int*>(hidden)));
+}
+
+TEST_CASE("a device that does not answer is ended, and does not see what was hidden from it",
+          "[devices]") {
+  Stage stage;
+  auto device = stage.start(0);
+  REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
+  ::kill(device->pid(), SIGSTOP);
+  CHECK(stage.annex.hide(stage.address, page_size, host | device0) == 0);
+  device->wait_for_end();
+  CHECK_FALSE(
+      stage.annex.locate({stage.address, stage.address + 1}, Processor::device(0), Access::read));
+  device = stage.start(0);
+  CHECK(is_closed_to(*device, stage.number()));
+}
+
+TEST_CASE("what could not be hidden is still there, and can be hidden again", "[devices]") {
+  Stage stage;
+  const auto device = stage.start(0);
+  REQUIRE(stage.annex.show(stage.window(), device0) == 0);
+  // The kernel refuses to map nothing.
+  CHECK(stage.annex.hide(stage.address, 0, device0) == EINVAL);
+  CHECK(can_read(*device, stage.number(), 0));
+  CHECK(stage.annex.locate({stage.address, stage.address + 1}, Processor::device(0), Access::read));
+  CHECK(stage.annex.hide(stage.address, page_size, device0) == 0);
+  CHECK(is_closed_to(*device, stage.number()));
 }
 
 TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
@@ -132,6 +158,34 @@ TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
   impossible.file = std::make_shared<const impl::Fd>();
   CHECK(stage.annex.show(impossible, device0) != 0);
   CHECK(can_read(*device, stage.number(), 0));
+}
+
+TEST_CASE("bytes are found in their files for those who see all of them", "[devices]") {
+  Stage stage;
+  const std::uintptr_t start = stage.annex.reserve(3 * page_size).value();
+  const auto show = [&](std::uintptr_t address, std::uint64_t offset, Access access) {
+    REQUIRE(stage.annex.show({{address, page_size, stage.file, offset}, access}, device0) == 0);
+  };
+  show(start, 2 * page_size, Access::write);
+  show(start + page_size, 0, Access::read);
+  const auto locate = [&](std::uintptr_t from, std::uintptr_t to, Processor p, Access access) {
+    return stage.annex.locate({from, to}, p, access);
+  };
+  const auto device = Processor::device(0);
+  const auto parts = locate(start + 100, start + 2 * page_size, device, Access::read);
+  REQUIRE(parts);
+  REQUIRE(parts->size() == 2);
+  CHECK(parts->front().start == start);
+  CHECK(parts->front().offset_of(start + 100) == 2 * page_size + 100);
+  CHECK(parts->back().offset_of(start + page_size + 7) == 7);
+  CHECK(parts->back().end() == start + 2 * page_size);
+  REQUIRE(locate(start + page_size, start + page_size + 1, device, Access::read));
+  CHECK(locate(start, start + page_size, device, Access::write));
+  CHECK_FALSE(locate(start, start + page_size + 1, device, Access::write));
+  CHECK_FALSE(locate(start, start + 2 * page_size + 1, device, Access::read));
+  CHECK_FALSE(locate(start + 2 * page_size, start + 3 * page_size, device, Access::read));
+  CHECK_FALSE(locate(start, start + 1, Processor::device(1), Access::read));
+  CHECK_FALSE(locate(start, start + 1, Processor::host(), Access::read));
 }
 
 }  // namespace wherry::test

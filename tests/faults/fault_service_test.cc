@@ -428,6 +428,26 @@ TEST_CASE("where nothing can leave a full pool the page stays where it is, and i
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds(page));
 }
 
+TEST_CASE("a device's own memory comes to no other pool, however full its own is") {
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const auto managed = s.address_space.allocate(2 * block_size, 0);
+  const auto own = s.address_space.allocate(block_size, 0, {device});
+  REQUIRE((managed && own));
+  s.advice.change(managed->pages(), {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t i = 0; i < 512; i += 16) s.touch(device, managed->pages().first + i);
+  REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
+  const std::uint64_t page = own->pages().first + 7;
+  s.touch(device, page);
+  CHECK(s.machine.at(0).held() == 0);
+  CHECK(s.machine.at(2).held() == 0);
+  CHECK(s.machine.at(1).held() == 512);
+  // Its thread is told, and does not hang.
+  CHECK(s.machine.at(1).forbids(page));
+  CHECK(s.woke(device, page));
+}
+
 TEST_CASE(
     "what was evicted together comes back with one fault, or alone where there is no room for "
     "all") {

@@ -2,7 +2,9 @@
 
 #include <liburing.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,12 +13,18 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/page.h"
+#include "os/address_map.h"
+#include "os/loader_memory.h"
 #include "os/permissions.h"
 #include "support/child.h"
 #include "support/conditions.h"
@@ -61,8 +69,9 @@ AddressRange range_of(const void* start, std::size_t bytes) {
 }
 
 struct Adoption {
-  explicit Adoption(impl::UffdAccess access = impl::permissions().userfaultfd())
-      : ranges(file, access) {}
+  explicit Adoption(impl::UffdAccess access = impl::permissions().userfaultfd(),
+                    std::chrono::milliseconds fork_limit = AdoptedRanges::fork_limit)
+      : ranges(file, access, fork_limit) {}
 
   Verdict adopt(AddressRange range, bool read_only = false) {
     return ranges.adopt(range, 0, read_only);
@@ -71,6 +80,16 @@ struct Adoption {
   impl::MemoryFile file{"wherry-test-adopted", file_bytes, impl::HugePages::never};
   AdoptedRanges ranges;
 };
+
+// Whether the kernel says that the place shows a file of a test's.
+bool is_in_file(const Place& place) {
+  const std::string text = impl::read_address_map();
+  std::string_view map = text;
+  while (const auto mapping = impl::next_mapping(map))
+    if (mapping->range.start <= place.address() && place.address() < mapping->range.end)
+      return mapping->name.find("wherry-test-adopted") != std::string::npos;
+  return false;
+}
 
 // Every way that there is here to keep threads from writing.
 std::vector<impl::UffdAccess> ways_to_hold() {
@@ -211,6 +230,126 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
       wrong += place.data()[i] != static_cast<unsigned char>(i / 100);
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("a child of fork has its own copies also where there may be no more descriptors",
+          "[memory]") {
+  const auto play = [](impl::UffdAccess way) {
+    Adoption adoption(way);
+    const Place place(4 * page_size);
+    std::memset(place.data(), 1, 4 * page_size);
+    // Shared pages at both ends, and others between.
+    const AddressRange bytes{place.address() + 100, place.address() + 3 * page_size + 100};
+    expect(adoption.adopt(bytes) == Verdict::adopted, "adopted");
+    const Place signal(page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    auto& step = *reinterpret_cast<std::atomic<int>*>(signal.data());
+    rlimit limit{};
+    expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit can be asked for");
+    limit.rlim_cur = 3;
+    expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0 && ::dup(0) < 0, "no more descriptors");
+    const std::array<std::size_t, 4> places{0, 200, page_size + 5, 3 * page_size + 99};
+    for (int round = 0; round < 3; ++round) {
+      step = 0;
+      adoption.ranges.before_fork();
+      const pid_t child = ::fork();
+      if (child == 0) {
+        adoption.ranges.after_fork_in_child();
+        for (const std::size_t at : places) place.data()[at] = 2;
+        step = 1;
+        for (int i = 0; i < 10'000 && step != 2; ++i) ::usleep(1000);
+        for (const std::size_t at : places)
+          if (place.data()[at] != 2) ::_exit(1);
+        ::_exit(place.data()[300] == 1 ? 0 : 2);
+      }
+      adoption.ranges.after_fork(/*child_copies=*/true);
+      for (int i = 0; i < 10'000 && step != 1; ++i) ::usleep(1000);
+      for (const std::size_t at : places)
+        expect(place.data()[at] == 1, "the child's write is seen");
+      for (const std::size_t at : places) place.data()[at] = 3;
+      place.data()[300] = 3;
+      step = 2;
+      int status = -1;
+      expect(::waitpid(child, &status, 0) == child && status == 0, "the parent's write is seen");
+      // The parent has it in the file as before.
+      for (const std::size_t at : places) {
+        unsigned char there = 0;
+        expect(::pread(adoption.file.fd(), &there, 1, static_cast<off_t>(at)) == 1 && there == 3,
+               "what the parent writes is in the file");
+        place.data()[at] = 1;
+      }
+      place.data()[300] = 1;
+    }
+  };
+  if (impl::runs_under_sanitizer()) {
+    WARN("not under sanitizers: they need descriptors to look at objects");
+    return;
+  }
+  for (const impl::UffdAccess way : ways_to_hold()) {
+    const Outcome outcome = in_fresh_process([&] { play(way); });
+    INFO(outcome.describe());
+    CHECK(outcome.passed());
+  }
+}
+
+TEST_CASE("a fork does not wait for a child that was made past the handlers", "[memory]") {
+  const Outcome outcome = in_fresh_process([] {
+    Adoption adoption;
+    const Place place(4 * page_size);
+    std::memset(place.data(), 1, 4 * page_size);
+    expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
+    // As a library does that knows nothing of handlers. It has all the descriptors that there are now.
+    const auto stray = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+    if (stray == 0)
+      for (;;) ::pause();
+    const auto begin = std::chrono::steady_clock::now();
+    adoption.ranges.before_fork();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      adoption.ranges.after_fork_in_child();
+      ::_exit(place.data()[0]);
+    }
+    adoption.ranges.after_fork(/*child_copies=*/true);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    ::kill(stray, SIGKILL);
+    place.data()[0] = 2;
+    int status = -1;
+    expect(::waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 1, "its own copy");
+    expect(took < std::chrono::seconds(8), "it was waited for");
+    expect(::waitpid(stray, nullptr, 0) == stray, "the stray child has ended");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("while another thread forks nothing is adopted or given back, and waiting has a limit",
+          "[memory]") {
+  using namespace std::chrono_literals;
+  Adoption hasty(impl::permissions().userfaultfd(), 50ms);
+  const Place place(4 * page_size);
+  const Place other(4 * page_size);
+  REQUIRE(hasty.adopt(place.range()) == Verdict::adopted);
+  hasty.ranges.before_fork();
+  // As one whose lock the application's handler waits for.
+  std::thread([&] {
+    CHECK(hasty.ranges.adopt(other.range(), 8 * page_size, false) == Verdict::forking);
+    CHECK_FALSE(hasty.ranges.give_back(place.range()));
+    CHECK_FALSE(hasty.ranges.wait_for_fork());
+  }).join();
+  CHECK_FALSE(is_in_file(other));
+  CHECK(is_in_file(place));
+  hasty.ranges.after_fork(/*child_copies=*/false);
+  CHECK(hasty.ranges.adopt(other.range(), 8 * page_size, false) == Verdict::adopted);
+  CHECK(hasty.ranges.give_back(place.range()));
+  CHECK_FALSE(is_in_file(place));
+
+  // One that does not take too long is waited for.
+  Adoption patient;
+  patient.ranges.before_fork();
+  auto adopting = std::async(std::launch::async, [&] { return patient.adopt(place.range()); });
+  CHECK(adopting.wait_for(20ms) == std::future_status::timeout);
+  patient.ranges.after_fork(/*child_copies=*/false);
+  CHECK(adopting.get() == Verdict::adopted);
+  CHECK(is_in_file(place));
 }
 
 TEST_CASE("adopting and giving back leaves no mappings behind", "[memory]") {

@@ -4,15 +4,23 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "os/permissions.h"
+#include "os/write_hold.h"
 #include "support/child.h"
+#include "support/seccomp_filter.h"
+#include "support/session.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
@@ -182,6 +190,39 @@ TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and 
   }
 }
 
+TEST_CASE("a parcel's bytes arrive from and to files that are no pools") {
+  constexpr std::uint64_t start = 600 * page_size + 123;
+  for (const Way& way : ways) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
+      INFO(way.name << ", " << bytes << " bytes");
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      REQUIRE(depot.pool(1).fill_zero({512, 512}));
+      const MemoryFile file("depot-file", arena_bytes, HugePages::never);
+      REQUIRE(file.allocate(512 * page_size, block_size) == 0);
+      const auto carry = [&](Parcel::Place to, Parcel::Place from) {
+        depot.carrier().begin(0, Parcel{to, from, bytes});
+        return depot.carrier().next().status;
+      };
+      const Parcel::Place in_file = Parcel::InFile{file.fd(), start + 5};
+      std::vector<std::byte> seen(bytes + 2, std::byte{0xee});
+      REQUIRE(carry(in_file, Parcel::InPool{Processor{0}, start}) == OpStatus::ok);
+      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      CHECK(seen.front() == std::byte{0xee});
+      CHECK(seen.back() == std::byte{0xee});
+      CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias(0) + start, bytes) == 0);
+      // From the file into a pool, and from memory to the file.
+      REQUIRE(carry(Parcel::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
+      CHECK(std::memcmp(depot.pool(1).alias(0) + start, seen.data() + 1, bytes) == 0);
+      const std::vector<std::byte> other(bytes, std::byte{0x5a});
+      REQUIRE(carry(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
+      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
+      CHECK(file.allocated_bytes() == block_size);
+    }
+  }
+}
+
 TEST_CASE("a created cargo is zero, the whole of it and nothing else") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
@@ -230,6 +271,79 @@ TEST_CASE("cargoes under way at once arrive each for itself") {
   }
   CHECK(depot.pages(0) == 0);
   CHECK(depot.pages(1) == slots * pages_per_block);
+}
+
+TEST_CASE("a parcel to memory that is held for a moment arrives when it is not any more") {
+  std::vector<UffdAccess> accesses{UffdAccess::none};
+  if (permissions().userfaultfd() != UffdAccess::none)
+    accesses.push_back(UffdAccess::user_mode_only);
+  constexpr std::size_t bytes = 4 * page_size;
+  for (const Way& way : ways)
+    for (const UffdAccess access : accesses)
+      for (const bool from_pool : {true, false}) {
+        INFO(way.name << ", held by " << static_cast<int>(access));
+        Depot depot(way.make, way.method, way.huge);
+        depot.stock({512, 512});
+        const Mapping target = Mapping::zeroed(bytes);
+        std::memset(target.data(), 0, bytes);
+        std::vector<std::byte> source(bytes, std::byte{7});
+        std::promise<int> held;
+        std::thread holder([&] {
+          // The third page of four: the kernel may copy a part before.
+          const std::uintptr_t page = target.address() + 2 * page_size;
+          std::optional<Userfaultfd> trap;
+          if (access != UffdAccess::none) trap.emplace(Userfaultfd::create(access));
+          const WriteHold hold({page, page + page_size}, trap ? &*trap : nullptr);
+          held.set_value(hold.error());
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        });
+        REQUIRE(held.get_future().get() == 0);
+        const Parcel::Place from =
+            from_pool ? Parcel::Place(Parcel::InPool{Processor{0}, 600 * page_size})
+                      : Parcel::Place(source.data());
+        depot.carrier().begin(0, Parcel{target.data(), from, bytes});
+        CHECK(depot.carrier().next().status == OpStatus::ok);
+        holder.join();
+        for (std::size_t i = 0; i < bytes; i += page_size)
+          CHECK(target.data()[i] == (from_pool
+                                         ? static_cast<std::byte>(Depot::value(600 + i / page_size))
+                                         : std::byte{7}));
+      }
+}
+
+TEST_CASE("what a ring does not take is carried all the same, and the log says so") {
+  if (!permissions()[Request::io_uring]) {
+    WARN("not tried: io_uring is not permitted");
+    return;
+  }
+  for (const Way& way : ways) {
+    if (way.make != make_carrier) continue;
+    const Outcome outcome = in_fresh_process([&way] {
+      Depot depot(way.make, way.method, way.huge);
+      depot.stock({512, 512});
+      forbid_system_call(SYS_io_uring_enter, FilterAction::refuse_eagain);
+      for (const Cargo::Kind kind : {Cargo::Kind::move, Cargo::Kind::copy, Cargo::Kind::create}) {
+        const PageSpan span{512 + 64 * static_cast<std::uint64_t>(kind), 64};
+        const PageSpan there = kind == Cargo::Kind::create ? PageSpan{span.first + 4096, 64} : span;
+        expect(depot.carry(kind, there).status == OpStatus::ok, "a cargo was not carried");
+        for (std::uint64_t page = there.first; page < there.end(); ++page) {
+          expect(depot.holds(1, page), "a page has not arrived");
+          expect(depot.holds(0, page) == (kind == Cargo::Kind::copy), "a page is not where it was");
+          const int value = kind == Cargo::Kind::create ? 0 : Depot::value(page);
+          expect(depot.has_value(1, page, value), "a page has changed");
+        }
+      }
+      std::vector<std::byte> bytes(100'000);
+      depot.carrier().begin(
+          1, Parcel{bytes.data(), Parcel::InPool{Processor{0}, 700 * page_size}, bytes.size()});
+      const Delivery delivery = depot.carrier().next();
+      expect(delivery.slot == 1 && delivery.status == OpStatus::ok, "a parcel was not carried");
+      expect(bytes[0] == static_cast<std::byte>(Depot::value(700)), "a parcel has changed");
+    });
+    INFO(way.name << ": " << outcome.describe());
+    CHECK(outcome.passed());
+    CHECK(outcome.err.find("io_uring takes no work") != std::string::npos);
+  }
 }
 
 TEST_CASE("a limit on the size of files that is set later delays one cargo, and loses none") {

@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "os/file_io.h"
+#include "os/memory_file.h"
 #include "policy/advised_policy.h"
 #include "support/fake_carrier.h"
 
@@ -48,7 +50,7 @@ struct Setup {
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
   Copiers copiers{[this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
                   Copiers::Limits{2}};
-  CopyEngine copies{{engine, machine.blocks(), effects, evictor, copiers},
+  CopyEngine copies{{engine, machine.blocks(), address_space, effects, evictor, copiers},
                     [this] { return std::make_unique<FakeCarrier>(haulage); }};
 
   void touch(Processor p, std::uint64_t page, bool write = true) {
@@ -98,7 +100,9 @@ struct Setup {
 };
 
 Side managed(std::uint64_t offset) {
-  return {Memory::managed, offset};
+  Side side{Memory::managed, offset};
+  side.allocation = 1;  // the first one's id, and there is one
+  return side;
 }
 Side memory(const std::vector<std::byte>& bytes) {
   return {Memory::host, reinterpret_cast<std::uint64_t>(bytes.data())};
@@ -182,6 +186,40 @@ TEST_CASE("pages are created where they are preferred, and on the host where a d
   s.check_books();
 }
 
+TEST_CASE("pages are created in whatever pool has room where home and host are full") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s(/*capacity_pages=*/8);
+  s.advice.change({512, 8}, {AdviceChange::Kind::pinned, {}});
+  for (std::uint64_t page = 512; page < 520; ++page) s.touch(device, page);
+  Room hosts;
+  Capacity& at_host = s.machine.memory(host.index).capacity;
+  const std::uint64_t left = GENERATE(0, 3);
+  REQUIRE(hosts.try_grow(at_host, at_host.pages() - left));
+  const auto data = numbered((8 + left) * page_size);
+  CHECK(s.copy(row(managed(0), memory(data), data.size()), with_copiers) == OpStatus::ok);
+  CHECK(s.machine.at(host.index).held() == left);
+  CHECK(s.machine.at(device.index).held() == 8);
+  CHECK(s.machine.at(other_device.index).held() == 8);
+  CHECK(s.look(0, data.size()) == data);
+  // Now there is none anywhere.
+  CHECK(s.copy(row(managed(100 * page_size), memory(data), page_size), with_copiers) ==
+        OpStatus::no_memory);
+  CHECK(s.residents(100) == 0);
+  s.check_books();
+}
+
+TEST_CASE("a copy that prefers a full host is created at a device that has room") {
+  Setup s;
+  Room hosts;
+  Capacity& at_host = s.machine.memory(host.index).capacity;
+  REQUIRE(hosts.try_grow(at_host, at_host.pages()));
+  const auto data = numbered(4 * page_size);
+  CHECK(s.copy(row(managed(0), memory(data), data.size(), host), false) == OpStatus::ok);
+  CHECK(s.machine.at(host.index).held() == 0);
+  CHECK(s.look(0, data.size()) == data);
+  s.check_books();
+}
+
 TEST_CASE("rows of any pitch arrive and nothing beside them changes") {
   const bool with_copiers = GENERATE(false, true);
   std::mt19937 random(17);
@@ -199,6 +237,7 @@ TEST_CASE("rows of any pitch arrive and nothing beside them changes") {
     }
     // Across the boundary of blocks.
     request.to.memory = request.from.memory = Memory::managed;
+    request.to.allocation = request.from.allocation = s.whole.id;
     request.to.start = block_size - pick(20000);
     request.from.start = 5 * block_size - pick(20000);
     const std::uint64_t reach = request.layers * request.to.layer + 5000;
@@ -251,6 +290,47 @@ TEST_CASE("what is carried stays where it is, and is not in flight afterwards, w
   s.check_books();
 }
 
+TEST_CASE("what is freed is not copied, and creates no pages of nobody") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  const auto data = numbered(4 * page_size);
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  CHECK(s.copy(row(managed(0), memory(data), data.size()), with_copiers) == OpStatus::bad_address);
+  s.address_space.end_free(s.whole);
+  // What lies there now is another allocation.
+  REQUIRE(s.address_space.allocate(blocks * block_size, 0));
+  CHECK(s.copy(row(managed(0), memory(data), data.size()), with_copiers) == OpStatus::bad_address);
+  Side own = managed(block_size);
+  own.memory = Memory::device;
+  own.owner = device;
+  CHECK(s.copy(row(own, memory(data), data.size()), with_copiers) == OpStatus::bad_address);
+  CHECK(s.haulage.carried == 0);
+  for (int p = 0; p < 3; ++p) CHECK(s.machine.at(p).held() == 0);
+  s.check_books();
+}
+
+TEST_CASE(
+    "memory is held from before its pages are created until they are copied, piece by piece") {
+  Setup s;
+  const auto data = numbered(2 * block_size);
+  bool held_at_creation = false;
+  bool held_on_the_way = false;
+  s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
+    if (operation == "zero") held_at_creation = s.address_space.is_held(s.whole);
+  };
+  // The first piece is carried while its memory is being freed; the second is not begun.
+  s.haulage.parcel_on_the_way = [&](const Parcel&) {
+    held_on_the_way = s.address_space.is_held(s.whole);
+    if (s.haulage.carried == 0) CHECK(s.address_space.begin_free(s.whole.offset));
+  };
+  CHECK(s.copy(row(managed(0), memory(data), data.size()), false) == OpStatus::bad_address);
+  CHECK(held_at_creation);
+  CHECK(held_on_the_way);
+  CHECK_FALSE(s.address_space.is_held(s.whole));
+  CHECK(s.machine.at(device.index).held() == pages_per_block);
+  s.check_books();
+}
+
 TEST_CASE("copies across each other end while others move the pages") {
   Setup s;
   const auto data = numbered(64 * page_size);
@@ -278,6 +358,38 @@ TEST_CASE("copies across each other end while others move the pages") {
   mover.join();
   CHECK(s.look(0, data.size()) == data);
   CHECK(s.look(far, data.size()) == data);
+  s.check_books();
+}
+
+TEST_CASE("what lies in files is copied where it is, part by part") {
+  const bool with_copiers = GENERATE(false, true);
+  Setup s;
+  // Two files, seen one after the other and the other way round, at places that blocks do not begin at.
+  constexpr std::uint64_t seen_at = 0x7100'0000'0000;
+  constexpr std::uint64_t part_bytes = 3 * block_size / 2;
+  const auto make_file = [] {
+    const impl::MemoryFile made("wherry-test-copies", 4 * block_size, impl::HugePages::never);
+    return std::make_shared<const impl::Fd>(impl::duplicate_fd(made.fd()));
+  };
+  const auto one = make_file();
+  const auto other = make_file();
+  Side side{Memory::files, seen_at + 100};
+  side.parts = std::make_shared<const std::vector<impl::FilePart>>(
+      std::vector<impl::FilePart>{{seen_at, part_bytes, other, 16 * page_size},
+                                  {seen_at + part_bytes, part_bytes, one, block_size + page_size}});
+  const auto data = numbered(2 * part_bytes - 200);
+  CHECK(s.copy(row(side, memory(data), data.size()), with_copiers) == OpStatus::ok);
+  std::vector<std::byte> in_file(100);
+  REQUIRE(impl::read_at(other->get(), 16 * page_size + 100, in_file) == 100);
+  CHECK(std::memcmp(in_file.data(), data.data(), 100) == 0);
+  REQUIRE(impl::read_at(one->get(), block_size + page_size, in_file) == 100);
+  CHECK(std::memcmp(in_file.data(), data.data() + part_bytes - 100, 100) == 0);
+
+  CHECK(s.copy(row(managed(777), side, data.size()), with_copiers) == OpStatus::ok);
+  CHECK(s.look(777, data.size()) == data);
+  std::vector<std::byte> back(data.size());
+  CHECK(s.copy(row(memory(back), side, back.size()), with_copiers) == OpStatus::ok);
+  CHECK(back == data);
   s.check_books();
 }
 

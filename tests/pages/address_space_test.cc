@@ -45,6 +45,26 @@ TEST_CASE("an address that is leaving is not handed out before its pages are gon
   CHECK(again->id != a->id);
 }
 
+TEST_CASE("an allocation is held as often as somebody holds it, and by nobody who comes too late") {
+  AddressSpace space(2 * block_size);
+  const auto a = space.allocate(block_size, 0);
+  REQUIRE(a);
+  CHECK_FALSE(space.hold(a->offset, a->id + 1));
+  CHECK_FALSE(space.hold(block_size, a->id));
+  REQUIRE(space.hold(a->offset + 5000, a->id));
+  REQUIRE(space.hold(a->offset, a->id));
+  REQUIRE(space.begin_free(a->offset));
+  CHECK_FALSE(space.hold(a->offset, a->id));
+  space.let_go(a->id);
+  CHECK(space.is_held(*a));
+  space.let_go(a->id);
+  CHECK_FALSE(space.is_held(*a));
+  space.end_free(*a);
+  const auto again = space.allocate(block_size, 0);
+  REQUIRE(again);
+  CHECK_FALSE(space.hold(again->offset, a->id));
+}
+
 TEST_CASE("a retired page of a live allocation is left out when the allocation ends") {
   AddressSpace space(2 * block_size);
   const auto a = space.allocate(2 * block_size, 0);
@@ -95,4 +115,41 @@ TEST_CASE("random allocations never overlap, and everything merges back into one
   }
   for (const auto& [offset, allocation] : model) space.end_free(space.begin_free(offset).value());
   CHECK(space.allocate(32 * block_size, 0));
+}
+
+TEST_CASE("a stretch is had exactly where it is asked for, while that is free") {
+  AddressSpace space(8 * block_size);
+  const auto there = space.allocate_at(3 * block_size, 2 * block_size);
+  REQUIRE(there);
+  CHECK(there->offset == 3 * block_size);
+  CHECK_FALSE(space.allocate_at(4 * block_size, block_size));
+  CHECK_FALSE(space.allocate_at(2 * block_size, 2 * block_size));
+  CHECK_FALSE(space.allocate_at(7 * block_size, 2 * block_size));
+  CHECK(space.allocate_at(5 * block_size, 3 * block_size));
+  CHECK(space.allocate(3 * block_size, 0)->offset == 0);
+  REQUIRE(space.begin_free(there->offset));
+  CHECK_FALSE(space.allocate_at(3 * block_size, 2 * block_size));
+  space.end_free(*there);
+  CHECK(space.allocate_at(3 * block_size, 2 * block_size));
+}
+
+TEST_CASE("a stretch begins where an address is a multiple, if there is such a place") {
+  AddressSpace space(16 * block_size);
+  // Offset 0 is one step past such an address.
+  constexpr std::uint64_t base = 9 * block_size;
+  const auto align = [&](std::uint64_t steps, std::uint64_t alignment) {
+    return space.allocate_aligned(steps * block_size, alignment, base);
+  };
+  CHECK_FALSE(align(10, 8 * block_size));
+  CHECK_FALSE(align(1, std::uint64_t{1} << 63));
+  const auto first = align(2, 8 * block_size);
+  REQUIRE(first);
+  CHECK(first->offset == 7 * block_size);
+  CHECK_FALSE(align(2, 8 * block_size));
+  const auto second = align(1, 8 * block_size);
+  REQUIRE(second);
+  CHECK(second->offset == 15 * block_size);
+  // What lies before and between is still there for others.
+  CHECK(space.allocate(7 * block_size, 0)->offset == 0);
+  CHECK(space.allocate(6 * block_size, 0)->offset == 9 * block_size);
 }

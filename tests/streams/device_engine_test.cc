@@ -472,6 +472,51 @@ TEST_CASE("destroying a context waits for its work, and then it takes no more", 
   CHECK(bench.target->posted() == 1);
 }
 
+TEST_CASE("what a context is given while it is destroyed is refused or carried out, never lost",
+          "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  Deed first;
+  REQUIRE(bench.engine.enqueue_operation(stream, first.operation()) == WorkStatus::ok);
+  auto destroying =
+      std::async(std::launch::async, [&] { bench.engine.destroy_context(bench.context); });
+  int taken = 0;
+  std::atomic<int> carried_out = 0;
+  WorkStatus status = WorkStatus::ok;
+  const auto limit = std::chrono::steady_clock::now() + 10s;
+  while (status == WorkStatus::ok && std::chrono::steady_clock::now() < limit) {
+    status = bench.engine.enqueue_operation(stream, [&](const Completion& done) {
+      ++carried_out;
+      done();
+    });
+    if (status == WorkStatus::ok) ++taken;
+    std::this_thread::sleep_for(1ms);
+  }
+  CHECK(status == WorkStatus::context_destroyed);
+  bool called = false;
+  CHECK(bench.engine.carry_out(stream, [&] { called = true; }) == WorkStatus::context_destroyed);
+  CHECK_FALSE(called);
+  CHECK(destroying.wait_for(20ms) == std::future_status::timeout);
+  first.done();
+  destroying.get();
+  CHECK(carried_out == taken);
+}
+
+TEST_CASE("a context waits also for what its streams were given after they were destroyed",
+          "[streams]") {
+  Bench bench;
+  const auto stream = bench.stream();
+  bench.engine.destroy_stream(stream);
+  Deed late;
+  REQUIRE(bench.engine.enqueue_operation(stream, late.operation()) == WorkStatus::ok);
+  REQUIRE(late.begun);
+  auto destroying =
+      std::async(std::launch::async, [&] { bench.engine.destroy_context(bench.context); });
+  CHECK(destroying.wait_for(20ms) == std::future_status::timeout);
+  late.done();
+  destroying.get();
+}
+
 TEST_CASE("an illegal address fails the context of the kernel so, and the others as lost",
           "[streams]") {
   Bench bench;

@@ -8,8 +8,10 @@
 #include <mutex>
 #include <stdexcept>
 #include <variant>
+#include <vector>
 
 #include "memory/carrier.h"
+#include "os/file_io.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -92,8 +94,22 @@ class FakeCarrier final : public Carrier {
         return {slot, status, false};
       }
     }
-    std::memmove(bytes_at(parcel.to), bytes_at(parcel.from), parcel.bytes);
-    return {slot, OpStatus::ok, false};
+    return {slot, parcel_arrives(parcel) ? OpStatus::ok : OpStatus::incomplete, false};
+  }
+  bool parcel_arrives(const Parcel& parcel) {
+    std::vector<std::byte> bytes(parcel.bytes);
+    if (const auto* const from = std::get_if<Parcel::InFile>(&parcel.from)) {
+      if (!is_all(impl::read_at(from->fd, from->offset, bytes), parcel)) return false;
+    } else {
+      std::memcpy(bytes.data(), bytes_at(parcel.from), parcel.bytes);
+    }
+    if (const auto* const to = std::get_if<Parcel::InFile>(&parcel.to))
+      return is_all(impl::write_at(to->fd, to->offset, bytes), parcel);
+    std::memcpy(bytes_at(parcel.to), bytes.data(), parcel.bytes);
+    return true;
+  }
+  static bool is_all(int done, const Parcel& parcel) {
+    return done >= 0 && static_cast<std::size_t>(done) == parcel.bytes;
   }
   std::byte* bytes_at(const Parcel::Place& place) {
     const auto* const pooled = std::get_if<Parcel::InPool>(&place);

@@ -4,6 +4,7 @@
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <string>
 
@@ -19,6 +20,9 @@ constexpr int exit_skipped = 77;
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Whoever tests may have GPUs to choose from.
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ::unsetenv("CUDA_LAUNCH_BLOCKING");
   std::istringstream words{wherry::test::needs};
   for (std::string need; words >> need;) {
     if (const auto reason = wherry::test::why_missing(need)) {

@@ -30,6 +30,8 @@ std::uint32_t result_of(FilterAction action) {
       return SECCOMP_RET_ERRNO | EPERM;
     case FilterAction::refuse_enosys:
       return SECCOMP_RET_ERRNO | ENOSYS;
+    case FilterAction::refuse_eagain:
+      return SECCOMP_RET_ERRNO | EAGAIN;
     case FilterAction::trap:
       return SECCOMP_RET_TRAP;
     case FilterAction::hang:

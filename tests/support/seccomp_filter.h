@@ -8,6 +8,7 @@ namespace wherry::test {
 enum class FilterAction {
   refuse_eperm,   // it fails with EPERM
   refuse_enosys,  // it fails with ENOSYS, as if the kernel did not have it
+  refuse_eagain,  // it fails with EAGAIN, as if the kernel were short of something for a moment
   trap,           // its thread gets SIGSYS
   kill,           // its process ends, as by a SIGSYS that nobody can catch
   hang,           // it waits for an answer that never comes; a descriptor stays open for that

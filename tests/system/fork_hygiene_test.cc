@@ -14,7 +14,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <sstream>
+#include <vector>
 
 #include "support/child.h"
 #include "support/session.h"
@@ -46,6 +48,13 @@ void count_child_signals() {
   struct sigaction action {};
   action.sa_handler = [](int) { child_signals = child_signals + 1; };
   ::sigaction(SIGCHLD, &action, nullptr);
+}
+
+std::set<int> open_descriptors() {
+  std::set<int> found;
+  for (int fd = 0; fd < 1024; ++fd)
+    if (::fcntl(fd, F_GETFD) >= 0) found.insert(fd);
+  return found;
 }
 
 void expect_no_child(const std::string& when) {
@@ -347,6 +356,35 @@ TEST_CASE("nor may a process that a kernel forks, and the device does not notice
     expect(WIFEXITED(ended[0]) && WEXITSTATUS(ended[0]) == 1, "the child's touch did not end it");
     expect(page_info(number.data()).resident == 1, "the page left the host");
     expect(number[0] == 17, "the host's memory changed");
+    use(session);
+  }));
+}
+
+TEST_CASE("a forked child keeps no descriptor of the library's", "[system]") {
+  require_passed(in_fresh_process([] {
+    const std::set<int> own = open_descriptors();
+    const Session session{two_devices};
+    use(session);
+    // One of each kind of thing that has a descriptor.
+    CUevent event = nullptr;
+    WHERRY_TRY(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUipcEventHandle handle{};
+    WHERRY_TRY(cuIpcGetEventHandle(&handle, event));
+    const CUmemAllocationProp on_device{CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                        {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                        nullptr,
+                                        {}};
+    CUmemGenericAllocationHandle physical = 0;
+    WHERRY_TRY(cuMemCreate(&physical, 2 << 20, &on_device, 0));
+    std::vector<char> registered(8192);
+    WHERRY_TRY(cuMemHostRegister(registered.data(), registered.size(), 0));
+    expect(open_descriptors().size() > own.size(), "there is nothing to let go of");
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(open_descriptors() == own ? 0 : 1);
+    int status = 0;
+    expect(::waitpid(child, &status, 0) == child, "waitpid");
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "something is open in the child");
     use(session);
   }));
 }

@@ -1,10 +1,14 @@
 // What is freed is gone: its pages leave the pools, its addresses end whoever touches them, and nothing piles up.
 #include <signal.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "support/capabilities.h"
 #include "support/child.h"
@@ -195,6 +199,49 @@ TEST_CASE("memory is given back to the system when it is freed", "[system]") {
     for (int round = 0; round < 50; ++round) {
       const Managed<std::byte> memory{8 * mebibyte};
       for (std::size_t i = 0; i < memory.bytes(); i += 4096) memory[i] = std::byte{1};
+    }
+    for (int i = 0; i < witness.processors(); ++i)
+      expect(witness.pool_bytes(i) == 0, "pool " + std::to_string(i) + " still holds pages");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("a copy that races with the end of its memory leaves no pages behind", "[system]") {
+  const Outcome outcome = in_fresh_process([] {
+    const Session session{two_devices};
+    const Witness witness;
+    std::atomic<CUdeviceptr> target{0};
+    std::atomic<bool> over{false};
+    std::atomic<int> done{0};
+    const std::vector<std::byte> data(256 << 10, std::byte{7});
+    std::vector<std::thread> copiers;
+    for (int i = 0; i < 2; ++i)
+      copiers.emplace_back([&] {
+        cuCtxSetCurrent(session.context(0));
+        while (!over)
+          if (const CUdeviceptr to = target;
+              to != 0 && cuMemcpyHtoD(to, data.data(), data.size()) == CUDA_SUCCESS)
+            ++done;
+      });
+    for (int round = 0; round < 1000; ++round) {
+      CUdeviceptr memory = 0;
+      WHERRY_TRY(round % 2 == 0 ? cuMemAllocManaged(&memory, data.size(), CU_MEM_ATTACH_GLOBAL)
+                                : cuMemAlloc(&memory, data.size()));
+      target = memory;
+      // At any point of a copy.
+      std::this_thread::sleep_for(std::chrono::microseconds(round % 100));
+      WHERRY_TRY(cuMemFree(memory));
+    }
+    over = true;
+    for (std::thread& copier : copiers) copier.join();
+    expect(done > 0, "nothing was copied");
+    std::size_t left = 0;
+    std::size_t total = 0;
+    for (int device = 0; device < session.devices(); ++device) {
+      WHERRY_TRY(cuCtxSetCurrent(session.context(device)));
+      WHERRY_TRY(cuMemGetInfo(&left, &total));
+      expect(left == total, "a device's pool is not empty by its books");
     }
     for (int i = 0; i < witness.processors(); ++i)
       expect(witness.pool_bytes(i) == 0, "pool " + std::to_string(i) + " still holds pages");

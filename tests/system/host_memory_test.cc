@@ -477,6 +477,44 @@ TEST_CASE("what kernels and threads write during forks is in registered memory",
   CHECK(words[39] == words[38]);
 }
 
+TEST_CASE("copies into registered memory arrive while the program forks", "[system]") {
+  session();
+  const int forks = static_cast<int>(200 * scale()) + 1;
+  // One page, of which the first and last bytes are somebody else's.
+  const Pages pages(4096);
+  std::uint64_t* words = pages.words();
+  const Registered registered(words + 8, 4096 - 128);
+  constexpr std::size_t count = 256;
+  CUdeviceptr source = 0;
+  WHERRY_TRY(cuMemAlloc(&source, count * sizeof(std::uint64_t)));
+  std::atomic<bool> stop{false};
+  std::string failure;
+  unsigned copies = 0;
+  std::thread copier([&] {
+    cuCtxSetCurrent(session().context(0));
+    const CUstream stream = session().stream(0);
+    try {
+      for (; !stop || copies == 0; ++copies) {
+        WHERRY_TRY(cuMemsetD32Async(source, copies, 2 * count, stream));
+        WHERRY_TRY(cuMemcpyDtoHAsync(words + 20, source, count * sizeof(std::uint64_t), stream));
+        WHERRY_TRY(cuStreamSynchronize(stream));
+        const std::uint64_t wanted = std::uint64_t{copies} << 32 | copies;
+        for (std::size_t i = 0; i < count; ++i) expect(words[20 + i] == wanted, "a word is old");
+      }
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  });
+  for (int i = 0; i < forks; ++i) CHECK(in_fork([] { return 0; }) == 0);
+  stop = true;
+  copier.join();
+  INFO(failure);
+  CHECK(failure.empty());
+  CHECK(load(0, on_device(words + 20)) == words[20]);
+  CHECK(is_file_backed(words));
+  WHERRY_TRY(cuMemFree(source));
+}
+
 TEST_CASE("a child of fork does not have host memory", "[system]") {
   session();
   const Host memory(64 * kibibyte);

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "support/child.h"
+#include "support/fd_message.h"
 #include "support/session.h"
 #include "support/stage.h"
 
@@ -24,36 +24,12 @@ struct Errand {
   std::uint64_t add = 0;
 };
 
-void send_errand(int socket, const Errand& errand, int fd) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-  iovec content{const_cast<Errand*>(&errand), sizeof errand};
-  msghdr message{};
-  message.msg_iov = &content;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  expect(::sendmsg(socket, &message, 0) == sizeof errand, "the errand is not sent");
-}
-
 // The third party: it has nothing of the library.
 void run_errands(int socket) {
   for (;;) {
     Errand errand;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    iovec content{&errand, sizeof errand};
-    msghdr message{};
-    message.msg_iov = &content;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    if (::recvmsg(socket, &message, 0) != sizeof errand) return;
     int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+    if (!receive_from(socket, errand, fd)) return;
     const std::uint64_t page = errand.offset / page_bytes * page_bytes;
     void* const place = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                                static_cast<off_t>(page));
@@ -88,7 +64,8 @@ class ThirdParty {
     const auto address = reinterpret_cast<CUdeviceptr>(word);
     for (const wherryPageExtent& extent : extents) {
       if (address - extent.address >= extent.bytes) continue;
-      send_errand(sockets_[0], {extent.offset + (address - extent.address), value}, extent.fd);
+      const Errand errand{extent.offset + (address - extent.address), value};
+      expect(send_to(sockets_[0], errand, extent.fd), "the errand is not sent");
       std::uint64_t was = 0;
       expect(::read(sockets_[0], &was, sizeof was) == sizeof was, "no answer");
       return was;

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
 
 #include "support/conditions.h"
 #include "support/session.h"
@@ -129,6 +131,36 @@ TEST_CASE("peer access ends with either context", "[system]") {
   CHECK(touch(device1, own.words()) == CUDA_SUCCESS);
   WHERRY_TRY(cuCtxDestroy(ends));
   check_refused(device1, own.words());
+}
+
+TEST_CASE("what the next primary context may access does not end with the one before it",
+          "[system]") {
+  const Own theirs(1, mebibyte);
+  std::promise<void> open;
+  std::shared_future<void> opened = open.get_future().share();
+  const auto wait = [](void* gate) {
+    static_cast<std::shared_future<void>*>(gate)->wait_for(std::chrono::seconds(30));
+  };
+  WHERRY_TRY(cuLaunchHostFunc(session().stream(0), wait, &opened));
+  auto releasing = std::async(std::launch::async, [] { return cuDevicePrimaryCtxRelease(0); });
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  unsigned flags = 0;
+  int active = 1;
+  while (active != 0 && std::chrono::steady_clock::now() < limit)
+    WHERRY_TRY(cuDevicePrimaryCtxGetState(0, &flags, &active));
+  REQUIRE(active == 0);
+
+  CUcontext next = nullptr;
+  WHERRY_TRY(cuDevicePrimaryCtxRetain(&next, 0));
+  CHECK(next == session().context(0));
+  CHECK(enable(0, 1) == CUDA_SUCCESS);
+  CHECK(releasing.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
+  open.set_value();
+  CHECK(releasing.get() == CUDA_SUCCESS);
+  session().renew_stream(0);
+  CHECK(enable(0, 1) == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  CHECK(touch(0, theirs.words()) == CUDA_SUCCESS);
+  CHECK(disable(0, 1) == CUDA_SUCCESS);
 }
 
 TEST_CASE("what two contexts of a device may access stays until both have ended it", "[system]") {

@@ -19,7 +19,7 @@ TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 
 
 def wherry(*arguments, environment=None, timeout=120):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("WHERRY_")}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
     return subprocess.run([PROGRAM, *map(str, arguments)], env=clean | (environment or {}), capture_output=True,
                           text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
@@ -308,6 +308,10 @@ class Info(Case):
             self.assertTrue(row["name"] and row["what_for"])
             self.assertEqual(row["available"], row["how_to_enable"] == "")
         self.assertEqual([device["capacity"] for device in info["devices"]], [64 << 20] * 2)
+        first, second = (device["uuid"] for device in info["devices"])
+        self.assertRegex(first, r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+        seen = self.good_json("info", environment=TWO_DEVICES | {"CUDA_VISIBLE_DEVICES": second[:8]})
+        self.assertEqual([device["uuid"] for device in seen["devices"]], [second])
         self.assertEqual([pool["name"] for pool in info["pools"]],
                          ["wherry-pool-host", "wherry-pool-dev0", "wherry-pool-dev1"])
         self.assertEqual([pool["capacity"] for pool in info["pools"]], [None, 64 << 20, 64 << 20])

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/device_uuid.h"
 #include "complain.h"
 #include "survey.h"
 #include "trap/trap_limits.h"
@@ -86,18 +87,24 @@ std::string nodes_text(const Survey& survey) {
   return text;
 }
 
+// Enough of it for CUDA_VISIBLE_DEVICES.
+std::string short_uuid(const impl::DeviceConfig& device) {
+  constexpr std::size_t enough = 12;
+  return impl::uuid_text(impl::device_uuid(device.number)).substr(0, enough);
+}
+
 std::string devices_text(const Survey& survey) {
-  std::string text =
-      fmt::format("Devices\n  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{}\n", "device",
-                  "kind", "node", "capacity", "workers", "CPUs", "concurrent", "process", "name");
+  std::string text = fmt::format(
+      "Devices\n  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{:<14}{}\n", "device", "kind",
+      "node", "capacity", "workers", "CPUs", "concurrent", "process", "uuid", "name");
   for (std::size_t i = 0; i < survey.topology.devices.size(); ++i) {
     const impl::DeviceConfig& device = survey.topology.devices[i];
     const DeviceState state =
         i < survey.devices.size() ? survey.devices[i] : DeviceState{"not started", 0};
-    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{}\n", i,
+    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{:<14}{}\n", i,
                         to_string(device.kind), device.node, bytes_text(device.capacity),
                         device.workers, ranges_text(device.cpus), device.concurrent ? "yes" : "no",
-                        state.process, state.name);
+                        state.process, short_uuid(device), state.name);
   }
   return text;
 }
@@ -195,7 +202,8 @@ Json devices_json(const Survey& survey) {
              {"capacity", device.capacity},
              {"workers", device.workers},
              {"cpus", device.cpus},
-             {"concurrent", device.concurrent}};
+             {"concurrent", device.concurrent},
+             {"uuid", impl::uuid_text(impl::device_uuid(device.number))}};
     if (i < survey.devices.size()) {
       row["name"] = survey.devices[i].name;
       row["process"] = survey.devices[i].process;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <wherry/wherry.hpp>
 
+#include "api/visible_devices.h"
 #include "base/page.h"
 #include "trap/trap_limits.h"
 
@@ -99,6 +100,7 @@ Survey take_survey() {
                             environment("WHERRY_HOST_NODES"), environment("WHERRY_HOST_CAPACITY"));
   if (auto* topology = std::get_if<impl::Topology>(&chosen)) {
     survey.topology = std::move(*topology);
+    impl::keep_visible(survey.topology, std::getenv("CUDA_VISIBLE_DEVICES"));
     try {
       look_at_library(survey);
     } catch (const error& failure) {

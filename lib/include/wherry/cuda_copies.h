@@ -122,8 +122,12 @@ typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
  * host's. HtoD, DtoH and DtoD say what the pointers have to be: D, known; H, memory that the host may touch.
  *
  * Managed memory stays where it is. Pages that do not exist are read as zeros and not created; written, they are created at
- * the preferred location, else on the host for DtoH, else on the stream's device, or on the host where that has no room.
+ * the preferred location, else on the host for DtoH, else on the stream's device, or where no room can be made there on the
+ * host or any device that has some.
  * Read-only copies of pages end when they are written.
+ *
+ * Memory that is mapped by hand (cuMemMap) is copied where the device of the stream's context has access to it, whatever the
+ * calling thread has; several mappings that lie side by side are one. It is the host's for H where the host has access.
  *
  * When the call returns:
  *                                       without Async                     Async
@@ -136,7 +140,7 @@ typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
  *
  * 0 bytes are copied with any pointers. Ends that overlap have undefined contents afterwards.
  * CUDA_ERROR_INVALID_VALUE, and nothing has been copied: a range that reaches past the end of its allocation, memory of
- * another kind than is asked for, a NULL pointer. The same, and a part may have been copied: host memory that this process
+ * another kind than is asked for or without access, a NULL pointer. The same, and a part may have been copied: host memory that this process
  * does not have. CUDA_ERROR_OUT_OF_MEMORY: there is none for pages that did not exist. What fails after the call has returned
  * fails the context. CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE (not a stream), the context's error. */
 CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
@@ -152,7 +156,8 @@ CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                    CUstream hStream);
 
-/* As cuMemcpyDtoD: every device reaches every other's memory. CUDA_ERROR_INVALID_CONTEXT: one is none. */
+/* As cuMemcpyDtoD: every device reaches every other's memory; to what is mapped by hand each context's device has the access that
+ * counts. CUDA_ERROR_INVALID_CONTEXT: one is none. */
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                               CUcontext srcContext, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,

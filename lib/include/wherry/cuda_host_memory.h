@@ -61,13 +61,16 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p);
  * CUDA_ERROR_INVALID_VALUE: p NULL, bytesize 0, other flags, memory that does not exist or may not be used, managed or host
  * memory; CUDA_ERROR_NOT_SUPPORTED: threads' stacks, mapped files, shared or locked memory, huge pages of hugetlbfs, program
  * code, buffers registered with io_uring, memory that a userfaultfd of the program's tracks; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a page of it is;
- * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_CONTEXT. Nothing has changed then. */
+ * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_TIMEOUT: another thread's fork() has been under way for 15 seconds, probably because a
+ * handler of pthread_atfork() waits for a lock that the calling thread has; CUDA_ERROR_INVALID_CONTEXT. Nothing has changed
+ * then. */
 CUresult CUDAAPI cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags);
 
 /* Ends that: waits until every device has finished what was given to any stream before, and makes the memory private again,
  * with the same contents, also while threads write to it.
  * CUDA_ERROR_INVALID_VALUE: p NULL, inside registered memory but not where it begins, or other memory of this library;
- * CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED: memory that it does not know; CUDA_ERROR_OUT_OF_MEMORY: it stays shared memory, and
+ * CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED: memory that it does not know; CUDA_ERROR_TIMEOUT: as above, and nothing has changed;
+ * CUDA_ERROR_OUT_OF_MEMORY: it stays shared memory, and
  * is not registered any more. */
 CUresult CUDAAPI cuMemHostUnregister(void* p);
 

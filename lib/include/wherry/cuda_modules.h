@@ -115,7 +115,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigne
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin);
 
 /* Ends the handle, and those of its functions. The code and its variables stay, for work that uses them.
- * CUDA_ERROR_INVALID_HANDLE: no module; CUDA_ERROR_INVALID_CONTEXT. */
+ * CUDA_ERROR_INVALID_HANDLE: no module; CUDA_ERROR_NOT_PERMITTED: it is a library's; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
 
 /* CU_MODULE_EAGER_LOADING. CUDA_ERROR_INVALID_VALUE: mode NULL. */
@@ -146,7 +146,18 @@ CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
 CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc);
 CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc);
 
-/* Runs f for all threads of the grid on the stream's device, split across its workers, in stream order; asynchronous.
+typedef enum CUfunctionLoadingState_enum {
+  CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
+  CU_FUNCTION_LOADING_STATE_LOADED = 1,
+  CU_FUNCTION_LOADING_STATE_MAX
+} CUfunctionLoadingState;
+
+/* CU_FUNCTION_LOADING_STATE_LOADED: a function is there as soon as it has a handle, and the second has nothing to do.
+ * CUDA_ERROR_INVALID_VALUE: state NULL; CUDA_ERROR_INVALID_HANDLE: no function; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function);
+CUresult CUDAAPI cuFuncLoad(CUfunction function);
+
+/* Runs f, a function or a kernel of a library, for all threads of the grid on the stream's device, split across its workers, in stream order; asynchronous.
  * The parameters are copied before the call returns: kernelParams[i] points to parameter i, or `extra` names a buffer in
  * which they follow each other, each at a multiple of its size up to 16; how many and how large they are: WHERRY_KERNEL_PARAMS
  * in wherry.h. Together they take at most 3 KiB. Blocks do not synchronize, and sharedMemBytes is only passed on.

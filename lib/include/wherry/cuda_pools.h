@@ -99,11 +99,12 @@ CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev)
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev);
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 
-/* Makes a pool of a device: allocType CU_MEM_ALLOCATION_TYPE_PINNED, handleTypes CU_MEM_HANDLE_TYPE_NONE, location a device,
- * maxSize how much it may take, rounded up to 2 MiB; 0: all there is. Everything else is 0.
- * CUDA_ERROR_INVALID_VALUE: a NULL pointer, or properties that there are not; CUDA_ERROR_INVALID_DEVICE;
- * CUDA_ERROR_NOT_SUPPORTED: a pool to be exported, of managed memory or on the host; CUDA_ERROR_OUT_OF_MEMORY: there are as
- * many pools as can be, 118. */
+/* Makes a pool of a device: allocType CU_MEM_ALLOCATION_TYPE_PINNED, location a device, maxSize how much it may take, rounded up
+ * to 2 MiB; 0: all there is; handleTypes CU_MEM_HANDLE_TYPE_NONE, or CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which lets other
+ * processes open its memory. Everything else is 0.
+ * CUDA_ERROR_INVALID_VALUE: a NULL pointer, or properties that there are not, as other types of handles;
+ * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_NOT_SUPPORTED: CU_MEM_HANDLE_TYPE_FABRIC, managed memory, the host;
+ * CUDA_ERROR_OUT_OF_MEMORY: there are as many pools as can be, 118. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps);
 
 /* The handle is none any more. What is allocated still is, and the pool's memory is given back when all of that is free. A
@@ -143,14 +144,44 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* ma
 CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
                                     CUmemLocation* location);
 
-/* Not supported: a pool belongs to its process. CUDA_ERROR_NOT_SUPPORTED; CUDA_ERROR_INVALID_VALUE: not a pool. */
+/* ---- Pools of other processes
+ *
+ * What cuda_ipc.h says of memory that processes share holds here, too: who may open it, and until when its pages stay. A
+ * descriptor of a pool, and what stands for memory of it, say only what is meant; to open it takes the permission to look into
+ * the process that has the pool, while that still runs. */
+
+/* Gives a descriptor of the pool, closed on exec, at *handle_out (an int), which belongs to the caller; it may go to other
+ * processes like any (SCM_RIGHTS). Each call gives another one of the same pool.
+ * CUDA_ERROR_INVALID_VALUE: handle_out NULL, a handleType other than CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, flags not 0, or
+ * not a pool that was created with that type; CUDA_ERROR_OUT_OF_MEMORY: there are 65536 things with handles. */
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
                                                   CUmemAllocationHandleType handleType,
                                                   unsigned long long flags);
+
+/* Makes a pool of such a descriptor, (void*)(uintptr_t)fd, which stays the caller's. Nothing can be allocated from the pool: it takes
+ * cuMemPoolImportPointer, cuMemPoolSetAccess, cuMemPoolGetAccess and cuMemPoolDestroy, after which what was imported
+ * still is. Its device is the one that it has in its own process, whichever ordinals the two processes have for it; where this
+ * process does not see that one, the current context's, or without a context the first.
+ * CUDA_ERROR_INVALID_VALUE: pool_out NULL, flags not 0, a handleType that is none, or not a descriptor of a pool that there still
+ * is; CUDA_ERROR_NOT_SUPPORTED: a handleType of another system; CUDA_ERROR_INVALID_CONTEXT: the pool is this process's own;
+ * CUDA_ERROR_MAP_FAILED: the kernel refuses, with a line in the log; CUDA_ERROR_OPERATING_SYSTEM: it does not tell, as for want
+ * of descriptors, with a line in the log. */
 CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
                                                     CUmemAllocationHandleType handleType,
                                                     unsigned long long flags);
+
+/* Gives what stands for the allocation that begins at ptr, all of it.
+ * CUDA_ERROR_INVALID_VALUE: shareData_out NULL, or no memory of a pool that was exported begins at ptr;
+ * CUDA_ERROR_OUT_OF_MEMORY as above. */
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr);
+
+/* Maps the allocation for the devices that have access to the imported pool, at *ptr_out, its first byte. Must not be used before
+ * the stream that it was allocated in has got there. To be freed with cuMemFree or cuMemFreeAsync, which end the mapping; until
+ * then the pool that has it keeps the pages, but may hand them out again as soon as it is freed there: free it here first, as
+ * CUDA says. Imported twice it has two addresses.
+ * CUDA_ERROR_INVALID_VALUE: a NULL pointer, not an imported pool, or not memory of it that is still allocated;
+ * CUDA_ERROR_MAP_FAILED: the kernel refuses, or a device does not answer; CUDA_ERROR_OUT_OF_MEMORY: there are no addresses
+ * left. On errors *ptr_out is 0. */
 CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
                                         CUmemPoolPtrExportData* shareData);
 

@@ -11,6 +11,28 @@
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceComputeCapability(int* major, int* minor, CUdevice dev);
 
+typedef struct CUdevprop_st {
+  int maxThreadsPerBlock;
+  int maxThreadsDim[3];
+  int maxGridSize[3];
+  int sharedMemPerBlock;
+  int totalConstantMemory;
+  int SIMDWidth;
+  int memPitch;
+  int regsPerBlock;
+  int clockRate;
+  int textureAlign;
+} CUdevprop_v1;
+typedef CUdevprop_v1 CUdevprop;
+
+/* The attributes of these names, as before there was cuDeviceGetAttribute.
+ * CUDA_ERROR_INVALID_VALUE: prop NULL; CUDA_ERROR_INVALID_DEVICE. */
+CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* prop, CUdevice dev);
+
+/* *pi: 0, no context can be confined to some of the device's workers. CUDA_ERROR_INVALID_VALUE: pi NULL, or no CUexecAffinityType;
+ * CUDA_ERROR_INVALID_DEVICE. */
+CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev);
+
 /* "domain:bus:device.function", of the numbers that cuDeviceGetAttribute gives; and the device of such a
  * text, in which the domain and the function may be left out.
  * CUDA_ERROR_INVALID_VALUE: a NULL pointer, or len too small for the text and its NUL;

@@ -203,7 +203,8 @@ typedef struct {
  *
  * Device memory never moves; managed memory is pinned as by wherryPin, and what was not pinned before is unpinned when the
  * allocation's last pages are put. Memory that is freed while pages of it are held is no allocation any more, but stays where
- * it is, at its address, for the third party, until they are put.
+ * it is, at its address, for the third party, until they are put. What is mapped by hand (cuMemMap) lies in the file of its memory,
+ * which stays until they are put; its addresses may be another memory's once it is unmapped.
  *
  * CUDA_ERROR_INVALID_VALUE: count NULL, extents NULL with a count, too few of them, tokens that are no live allocation's, or
  * not those of this one's bytes; CUDA_ERROR_NOT_SUPPORTED: memory of a pool, or of the host; CUDA_ERROR_OUT_OF_MEMORY as

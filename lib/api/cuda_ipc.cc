@@ -1,0 +1,114 @@
+// The C functions of what processes share.
+#include <bit>
+#include <optional>
+
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+CUresult get_memory(CUipcMemHandle* handle, CUdeviceptr address) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    OfferHandle offer;
+    const CUresult offered = driver.offers().offer(address, MemoryKind::device, offer);
+    if (offered == CUDA_SUCCESS) *handle = std::bit_cast<CUipcMemHandle>(offer);
+    return offered;
+  });
+}
+
+CUresult open_memory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned flags) {
+  return enter([&](Driver& driver) {
+    if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *address = 0;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
+    return driver.imported().open(std::bit_cast<OfferHandle>(handle), context->handle,
+                                  context->device.ordinal, *address);
+  });
+}
+
+CUresult close_memory(CUdeviceptr address) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    std::optional<ImportedMemory::Import> last;
+    const CUresult closed = driver.imported().close(address, last);
+    if (!last) return closed;
+    driver.end_import(*last);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult get_event(CUipcEventHandle* handle, CUevent event) {
+  return enter([&](Driver& driver) {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto found = driver.find_event(event);
+    if (!found || (found->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
+    OfferHandle offer;
+    const CUresult offered = driver.offers().offer(*found->shared, offer);
+    if (offered != CUDA_SUCCESS) return offered;
+    // Whoever has destroyed it meanwhile may have found no offer to take down.
+    if (driver.find_event(event) != found) {
+      driver.offers().withdraw(*found->shared);
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+    *handle = std::bit_cast<CUipcEventHandle>(offer);
+    return CUDA_SUCCESS;
+  });
+}
+
+// What names no event is another error than what names no memory.
+CUresult as_of_event(CUresult found) {
+  return found == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : found;
+}
+
+CUresult open_event(CUevent* event, const CUipcEventHandle& handle) {
+  return enter([&](Driver& driver) {
+    if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult working = find_working(driver, context);
+    if (working != CUDA_SUCCESS) return working;
+    ForeignOffer offer;
+    const auto named = std::bit_cast<OfferHandle>(handle);
+    const CUresult found = find_offer(named, OfferKind::event, offer);
+    if (found != CUDA_SUCCESS) return as_of_event(found);
+    Fd file;
+    const CUresult opened = open_offer(named, offer, file);
+    if (opened != CUDA_SUCCESS) return as_of_event(opened);
+    auto shared = SharedEvent::of(std::move(file));
+    if (!shared || !offer.stands()) return CUDA_ERROR_MAP_FAILED;
+    *event = driver.create_event(context, CU_EVENT_DISABLE_TIMING, std::move(shared));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
+  return get_memory(pHandle, dptr);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open_memory(pdptr, handle, Flags);
+}
+// Of before the driver counted how often a handle is open; the signature is the same.
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open_memory(pdptr, handle, Flags);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+  return close_memory(dptr);
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
+  return get_event(pHandle, event);
+}
+CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
+  return open_event(phEvent, handle);
+}

@@ -1,0 +1,21 @@
+// Part of a file, and the addresses at which processors see it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "os/fd.h"
+
+namespace wherry::impl {
+
+struct FilePart {
+  std::uint64_t start = 0;  // an address
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const Fd> file;
+  std::uint64_t offset = 0;  // of the first byte in the file
+
+  std::uint64_t end() const { return start + bytes; }
+  std::uint64_t offset_of(std::uint64_t address) const { return offset + (address - start); }
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,180 @@
+#include "streams/shared_event.h"
+
+#include <climits>
+#include <random>
+#include <thread>
+
+#include "base/clock.h"
+#include "os/futex.h"
+#include "os/range_mark.h"
+#include "os/thread.h"
+
+namespace wherry::impl {
+namespace {
+
+// How long somebody may take to write down what he has begun, and how often is looked whether he is still there.
+constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
+constexpr int look_ms = 100;
+
+std::atomic<std::uint64_t> next_serial = 1;
+
+// A byte of the file, far behind what it holds, that stands for who has opened it.
+std::uint64_t mark_as_open(int file) {
+  constexpr std::uint64_t bytes_max = std::uint64_t{1} << 62;
+  std::random_device random;
+  const std::uint64_t name = (std::uint64_t{random()} << 32 | random()) % bytes_max;
+  if (const int error = mark_range(file, name, 1))
+    throw_errno(error, "cannot mark an event as open");
+  return name;
+}
+bool is_marked_as_open(int file, std::uint64_t name) {
+  return is_range_marked(file, name, 1);
+}
+
+enum : std::uint32_t {
+  is_pending,
+  is_over,
+  is_failed,
+};
+
+}  // namespace
+
+struct SharedEvent::Moment {
+  std::atomic<std::uint64_t> number;       // written last (release)
+  std::atomic<std::uint64_t> last_failed;  // of those that had the slot before
+  std::atomic<std::uint64_t> recorder;
+  std::atomic<std::uint32_t> end;
+  std::atomic<std::uint32_t> unused;
+};
+
+struct SharedEvent::State {
+  std::atomic<std::uint32_t> changes;  // what sleepers sleep on
+  std::atomic<std::uint32_t> unused;
+  std::atomic<std::uint64_t> last;  // the moment that the event stands for
+  Moment moments[moments_max];
+};
+
+std::size_t SharedEvent::bytes() {
+  return sizeof(State);
+}
+
+SharedEvent::SharedEvent() : SharedEvent(SealedMemory("wherry-event", sizeof(State))) {}
+
+SharedEvent::SharedEvent(SealedMemory memory)
+    : memory_(std::move(memory)),
+      recorder_(mark_as_open(memory_.fd())),
+      serial_(next_serial.fetch_add(1)) {}
+
+std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
+  SealedMemory memory = SealedMemory::of(std::move(file), sizeof(State));
+  return memory ? std::shared_ptr<SharedEvent>(new SharedEvent(std::move(memory))) : nullptr;
+}
+
+SharedEvent::Moment& SharedEvent::slot_of(std::uint64_t moment) const {
+  return state().moments[moment % moments_max];
+}
+
+void SharedEvent::changed() const {
+  state().changes.fetch_add(1);
+  futex_wake(state().changes, INT_MAX);
+}
+
+std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
+  // Before the event stands for the moment: of one for which there is no room here nobody would say how it ended.
+  const auto pending = std::make_shared<Pending>();
+  std::uint64_t last = state().last.load();
+  std::uint64_t before = 0;  // whose slot it was
+  std::optional<WorkStatus> end;
+  do {
+    before = slot_of(last + 1).number.load();
+    end = before == 0 ? WorkStatus::ok : query(before);
+    if (!end) return nullptr;
+  } while (!state().last.compare_exchange_weak(last, last + 1));
+  Moment& slot = slot_of(last + 1);
+  if (*end != WorkStatus::ok) slot.last_failed.store(before);
+  slot.recorder.store(recorder_);
+  slot.end.store(is_pending);
+  slot.number.store(last + 1, std::memory_order_release);
+  pending->event_ = shared_from_this();
+  pending->moment_ = last + 1;
+  return pending;
+}
+
+void SharedEvent::Pending::finish(WorkStatus status) {
+  if (!event_) return;
+  event_->slot_of(moment_).end.store(status == WorkStatus::ok ? is_over : is_failed);
+  event_->changed();
+  event_ = nullptr;
+}
+
+std::uint64_t SharedEvent::last() const {
+  return state().last.load();
+}
+
+std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
+  const Moment& slot = slot_of(moment);
+  const std::uint64_t number = slot.number.load(std::memory_order_acquire);
+  if (number < moment) return std::nullopt;
+  const std::uint32_t end = slot.end.load();
+  const std::uint64_t recorder = slot.recorder.load();
+  // The slot is used again, perhaps since this looked: then it was over.
+  if (slot.number.load() != moment)
+    return slot.last_failed.load() == moment ? WorkStatus::launch_failed : WorkStatus::ok;
+  if (end == is_over) return WorkStatus::ok;
+  if (end == is_failed) return WorkStatus::launch_failed;
+  if (recorder == recorder_ || is_marked_as_open(memory_.fd(), recorder)) return std::nullopt;
+  // The last word may have been that it is over.
+  return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
+}
+
+std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment, std::uint64_t since_ns) const {
+  const auto end = query(moment);
+  if (end || slot_of(moment).number.load() == moment || now_ns() - since_ns < begin_limit_ns)
+    return end;
+  return WorkStatus::launch_failed;
+}
+
+WorkStatus SharedEvent::wait(std::uint64_t moment) const {
+  const std::uint64_t since = now_ns();
+  for (;;) {
+    const std::uint32_t seen = state().changes.load();
+    if (const auto end = query(moment, since)) return *end;
+    futex_wait(state().changes, seen, look_ms);
+  }
+}
+
+void SharedEvent::tell(std::uint64_t moment, std::shared_ptr<Recording> recording) {
+  const LockGuard guard(lock_);
+  waiters_.push_back({moment, now_ns(), std::move(recording)});
+  if (serving_) return changed();
+  const SignalBlock block;
+  std::thread([self = shared_from_this()] { self->serve_all(); }).detach();
+  serving_ = true;
+}
+
+bool SharedEvent::serve() {
+  std::vector<std::pair<std::shared_ptr<Recording>, WorkStatus>> over;
+  bool some_left = false;
+  {
+    const LockGuard guard(lock_);
+    std::erase_if(waiters_, [&](const Waiter& waiter) {
+      const auto end = query(waiter.moment, waiter.since_ns);
+      if (end) over.emplace_back(waiter.recording, *end);
+      return end.has_value();
+    });
+    serving_ = some_left = !waiters_.empty();
+  }
+  for (const auto& [recording, status] : over) recording->finish(status);
+  return some_left;
+}
+
+void SharedEvent::serve_all() {
+  name_this_thread("wherry-event");
+  for (;;) {
+    const std::uint32_t seen = state().changes.load();
+    if (!serve()) return;
+    futex_wait(state().changes, seen, look_ms);
+  }
+}
+
+}  // namespace wherry::impl

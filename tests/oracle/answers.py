@@ -1,0 +1,48 @@
+"""What a program that asks libcuda.so.1 has printed, beside what a real driver answered to the same program."""
+
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+
+ROW = re.compile(r"^\|([^|]*)\|", re.MULTILINE)
+
+
+def compile_program(compiler, root, *arguments):
+    include = ["-I", str(root / "lib/include"), "-I", str(root / "lib/include/wherry")]
+    command = [*compiler, "-O1", "-w", *include, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{run.stderr[-4000:]}")
+
+
+def ask(command, compat, settings):
+    """What the program printed, and its complaints."""
+    # Whoever tests may have GPUs to choose from.
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    run = subprocess.run(command, env=os.environ | settings | {"LD_LIBRARY_PATH": compat}, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, errors="replace")
+    return run.stdout, run.stderr[-4000:]
+
+
+def explained_patterns(root, column):
+    """Those of the table in docs/differences.md whose first column has this name."""
+    table = (root / "docs/differences.md").read_text().split(f"\n| {column} |", 1)[1].split("\n\n", 1)[0]
+    return [pattern for cell in ROW.findall(table) for pattern in re.findall(r"`([^`]+)`", cell)]
+
+
+def compare(expected, got, patterns, required_share):
+    """Prints how the answers differ, and returns the exit status: every difference must be explained, and so many answers must be
+    equal that the share is reached. Both map a case to what was answered."""
+    different = {case: answer for case, answer in expected.items() if got.get(case) != answer}
+    unexplained = [case for case in different if not any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)]
+    share = 1 - len(different) / len(expected)
+    for case in unexplained:
+        print(f"{case}\n    driver: {' '.join(different[case])}\n    here:   {' '.join(got.get(case, ['missing']))}")
+    for pattern in patterns:
+        if not fnmatch.filter(different, pattern):
+            print(f"docs/differences.md: {pattern} does not differ here")
+    print(f"equal {len(expected) - len(different)} of {len(expected)} = {share:.1%}, at least {required_share:.1%} asked for; "
+          f"{len(different) - len(unexplained)} differences explained, {len(unexplained)} not")
+    return 1 if unexplained or share < required_share else 0

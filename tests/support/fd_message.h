@@ -1,0 +1,25 @@
+// Messages over a Unix socket (SOCK_SEQPACKET), each with a descriptor if need be.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace wherry::test {
+
+// A negative fd: none goes along. False: the other end is closed, or does not take it.
+bool send_bytes(int socket, const void* message, std::size_t bytes, int fd);
+// fd: the one that came, -1 for none; it closes on exec. False: the other end is closed, or silent beyond SO_RCVTIMEO.
+bool receive_bytes(int socket, void* message, std::size_t bytes, int& fd);
+
+template <typename Message>
+bool send_to(int socket, const Message& message, int fd = -1) {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return send_bytes(socket, &message, sizeof message, fd);
+}
+template <typename Message>
+bool receive_from(int socket, Message& message, int& fd) {
+  static_assert(std::is_trivially_copyable_v<Message>);
+  return receive_bytes(socket, &message, sizeof message, fd);
+}
+
+}  // namespace wherry::test
