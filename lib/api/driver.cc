@@ -22,6 +22,8 @@ std::mutex start_lock;
 // Set by the first start() before it forks anything, so that no child takes itself for the host.
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
+// Of wherrySetPolicy(). Guarded by start_lock; never destroyed, as the driver is not.
+std::optional<PolicyChoice>& the_policy = *new std::optional<PolicyChoice>;
 // Fork handlers run when a thread starts devices, too, and in those; they keep what they need and drop the rest themselves.
 thread_local bool starts_device = false;
 
@@ -84,7 +86,8 @@ CUresult Driver::start() {
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
   try {
     OptionsError problem;
-    const auto options = Runtime::options_from_environment(problem);
+    auto options = Runtime::options_from_environment(problem);
+    if (options && the_policy) options->policy = *the_policy;
     if (!options) {
       if (!problem.message.empty()) log_line("{}", problem.message);
       return to_result(problem.kind);
@@ -104,6 +107,19 @@ CUresult Driver::start() {
     the_mark = nullptr;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+}
+
+CUresult Driver::set_policy(const char* text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard guard(start_lock);
+  if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+  auto choice = choose_policy(text);
+  if (const auto* wrong = std::get_if<std::string>(&choice)) {
+    log_line("wherrySetPolicy: {}", *wrong);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  the_policy = std::get<PolicyChoice>(std::move(choice));
+  return CUDA_SUCCESS;
 }
 
 Driver* Driver::current() {

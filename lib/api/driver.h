@@ -26,6 +26,8 @@ class Driver {
  public:
   // cuInit. Logs what is wrong where there is more to say than the code.
   static CUresult start();
+  // What WHERRY_POLICY would say, for a start() that is yet to come. As wherrySetPolicy().
+  static CUresult set_policy(const char* text);
   // Null before start() has succeeded, and in every forked child.
   static Driver* current();
 

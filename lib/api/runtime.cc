@@ -16,7 +16,7 @@
 #include "os/numa.h"
 #include "os/permissions.h"
 #include "os/remedies.h"
-#include "policy/advised_policy.h"
+#include "policy/advice_rules.h"
 #include "trap/trap_choice.h"
 #include "trap/trap_limits.h"
 
@@ -59,6 +59,32 @@ std::optional<unsigned> parse_region_pages(const std::string& text) {
 
 std::string pool_name(Processor p) {
   return p.is_host() ? "wherry-pool-host" : fmt::format("wherry-pool-dev{}", p.ordinal());
+}
+
+// Every processor maps every pool. Memory is nearly as fast as one's own on nodes that the firmware says are next to each other, as
+// those of one socket may be; 10 is a node's distance to itself. An emulated device is to be taken for one that has memory of its
+// own, elsewhere.
+Reach reach_of(const Topology& topology) {
+  constexpr int close_distance = 12;
+  const int count = 1 + static_cast<int>(topology.devices.size());
+  const auto node_of = [&](int p) {
+    return p == 0 ? topology.host_nodes.front()
+                  : topology.devices[static_cast<std::size_t>(p - 1)].node;
+  };
+  const auto is_emulated = [&](int p) {
+    return p != 0 && topology.devices[static_cast<std::size_t>(p - 1)].emulated;
+  };
+  Reach reach;
+  for (int p = 0; p < count; ++p) {
+    const auto row = static_cast<std::size_t>(p);
+    for (int other = 0; other < count; ++other) {
+      reach.maps[row] |= Processor{other}.bit();
+      const bool close = !is_emulated(p) && !is_emulated(other) &&
+                         node_distance(node_of(p), node_of(other)) <= close_distance;
+      if (p == other || close) reach.close[row] |= Processor{other}.bit();
+    }
+  }
+  return reach;
 }
 
 std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors,
@@ -110,6 +136,12 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
     return std::nullopt;
   }
   options.copying = std::get<CopySettings>(copying);
+  auto policy = choose_policy(environment("WHERRY_POLICY"));
+  if (auto* wrong = std::get_if<std::string>(&policy)) {
+    error.message = "WHERRY_POLICY: " + *wrong;
+    return std::nullopt;
+  }
+  options.policy = std::get<PolicyChoice>(std::move(policy));
   auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
                           userfaultfd_remedy(permissions(), read_machine_settings()));
   if (auto* wrong = std::get_if<TrapError>(&trap)) {
@@ -159,7 +191,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(arena_.layout().row_bytes()),
       page_owners_(options.arena_bytes),
-      policy_(std::make_unique<AdvisedPolicy>(options.region_pages)) {
+      policy_(make_policy(options.policy, reach_of(options.topology))) {
   place_pools();
   std::vector<ProcessorMemory*> memories;
   std::vector<ViewChanger*> changers;
@@ -169,7 +201,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     changers.push_back(parts_.back()->wrapped_changer ? parts_.back()->wrapped_changer.get()
                                                       : &trap_->changer(Processor{i}));
   }
-  engine_ = std::make_unique<PageEngine>(memories);
+  engine_ = std::make_unique<PageEngine>(memories, policy_.get());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(
@@ -186,9 +218,9 @@ Runtime::Runtime(const RuntimeOptions& options)
   copy_engine_ = std::make_unique<CopyEngine>(
       CopyEngine::Parts{*engine_, blocks_, address_space_, *effects_, *evictor_, *copiers_},
       [this] { return make_plain_carrier(); });
-  service_ =
-      std::make_unique<FaultService>(arena_.layout(), *engine_, *evictor_, *effects_, blocks_,
-                                     address_space_, page_owners_.audiences(), *policy_);
+  service_ = std::make_unique<FaultService>(arena_.layout(), *engine_, *evictor_, *effects_,
+                                            blocks_, address_space_, page_owners_.audiences(),
+                                            AdviceRules(options.region_pages), *policy_);
 
   // Devices are forked before this process has threads of ours: what a fork copies is then simple
   // and small.
@@ -485,6 +517,13 @@ wherryStats Runtime::stats() const {
     add(to.prefetched, stats.prefetched, from.prefetched);
     add(to.bytes_copied, stats.bytes_copied, from.bytes_copied);
     add(to.service_ns, stats.service_ns, from.service_ns);
+    const auto sum_up = [](std::uint64_t& sum, const std::atomic<std::uint64_t>& counter) {
+      sum += counter.load(std::memory_order_relaxed);
+    };
+    sum_up(stats.thrashing_detected, from.thrashing_detected);
+    sum_up(stats.throttled, from.throttled);
+    sum_up(stats.thrash_pinned, from.thrash_pinned);
+    sum_up(stats.thrash_unpinned, from.thrash_unpinned);
   }
   return stats;
 }

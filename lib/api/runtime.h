@@ -34,7 +34,7 @@
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "pages/memory_records.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "wherry/wherry.h"
 
 namespace wherry::impl {
@@ -47,6 +47,8 @@ struct RuntimeOptions {
   std::size_t arena_bytes = 0;
   unsigned region_pages =
       pages_per_region;  // how much a fault brings along: a power of two, 1 to 512
+  // What decides where the program's advice leaves room, by the name and the parameters that WHERRY_POLICY gives.
+  PolicyChoice policy;
   std::uint64_t mappings_budget =
       0;  // of one process, beyond which remote ones are declined; 0: no limit
   CopySettings copying;
@@ -343,7 +345,7 @@ class Runtime {
   ManagedSections sections_ GUARDED_BY(sections_lock_);
   // The first page of those that are being placed and nobody may know of yet.
   std::atomic<std::uint64_t> hidden_from_{~std::uint64_t{0}};
-  std::unique_ptr<Policy> policy_;
+  const std::unique_ptr<const Policy> policy_;
   std::unique_ptr<PageEngine> engine_;
   std::unique_ptr<ViewSwitcher> switcher_;
   std::unique_ptr<AdviceEffects> effects_;

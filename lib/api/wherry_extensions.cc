@@ -29,6 +29,10 @@ bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
 
 }  // namespace
 
+CUresult wherrySetPolicy(const char* policy) {
+  return Driver::set_policy(policy);
+}
+
 CUresult wherryGetStats(wherryStats* stats) {
   return enter([&](Driver& driver) {
     constexpr std::size_t smallest = offsetof(wherryStats, faults_missing) + sizeof(std::uint64_t);

@@ -2,6 +2,7 @@
 // and the bit of every processor mask. The API's device numbers (host = -1) convert here only.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace wherry::impl {
@@ -21,5 +22,10 @@ struct Processor {
   constexpr ProcessorMask bit() const { return ProcessorMask{1} << index; }
   constexpr bool operator==(const Processor&) const = default;
 };
+
+// Of the processors in a mask that has some: p itself, or the first.
+constexpr Processor closest_of(ProcessorMask mask, Processor p) {
+  return (mask & p.bit()) != 0 ? p : Processor{std::countr_zero(mask)};
+}
 
 }  // namespace wherry::impl

@@ -1,5 +1,7 @@
 #include "faults/fault_daemon.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "faults/postponed_faults.h"
 #include "os/poll.h"
@@ -13,6 +15,11 @@ int wait_for_any(std::span<pollfd> descriptors, std::optional<std::uint64_t> unt
   if (!until) return poll_descriptors(descriptors, -1);
   const std::uint64_t now = now_ns();
   return poll_descriptors_ns(descriptors, *until > now ? *until - now : 0);
+}
+
+using Moment = std::optional<std::uint64_t>;
+Moment earlier(Moment a, Moment b) {
+  return a && b ? std::min(a, b) : a ? a : b;
 }
 
 }  // namespace
@@ -82,7 +89,8 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
       }
     }
     descriptors[used] = {kick.get(), POLLIN, 0};
-    if (wait_for_any({descriptors.data(), used + 1}, postponed.next_due()) > 0) {
+    const auto due = earlier(postponed.next_due(), service_.next_end_of_stay());
+    if (wait_for_any({descriptors.data(), used + 1}, due) > 0) {
       if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
       for (unsigned i = 0; i < used; ++i) {
         if ((descriptors[i].revents & POLLIN) == 0) continue;
@@ -96,7 +104,8 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
     }
     // Each of them once: what they wait for may be a message that nobody has read yet.
     const std::uint64_t now = now_ns();
-    while (const auto due = postponed.take_due(now)) answer(*due);
+    while (const auto fault = postponed.take_due(now)) answer(*fault);
+    service_.end_stays(now);
   }
 }
 

@@ -139,6 +139,8 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.toucher = fault.toucher;
   facts.page = static_cast<unsigned>(fault.page % pages_per_block);
   facts.write = fault.event.write;
+  facts.now_ns = now_ns();
+  facts.held = block.at(fault.toucher).resident;
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
@@ -189,10 +191,18 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   const FaultFacts facts = facts_of(fault, *allocation, block);
   if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
-  Decision decision = policy_.on_fault(facts);
+  // To remember something takes memory.
+  if (fault.in_handler && policy_.remembers()) return {Outcome::not_here};
+  Opinion opinion;
+  if (AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
+  Decision decision = rules_.decide(facts, opinion);
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
     return {Outcome::not_here};
+  if (decision.wait_until_ns > facts.now_ns) {
+    count(engine_.at(fault.toucher).counters.throttled);
+    return {Outcome::not_yet, {}, decision.wait_until_ns};
+  }
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.stays_put) {
     const auto placed = without_room(block, facts, allocation->owner, decision, room);
@@ -233,7 +243,43 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (!effects_.follow(block, number, decision.region) &&
       now_ns() < fault.taken_ns + follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
+  if (decision.stay_begins) begin_stay(number, at, decision.stays_until_ns);
   return {Outcome::resolved, span_of(number, decision.region)};
+}
+
+void FaultService::begin_stay(std::uint64_t number, Processor at, std::uint64_t until_ns) {
+  count(engine_.at(at).counters.thrash_pinned);
+  if (until_ns == 0) return;
+  const LockGuard guard(stays_lock_);
+  stays_.push({until_ns, number});
+}
+
+std::optional<std::uint64_t> FaultService::next_end_of_stay() const {
+  const LockGuard guard(stays_lock_);
+  if (stays_.empty()) return std::nullopt;
+  return stays_.top().until_ns;
+}
+
+void FaultService::end_stays(std::uint64_t now) {
+  for (;;) {
+    std::uint64_t number = 0;
+    {
+      const LockGuard guard(stays_lock_);
+      if (stays_.empty() || stays_.top().until_ns > now) return;
+      number = stays_.top().number;
+      stays_.pop();
+    }
+    Block& block = blocks_.at(number);
+    const LockGuard guard(block.lock);
+    if (!block.history) continue;
+    const PageMask pages = policy_.end_stays(now, *block.history);
+    if (pages.none()) continue;
+    for (int i = 0; i < engine_.processors(); ++i) {
+      const PageMask ended = pages & block.at(Processor{i}).resident;
+      count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
+    }
+    effects_.end_stay(block, number, pages);
+  }
 }
 
 std::optional<Decision> FaultService::without_room(Block& block, const FaultFacts& facts,
@@ -281,7 +327,7 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
     const OpResult result =
         !exists ? engine_.populate(block, number, run, to, room, fault.entry)
         : copy  ? engine_.duplicate(block, number, run, from, to, room, fault.entry)
-               : engine_.migrate(block, number, run, from, to, room, MoveCause::fault, fault.entry);
+                : engine_.migrate(block, number, run, from, to, room, decision.cause, fault.entry);
     const bool reached =
         facts.page >= run.first && facts.page < run.first + result.bytes / page_size;
     page_done = page_done || reached;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <queue>
 
 #include "base/lock.h"
 #include "migration/evictor.h"
@@ -14,7 +15,7 @@
 #include "pages/address_space.h"
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
-#include "policy/policy.h"
+#include "policy/advice_rules.h"
 #include "trap/fault_source.h"
 
 namespace wherry::impl {
@@ -46,7 +47,7 @@ class FaultService {
  public:
   FaultService(const ArenaLayout& layout, PageEngine& engine, Evictor& evictor,
                AdviceEffects& effects, BlockDirectory& blocks, AddressSpace& address_space,
-               const Audiences& audiences, const Policy& policy)
+               const Audiences& audiences, const AdviceRules& rules, const Policy& policy)
       : layout_(layout),
         engine_(engine),
         evictor_(evictor),
@@ -54,6 +55,7 @@ class FaultService {
         blocks_(blocks),
         address_space_(address_space),
         audiences_(audiences),
+        rules_(rules),
         policy_(policy) {}
 
   // The message becomes a fault, and is counted.
@@ -64,6 +66,12 @@ class FaultService {
   // The same for a touch of the host by the thread that made it, in the handler of the signal that it got. False: this needs
   // what a signal handler may not do, or others use the block, and the fault has to be posted.
   [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
+
+  // The policy has pages stay somewhere for a while. When the first of these whiles ends, as now_ns() counts; nothing: none is
+  // running.
+  std::optional<std::uint64_t> next_end_of_stay() const EXCLUDES(stays_lock_);
+  // Has pages whose while has ended move again.
+  void end_stays(std::uint64_t now) EXCLUDES(stays_lock_);
 
  private:
   enum class Outcome {
@@ -116,6 +124,7 @@ class FaultService {
     fault.comes_alone = true;
     return {Outcome::try_again};
   }
+  void begin_stay(std::uint64_t number, Processor at, std::uint64_t until_ns) EXCLUDES(stays_lock_);
   // Everything is in place: lets the threads go on.
   void finish(Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where
@@ -146,7 +155,17 @@ class FaultService {
   BlockDirectory& blocks_;
   AddressSpace& address_space_;
   const Audiences& audiences_;
+  const AdviceRules rules_;
   const Policy& policy_;
+
+  struct Stay {
+    std::uint64_t until_ns = 0;
+    std::uint64_t number = 0;  // of the block
+
+    bool operator<(const Stay& other) const { return until_ns > other.until_ns; }
+  };
+  mutable Mutex stays_lock_;                                 // a leaf
+  std::priority_queue<Stay> stays_ GUARDED_BY(stays_lock_);  // the first to end on top
 
   Mutex suspects_lock_;  // a leaf
   // The latest touches of memory that is not allocated; more at once only take another round.

@@ -28,6 +28,10 @@ struct Counters {
   std::atomic<std::uint64_t> prefetched{0};
   std::atomic<std::uint64_t> bytes_copied{0};
   std::atomic<std::uint64_t> service_ns{0};
+  std::atomic<std::uint64_t> thrashing_detected{0};  // at who took the page
+  std::atomic<std::uint64_t> throttled{0};           // at who has to wait
+  std::atomic<std::uint64_t> thrash_pinned{0};       // pages, at who has them
+  std::atomic<std::uint64_t> thrash_unpinned{0};     // likewise
   std::atomic<std::uint64_t> false_residency{
       0};  // pages that a pool held against our books (must stay 0)
 };

@@ -68,6 +68,17 @@ bool AdviceEffects::follow(Block& block, std::uint64_t number, PageRun run) {
   return done;
 }
 
+void AdviceEffects::end_stay(Block& block, std::uint64_t number, const PageMask& pages) {
+  for (const PageRun run : runs_of(pages)) {
+    for (PageSpan left = span_of(number, run); !left.empty();) {
+      const auto [part, advice] = take_segment(left);
+      for (int i = 0; i < engine_.processors(); ++i)
+        if ((advice.accessed_by & Processor{i}.bit()) == 0)
+          (void)send_home(block, number, run_in_block(number, part), Processor{i});
+    }
+  }
+}
+
 void AdviceEffects::settle_on_host(Block& block, std::uint64_t number, PageRun run) {
   const Advice advice = advice_.at(span_of(number, run).first).advice;
   if (advice.preferred.kind != Location::Kind::host_node || advice.pinned) return;

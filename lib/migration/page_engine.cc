@@ -1,6 +1,7 @@
 #include "migration/page_engine.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace wherry::impl {
 namespace {
@@ -16,8 +17,8 @@ PageSpan rest_of(PageSpan span, std::uint64_t done) {
 
 }  // namespace
 
-PageEngine::PageEngine(std::span<ProcessorMemory* const> processors)
-    : count_(static_cast<int>(processors.size())) {
+PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const Policy* policy)
+    : policy_(policy), count_(static_cast<int>(processors.size())) {
   for (std::size_t i = 0; i < processors.size(); ++i) {
     processors_[i] = processors[i];
     if (!processors[i]->id.is_host()) held_[i].emplace(processors[i]->blocks.size());
@@ -183,10 +184,17 @@ void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run
     count(counters.populated, run.count);
   } else {
     block.duplicated(p, run);
+    tell_policy(block, {run, p, MoveCause::fault, /*is_copy=*/true, now_ns()});
     count(counters.duplicated, run.count);
     count(counters.bytes_copied, run.count * page_size);
   }
   note_arrival(number, run, p, held);
+}
+
+void PageEngine::tell_policy(Block& block, const Arrival& arrival) {
+  if (policy_ == nullptr || !policy_->remembers()) return;
+  if (policy_->on_arrival(arrival, block.history))
+    count(at(arrival.to).counters.thrashing_detected);
 }
 
 void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, Processor from,
@@ -198,6 +206,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
   room.spend(run.count);
   at(from).capacity.give_back(run.count);
   block.moved(from, to, run);
+  tell_policy(block, {run, to, cause, /*is_copy=*/false, now_ns()});
   block.evicted_from &= ~to.bit();
   note_departure(block, number, from, held_source, cause);
   note_arrival(number, run, to, held_target);
@@ -348,8 +357,11 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
     take_out(block, number, PageMask::of(run), Processor{i});
   }
   block.released(run);
+  if (block.history) policy_->on_release(run, *block.history);
   for (int i = 0; i < count_; ++i) note_departure(block, number, Processor{i}, held_before[i]);
-  if (block.absent() == ~PageMask{}) block.evicted_from = block.entered_whole = 0;
+  if (block.absent() != ~PageMask{}) return;
+  block.evicted_from = block.entered_whole = 0;
+  block.history = nullptr;
 }
 
 OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,

@@ -14,14 +14,9 @@
 #include "memory/processor_memory.h"
 #include "migration/held_blocks.h"
 #include "pages/block.h"
+#include "policy/policy.h"
 
 namespace wherry::impl {
-
-enum class MoveCause {
-  fault,
-  prefetch,
-  eviction,
-};
 
 // Whether pages that come to a pool are mapped at its processor as well.
 enum class Entry {
@@ -43,8 +38,8 @@ struct Flight {
 
 class PageEngine {
  public:
-  // `processors[i]` is processor i; they outlive the engine.
-  explicit PageEngine(std::span<ProcessorMemory* const> processors);
+  // `processors[i]` is processor i. The policy is told what becomes of pages; null: there is none. All outlive the engine.
+  explicit PageEngine(std::span<ProcessorMemory* const> processors, const Policy* policy = nullptr);
 
   // The pages of a run come to a pool; `room` holds as many pages of it. If they are to be mapped there
   // and the process is gone, nothing is done (process_gone).
@@ -142,6 +137,9 @@ class PageEngine {
                       MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
   void note_eviction(Block& block, Processor p, unsigned pages) REQUIRES(block.lock);
 
+  void tell_policy(Block& block, const Arrival& arrival) REQUIRES(block.lock);
+
+  const Policy* const policy_;
   std::array<ProcessorMemory*, max_processors> processors_{};
   std::array<std::optional<HeldBlocks>, max_processors> held_;  // none for the host
   int count_;

@@ -19,11 +19,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "base/lock.h"
 #include "base/page_mask.h"
 #include "base/processor.h"
 #include "os/mapped_memory.h"
+#include "pages/block_history.h"
 #include "pages/tenure.h"
 
 namespace wherry::impl {
@@ -52,6 +54,8 @@ class alignas(64) Block {
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
   // Pools that most of the block was evicted from at once, and that nothing of it has come back to.
   ProcessorMask evicted_from GUARDED_BY(lock) = 0;
+  // The policy's; null: it remembers nothing.
+  std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also where a part is protected.
   ProcessorMask entered_whole GUARDED_BY(lock) = 0;
 

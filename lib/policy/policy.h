@@ -1,13 +1,16 @@
-// What to do on a fault, as a value. A policy sees facts and answers; it makes no system call,
-// holds no lock, has no clock, so it runs the same in a test, and may be asked by several threads
-// at once.
+// What to do on a fault, as a value. A policy sees facts and answers; it makes no system call, holds no lock, has no clock, so
+// it runs the same in a test and in a replay, and may be asked by several threads at once, for different blocks.
+//
+// What the program has advised comes first (policy/advice_rules.h); a policy is asked where that leaves room.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/page_mask.h"
 #include "base/processor.h"
+#include "pages/block_history.h"
 
 namespace wherry::impl {
 
@@ -16,6 +19,7 @@ struct FaultFacts {
   Processor toucher;
   unsigned page = 0;
   bool write = false;
+  std::uint64_t now_ns = 0;            // when the fault is looked at
   ProcessorMask residents = 0;         // where the page is; 0: nowhere yet
   bool read_mostly = false;            // advised, and copies are allowed at the moment
   std::optional<Processor> preferred;  // whose memory the program prefers for it
@@ -24,24 +28,54 @@ struct FaultFacts {
   bool evicted =
       false;        // most of the block was evicted from the toucher's pool, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
+  PageMask held;    // pages of the block that the toucher's pool holds
   unsigned present = 0;  // how many pages of the stretch are somewhere
   unsigned grain = 1;    // at least so many, aligned, should be treated alike at the moment
 };
 
-// Where the page should be for this access, and how many of its neighbours are treated alike. The
-// engine takes those pages of `region` that are in the same place as the faulting page now. Where the
-// destination is not the toucher, the toucher maps the page there.
-struct Decision {
-  Processor destination;
-  PageRun region;          // contains the faulting page; inside the stretch
-  bool duplicate = false;  // other copies stay
-  bool fills = false;      // what of the region is nowhere is created at the destination
+// What a policy has to say. Nothing of something: no opinion.
+struct Opinion {
+  std::optional<Processor> destination;  // whose memory the page should be in
+  std::optional<PageRun> region;         // what comes along; contains the page, inside the stretch
+  std::uint64_t wait_until_ns = 0;  // nothing is done before; then it is asked again. 0: at once
+  // The page stays at the destination, where others map it, until `stays_until_ns` (0: for ever): then those who map it
+  // elsewhere than at home should fault again, and are asked about.
+  bool stays = false;
+  bool stay_begins = false;  // it has not stayed there before
+  std::uint64_t stays_until_ns = 0;
+};
+
+enum class MoveCause {
+  fault,       // somebody touched it
+  thrash_pin,  // ... and it is to stay there for others, too
+  prefetch,    // the program asked for it
+  eviction,
+};
+
+// Pages of a block that have come to a pool; where they were before they are no more, unless they were copied.
+struct Arrival {
+  PageRun run;
+  Processor to;
+  MoveCause cause = MoveCause::fault;
+  bool is_copy = false;
+  std::uint64_t now_ns = 0;
 };
 
 class Policy {
  public:
   virtual ~Policy() = default;
-  virtual Decision on_fault(const FaultFacts& facts) const = 0;
+
+  // `history`: the block's; a policy makes one when it has something to remember. Under the block's lock, as all that follows.
+  virtual Opinion on_fault(const FaultFacts& facts,
+                           std::unique_ptr<BlockHistory>& history) const = 0;
+  // Pages have moved, or have a copy. Not called for pages that have just been created. True: some of them thrash now that did not.
+  virtual bool on_arrival(const Arrival&, std::unique_ptr<BlockHistory>&) const { return false; }
+  // The pages are nobody's any more: what becomes of them next has nothing to do with what was.
+  virtual void on_release(PageRun, BlockHistory&) const {}
+  // Pages that stayed where they were for as long as it was said: from now on they move again. none: there are none.
+  virtual PageMask end_stays(std::uint64_t /*now_ns*/, BlockHistory&) const { return {}; }
+  // Whether anything is ever remembered. Where not, a fault may be answered where no memory can be had.
+  virtual bool remembers() const { return false; }
 };
 
 }  // namespace wherry::impl

@@ -148,7 +148,8 @@ Thrashing::Hint Thrashing::throttle(Page& page, Processor toucher) {
 
 Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at, const Reach& reach,
                                const ThrashingParameters& parameters) {
-  if (page.pinned_at == nobody) {
+  const bool begins = page.pinned_at == nobody;
+  if (begins) {
     page.unpin_ns = parameters.pin_ns == 0 ? 0 : request.now_ns + parameters.pin_ns;
     pinned_ |= PageMask::of({request.page, 1});
   }
@@ -157,7 +158,7 @@ Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at,
   ProcessorMask users = 0;
   for (int i = 0; i < max_processors; ++i)
     if ((reach.maps[static_cast<std::size_t>(i)] & at.bit()) != 0) users |= Processor{i}.bit();
-  return {Hint::Kind::pin, page.unpin_ns, at, users & page.users};
+  return {Hint::Kind::pin, page.unpin_ns, at, users & page.users, begins};
 }
 
 PageMask Thrashing::unpin(std::uint64_t now_ns) {

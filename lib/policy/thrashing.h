@@ -60,6 +60,7 @@ class Thrashing {
     std::uint64_t until_ns = 0;  // 0: for ever
     Processor at = {};
     ProcessorMask users = 0;
+    bool begins = false;  // it was not pinned before
   };
 
   // The pages have come to `to` because it wanted them. True: with this move some of them thrash that did not before.

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "policy/advised_policy.h"
+#include "policy/fixed_policies.h"
 #include "support/fake_carrier.h"
 #include "support/fake_machine.h"
 
@@ -29,10 +29,10 @@ struct Setup {
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{4 * block_size};
   Audiences audiences;
-  AdvisedPolicy policy{16};
+  MigrateAlways policy;
   const ArenaLayout layout{base, 4 * block_size, 0};
-  FaultService service{layout,           engine,        evictor,   effects,
-                       machine.blocks(), address_space, audiences, policy};
+  FaultService service{layout,        engine,    evictor,         effects, machine.blocks(),
+                       address_space, audiences, AdviceRules(16), policy};
   Allocation whole = address_space.allocate(4 * block_size, 0).value();
 
   void prefer(PageSpan pages, Location location) {

@@ -12,7 +12,7 @@
 #include "faults/fault_service.h"
 #include "os/file_io.h"
 #include "os/memory_file.h"
-#include "policy/advised_policy.h"
+#include "policy/fixed_policies.h"
 #include "support/fake_carrier.h"
 
 namespace wherry::test {
@@ -43,10 +43,10 @@ struct Setup {
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
-  AdvisedPolicy policy{1};
+  MigrateAlways policy;
   const ArenaLayout layout{base, blocks* block_size, 0};
-  FaultService service{layout,           engine,        evictor,   effects,
-                       machine.blocks(), address_space, audiences, policy};
+  FaultService service{layout,        engine,    evictor,        effects, machine.blocks(),
+                       address_space, audiences, AdviceRules(1), policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
   Copiers copiers{[this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
                   Copiers::Limits{2}};

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
-#include "policy/advised_policy.h"
+#include "policy/fixed_policies.h"
 #include "support/conditions.h"
 #include "support/fake_carrier.h"
 
@@ -35,10 +35,10 @@ struct Setup {
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
-  AdvisedPolicy policy{16};
+  MigrateAlways policy;
   const ArenaLayout layout{base, blocks* block_size, 0};
-  FaultService service{layout,           engine,        evictor,   effects,
-                       machine.blocks(), address_space, audiences, policy};
+  FaultService service{layout,        engine,    evictor,         effects, machine.blocks(),
+                       address_space, audiences, AdviceRules(16), policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
 
   void touch(Processor p, std::uint64_t page, bool write = true) {

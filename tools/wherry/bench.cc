@@ -1,5 +1,7 @@
 #include "bench.h"
 
+#include "policies.h"
+
 #include <wherry/wherry.h>
 #include <cstdint>
 #include <limits>
@@ -19,6 +21,7 @@ CLI::App* add_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {
       ->type_name("D")
       ->check(CLI::Range(0, WHERRY_MAX_DEVICES - 1))
       ->capture_default_str();
+  add_policy(*prefetch);
   prefetch->add_flag("--json", options.json, "Print one JSON object");
   return prefetch;
 }
@@ -36,6 +39,7 @@ CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
+  add_policy(*oversubscribe);
   oversubscribe->add_flag("--json", options.json, "Print one JSON object");
   return oversubscribe;
 }

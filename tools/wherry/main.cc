@@ -9,6 +9,7 @@
 #include "cg.h"
 #include "complain.h"
 #include "info.h"
+#include "policies.h"
 
 namespace wherry::tool {
 namespace {
@@ -41,6 +42,7 @@ CLI::App* add_cg(CLI::App& app, CgOptions& options) {
       "--advise", options.advise,
       "Advise that the matrix is read-mostly, and that the vectors of a product are preferred "
       "on the device that computes it");
+  add_policy(*cg);
   cg->add_flag("--json", options.json, "Print one JSON object");
   return cg;
 }
@@ -53,6 +55,10 @@ int run(int argc, char** argv) {
   CLI::App* info =
       app.add_subcommand("info", "Show what this machine offers and how the library starts on it");
   info->add_flag("--json", info_json, "Print one JSON object");
+  bool policies_json = false;
+  CLI::App* policies =
+      app.add_subcommand("policies", "List what can decide where pages go, with its parameters");
+  policies->add_flag("--json", policies_json, "Print one JSON array");
   CgOptions cg_options;
   CLI::App* cg = add_cg(app, cg_options);
   BenchOptions bench_options;
@@ -67,6 +73,7 @@ int run(int argc, char** argv) {
   }
   if (cg->parsed()) return run_cg(cg_options);
   if (bench->parsed()) return run_bench(bench_options);
+  if (policies->parsed()) return run_policies(policies_json);
   return run_info(info_json);
 }
 

@@ -142,7 +142,17 @@ typedef struct {
   uint64_t service_ns;
   uint64_t processors;                                   /* how many of the following are in use */
   wherryProcessorStats processor[WHERRY_MAX_PROCESSORS]; /* [0] the host, [1+d] device d */
+  uint64_t thrashing_detected;                           /* what policies do: docs/policies.md */
+  uint64_t throttled;
+  uint64_t thrash_pinned;
+  uint64_t thrash_unpinned;
 } wherryStats;
+
+/* Chooses the policy that decides where pages go when nothing is advised: before cuInit, and instead of what WHERRY_POLICY says.
+ * `policy` is what WHERRY_POLICY would be: "NAME" or "NAME,PARAMETER=NUMBER,..." (`wherry policies` lists them).
+ * CUDA_ERROR_INVALID_VALUE: NULL, or there is no such policy, or parameter, or its number is none that it can have; a log line says
+ * which; CUDA_ERROR_NOT_PERMITTED: the library is initialized already. Nothing has changed then. Thread-safe. */
+CUresult wherrySetPolicy(const char* policy);
 
 /* Reads the counters. Each is exact once the accesses that caused it have returned; a snapshot taken while
  * others run may mix moments. CUDA_ERROR_INVALID_VALUE: stats NULL or size smaller than one field;

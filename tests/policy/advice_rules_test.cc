@@ -1,4 +1,4 @@
-#include "policy/advised_policy.h"
+#include "policy/advice_rules.h"
 
 #include <catch2/catch.hpp>
 
@@ -17,44 +17,44 @@ FaultFacts touch(unsigned page, PageRun stretch) {
 }  // namespace
 
 TEST_CASE("the page goes to the toucher with its natural region") {
-  const AdvisedPolicy policy(16);
-  const Decision decision = policy.on_fault(touch(37, {0, 512}));
+  const AdviceRules rules(16);
+  const Decision decision = rules.decide(touch(37, {0, 512}), {});
   CHECK(decision.destination == Processor::device(1));
   CHECK(decision.region == PageRun{32, 16});
 }
 
 TEST_CASE("the region ends where the stretch of equal advice ends") {
-  const AdvisedPolicy policy(16);
-  CHECK(policy.on_fault(touch(37, {35, 4})).region == PageRun{35, 4});
-  CHECK(policy.on_fault(touch(33, {0, 34})).region == PageRun{32, 2});
+  const AdviceRules rules(16);
+  CHECK(rules.decide(touch(37, {35, 4}), {}).region == PageRun{35, 4});
+  CHECK(rules.decide(touch(33, {0, 34}), {}).region == PageRun{32, 2});
 }
 
 TEST_CASE("a region of one page brings nothing along, one of a block everything") {
-  CHECK(AdvisedPolicy(1).on_fault(touch(511, {0, 512})).region == PageRun{511, 1});
-  CHECK(AdvisedPolicy(512).on_fault(touch(5, {0, 512})).region == PageRun{0, 512});
+  CHECK(AdviceRules(1).decide(touch(511, {0, 512}), {}).region == PageRun{511, 1});
+  CHECK(AdviceRules(512).decide(touch(5, {0, 512}), {}).region == PageRun{0, 512});
 }
 
 TEST_CASE("the region grows to the grain, as far as the stretch of equal advice reaches") {
   FaultFacts facts = touch(137, {40, 400});
   facts.residents = Processor::host().bit();
   facts.grain = 16;
-  CHECK(AdvisedPolicy(1).on_fault(facts).region == PageRun{128, 16});
-  CHECK(AdvisedPolicy(64).on_fault(facts).region == PageRun{128, 64});
+  CHECK(AdviceRules(1).decide(facts, {}).region == PageRun{128, 16});
+  CHECK(AdviceRules(64).decide(facts, {}).region == PageRun{128, 64});
   facts.grain = 512;
-  CHECK(AdvisedPolicy(16).on_fault(facts).region == PageRun{40, 400});
+  CHECK(AdviceRules(16).decide(facts, {}).region == PageRun{40, 400});
   facts.pinned = true;
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::host());
-  CHECK(AdvisedPolicy(16).on_fault(facts).region == PageRun{40, 400});
+  CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::host());
+  CHECK(AdviceRules(16).decide(facts, {}).region == PageRun{40, 400});
 }
 
 TEST_CASE("a block is created for the grain when a good part of it is there, else a region") {
   FaultFacts facts = touch(137, {0, 512});
   facts.grain = 512;
   facts.present = 127;
-  CHECK(AdvisedPolicy(1).on_fault(facts).region == PageRun{128, 16});
-  CHECK(AdvisedPolicy(64).on_fault(facts).region == PageRun{128, 64});
+  CHECK(AdviceRules(1).decide(facts, {}).region == PageRun{128, 16});
+  CHECK(AdviceRules(64).decide(facts, {}).region == PageRun{128, 64});
   facts.present = 128;
-  CHECK(AdvisedPolicy(1).on_fault(facts).region == PageRun{0, 512});
+  CHECK(AdviceRules(1).decide(facts, {}).region == PageRun{0, 512});
 }
 
 TEST_CASE(
@@ -62,37 +62,37 @@ TEST_CASE(
   FaultFacts facts = touch(137, {0, 512});
   facts.residents = facts.toucher.bit();
   facts.present = 200;
-  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
   facts.grain = 512;
-  CHECK(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK(AdviceRules(1).decide(facts, {}).fills);
   facts.present = 100;  // too few for so many
-  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
   facts.grain = 16;
-  CHECK(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK(AdviceRules(1).decide(facts, {}).fills);
   facts.preferred = Processor::host();
-  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
   facts.preferred = facts.toucher;
-  CHECK(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK(AdviceRules(1).decide(facts, {}).fills);
   facts.pinned = true;
-  CHECK_FALSE(AdvisedPolicy(1).on_fault(facts).fills);
+  CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
 }
 
 TEST_CASE("what was evicted together comes back together, to nobody else") {
-  const AdvisedPolicy policy(16);
+  const AdviceRules rules(16);
   FaultFacts facts = touch(37, {20, 300});
   facts.evicted = true;
   facts.residents = Processor::host().bit();
-  CHECK(policy.on_fault(facts).region == PageRun{20, 300});
+  CHECK(rules.decide(facts, {}).region == PageRun{20, 300});
   facts.preferred = Processor::host();
-  CHECK(policy.on_fault(facts).destination == Processor::host());
-  CHECK(policy.on_fault(facts).region == PageRun{32, 16});
+  CHECK(rules.decide(facts, {}).destination == Processor::host());
+  CHECK(rules.decide(facts, {}).region == PageRun{32, 16});
 }
 
 TEST_CASE("without advice the page goes to the toucher from wherever it is") {
   FaultFacts facts = touch(3, {0, 512});
   facts.residents = Processor::host().bit();
   facts.write = GENERATE(false, true);
-  const Decision decision = AdvisedPolicy(16).on_fault(facts);
+  const Decision decision = AdviceRules(16).decide(facts, {});
   CHECK(decision.destination == facts.toucher);
   CHECK_FALSE(decision.duplicate);
 }
@@ -105,7 +105,7 @@ TEST_CASE(
   facts.preferred = Processor::host();
   facts.accessed_by = facts.toucher.bit();
   facts.write = GENERATE(false, true);
-  const Decision decision = AdvisedPolicy(16).on_fault(facts);
+  const Decision decision = AdviceRules(16).decide(facts, {});
   CHECK(decision.destination == facts.toucher);
   CHECK(decision.duplicate == !facts.write);
 }
@@ -115,24 +115,24 @@ TEST_CASE(
     "toucher") {
   FaultFacts facts = touch(3, {0, 512});
   facts.preferred = Processor::host();
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::host());
+  CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::host());
   facts.residents = Processor::host().bit();
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::host());
+  CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::host());
   facts.residents = Processor::device(0).bit();
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == facts.toucher);
+  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.toucher);
   facts.preferred = facts.toucher;
   facts.accessed_by = facts.toucher.bit();
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == facts.toucher);
+  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.toucher);
 }
 
 TEST_CASE("accessed-by: the page stays where it is; nowhere yet, it goes to the toucher") {
   FaultFacts facts = touch(3, {0, 512});
   facts.accessed_by = facts.toucher.bit();
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == facts.toucher);
+  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.toucher);
   facts.residents = Processor::device(0).bit();
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::device(0));
+  CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::device(0));
   facts.preferred = Processor::host();  // elsewhere: accessed-by keeps the page from moving
-  CHECK(AdvisedPolicy(16).on_fault(facts).destination == Processor::device(0));
+  CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::device(0));
 }
 
 TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets no copies") {
@@ -142,7 +142,7 @@ TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets n
   facts.read_mostly = GENERATE(false, true);
   facts.write = GENERATE(false, true);
   if (GENERATE(false, true)) facts.preferred = facts.toucher;
-  const Decision decision = AdvisedPolicy(16).on_fault(facts);
+  const Decision decision = AdviceRules(16).decide(facts, {});
   CHECK(decision.destination == Processor::device(2));
   CHECK_FALSE(decision.duplicate);
   // Nothing moves, so all of it is shown at once.

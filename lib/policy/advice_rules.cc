@@ -1,0 +1,78 @@
+#include "policy/advice_rules.h"
+
+#include <algorithm>
+
+namespace wherry::impl {
+namespace {
+
+constexpr unsigned dense_share = 4;
+
+unsigned creation_grain(const FaultFacts& facts) {
+  const bool sparse = facts.present < facts.stretch.count / dense_share;
+  return sparse ? std::min<unsigned>(facts.grain, pages_per_region) : facts.grain;
+}
+unsigned grain_of(const FaultFacts& facts) {
+  return facts.residents == 0 ? creation_grain(facts) : facts.grain;
+}
+
+// Where a first touch would have them, and pinned ones come nowhere but by one.
+bool fills(const FaultFacts& facts, Processor to, Processor at_first_touch) {
+  if (facts.grain == 1 || facts.pinned || facts.grain > creation_grain(facts)) return false;
+  return at_first_touch == to;
+}
+
+PageRun join(PageRun a, PageRun b) {
+  const unsigned first = std::min(a.first, b.first);
+  return {first, std::max(a.end(), b.end()) - first};
+}
+
+}  // namespace
+
+Processor AdviceRules::destination(const FaultFacts& facts, const Opinion& opinion) {
+  const auto holds = [&](Processor p) { return (facts.residents & p.bit()) != 0; };
+  if (facts.pinned && facts.residents != 0) return closest_of(facts.residents, Processor::host());
+  if (facts.read_mostly || facts.preferred == facts.toucher) return facts.toucher;
+  if (opinion.stays && opinion.destination) return *opinion.destination;
+  if (holds(facts.toucher)) return facts.toucher;
+  if (facts.residents == 0)
+    return facts.preferred.value_or(opinion.destination.value_or(facts.toucher));
+  // Every processor can map every pool.
+  if (facts.preferred && holds(*facts.preferred)) return *facts.preferred;
+  if ((facts.accessed_by & facts.toucher.bit()) != 0)
+    return closest_of(facts.residents, facts.toucher);
+  return opinion.destination.value_or(facts.toucher);
+}
+
+PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion) const {
+  const auto aligned = [&](unsigned pages) {
+    const unsigned first = facts.page & ~(pages - 1);
+    const unsigned low = std::max(first, facts.stretch.first);
+    return PageRun{low, std::min(first + pages, facts.stretch.end()) - low};
+  };
+  if (opinion.region) return join(*opinion.region, aligned(grain_of(facts)));
+  return aligned(std::max(region_pages_, grain_of(facts)));
+}
+
+Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) const {
+  Decision decision;
+  decision.wait_until_ns = opinion.wait_until_ns;
+  decision.destination = destination(facts, opinion);
+  decision.duplicate = facts.read_mostly && !facts.write && !facts.pinned;
+  const bool stays = opinion.stays && opinion.destination == decision.destination;
+  if (stays) {
+    decision.cause = MoveCause::thrash_pin;
+    decision.stay_begins = opinion.stay_begins;
+    decision.stays_until_ns = opinion.stays_until_ns;
+  }
+  const bool returns = facts.evicted && facts.residents != 0 && !opinion.region &&
+                       decision.destination == facts.toucher;
+  // Nothing moves, and to see a whole block elsewhere costs no more than to see a part of it.
+  const bool stays_elsewhere = facts.pinned && decision.destination != facts.toucher;
+  decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion);
+  FaultFacts first_touch = facts;
+  first_touch.residents = 0;
+  decision.fills = fills(facts, decision.destination, destination(first_touch, opinion));
+  return decision;
+}
+
+}  // namespace wherry::impl

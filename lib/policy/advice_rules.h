@@ -1,0 +1,44 @@
+// What a fault leads to: first what the documentation of the advice says, then, where that leaves room, what the policy thinks,
+// and where that has no opinion: the page goes to whoever touched it. It brings along its natural, aligned region (64 KiB unless
+// configured), as far as its allocation and equal advice reach. What was evicted together had been used, and comes
+// back together: that costs one fault instead of one for each region. Where the trap needs a coarser grain the region grows to
+// it, and what is nowhere of it is created, since holes divide mappings; but no block is created for the sake of a few pages:
+// sparse data would take many times the memory that it needs.
+#pragma once
+
+#include "policy/policy.h"
+
+namespace wherry::impl {
+
+// Where the page should be for this access, and how many of its neighbours are treated alike. The
+// engine takes those pages of `region` that are in the same place as the faulting page now. Where the
+// destination is not the toucher, the toucher maps the page there.
+struct Decision {
+  Processor destination;
+  PageRun region;                   // contains the faulting page; inside the stretch
+  bool duplicate = false;           // other copies stay
+  bool fills = false;               // what of the region is nowhere is created at the destination
+  std::uint64_t wait_until_ns = 0;  // nothing is done before
+  MoveCause cause = MoveCause::fault;
+  bool stay_begins = false;
+  std::uint64_t stays_until_ns = 0;  // the policy wants to be asked again then; 0: it does not
+};
+
+class AdviceRules {
+ public:
+  // `region_pages`: a power of two, at most a block.
+  explicit AdviceRules(unsigned region_pages) : region_pages_(region_pages) {}
+
+  // In the order of precedence of the documentation; the policy's opinion is not asked for pages that the program has made
+  // read-mostly or pinned.
+  static bool leaves_room(const FaultFacts& facts) { return !facts.pinned && !facts.read_mostly; }
+  Decision decide(const FaultFacts& facts, const Opinion& opinion) const;
+
+ private:
+  static Processor destination(const FaultFacts& facts, const Opinion& opinion);
+  PageRun region(const FaultFacts& facts, const Opinion& opinion) const;
+
+  unsigned region_pages_;
+};
+
+}  // namespace wherry::impl

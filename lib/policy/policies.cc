@@ -1,0 +1,127 @@
+#include "policy/policies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "policy/fixed_policies.h"
+#include "policy/uvm_policy.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::uint64_t second_us = 1'000'000;
+
+// As NVIDIA's driver names them, without "uvm_perf_", with its defaults and limits.
+constexpr PolicyParameter uvm_parameters[] = {
+    {"thrashing_enable", 1, 0, 1, "whether pages that thrash are throttled and pinned"},
+    {"thrashing_threshold", 3, 1, 7, "moves in a row, after the first, until a page thrashes"},
+    {"thrashing_pin_threshold", 10, 1, 255, "throttlings of a page until it is pinned"},
+    {"thrashing_lapse_usec", 500, 1, second_us, "us between two moves that are in a row, at most"},
+    {"thrashing_nap", 1, 1, 100, "lapses that one throttling takes"},
+    {"thrashing_epoch", 2000, 1, second_us, "lapses without thrashing until a block is forgotten"},
+    {"thrashing_pin", 300, 0, second_us, "lapses that a page stays pinned; 0: for ever"},
+    {"thrashing_max_resets", 4, 0, 1000, "how often a block is forgotten"},
+    {"prefetch_enable", 1, 0, 1, "whether neighbours come along with a page"},
+    {"prefetch_threshold", 51, 1, 100, "percent of a part of a block; more, and all of it comes"},
+};
+
+constexpr PolicyDescription descriptions[] = {
+    {"migrate-always",
+     "a page goes to whoever touches it, with its region (WHERRY_FAULT_REGION)",
+     {}},
+    {"first-touch", "a page stays where it was first touched, and others map it there", {}},
+    {"remote-always", "a page is in the host's memory, and devices map it there", {}},
+    {"uvm", "thrashing detection and density prefetch as in NVIDIA's driver", uvm_parameters},
+};
+
+UvmParameters uvm_parameters_of(const PolicyChoice& choice) {
+  const auto value = [&](const char* name) {
+    const auto given = choice.values.find(name);
+    if (given != choice.values.end()) return given->second;
+    return std::ranges::find(uvm_parameters, std::string_view(name), &PolicyParameter::name)->usual;
+  };
+  const std::uint64_t lapse_ns = value("thrashing_lapse_usec") * 1000;
+  UvmParameters parameters;
+  parameters.detects_thrashing = value("thrashing_enable") != 0;
+  parameters.thrashing.threshold = static_cast<unsigned>(value("thrashing_threshold"));
+  parameters.thrashing.pin_threshold = static_cast<unsigned>(value("thrashing_pin_threshold"));
+  parameters.thrashing.lapse_ns = lapse_ns;
+  parameters.thrashing.nap_ns = value("thrashing_nap") * lapse_ns;
+  parameters.thrashing.epoch_ns = value("thrashing_epoch") * lapse_ns;
+  parameters.thrashing.pin_ns = value("thrashing_pin") * lapse_ns;
+  parameters.thrashing.resets_max = static_cast<unsigned>(value("thrashing_max_resets"));
+  parameters.prefetches = value("prefetch_enable") != 0;
+  parameters.tree.threshold_percent = static_cast<unsigned>(value("prefetch_threshold"));
+  return parameters;
+}
+
+std::string names_of(const auto& rows) {
+  std::vector<std::string_view> names;
+  for (const auto& row : rows) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Takes the text up to the next comma off.
+std::string_view take_word(std::string_view& text) {
+  const auto end = std::min(text.find(','), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+}  // namespace
+
+std::span<const PolicyDescription> built_in_policies() {
+  return descriptions;
+}
+
+std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
+  PolicyChoice choice{descriptions[0].name, {}};
+  if (text.empty()) return choice;
+  const std::string_view name = take_word(text);
+  const auto* const found = std::ranges::find(
+      descriptions, name, [](const auto& row) { return std::string_view(row.name); });
+  if (found == std::end(descriptions))
+    return fmt::format("no policy is called '{}'; there are: {}", name,
+                       names_of(descriptions));
+  choice.name = name;
+  while (!text.empty()) {
+    const std::string_view word = take_word(text);
+    const std::string_view key = word.substr(0, word.find('='));
+    const auto parameter = std::ranges::find(
+        found->parameters, key, [](const auto& row) { return std::string_view(row.name); });
+    if (parameter == found->parameters.end())
+      return found->parameters.empty()
+                 ? fmt::format("'{}': {} has no parameters", word, name)
+                 : fmt::format("{} has no parameter '{}'; it has: {}", name, key,
+                               names_of(found->parameters));
+    const auto number =
+        key.size() < word.size() ? number_in(word.substr(key.size() + 1)) : std::nullopt;
+    if (!number || *number < parameter->least || *number > parameter->most)
+      return fmt::format("'{}': {} is a number from {} to {}", word, key,
+                         parameter->least, parameter->most);
+    choice.values[std::string(key)] = *number;
+  }
+  return choice;
+}
+
+std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice, const Reach& reach) {
+  if (choice.name == "first-touch") return std::make_unique<FirstTouch>();
+  if (choice.name == "remote-always") return std::make_unique<RemoteAlways>();
+  if (choice.name == "uvm") return std::make_unique<UvmPolicy>(uvm_parameters_of(choice), reach);
+  return std::make_unique<MigrateAlways>();
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,47 @@
+// The built-in policies, by name, and their parameters.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "policy/policy.h"
+#include "policy/thrashing.h"
+
+namespace wherry::impl {
+
+struct PolicyParameter {
+  const char* name;
+  std::uint64_t usual;
+  std::uint64_t least;
+  std::uint64_t most;
+  const char* meaning;  // with its unit
+};
+
+struct PolicyDescription {
+  const char* name;
+  const char* meaning;
+  std::span<const PolicyParameter> parameters;
+};
+
+// The first one is used where none is chosen.
+std::span<const PolicyDescription> built_in_policies();
+
+struct PolicyChoice {
+  std::string name;  // of a built-in one
+  std::map<std::string, std::uint64_t>
+      values;  // those of its parameters that are not the usual ones
+};
+
+// "NAME" or "NAME,PARAMETER=NUMBER,...", as WHERRY_POLICY has it; empty: the usual one. A string: one line that says what is wrong
+// and what there is.
+std::variant<PolicyChoice, std::string> choose_policy(std::string_view text);
+
+// Requires: a choice of choose_policy().
+std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice, const Reach& reach);
+
+}  // namespace wherry::impl

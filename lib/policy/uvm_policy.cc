@@ -1,0 +1,86 @@
+#include "policy/uvm_policy.h"
+
+namespace wherry::impl {
+namespace {
+
+struct UvmHistory final : BlockHistory {
+  Thrashing thrashing;
+};
+
+Thrashing& thrashing_of(std::unique_ptr<BlockHistory>& history) {
+  if (!history) history = std::make_unique<UvmHistory>();
+  return static_cast<UvmHistory&>(*history).thrashing;
+}
+
+}  // namespace
+
+PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
+                          const PageMask& thrashing) const {
+  const PageMask faulted = PageMask::of({facts.page, 1});
+  // What comes for the first time to where it is wanted to be comes as a whole. Elsewhere nothing comes along: it would only
+  // have to go again.
+  if (facts.preferred == destination && facts.residents == 0)
+    return (PageMask::of(facts.stretch) - thrashing).run_around(facts.page);
+  const bool goes_astray = facts.preferred && !(facts.preferred == destination);
+  if (!parameters_.prefetches || goes_astray || !(destination == facts.toucher) ||
+      thrashing.test(facts.page))
+    return {facts.page, 1};
+  const PageMask along = parameters_.tree.neighbours(faulted, facts.held, thrashing, facts.stretch);
+  // What is there already divides nothing.
+  return ((along | faulted | facts.held) & (PageMask::of(facts.stretch) - thrashing))
+      .run_around(facts.page);
+}
+
+Opinion UvmPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const {
+  Opinion opinion;
+  const Processor usual =
+      facts.residents == 0 ? facts.preferred.value_or(facts.toucher) : facts.toucher;
+  PageMask thrashing;
+  if (history && facts.residents != 0) {
+    Thrashing& seen = thrashing_of(history);
+    const Thrashing::Hint hint =
+        seen.hint({facts.page, facts.toucher, facts.now_ns,
+                   closest_of(facts.residents, facts.toucher), facts.preferred},
+                  reach_, parameters_.thrashing);
+    thrashing = seen.thrashing();
+    if (hint.kind == Thrashing::Hint::Kind::throttle) opinion.wait_until_ns = hint.until_ns;
+    if (hint.kind == Thrashing::Hint::Kind::pin) {
+      opinion.destination = hint.at;
+      opinion.region = PageRun{facts.page, 1};
+      opinion.stays = true;
+      opinion.stay_begins = hint.begins;
+      opinion.stays_until_ns = hint.until_ns;
+      return opinion;
+    }
+  }
+  opinion.region = region(facts, usual, thrashing);
+  return opinion;
+}
+
+bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>& history) const {
+  if (!parameters_.detects_thrashing) return false;
+  switch (arrival.cause) {
+    case MoveCause::fault:
+      if (arrival.is_copy) break;
+      return thrashing_of(history).moved(arrival.run, arrival.to, arrival.now_ns,
+                                         parameters_.thrashing);
+    case MoveCause::thrash_pin:
+    case MoveCause::eviction:
+      return false;  // nobody fights for it
+    case MoveCause::prefetch:
+      break;
+  }
+  // The program has said where it should be: what was seen before says nothing any more.
+  if (history) on_release(arrival.run, *history);
+  return false;
+}
+
+void UvmPolicy::on_release(PageRun run, BlockHistory& history) const {
+  static_cast<UvmHistory&>(history).thrashing.forget(run);
+}
+
+PageMask UvmPolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) const {
+  return static_cast<UvmHistory&>(history).thrashing.unpin(now_ns);
+}
+
+}  // namespace wherry::impl

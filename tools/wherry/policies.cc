@@ -1,0 +1,64 @@
+#include "policies.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <wherry/wherry.hpp>
+
+#include "policy/policies.h"
+
+namespace wherry::tool {
+namespace {
+
+nlohmann::ordered_json to_json(const impl::PolicyDescription& policy) {
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (const impl::PolicyParameter& parameter : policy.parameters)
+    parameters.push_back({{"name", parameter.name},
+                          {"default", parameter.usual},
+                          {"min", parameter.least},
+                          {"max", parameter.most},
+                          {"meaning", parameter.meaning}});
+  return {{"name", policy.name}, {"meaning", policy.meaning}, {"parameters", parameters}};
+}
+
+void print(const impl::PolicyDescription& policy, bool usual) {
+  fmt::print("{}{}\n  {}\n", policy.name, usual ? " (default)" : "", policy.meaning);
+  for (const impl::PolicyParameter& parameter : policy.parameters)
+    fmt::print("  {:<24} {:>5}  {}..{}  {}\n", parameter.name, parameter.usual, parameter.least,
+               parameter.most, parameter.meaning);
+}
+
+}  // namespace
+
+int run_policies(bool json) {
+  const auto policies = impl::built_in_policies();
+  if (json) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const impl::PolicyDescription& policy : policies) all.push_back(to_json(policy));
+    fmt::print("{}\n", all.dump(2));
+    return 0;
+  }
+  for (const impl::PolicyDescription& policy : policies) print(policy, &policy == policies.data());
+  fmt::print(
+      "Choose one with WHERRY_POLICY=NAME[,PARAMETER=NUMBER...], or --policy of a command.\n");
+  return 0;
+}
+
+void add_policy(CLI::App& command) {
+  command
+      .add_option_function<std::string>(
+          "--policy",
+          [](const std::string& text) { detail::check(wherrySetPolicy(text.c_str()), "--policy"); },
+          "What decides where pages go (see: wherry policies); instead of WHERRY_POLICY")
+      ->type_name("NAME[,PARAMETER=NUMBER...]")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            const auto choice = impl::choose_policy(text);
+            const auto* wrong = std::get_if<std::string>(&choice);
+            return wrong == nullptr ? std::string() : *wrong;
+          },
+          ""));
+}
+
+}  // namespace wherry::tool
