@@ -56,6 +56,12 @@ CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body) {
   });
 }
 
+// A library is not in a context because one of them has ended meanwhile.
+CUresult why_gone(Driver& driver, const Library& library) {
+  return driver.libraries().find(library.handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                 : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult find_variable_of(Driver& driver, const Library& library, const char* name,
                           CUdeviceptr* address, std::size_t* bytes) {
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -115,7 +121,7 @@ CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
     const CUresult working = find_working(driver, context);
     if (working != CUDA_SUCCESS) return working;
     const CUmodule module = driver.module_of(found, context);
-    if (module == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (module == nullptr) return why_gone(driver, *found);
     *pMod = module;
     return CUDA_SUCCESS;
   });
@@ -152,7 +158,7 @@ CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
     if (working != CUDA_SUCCESS) return working;
     const auto module = driver.find_module(driver.module_of(found.library, context));
     const CUfunction function = module ? driver.function_of(module, found.code) : nullptr;
-    if (function == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // meanwhile
+    if (function == nullptr) return why_gone(driver, *found.library);
     *pFunc = function;
     return CUDA_SUCCESS;
   });

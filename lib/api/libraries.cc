@@ -62,12 +62,15 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   const LockGuard guard(own_lock_);
   CUlibrary& handle = own_libraries_[place.object.handle];
   auto library = handle == nullptr ? nullptr : libraries_.find(handle);
-  if (!library) {
+  kernel = library ? kernel_of(library, code) : nullptr;
+  if (kernel == nullptr) {
+    // There is none yet, or somebody has unloaded it.
     handle = add(place.file, std::move(place.object));
     library = libraries_.find(handle);
+    kernel = library ? kernel_of(library, code) : nullptr;
   }
-  kernel = kernel_of(library, code);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  // Nobody knows its handle but who found it just now, and unloads it at once: for him there is none.
+  if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
   own_kernels_[address] = kernel;
   return CUDA_SUCCESS;
 }

@@ -95,7 +95,7 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
     throw_errno(error, "cannot place memory on its node");
   if (!create_pages(made, bytes)) return std::nullopt;
   *file = move_apart(duplicate_fd(made.fd()));
-  return PhysicalMemory{traits, bytes, std::move(file), identify_file(made.fd())};
+  return PhysicalMemory{traits, bytes, std::move(file), identify_file(made.fd()), /*is_own=*/true};
 }
 
 std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd) {
@@ -104,9 +104,10 @@ std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd) {
   const auto traits = traits_of(driver, found->name);
   if (!traits) return std::nullopt;
   const FileIdentity identity = identify_file(fd);
-  auto file = driver.virtual_memory().find_file(identity);
-  if (!file) file = std::make_shared<const Fd>(move_apart(duplicate_fd(fd)));
-  return PhysicalMemory{*traits, found->bytes, std::move(file), identity};
+  auto file = driver.virtual_memory().find_own(identity);
+  const bool is_own = file != nullptr;
+  if (!is_own) file = std::make_shared<const Fd>(move_apart(duplicate_fd(fd)));
+  return PhysicalMemory{*traits, found->bytes, std::move(file), identity, is_own};
 }
 
 }  // namespace wherry::impl

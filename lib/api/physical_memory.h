@@ -28,14 +28,15 @@ struct PhysicalMemory {
   std::size_t bytes = 0;
   std::shared_ptr<const Fd> file;
   FileIdentity identity;
+  bool is_own = false;  // this process has made it, and holds the room
 };
 
 // Zeros. Nothing: there is no such room. Throws std::system_error. Requires: whole blocks, and that the location exists.
 std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
                                                      std::size_t bytes);
 // The memory of a file that create_physical_memory() made, here or in another process, which has the room for it. Nothing: it
-// is no such file. Its node may not exist here. What this process has made keeps its room until this, too, is no longer used.
-// Throws std::system_error.
+// is no such file. Its node may not exist here. What this process has made, and still uses, keeps its room until this, too, is no longer
+// used. Throws std::system_error.
 std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd);
 
 }  // namespace wherry::impl

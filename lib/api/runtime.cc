@@ -528,6 +528,16 @@ wherryStats Runtime::stats() const {
   return stats;
 }
 
+void Runtime::before_fork() {
+  host_memory_.adopted().before_fork();
+  begin_fork_of_descriptors();
+}
+
+void Runtime::after_fork() {
+  end_fork_of_descriptors();
+  host_memory_.adopted().after_fork(/*child_copies=*/true);
+}
+
 void Runtime::after_fork_in_child() {
   host_memory_.adopted().after_fork_in_child();
   copy_variables_in_forked_child();

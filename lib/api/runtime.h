@@ -242,8 +242,8 @@ class Runtime {
   void restart_device(int device) EXCLUDES(arena_lock_);
 
   // Around the application's fork().
-  void before_fork() { host_memory_.adopted().before_fork(); }
-  void after_fork() { host_memory_.adopted().after_fork(/*child_copies=*/true); }
+  void before_fork();
+  void after_fork();
   // ... and in the child, which keeps what is its own, and nothing that would keep ours alive.
   void after_fork_in_child();
 

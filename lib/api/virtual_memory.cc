@@ -92,12 +92,15 @@ std::optional<PhysicalMemory> VirtualMemory::find(Handle handle) const {
   return found->second->physical;
 }
 
-std::shared_ptr<const Fd> VirtualMemory::find_file(const FileIdentity& file) const {
+std::shared_ptr<const Fd> VirtualMemory::find_own(const FileIdentity& file) const {
   const LockGuard guard(lock_);
+  const auto is_it = [&](const Memory& memory) {
+    return memory.physical.is_own && memory.physical.identity == file;
+  };
   for (const auto& [handle, memory] : memories_)
-    if (memory->physical.identity == file) return memory->physical.file;
+    if (is_it(*memory)) return memory->physical.file;
   for (const auto& [address, part] : parts_)
-    if (part.memory->physical.identity == file) return part.memory->physical.file;
+    if (is_it(*part.memory)) return part.memory->physical.file;
   return nullptr;
 }
 

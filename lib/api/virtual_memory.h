@@ -41,8 +41,8 @@ class VirtualMemory {
   Handle add(PhysicalMemory memory) EXCLUDES(lock_);
   // Nothing: there is none.
   std::optional<PhysicalMemory> find(Handle handle) const EXCLUDES(lock_);
-  // What this process has of a file already. Null: nothing.
-  std::shared_ptr<const Fd> find_file(const FileIdentity& file) const EXCLUDES(lock_);
+  // What this process uses of a file that it has made. Null: nothing.
+  std::shared_ptr<const Fd> find_own(const FileIdentity& file) const EXCLUDES(lock_);
   // One reference less; what is mapped stays. False: there is none.
   bool drop(Handle handle) EXCLUDES(lock_);
   // One more, of what is mapped at the address, also where there was none left. Nothing: nothing is. Throws std::bad_alloc.

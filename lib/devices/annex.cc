@@ -56,23 +56,25 @@ int Annex::show(const Window& window, ProcessorMask processors) {
   WHERRY_CHECK(contains(window.start) && contains(window.start + window.bytes - 1),
                "{:#x}+{:#x} is not in the annex", window.start, window.bytes);
   const LockGuard guard(lock_);
-  int error = 0;
-  for (const Processor p : processors_in(processors))
-    if (error == 0) error = map(p, window);
+  std::vector<Processor> reached;
   for (const Processor p : processors_in(processors)) {
-    auto& windows = part(p).windows;
-    if (error == 0) {
-      windows[window.start] = window;
-      continue;
+    if (const int error = map(p, window)) {
+      for (const Processor before : reached) undo(before, window);
+      return error;
     }
-    // Also where it failed: it may have done a part.
-    const auto before = windows.find(window.start);
-    const int left =
-        before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
-    if (left != 0 && !p.is_host())
-      part(p).process->give_up();  // the next one has it as it should be
+    reached.push_back(p);
   }
-  return error;
+  for (const Processor p : reached) part(p).windows[window.start] = window;
+  return 0;
+}
+
+void Annex::undo(Processor p, const Window& window) {
+  const auto& windows = part(p).windows;
+  const auto before = windows.find(window.start);
+  const int error =
+      before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
+  // Its successor has what it should.
+  if (error != 0 && !p.is_host()) part(p).process->give_up();
 }
 
 int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors) {

@@ -80,6 +80,8 @@ class Annex {
   Part& part(Processor p) REQUIRES(lock_) { return parts_[static_cast<std::size_t>(p.index)]; }
   int map(Processor p, const Window& window) REQUIRES(lock_);
   int unmap(Processor p, std::uintptr_t address, std::size_t bytes) REQUIRES(lock_);
+  // The window was mapped, and is not to be.
+  void undo(Processor p, const Window& window) REQUIRES(lock_);
 
   const Mapping range_;
   const ProcessorMask all_devices_;

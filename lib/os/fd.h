@@ -1,7 +1,8 @@
 // An owned file descriptor, and how a failed system call of a starting runtime is reported.
 //
-// A child that the application forks lets go of all of them at once, whoever holds them and whatever the other threads were at when
-// it was forked: a set of their numbers is kept beside.
+// A child that the application forks lets go of all of them at once, whoever holds them: a set of their numbers is kept beside.
+// What another thread closes while the child is made is closed after that, so that the child's set has it. (What another thread has
+// just opened then, and has not yet given to an Fd, stays open in the child.)
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +19,12 @@ namespace wherry::impl {
 void own_descriptor(int fd);
 // False: it was not in it. A number too large for the set (2^20) is always taken to be in it.
 bool disown_descriptor(int fd);
-// In a child of fork(): closes all that are in the set, which is empty then; an Fd that holds one does nothing at its end. Calls
+// Takes it out and closes it; nothing if it is not in the set. Any thread.
+void close_descriptor(int fd);
+// Around the application's fork(), in the thread that forks.
+void begin_fork_of_descriptors();
+void end_fork_of_descriptors();
+// ... and in the child: closes all that are in the set, which is empty then; an Fd that holds one does nothing at its end. Calls
 // only what a signal handler may call.
 void close_own_descriptors();
 
@@ -43,8 +49,7 @@ class Fd {
     return std::exchange(fd_, -1);
   }
   void reset() {
-    // Out of the set first: the number may be another one's as soon as it is closed.
-    if (fd_ >= 0 && disown_descriptor(fd_)) ::close(fd_);
+    if (fd_ >= 0) close_descriptor(fd_);
     fd_ = -1;
   }
 

@@ -51,6 +51,13 @@ SealedMemory SealedMemory::of(Fd file, std::size_t bytes) {
   return {std::move(file), bytes};
 }
 
+void SealedMemory::reopen() {
+  const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+  Fd again(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!again) throw_errno(errno, path);
+  file_ = std::move(again);
+}
+
 SealedMemory::~SealedMemory() {
   if (start_ != nullptr) ::munmap(start_, bytes_);
 }

@@ -36,6 +36,9 @@ class SealedMemory {
   explicit operator bool() const { return start_ != nullptr; }
   void* data() const { return start_; }
   int fd() const { return file_.get(); }
+  // From now on fd() is of another open file description; the first one is the mapping's alone, and a child has nothing of it.
+  // Throws std::system_error.
+  void reopen();
 
  private:
   SealedMemory(Fd file, std::size_t bytes);

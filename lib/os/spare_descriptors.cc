@@ -2,10 +2,13 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace wherry::impl {
 namespace {
+
+constexpr rlim_t more = 1 << 16;
 
 // The first number beyond the limit that the application had; 0: it still has it.
 std::atomic<int> first_apart = 0;
@@ -15,7 +18,8 @@ void raise_limit(int taken) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t former = limit.rlim_cur;
   if (static_cast<rlim_t>(taken) < former / 2 || limit.rlim_max <= former) return;
-  limit.rlim_cur = limit.rlim_max;
+  // Not as many as there may be: programs close all that they may have one by one.
+  limit.rlim_cur = std::min(limit.rlim_max, former + more);
   if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) first_apart = static_cast<int>(former);
 }
 

@@ -1,7 +1,6 @@
 #include "streams/shared_event.h"
 
 #include <climits>
-#include <random>
 #include <thread>
 
 #include "base/clock.h"
@@ -18,19 +17,6 @@ constexpr int look_ms = 100;
 
 std::atomic<std::uint64_t> next_serial = 1;
 
-// A byte of the file, far behind what it holds, that stands for who has opened it.
-std::uint64_t mark_as_open(int file) {
-  constexpr std::uint64_t bytes_max = std::uint64_t{1} << 62;
-  std::random_device random;
-  const std::uint64_t name = (std::uint64_t{random()} << 32 | random()) % bytes_max;
-  if (const int error = mark_range(file, name, 1))
-    throw_errno(error, "cannot mark an event as open");
-  return name;
-}
-bool is_marked_as_open(int file, std::uint64_t name) {
-  return is_range_marked(file, name, 1);
-}
-
 enum : std::uint32_t {
   is_pending,
   is_over,
@@ -42,15 +28,14 @@ enum : std::uint32_t {
 struct SharedEvent::Moment {
   std::atomic<std::uint64_t> number;       // written last (release)
   std::atomic<std::uint64_t> last_failed;  // of those that had the slot before
-  std::atomic<std::uint64_t> recorder;
+  std::atomic<std::uint32_t> recorder;
   std::atomic<std::uint32_t> end;
-  std::atomic<std::uint32_t> unused;
 };
 
 struct SharedEvent::State {
   std::atomic<std::uint32_t> changes;  // what sleepers sleep on
-  std::atomic<std::uint32_t> unused;
-  std::atomic<std::uint64_t> last;  // the moment that the event stands for
+  std::atomic<std::uint32_t> opened;   // how often; each time by another one
+  std::atomic<std::uint64_t> last;     // the moment that the event stands for
   Moment moments[moments_max];
 };
 
@@ -62,8 +47,13 @@ SharedEvent::SharedEvent() : SharedEvent(SealedMemory("wherry-event", sizeof(Sta
 
 SharedEvent::SharedEvent(SealedMemory memory)
     : memory_(std::move(memory)),
-      recorder_(mark_as_open(memory_.fd())),
-      serial_(next_serial.fetch_add(1)) {}
+      recorder_(state().opened.fetch_add(1) + 1),
+      serial_(next_serial.fetch_add(1)) {
+  // The byte of this number stands for this one.
+  if (const int error = mark_range(memory_.fd(), recorder_, 1))
+    throw_errno(error, "cannot mark an event as open");
+  memory_.reopen();
+}
 
 std::shared_ptr<SharedEvent> SharedEvent::of(Fd file) {
   SealedMemory memory = SealedMemory::of(std::move(file), sizeof(State));
@@ -116,13 +106,13 @@ std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
   const std::uint64_t number = slot.number.load(std::memory_order_acquire);
   if (number < moment) return std::nullopt;
   const std::uint32_t end = slot.end.load();
-  const std::uint64_t recorder = slot.recorder.load();
+  const std::uint32_t recorder = slot.recorder.load();
   // The slot is used again, perhaps since this looked: then it was over.
   if (slot.number.load() != moment)
     return slot.last_failed.load() == moment ? WorkStatus::launch_failed : WorkStatus::ok;
   if (end == is_over) return WorkStatus::ok;
   if (end == is_failed) return WorkStatus::launch_failed;
-  if (recorder == recorder_ || is_marked_as_open(memory_.fd(), recorder)) return std::nullopt;
+  if (recorder == recorder_ || is_range_marked(memory_.fd(), recorder, 1)) return std::nullopt;
   // The last word may have been that it is over.
   return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
 }

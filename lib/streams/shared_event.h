@@ -1,6 +1,7 @@
 // An event of which several processes record, ask and await moments: its state is in memory that all of them see. Whoever records
-// writes a moment down as his, and that it is over when it is; who waits looks whether he still has the event's file: a mark on it
-// (os/range_mark.h) stands for him, which the kernel takes away when his process ends or becomes another program. Any thread.
+// writes a moment down as his, and that it is over when it is; who waits looks whether he still has the event's file mapped: a mark
+// on it (os/range_mark.h) stands for him, which the kernel takes away when his process ends or becomes another program, and which no
+// child of his has. Any thread.
 #pragma once
 
 #include <atomic>
@@ -80,8 +81,8 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   bool serve() EXCLUDES(lock_);
   void serve_all();
 
-  const SealedMemory memory_;
-  const std::uint64_t recorder_;  // this one, among all that have the file
+  SealedMemory memory_;
+  const std::uint32_t recorder_;  // this one, among all that have opened the file
   const std::uint64_t serial_;
   Mutex lock_;
   std::vector<Waiter> waiters_ GUARDED_BY(lock_);

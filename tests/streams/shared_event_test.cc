@@ -78,6 +78,7 @@ TEST_CASE("a program that replaces itself by another one no longer works at a mo
     expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot say so");
     while (its->last() == 1) ::usleep(1000);
     ::execlp("sleep", "sleep", "1000", nullptr);
+    ::pause();  // and the wait below does not end
   });
   REQUIRE(child.read_line() == "begun");
   const std::uint64_t moment = event->last();

@@ -1,10 +1,13 @@
 // Memory that the program made goes to another process as a descriptor.
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "support/child.h"
 #include "support/fd_message.h"
@@ -109,5 +112,22 @@ TEST_CASE("another process that is given the descriptor has the same memory", "[
             receive(partner.socket());
             const Outcome outcome = partner.wait();
             expect(outcome.passed(), outcome.describe());
+          }).passed());
+}
+
+TEST_CASE("many pieces of memory leave the program its descriptors", "[system]") {
+  REQUIRE(in_fresh_process([] {
+            const Session own(devices);
+            const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+            rlimit limit{};
+            expect(next >= 0 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+            // What there is already is nearly half of it.
+            limit.rlim_cur = 2 * static_cast<rlim_t>(next) + 4;
+            expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+            std::vector<std::unique_ptr<Physical>> memories;
+            for (int i = 0; i < 16; ++i)
+              memories.push_back(std::make_unique<Physical>(vm_step, on_device(i % 2)));
+            const int last = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+            expect(last >= 0 && last <= next + 4, "they have the program's numbers");
           }).passed());
 }

@@ -1,9 +1,7 @@
 // Virtual memory that the program manages itself: whose frames it is, who can touch it and who cannot, also in other processes,
 // and what becomes of it.
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +9,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
-#include <memory>
 #include <vector>
 
-#include "support/child.h"
 #include "support/kernel_view.h"
 #include "support/stage.h"
 #include "support/virtual_memory.h"
@@ -245,23 +241,6 @@ TEST_CASE("memory that this program exported and imported has its room until nob
     mapped.unmap();
   }
   CHECK(free_memory() == before);
-}
-
-TEST_CASE("many pieces of memory leave the program its descriptors", "[system]") {
-  REQUIRE(in_fresh_process([] {
-            const Session own(devices);
-            const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-            rlimit limit{};
-            expect(next >= 0 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
-            // What there is already is nearly half of it.
-            limit.rlim_cur = 2 * static_cast<rlim_t>(next) + 4;
-            expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
-            std::vector<std::unique_ptr<Physical>> memories;
-            for (int i = 0; i < 16; ++i)
-              memories.push_back(std::make_unique<Physical>(vm_step, on_device(i % 2)));
-            const int last = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-            expect(last >= 0 && last <= next + 4, "they have the program's numbers");
-          }).passed());
 }
 
 TEST_CASE("one memory in two places is the same bytes", "[system]") {

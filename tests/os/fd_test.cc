@@ -1,0 +1,92 @@
+#include "os/fd.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/session.h"
+
+using namespace wherry::impl;
+using wherry::test::expect;
+
+namespace {
+
+std::set<int> open_descriptors() {
+  std::set<int> found;
+  for (int fd = 0; fd < 256; ++fd)
+    if (::fcntl(fd, F_GETFD) >= 0) found.insert(fd);
+  return found;
+}
+Fd open_one() {
+  return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+// As the library's handlers around fork() do. The status of a child that runs `body`.
+template <typename Body>
+int fork_and_wait(const Body& body) {
+  begin_fork_of_descriptors();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    close_own_descriptors();
+    ::_exit(body());
+  }
+  end_fork_of_descriptors();
+  int status = -1;
+  expect(child > 0 && ::waitpid(child, &status, 0) == child, "fork");
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("a child has none of the descriptors, and closes nothing that is its own", "[os]") {
+  const auto outcome = wherry::test::in_fresh_process([] {
+    const std::set<int> before = open_descriptors();
+    Fd kept = open_one();
+    Fd given = open_one();
+    const int released = given.release();
+    std::set<int> left = before;
+    left.insert(released);
+    const int status = fork_and_wait([&] {
+      if (open_descriptors() != left) return 1;
+      const int own = ::open("/dev/null", O_RDONLY);
+      if (own != kept.get()) return 2;
+      kept.reset();
+      return ::fcntl(own, F_GETFD) >= 0 ? 0 : 3;
+    });
+    expect(status == 0, "the child says " + std::to_string(status));
+    expect(::fcntl(kept.get(), F_GETFD) >= 0, "it is closed here, too");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("a child has none of what other threads close while it is made", "[os]") {
+  const auto outcome = wherry::test::in_fresh_process([] {
+    const std::set<int> before = open_descriptors();
+    // What they have opened, and not yet given to an Fd, would stay open: they have all of theirs already.
+    std::vector<Fd> many;
+    for (int i = 0; i < 200; ++i) many.push_back(open_one());
+    std::atomic<bool> begun = false;
+    std::thread closer([&] {
+      begun = true;
+      for (Fd& fd : many) {
+        fd.reset();
+        ::usleep(20);
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    for (int round = 0; round < 20; ++round)
+      expect(fork_and_wait([&] { return open_descriptors() == before ? 0 : 1; }) == 0,
+             "something is open in child " + std::to_string(round));
+    closer.join();
+    expect(open_descriptors() == before, "something is open here");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
