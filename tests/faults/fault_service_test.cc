@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "policy/fixed_policies.h"
 #include "support/fake_carrier.h"
 #include "support/fake_machine.h"
 
@@ -17,6 +16,21 @@ namespace {
 constexpr std::uintptr_t base = 0x7000'0000'0000;
 constexpr Processor host = Processor::host();
 constexpr Processor device = Processor::device(0);
+
+// Says what a test has it say, and remembers that it was asked to end what stays.
+struct ScriptedPolicy final : impl::Policy {
+  impl::Opinion opinion;  // none at first
+
+  impl::Opinion on_fault(const impl::FaultFacts&,
+                         std::unique_ptr<impl::BlockHistory>& history) const override {
+    if (!history) history = std::make_unique<impl::BlockHistory>();
+    return opinion;
+  }
+  PageMask end_stays(std::uint64_t now, impl::BlockHistory&) const override {
+    return opinion.region && now >= opinion.stays_until_ns ? PageMask::of(*opinion.region)
+                                                           : PageMask{};
+  }
+};
 
 struct Setup {
   FakeMachine machine{3, 4, 512};
@@ -29,7 +43,7 @@ struct Setup {
                   [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
   AddressSpace address_space{4 * block_size};
   Audiences audiences;
-  MigrateAlways policy;
+  ScriptedPolicy policy;
   const ArenaLayout layout{base, 4 * block_size, 0};
   FaultService service{layout,        engine,    evictor,         effects, machine.blocks(),
                        address_space, audiences, AdviceRules(16), policy};
@@ -297,6 +311,106 @@ TEST_CASE("a first touch goes to the preferred device, and is mapped remotely at
   CHECK(s.machine.at(0).maps_writable(21));
   CHECK(s.woke(host, 21));
   CHECK(s.machine.memory(0).counters.mapped_remotely == 16);
+}
+
+TEST_CASE("a fault that the policy has wait is answered when the time has come") {
+  Setup s;
+  s.touch(host, 0);
+  Setup::let_tenures_end();
+  s.policy.opinion.wait_until_ns = now_ns() + 50'000'000;
+  Fault fault = s.service.take(device, {base, 2, true, false, false});
+  CHECK(s.service.resolve(fault) == s.policy.opinion.wait_until_ns);
+  CHECK(s.machine.memory(1).counters.throttled == 1);
+  CHECK(s.machine.at(0).holds(0));
+  CHECK_FALSE(s.woke(device, 0));
+  // It is asked again, and has nothing against it any more.
+  s.policy.opinion = {};
+  while (s.service.resolve(fault)) std::this_thread::yield();
+  CHECK(s.machine.at(1).holds(0));
+  CHECK(s.woke(device, 0));
+}
+
+TEST_CASE("a policy that never lets a page go costs a thread a signal, not its life") {
+  Setup s;
+  s.touch(host, 0);
+  Fault fault = s.service.take(device, {base, 2, true, false, false});
+  s.policy.opinion.wait_until_ns = ~std::uint64_t{0};
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(fault.refused);
+  CHECK(s.woke(device, 0));
+  CHECK(s.machine.at(0).holds(0));
+}
+
+TEST_CASE("what the policy has stay is mapped where it is, and faults again when that is over") {
+  Setup s;
+  s.switcher.start();
+  s.touch(host, 21);
+  Setup::let_tenures_end();
+  CHECK_FALSE(s.service.next_end_of_stay());
+  s.policy.opinion = {.destination = host,
+                      .region = PageRun{21, 1},
+                      .stays = true,
+                      .stay_begins = true,
+                      .stays_until_ns = now_ns() + 100'000'000};
+  s.touch(device, 21);
+  CHECK(s.machine.at(0).holds(21));
+  CHECK(s.machine.at(1).held() == 0);
+  CHECK(s.machine.at(1).view(21) == 0);
+  CHECK(s.machine.at(1).maps_writable(21));
+  CHECK_FALSE(s.machine.at(1).maps(22));
+  CHECK(s.machine.memory(0).counters.thrash_pinned == 1);
+  CHECK(s.service.next_end_of_stay() == s.policy.opinion.stays_until_ns);
+  // Neither before its time, nor twice.
+  s.service.end_stays(s.policy.opinion.stays_until_ns - 1);
+  s.switcher.wait_until_done(1000);
+  CHECK(s.machine.at(1).maps(21));
+  s.service.end_stays(s.policy.opinion.stays_until_ns);
+  s.switcher.wait_until_done(1000);
+  CHECK_FALSE(s.machine.at(1).maps(21));
+  CHECK(s.machine.at(1).view(21) == 1);
+  CHECK(s.machine.at(0).holds(21));
+  CHECK(s.machine.memory(0).counters.thrash_unpinned == 1);
+  CHECK_FALSE(s.service.next_end_of_stay());
+  s.policy.opinion = {};
+  s.touch(device, 21);
+  CHECK(s.machine.at(1).holds(21));
+}
+
+TEST_CASE("who is advised to access what stayed goes on to map it") {
+  Setup s;
+  s.switcher.start();
+  s.touch(host, 21);
+  s.accessed_by({0, 512}, device);
+  s.policy.opinion = {.destination = host,
+                      .region = PageRun{21, 1},
+                      .stays = true,
+                      .stay_begins = true,
+                      .stays_until_ns = now_ns()};
+  s.touch(device, 21);
+  REQUIRE(s.machine.at(1).maps(21));
+  s.service.end_stays(now_ns());
+  s.switcher.wait_until_done(1000);
+  CHECK(s.machine.at(1).maps(21));
+}
+
+TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
+  Setup s;
+  s.switcher.start();
+  s.touch(host, 21);
+  s.policy.opinion = {.destination = host,
+                      .region = PageRun{21, 1},
+                      .stays = true,
+                      .stay_begins = true,
+                      .stays_until_ns = now_ns()};
+  s.touch(device, 21);
+  Block& block = s.machine.blocks().at(0);
+  {
+    const LockGuard guard(block.lock);
+    s.engine.release(block, 0, {0, 512});
+    CHECK(block.history == nullptr);
+  }
+  s.service.end_stays(now_ns());
+  CHECK(s.machine.memory(0).counters.thrash_unpinned == 0);
 }
 
 TEST_CASE("a page whose preferred device is dead goes to its pool, and the toucher maps it there") {

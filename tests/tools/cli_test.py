@@ -264,7 +264,9 @@ class Refuse(Case):
                           ["cg", "--poisson", "0"], ["cg", "--poisson", "-3"], ["cg", "--poisson", "many"],
                           ["cg", "--tolerance", "0"], ["cg", "--tolerance", "-1"], ["cg", "--tolerance", "nan"],
                           ["cg", "--tolerance", "2"], ["cg", "--matrix"], ["cg", "extra"], ["info", "--poisson", "3"],
-                          ["cg", "--matrix", "a.mtx", "--poisson", "3"], ["bench"], ["bench", "nonsense"],
+                          ["cg", "--matrix", "a.mtx", "--poisson", "3"],
+                          ["cg", "--policy"], ["cg", "--policy", "best"], ["cg", "--policy", "uvm,thrashing_nap=0"],
+                          ["bench", "prefetch", "--policy", "uvm,naps=1"], ["policies", "uvm"], ["bench"], ["bench", "nonsense"],
                           ["bench", "oversubscribe", "--rounds", "0"], ["bench", "oversubscribe", "--rounds", "many"],
                           ["bench", "oversubscribe", "--seed", "-1"], ["bench", "oversubscribe", "extra"]):
             with self.subTest(arguments=arguments):
@@ -290,6 +292,34 @@ class Refuse(Case):
         text = wherry("bench", "oversubscribe", "--rounds", 1, environment={"WHERRY_DEVICES": "capacity=4M"})
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         self.assertEqual(sum(line.startswith(("sweep", "random", "zipf")) for line in text.stdout.splitlines()), 9)
+
+    def test_every_policy_solves_the_same(self):
+        names = [policy["name"] for policy in self.good_json("policies")]
+        self.assertIn("uvm", names)
+        for name in names:
+            with self.subTest(policy=name):
+                report = self.good_json("cg", "--poisson", 48, "--devices", 2, "--policy", name, environment=TWO_DEVICES)
+                self.assertIs(report["equals_ordinary_memory"], True)
+                # The option is stronger than the environment.
+                same = self.good_json("cg", "--poisson", 48, "--policy", name,
+                                      environment=TWO_DEVICES | {"WHERRY_POLICY": "remote-always"})
+                self.assertEqual(same["migrated_bytes"] == 0, name in ("remote-always", "first-touch"))
+
+    def test_policies_are_listed_with_their_parameters(self):
+        policies = self.good_json("policies")
+        text = wherry("policies")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        for policy in policies:
+            self.assertIn(policy["name"], text.stdout)
+            self.assertTrue(policy["meaning"])
+            for parameter in policy["parameters"]:
+                self.assertIn(parameter["name"], text.stdout)
+                self.assertLessEqual(parameter["min"], parameter["default"])
+                self.assertLessEqual(parameter["default"], parameter["max"])
+        self.assert_complaint(wherry("cg", "--policy", "best"), 2, "best", "first-touch", "uvm")
+        done = wherry("cg", "--poisson", 8, environment={"WHERRY_POLICY": "uvm,naps=1"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("thrashing_nap", done.stderr)
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w") as full:
@@ -338,7 +368,7 @@ class Info(Case):
 
     def test_help_and_version(self):
         for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["bench", "--help"],
-                          ["bench", "oversubscribe", "--help"], ["--version"]):
+                          ["bench", "oversubscribe", "--help"], ["policies", "--help"], ["--version"]):
             done = wherry(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout.strip())

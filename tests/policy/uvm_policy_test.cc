@@ -1,0 +1,189 @@
+// The driver's heuristics as a policy: what comes along, who waits, and what stays where.
+#include "policy/uvm_policy.h"
+
+#include <catch2/catch.hpp>
+
+namespace wherry::test {
+namespace {
+
+using impl::BlockHistory;
+using impl::FaultFacts;
+using impl::MoveCause;
+using impl::Opinion;
+using impl::PageMask;
+using impl::PageRun;
+using impl::Processor;
+using impl::UvmParameters;
+using impl::UvmPolicy;
+
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr std::uint64_t us = 1000;
+constexpr std::uint64_t ms = 1'000'000;
+
+impl::Reach far_reach() {
+  impl::Reach reach;
+  reach.maps.fill(~impl::ProcessorMask{0});
+  for (int i = 0; i < impl::max_processors; ++i) reach.close[i] = Processor{i}.bit();
+  return reach;
+}
+
+// A block of which the host has every page, and two who touch it.
+struct Game {
+  UvmParameters parameters{};
+  UvmPolicy policy{parameters, far_reach()};
+  std::unique_ptr<BlockHistory> history{};
+  PageMask at_device{};
+  std::uint64_t now = 10 * ms;
+
+  explicit Game(const UvmParameters& its_parameters = {})
+      : parameters(its_parameters), policy(its_parameters, far_reach()) {}
+
+  Processor owner(unsigned page) const { return at_device.test(page) ? device : host; }
+  FaultFacts facts(Processor toucher, unsigned page) const {
+    FaultFacts facts;
+    facts.toucher = toucher;
+    facts.page = page;
+    facts.now_ns = now;
+    facts.residents = owner(page).bit();
+    facts.stretch = {0, 512};
+    facts.held = toucher == device ? at_device : ~at_device;
+    return facts;
+  }
+  Opinion ask(Processor toucher, unsigned page) {
+    return policy.on_fault(facts(toucher, page), history);
+  }
+  // True: some pages thrash since then.
+  bool move(PageRun run, Processor to, MoveCause cause = MoveCause::fault, bool is_copy = false) {
+    if (to == device)
+      at_device |= PageMask::of(run);
+    else
+      at_device -= PageMask::of(run);
+    return policy.on_arrival({run, to, cause, is_copy, now}, history);
+  }
+  // As a fault service does; false: it has to wait.
+  bool touch(Processor toucher, unsigned page) {
+    if (owner(page) == toucher) return true;
+    const Opinion opinion = ask(toucher, page);
+    if (opinion.wait_until_ns > now) return false;
+    const Processor to = opinion.destination.value_or(toucher);
+    if (!(owner(page) == to))
+      move(opinion.region.value(), to, opinion.stays ? MoveCause::thrash_pin : MoveCause::fault);
+    return true;
+  }
+  // The page, alone, goes to and fro until it thrashes; the device has it then.
+  void fight(unsigned page) {
+    for (int i = 0; i < 5; ++i, now += 20 * us) {
+      const bool detected = move({page, 1}, i % 2 == 0 ? device : host);
+      REQUIRE(detected == (i == 4));
+    }
+  }
+};
+
+TEST_CASE("a device that walks through a block takes six faults, if neighbours may come") {
+  for (const bool prefetches : {true, false}) {
+    UvmParameters parameters;
+    parameters.prefetches = prefetches;
+    Game game(parameters);
+    int faults = 0;
+    for (unsigned page = 0; page < 512; ++page) {
+      faults += game.owner(page) == host;
+      REQUIRE(game.touch(device, page));
+      game.now += 2 * ms;
+    }
+    CHECK(faults == (prefetches ? 6 : 512));
+    CHECK(game.at_device.count() == 512);
+  }
+}
+
+TEST_CASE(
+    "what is created where it is preferred comes as a whole, and elsewhere nothing comes along") {
+  Game game;
+  FaultFacts facts = game.facts(device, 100);
+  facts.residents = 0;
+  facts.held = {};
+  facts.stretch = {50, 300};
+  facts.preferred = host;
+  CHECK(game.policy.on_fault(facts, game.history).region == PageRun{50, 300});
+  facts.residents = Processor::device(1).bit();
+  CHECK(game.policy.on_fault(facts, game.history).region == PageRun{100, 1});
+}
+
+TEST_CASE("of two who fight for a page one waits, each in turn, until it stays for both") {
+  Game game;
+  game.fight(7);
+  int waits = 0;
+  bool pinned = false;
+  Processor last_winner = host;
+  for (int round = 0; round < 1000 && !pinned; ++round, game.now += 50 * us) {
+    for (const Processor p : {host, device}) {
+      const Opinion opinion = game.ask(p, 7);
+      if (opinion.stays) {
+        pinned = true;
+        CHECK(opinion.region == PageRun{7, 1});
+        CHECK(opinion.stay_begins);
+        CHECK(opinion.stays_until_ns == game.now + 150 * ms);
+        break;
+      }
+      waits += opinion.wait_until_ns > game.now;
+      CHECK(opinion.wait_until_ns <= game.now + 500 * us);
+      if (!game.touch(p, 7) || game.owner(7) == last_winner) continue;
+      last_winner = game.owner(7);
+    }
+  }
+  REQUIRE(pinned);
+  CHECK(waits >= 10);
+  // What stays does so for whoever asks, and ends by itself.
+  const Opinion again = game.ask(device, 7);
+  CHECK(again.stays);
+  CHECK_FALSE(again.stay_begins);
+  CHECK(game.policy.end_stays(game.now, *game.history).none());
+  CHECK(game.policy.end_stays(game.now + 150 * ms, *game.history) == PageMask::of({7, 1}));
+  CHECK_FALSE(game.ask(device, 7).stays);
+}
+
+TEST_CASE("neighbours of a page that thrashes come without it, and none with it") {
+  Game game;
+  game.fight(40);
+  game.now += 2 * ms;  // the fight is over, the page is still known
+  game.move({40, 1}, host, MoveCause::eviction);
+  for (const unsigned page : {0u, 16u, 48u}) REQUIRE(game.touch(device, page));
+  CHECK(game.owner(40) == host);
+  CHECK(game.owner(63) == device);
+}
+
+TEST_CASE("what the program asked for itself is no fight") {
+  const auto [cause, is_copy] = GENERATE(table<MoveCause, bool>({{MoveCause::prefetch, false},
+                                                                 {MoveCause::eviction, false},
+                                                                 {MoveCause::thrash_pin, false},
+                                                                 {MoveCause::fault, true}}));
+  Game game;
+  for (int i = 0; i < 20; ++i, game.now += 20 * us)
+    CHECK_FALSE(game.move({7, 1}, i % 2 == 0 ? device : host, cause, is_copy));
+  CHECK(game.ask(host, 7).wait_until_ns == 0);
+}
+
+TEST_CASE("a prefetch, or its end, makes that a page thrashed forgotten") {
+  Game game;
+  game.fight(7);
+  if (GENERATE(true, false))
+    game.move({0, 512}, host, MoveCause::prefetch);
+  else
+    game.policy.on_release({0, 512}, *game.history);
+  for (const Processor p : {device, host}) {
+    CHECK(game.ask(p, 7).wait_until_ns == 0);
+    game.move({7, 1}, p);
+  }
+}
+
+TEST_CASE("without detection nothing is remembered") {
+  UvmParameters parameters;
+  parameters.detects_thrashing = false;
+  Game game(parameters);
+  CHECK_FALSE(game.policy.remembers());
+  for (int i = 0; i < 20; ++i) game.move({7, 1}, i % 2 == 0 ? device : host);
+  CHECK(game.history == nullptr);
+}
+
+}  // namespace
+}  // namespace wherry::test

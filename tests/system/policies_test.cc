@@ -1,0 +1,201 @@
+// Policies at work, each in a process of its own: where the kernel says that pages are, and who maps them.
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "support/child.h"
+#include "support/conditions.h"
+#include "support/stage.h"
+
+using namespace wherry::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* devices = "capacity=16M;capacity=16M";
+constexpr std::size_t block_words = (std::size_t{2} << 20) / sizeof(std::uint64_t);
+
+void require_passed(const std::function<void()>& body) {
+  const Outcome outcome = in_fresh_process(body);
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+template <typename Condition>
+bool comes_true(const Condition& condition) {
+  for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(10ms);
+  return condition();
+}
+
+// The word goes up by one at each turn of the host and of the device, which take turns as fast as they can.
+class PingPong {
+ public:
+  explicit PingPong(Stage& stage, std::uint64_t* word) : stage_(stage), word_(word) {}
+
+  void run(int turns) {
+    std::uint64_t* const word = word_;
+    const auto go = [word, turns](std::uint64_t parity) {
+      for (int turn = 0; turn < turns; ++turn) {
+        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) % 2 != parity) ::sched_yield();
+        __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
+      }
+    };
+    stage_.session().launch(device0, 1, [go](std::size_t) { go(1); });
+    go(0);
+    WHERRY_TRY(stage_.session().wait(device0));
+  }
+
+ private:
+  Stage& stage_;
+  std::uint64_t* const word_;
+};
+
+}  // namespace
+
+TEST_CASE("first-touch: pages stay where they were touched first, and others map them there",
+          "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("first-touch"));
+    const Stage stage(devices);
+    const Words words(2 * region_words);
+    stage.write(host, words.data(), 7);
+    stage.write(device0, words.data() + region_words, 8);
+    expect(stage.read(device0, words.data()) == 7, "device 0 reads the host's");
+    stage.write(device1, words.data(), 9);
+    expect(stage.read(host, words.data() + region_words) == 8, "the host reads device 0's");
+    expect(stage.residents(words.data()) == bit_of(host), "the first page left the host");
+    expect(stage.residents(words.data() + region_words) == bit_of(device0),
+           "the other page left device 0");
+    expect(stage.read(host, words.data()) == 9, "device 1's write is not seen");
+    expect(stage.same_frame(host, device1, words.data()), "they see different frames");
+    expect(read_stats().migrated_in == 0, "something has moved");
+  });
+}
+
+TEST_CASE("remote-always: pages are the host's, whoever touches them first", "[system]") {
+  require_passed([] {
+    ::setenv("WHERRY_POLICY", "remote-always", 1);
+    const Stage stage(devices);
+    const Words words(region_words);
+    stage.write(device1, words.data(), 7);
+    expect(stage.residents(words.data()) == bit_of(host), "it is not the host's");
+    stage.write(device0, words.data(), 8);
+    expect(stage.read(host, words.data()) == 8, "the host reads what device 0 wrote");
+    expect(stage.residents(words.data()) == bit_of(host), "it has moved");
+    expect(stage.same_frame(device0, device1, words.data()), "they see different frames");
+  });
+}
+
+TEST_CASE("uvm: a device that walks through a block takes at most six faults", "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("uvm"));
+    const Stage stage(devices);
+    const Words words(block_words);
+    stage.write_pages(host, words.data(), words.bytes(), 3);
+    const std::uint64_t before = Stage::faults(device0);
+    expect(stage.read_pages(device0, words.data(), words.bytes()) == 3 * block_words / page_words,
+           "wrong bytes");
+    const std::uint64_t faults = Stage::faults(device0) - before;
+    expect(faults <= 6, std::to_string(faults) + " faults");
+    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0), "it did not come");
+  });
+}
+
+TEST_CASE("uvm: a page that two processors fight for is throttled, then stays, and both map it",
+          "[system]") {
+  require_passed([] {
+    // Wide enough for a busy machine, and for sanitizers.
+    WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000,thrashing_pin=0"));
+    Stage stage(devices);
+    const Words words(region_words);
+    PingPong game(stage, words.data());
+    game.run(100);
+    expect(comes_true([&] {
+             game.run(20);
+             return read_stats().thrash_pinned > 0;
+           }),
+           "the page is never pinned");
+    const wherryStats stats = read_stats();
+    expect(stats.thrashing_detected > 0 && stats.throttled >= 10, "it was not throttled before");
+    game.run(20);
+    const std::uint64_t moved = read_stats().migrated_in;
+    game.run(2000);
+    expect(read_stats().migrated_in == moved, "it moves on");
+    expect(stage.same_frame(host, device0, words.data()), "they see different frames");
+    expect(stage.comes_to_map(host, words.data()) && stage.comes_to_map(device0, words.data()),
+           "one of them does not map it");
+    expect(words[0] % 2 == 0 && words[0] > 4000, "turns are lost");
+    expect(stage.read(device1, words.data()) == words[0], "a third one reads something else");
+  });
+}
+
+TEST_CASE("uvm: what was pinned moves again when its time is over", "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000,thrashing_pin=5"));
+    Stage stage(devices);
+    const Words words(region_words);
+    PingPong game(stage, words.data());
+    expect(comes_true([&] {
+             game.run(20);
+             return read_stats().thrash_pinned > 0;
+           }),
+           "the page is never pinned");
+    expect(comes_true([] { return read_stats().thrash_unpinned > 0; }), "it stays for ever");
+    // Who mapped it elsewhere than at home does not any more, and gets it.
+    for (const int p : {device0, host}) {
+      expect(comes_true([&] {
+               stage.write(p, words.data(), 5);
+               return stage.residents(words.data()) == bit_of(p);
+             }),
+             "it does not come to who touches it");
+    }
+  });
+}
+
+TEST_CASE("uvm: a device that is killed amid a fight leaves the other one its memory", "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000"));
+    Stage stage(devices);
+    const Words words(region_words);
+    std::uint64_t* const word = words.data();
+    for (const int round : {0, 1}) {
+      stage.session().launch(device0, 1, [word](std::size_t) {
+        for (;;) __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+      });
+      const auto end = std::chrono::steady_clock::now() + (round == 0 ? 5ms : 300ms);
+      while (std::chrono::steady_clock::now() < end) __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+      ::kill(device_process(device0), SIGKILL);
+      for (int i = 0; i < 1000; ++i) __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+      stage.write(device1, word, 4);
+      expect(words[0] == 4, "the host does not see what device 1 wrote");
+      WHERRY_TRY(cuDevicePrimaryCtxReset(device0));
+      stage.session().renew_stream(device0);
+    }
+  });
+}
+
+TEST_CASE("a policy is chosen before the start, and only one that there is", "[system]") {
+  require_passed([] {
+    expect(wherrySetPolicy(nullptr) == CUDA_ERROR_INVALID_VALUE, "NULL");
+    expect(wherrySetPolicy("best") == CUDA_ERROR_INVALID_VALUE, "an unknown name");
+    expect(wherrySetPolicy("uvm,prefetch_threshold=0") == CUDA_ERROR_INVALID_VALUE,
+           "a wrong number");
+    ::setenv("WHERRY_POLICY", "remote-always", 1);
+    WHERRY_TRY(wherrySetPolicy("first-touch"));
+    const Stage stage(devices);
+    expect(wherrySetPolicy("uvm") == CUDA_ERROR_NOT_PERMITTED, "afterwards");
+    const Words words(region_words);
+    stage.write(device0, words.data(), 7);
+    expect(stage.residents(words.data()) == bit_of(device0), "the environment's was taken");
+  });
+  require_passed([] {
+    ::setenv("WHERRY_POLICY", "uvn", 1);
+    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "the start with an unknown policy");
+  });
+}
