@@ -94,8 +94,7 @@ std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
   const auto* const found = std::ranges::find(
       descriptions, name, [](const auto& row) { return std::string_view(row.name); });
   if (found == std::end(descriptions))
-    return fmt::format("no policy is called '{}'; there are: {}", name,
-                       names_of(descriptions));
+    return fmt::format("no policy is called '{}'; there are: {}", name, names_of(descriptions));
   choice.name = name;
   while (!text.empty()) {
     const std::string_view word = take_word(text);
@@ -103,15 +102,14 @@ std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
     const auto parameter = std::ranges::find(
         found->parameters, key, [](const auto& row) { return std::string_view(row.name); });
     if (parameter == found->parameters.end())
-      return found->parameters.empty()
-                 ? fmt::format("'{}': {} has no parameters", word, name)
-                 : fmt::format("{} has no parameter '{}'; it has: {}", name, key,
-                               names_of(found->parameters));
+      return found->parameters.empty() ? fmt::format("'{}': {} has no parameters", word, name)
+                                       : fmt::format("{} has no parameter '{}'; it has: {}", name,
+                                                     key, names_of(found->parameters));
     const auto number =
         key.size() < word.size() ? number_in(word.substr(key.size() + 1)) : std::nullopt;
     if (!number || *number < parameter->least || *number > parameter->most)
-      return fmt::format("'{}': {} is a number from {} to {}", word, key,
-                         parameter->least, parameter->most);
+      return fmt::format("'{}': {} is a number from {} to {}", word, key, parameter->least,
+                         parameter->most);
     choice.values[std::string(key)] = *number;
   }
   return choice;
