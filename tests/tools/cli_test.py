@@ -268,7 +268,8 @@ class Refuse(Case):
                           ["cg", "--policy"], ["cg", "--policy", "best"], ["cg", "--policy", "uvm,thrashing_nap=0"],
                           ["bench", "prefetch", "--policy", "uvm,naps=1"], ["policies", "uvm"], ["bench"], ["bench", "nonsense"],
                           ["bench", "oversubscribe", "--rounds", "0"], ["bench", "oversubscribe", "--rounds", "many"],
-                          ["bench", "oversubscribe", "--seed", "-1"], ["bench", "oversubscribe", "extra"]):
+                          ["bench", "oversubscribe", "--seed", "-1"], ["bench", "oversubscribe", "extra"],
+                          ["bench", "policies", "--rounds", "0"], ["bench", "policies", "extra"]):
             with self.subTest(arguments=arguments):
                 self.assert_complaint(wherry(*arguments), 2)
 
@@ -304,6 +305,24 @@ class Refuse(Case):
                 same = self.good_json("cg", "--poisson", 48, "--policy", name,
                                       environment=TWO_DEVICES | {"WHERRY_POLICY": "remote-always"})
                 self.assertEqual(same["migrated_bytes"] == 0, name in ("remote-always", "first-touch"))
+
+    def test_policies_are_compared_on_workloads(self):
+        report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", "read-shared", "stencil",
+                                "--policies", "migrate-always", "first-touch", "uvm,prefetch_enable=0")
+        self.assertEqual([row["workload"] for row in report["rows"]], ["read-shared", "stencil"])
+        for row in report["rows"]:
+            with self.subTest(workload=row["workload"]):
+                self.assertEqual(list(row["policies"]), ["migrate-always", "first-touch", "uvm,prefetch_enable=0"])
+                self.assertEqual(min(result["of_best"] for result in row["policies"].values()), 1)
+                self.assertEqual(row["policies"]["first-touch"]["migrated_pages"], 0)
+                self.assertGreater(row["policies"]["migrate-always"]["migrated_pages"], 0)
+        text = wherry("bench", "policies", "--rounds", 1, "--workloads", "false-sharing", "--policies", "first-touch")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        self.assertIn("1.00", text.stdout)
+        self.assert_complaint(wherry("bench", "policies", "--workloads", "chess"), 2, "chess", "ping-pong")
+        self.assert_complaint(wherry("bench", "policies", "--policies", "best"), 2, "best", "uvm")
+        self.assert_complaint(wherry("bench", "policies", "--workloads", "stencil", "--policies", "uvm",
+                                     environment={"WHERRY_DEVICES": "capacity=8M"}), 1, "2 devices")
 
     def test_policies_are_listed_with_their_parameters(self):
         policies = self.good_json("policies")

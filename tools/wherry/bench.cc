@@ -44,17 +44,40 @@ CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
   return oversubscribe;
 }
 
+CLI::App* add_policies(CLI::App& bench, PolicyBenchOptions& options) {
+  CLI::App* policies = bench.add_subcommand(
+      "policies", "Run typical programs under each policy: which one suits what");
+  policies
+      ->add_option("--policies", options.policies,
+                   "Which policies, as WHERRY_POLICY has them; all built-in ones by default")
+      ->type_name("NAME[,PARAMETER=NUMBER...]");
+  policies->add_option("--workloads", options.workloads, "Which workloads; all by default")
+      ->type_name("NAME");
+  policies->add_option("--rounds", options.rounds, "How often each is run; the best one counts")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  policies->add_option("--seed", options.seed, "Of the random orders")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  policies->add_flag("--json", options.json, "Print one JSON object");
+  return policies;
+}
+
 }  // namespace
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   CLI::App* bench = app.add_subcommand("bench", "Measure what the library does on this machine");
   bench->require_subcommand(1);
   add_prefetch(*bench, options.prefetch);
+  options.compares_policies = add_policies(*bench, options.policies);
   options.oversubscribes = add_oversubscribe(*bench, options.oversubscribe);
   return bench;
 }
 
 int run_bench(const BenchOptions& options) {
+  if (options.compares_policies->parsed()) return run_bench_policies(options.policies);
   return options.oversubscribes->parsed() ? run_oversubscribe(options.oversubscribe)
                                           : run_bench_prefetch(options.prefetch);
 }

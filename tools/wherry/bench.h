@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_policies.h"
 #include "bench_prefetch.h"
 #include "oversubscribe.h"
 
@@ -12,7 +13,10 @@ namespace wherry::tool {
 struct BenchOptions {
   PrefetchBenchOptions prefetch;
   OversubscribeOptions oversubscribe;
-  const CLI::App* oversubscribes = nullptr;  // the subcommand; the other one otherwise
+  PolicyBenchOptions policies;
+  // The subcommands; the first one otherwise.
+  const CLI::App* oversubscribes = nullptr;
+  const CLI::App* compares_policies = nullptr;
 };
 
 // Adds the command with its subcommands; `options` receives what they are given, and outlives `app`.
