@@ -26,6 +26,13 @@ constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 constexpr const char* no_room_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
 
+// What of a run lies in the natural region of one of its pages.
+PageRun within_region(PageRun run, unsigned page) {
+  const unsigned start = page / pages_per_region * pages_per_region;
+  const unsigned first = std::max(run.first, start);
+  return {first, std::min(run.end(), start + pages_per_region) - first};
+}
+
 void count_event(Counters& counters, const FaultEvent& event) {
   if (event.write_protect) {
     count(counters.faults_write_protect);
@@ -195,6 +202,8 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (fault.in_handler && policy_.remembers()) return {Outcome::not_here};
   Opinion opinion;
   if (AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
+  if (fault.comes_alone && opinion.region)
+    opinion.region = within_region(*opinion.region, facts.page);
   Decision decision = rules_.decide(facts, opinion);
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))

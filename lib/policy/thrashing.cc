@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <new>
 
 namespace wherry::impl {
 
@@ -34,7 +35,9 @@ bool Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
   last_to_ = to;
   if (!pages_) {
     if (!fights) return false;
-    pages_ = std::make_unique<Pages>();
+    // Pages are on the move: this must not fail. Without memory nothing is seen.
+    pages_.reset(new (std::nothrow) Pages);
+    if (!pages_) return false;
   }
   bool detected = false;
   for (unsigned number = run.first; number < run.end(); ++number)

@@ -1,5 +1,7 @@
 #include "policy/uvm_policy.h"
 
+#include <new>
+
 namespace wherry::impl {
 namespace {
 
@@ -7,9 +9,8 @@ struct UvmHistory final : BlockHistory {
   Thrashing thrashing;
 };
 
-Thrashing& thrashing_of(std::unique_ptr<BlockHistory>& history) {
-  if (!history) history = std::make_unique<UvmHistory>();
-  return static_cast<UvmHistory&>(*history).thrashing;
+Thrashing& thrashing_in(BlockHistory& history) {
+  return static_cast<UvmHistory&>(history).thrashing;
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ Opinion UvmPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistor
       facts.residents == 0 ? facts.preferred.value_or(facts.toucher) : facts.toucher;
   PageMask thrashing;
   if (history && facts.residents != 0) {
-    Thrashing& seen = thrashing_of(history);
+    Thrashing& seen = thrashing_in(*history);
     const Thrashing::Hint hint =
         seen.hint({facts.page, facts.toucher, facts.now_ns,
                    closest_of(facts.residents, facts.toucher), facts.preferred},
@@ -62,8 +63,11 @@ bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>
   switch (arrival.cause) {
     case MoveCause::fault:
       if (arrival.is_copy) break;
-      return thrashing_of(history).moved(arrival.run, arrival.to, arrival.now_ns,
-                                         parameters_.thrashing);
+      // Pages are on the move: this must not fail. Without memory nothing is seen.
+      if (!history) history.reset(new (std::nothrow) UvmHistory);
+      if (!history) return false;
+      return thrashing_in(*history).moved(arrival.run, arrival.to, arrival.now_ns,
+                                          parameters_.thrashing);
     case MoveCause::thrash_pin:
     case MoveCause::eviction:
       return false;  // nobody fights for it
@@ -76,11 +80,11 @@ bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>
 }
 
 void UvmPolicy::on_release(PageRun run, BlockHistory& history) const {
-  static_cast<UvmHistory&>(history).thrashing.forget(run);
+  thrashing_in(history).forget(run);
 }
 
 PageMask UvmPolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) const {
-  return static_cast<UvmHistory&>(history).thrashing.unpin(now_ns);
+  return thrashing_in(history).unpin(now_ns);
 }
 
 }  // namespace wherry::impl

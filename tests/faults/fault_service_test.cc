@@ -341,6 +341,21 @@ TEST_CASE("a policy that never lets a page go costs a thread a signal, not its l
   CHECK(s.machine.at(0).holds(0));
 }
 
+TEST_CASE("of a large region a page comes alone while others keep the rest of it") {
+  Setup s;
+  s.touch(host, 0);
+  s.touch(host, 100);
+  Setup::let_tenures_end();
+  s.policy.opinion.region = PageRun{0, 512};
+  // Somebody has just got another part of the block, and goes on to use it.
+  s.machine.blocks().at(0).tenures.begin({96, 16}, host, now_ns());
+  s.touch(device, 2);
+  CHECK(s.machine.at(1).holds(2));
+  CHECK(s.machine.at(1).holds(15));
+  CHECK(s.machine.at(0).holds(100));
+  CHECK(s.woke(device, 2));
+}
+
 TEST_CASE("what the policy has stay is mapped where it is, and faults again when that is over") {
   Setup s;
   s.switcher.start();
