@@ -28,9 +28,10 @@ constexpr const char* no_room_anywhere =
 
 // What of a run lies in the natural region of one of its pages.
 PageRun within_region(PageRun run, unsigned page) {
-  const unsigned start = page / pages_per_region * pages_per_region;
+  constexpr unsigned pages = pages_per_region;
+  const unsigned start = page / pages * pages;
   const unsigned first = std::max(run.first, start);
-  return {first, std::min(run.end(), start + pages_per_region) - first};
+  return {first, std::min(run.end(), start + pages) - first};
 }
 
 void count_event(Counters& counters, const FaultEvent& event) {

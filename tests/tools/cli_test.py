@@ -324,6 +324,22 @@ class Refuse(Case):
         self.assert_complaint(wherry("bench", "policies", "--workloads", "stencil", "--policies", "uvm",
                                      environment={"WHERRY_DEVICES": "capacity=8M"}), 1, "2 devices")
 
+    def test_nodes_are_compared_by_each_method(self):
+        report = self.good_json("bench", "numa", "--bytes", "4M", "--from", 0, "--to", 0)
+        self.assertEqual((report["bytes"], report["page"]), (4 << 20, "4K"))
+        self.assertEqual([(row["from"], row["to"], row["distance"], row["method"]) for row in report["rows"]],
+                         [(0, 0, 10, "fault"), (0, 0, 10, "prefetch")])
+        for row in report["rows"]:
+            self.assertGreater(row["latency_us"], 0)
+            self.assertGreater(row["bytes_per_second"], 0)
+        text = wherry("bench", "numa", "--bytes", "4M", "--page", "2M", "--method", "prefetch", "--from", 0, "--to", 0)
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        self.assertIn("prefetch", text.stdout)
+        self.assert_complaint(wherry("bench", "numa", "--from", 63), 1, "node 63", "there are 0")
+        for wrong in (["--bytes", "3M"], ["--bytes", "0"], ["--page", "1G"], ["--method", "rsync"], ["--from", "-1"]):
+            with self.subTest(arguments=wrong):
+                self.assert_complaint(wherry("bench", "numa", *wrong), 2)
+
     def test_policies_are_listed_with_their_parameters(self):
         policies = self.good_json("policies")
         text = wherry("policies")

@@ -65,6 +65,40 @@ CLI::App* add_policies(CLI::App& bench, PolicyBenchOptions& options) {
   return policies;
 }
 
+CLI::App* add_numa(CLI::App& bench, NumaBenchOptions& options) {
+  CLI::App* numa = bench.add_subcommand(
+      "numa", "Move pages between NUMA nodes, by each method: latency and bandwidth of each pair");
+  numa->add_option("--from", options.from, "Only from this node")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  numa->add_option("--to", options.to, "Only to this node")
+      ->type_name("M")
+      ->check(CLI::NonNegativeNumber);
+  numa->add_option("--bytes", options.bytes,
+                   "How much to move; suffixes K, M, G; whole pages of 2M")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(numa_bytes_min, numa_bytes_max))
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            std::uint64_t bytes = 0;
+            const bool whole =
+                CLI::detail::lexical_cast(text, bytes) && bytes % numa_bytes_min == 0;
+            return whole ? std::string() : "must be a multiple of 2M, not " + text;
+          },
+          ""))
+      ->capture_default_str();
+  numa->add_option("--page", options.page, "In pages of which size")
+      ->type_name("4K|2M")
+      ->check(CLI::IsMember({"4K", "2M"}))
+      ->capture_default_str();
+  numa->add_option("--method", options.methods, "By which methods; all by default")
+      ->type_name("fault|prefetch|move_pages")
+      ->check(CLI::IsMember({"fault", "prefetch", "move_pages"}));
+  numa->add_flag("--json", options.json, "Print one JSON object");
+  return numa;
+}
+
 }  // namespace
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
@@ -72,12 +106,14 @@ CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
   bench->require_subcommand(1);
   add_prefetch(*bench, options.prefetch);
   options.compares_policies = add_policies(*bench, options.policies);
+  options.compares_nodes = add_numa(*bench, options.numa);
   options.oversubscribes = add_oversubscribe(*bench, options.oversubscribe);
   return bench;
 }
 
 int run_bench(const BenchOptions& options) {
   if (options.compares_policies->parsed()) return run_bench_policies(options.policies);
+  if (options.compares_nodes->parsed()) return run_bench_numa(options.numa);
   return options.oversubscribes->parsed() ? run_oversubscribe(options.oversubscribe)
                                           : run_bench_prefetch(options.prefetch);
 }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_numa.h"
 #include "bench_policies.h"
 #include "bench_prefetch.h"
 #include "oversubscribe.h"
@@ -14,9 +15,11 @@ struct BenchOptions {
   PrefetchBenchOptions prefetch;
   OversubscribeOptions oversubscribe;
   PolicyBenchOptions policies;
+  NumaBenchOptions numa;
   // The subcommands; the first one otherwise.
   const CLI::App* oversubscribes = nullptr;
   const CLI::App* compares_policies = nullptr;
+  const CLI::App* compares_nodes = nullptr;
 };
 
 // Adds the command with its subcommands; `options` receives what they are given, and outlives `app`.

@@ -1,19 +1,15 @@
 #include "bench_policies.h"
 
 #include <fmt/core.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <variant>
 
+#include "apart.h"
 #include "bench_report.h"
 #include "complain.h"
 #include "policy/policies.h"
@@ -33,15 +29,6 @@ struct Result {
   std::uint64_t throttled = 0;
   std::uint64_t thrash_pinned = 0;
 };
-// As a child tells it: a result, or a line that says why there is none.
-struct Told {
-  bool failed = true;
-  Result result;
-  char why[200] = "its process ended";
-};
-
-constexpr int run_limit_ms = 120'000;
-
 Result run(const Workload& workload, const PolicyBenchOptions& options) {
   const runtime library;
   if (library.device_count() < workload.devices)
@@ -57,43 +44,6 @@ Result run(const Workload& workload, const PolicyBenchOptions& options) {
   result.throttled = stats.throttled;
   result.thrash_pinned = stats.thrash_pinned;
   return result;
-}
-
-Told tell(const Workload& workload, const std::string& policy, const PolicyBenchOptions& options) {
-  Told told;
-  try {
-    detail::check(wherrySetPolicy(policy.c_str()), "wherrySetPolicy");
-    told.result = run(workload, options);
-    told.failed = false;
-  } catch (const std::exception& failure) {
-    std::strncpy(told.why, failure.what(), sizeof told.why - 1);
-  }
-  return told;
-}
-
-// In a process of its own: a policy is for a process's life.
-Told run_apart(const Workload& workload, const std::string& policy,
-               const PolicyBenchOptions& options) {
-  Told told;
-  int ends[2];
-  if (::pipe(ends) != 0) throw std::runtime_error("no pipe can be had");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const Told own = tell(workload, policy, options);
-    ::_exit(::write(ends[1], &own, sizeof own) == sizeof own ? 0 : 1);
-  }
-  ::close(ends[1]);
-  pollfd waiting{ends[0], POLLIN, 0};
-  const bool came = child > 0 && ::poll(&waiting, 1, run_limit_ms) == 1;
-  Told read;
-  if (came && ::read(ends[0], &read, sizeof read) == sizeof read) told = read;
-  if (!came) std::strcpy(told.why, "it does not end");
-  ::close(ends[0]);
-  if (child > 0) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
-  return told;
 }
 
 // The rows of a table that have these names, or all. Nothing: there is none of a name, which is said.
@@ -155,10 +105,13 @@ int run_bench_policies(const PolicyBenchOptions& options) {
   for (const Workload* workload : *chosen) {
     std::vector<Result> results;
     for (const std::string& policy : policies) {
-      const Told told = run_apart(*workload, policy, options);
-      if (told.failed)
-        return complain(fmt::format("{} under {}: {}", workload->name, policy, told.why));
-      results.push_back(told.result);
+      // A policy is for a process's life.
+      const std::string wrong = run_apart(results.emplace_back(), [&](Result& result) {
+        detail::check(wherrySetPolicy(policy.c_str()), "wherrySetPolicy");
+        result = run(*workload, options);
+      });
+      if (!wrong.empty())
+        return complain(fmt::format("{} under {}: {}", workload->name, policy, wrong));
     }
     const double best = std::ranges::min_element(results, {}, &Result::seconds)->seconds;
     text += fmt::format("{:<18}{:>8.1f}ms", workload->name, best * 1e3);

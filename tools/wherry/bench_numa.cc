@@ -1,0 +1,254 @@
+#include "bench_numa.h"
+
+#include <fmt/format.h>
+#include <numaif.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <wherry/wherry.hpp>
+
+#include "apart.h"
+#include "bench_report.h"
+#include "complain.h"
+#include "os/numa.h"
+
+namespace wherry::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* all_methods[] = {"fault", "prefetch", "move_pages"};
+constexpr std::size_t page_bytes = 4096;
+constexpr int passes = 5;            // the median counts
+constexpr std::size_t singles = 64;  // of which the median is the latency
+
+struct Path {
+  int from;
+  int to;
+};
+struct Result {
+  double latency = 0;  // seconds that one page takes
+  double seconds = 0;  // ... and all of them
+};
+
+std::size_t unit_bytes(const NumaBenchOptions& options) {
+  return options.page == "2M" ? std::size_t{2} << 20 : page_bytes;
+}
+
+double now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// ---- the library's two
+
+// Managed memory whose units move between a device on either node.
+class Devices {
+ public:
+  Devices(const NumaBenchOptions& options)
+      : unit_(unit_bytes(options)), data_(options.bytes), there_(device(1)), back_(device(0)) {}
+
+  std::size_t units() const { return data_.size() / unit_; }
+  stream& at(int device) { return device == 0 ? back_ : there_; }
+
+  // Seconds that the device's touches took, one by one, of the first so many units.
+  std::vector<double> touch(int device, std::size_t count) {
+    managed_array<double> seconds(count);
+    at(device).parallel_for(
+        1, [to = seconds.data(), from = data_.data(), count, unit = unit_](std::size_t) {
+          // The results are here before the first touch that counts.
+          for (std::size_t i = 0; i < count; ++i) to[i] = 0;
+          for (std::size_t i = 0; i < count; ++i) {
+            const double begin = now();
+            *const_cast<volatile std::byte*>(from + i * unit) = std::byte{1};
+            to[i] = now() - begin;
+          }
+        });
+    at(device).synchronize();
+    return {seconds.begin(), seconds.end()};
+  }
+
+  double bring(int device, std::size_t offset, std::size_t bytes) {
+    return seconds_of([&] {
+      prefetch(data_.span().subspan(offset, bytes), at(device).device(), at(device));
+      at(device).synchronize();
+    });
+  }
+  std::size_t unit() const { return unit_; }
+
+ private:
+  std::size_t unit_;
+  managed_array<std::byte> data_;
+  stream there_;
+  stream back_;
+};
+
+void start_devices(const Path& path, const NumaBenchOptions& options) {
+  const std::size_t capacity = (options.bytes + (std::size_t{4} << 20)) >> 20;
+  ::setenv("WHERRY_DEVICES",
+           fmt::format("node={},capacity={}M,workers=1;node={},capacity={}M,workers=1", path.from,
+                       capacity, path.to, capacity)
+               .c_str(),
+           1);
+  ::setenv("WHERRY_FAULT_REGION", options.page.c_str(), 1);
+  ::setenv("WHERRY_HUGE_PAGES", options.page == "2M" ? "auto" : "never", 1);
+  detail::check(wherrySetPolicy("migrate-always"), "wherrySetPolicy");
+}
+
+Result by_fault(const NumaBenchOptions& options) {
+  Devices devices(options);
+  std::vector<double> latencies, sums;
+  for (int pass = 0; pass <= passes; ++pass) {
+    devices.touch(0, devices.units());
+    const std::vector<double> seconds = devices.touch(1, devices.units());
+    if (pass == 0) continue;  // memory that is used for the first time
+    latencies.push_back(quantile(seconds, 0.5));
+    double sum = 0;
+    for (const double each : seconds) sum += each;
+    sums.push_back(sum);
+  }
+  return {quantile(latencies, 0.5), quantile(sums, 0.5)};
+}
+
+Result by_prefetch(const NumaBenchOptions& options) {
+  Devices devices(options);
+  devices.touch(0, devices.units());
+  std::vector<double> latencies, all;
+  for (int pass = 0; pass <= passes; ++pass) {
+    const double seconds = devices.bring(1, 0, options.bytes);
+    devices.bring(0, 0, options.bytes);
+    if (pass != 0) all.push_back(seconds);
+  }
+  for (std::size_t i = 0; i < std::min(singles, devices.units()); ++i) {
+    latencies.push_back(devices.bring(1, i * devices.unit(), devices.unit()));
+    devices.bring(0, i * devices.unit(), devices.unit());
+  }
+  return {quantile(latencies, 0.5), quantile(all, 0.5)};
+}
+
+// ---- the kernel's own
+
+class Pages {
+ public:
+  Pages(const Path& path, const NumaBenchOptions& options)
+      : path_(path), unit_(unit_bytes(options)), bytes_(options.bytes) {
+    void* const start =
+        ::mmap(nullptr, bytes_ + unit_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) throw std::bad_alloc();
+    const auto address = reinterpret_cast<std::uintptr_t>(start);
+    start_ = reinterpret_cast<std::byte*>((address + unit_ - 1) / unit_ * unit_);
+    ::madvise(start_, bytes_, unit_ == page_bytes ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    for (std::size_t at = 0; at < bytes_; at += page_bytes) start_[at] = std::byte{1};
+    for (std::size_t at = 0; at < bytes_; at += unit_) units_.push_back(start_ + at);
+    move(path_.from, 0, units_.size());
+  }
+
+  std::size_t units() const { return units_.size(); }
+  double there(std::size_t first, std::size_t count) { return move(path_.to, first, count); }
+  void back() { move(path_.from, 0, units_.size()); }
+
+ private:
+  double move(int node, std::size_t first, std::size_t count) {
+    nodes_.assign(count, node);
+    states_.assign(count, 0);
+    return seconds_of([&] {
+      if (::move_pages(0, count, units_.data() + first, nodes_.data(), states_.data(),
+                       MPOL_MF_MOVE) < 0)
+        throw std::system_error(errno, std::generic_category(), "move_pages");
+    });
+  }
+
+  const Path path_;
+  const std::size_t unit_;
+  const std::size_t bytes_;
+  std::byte* start_ = nullptr;
+  std::vector<void*> units_;
+  std::vector<int> nodes_, states_;
+};
+
+Result by_move_pages(const Path& path, const NumaBenchOptions& options) {
+  Pages pages(path, options);
+  std::vector<double> latencies, all;
+  for (int pass = 0; pass <= passes; ++pass) {
+    const double seconds = pages.there(0, pages.units());
+    pages.back();
+    if (pass != 0) all.push_back(seconds);
+  }
+  for (std::size_t i = 0; i < std::min(singles, pages.units()); ++i)
+    latencies.push_back(pages.there(i, 1));
+  return {quantile(latencies, 0.5), quantile(all, 0.5)};
+}
+
+std::string measure(Result& result, const std::string& method, const Path& path,
+                    const NumaBenchOptions& options) {
+  return run_apart(result, [&](Result& its) {
+    if (method == "move_pages") {
+      its = by_move_pages(path, options);
+      return;
+    }
+    start_devices(path, options);
+    its = method == "fault" ? by_fault(options) : by_prefetch(options);
+  });
+}
+
+// The nodes that a path may begin or end at. Empty: there is no such node, which is said.
+std::vector<int> nodes_for(std::optional<int> asked) {
+  std::vector<int> nodes;
+  for (const impl::NumaNode& node : impl::read_machine().nodes)
+    if (node.has_memory()) nodes.push_back(node.id);
+  if (!asked) return nodes;
+  if (std::ranges::find(nodes, *asked) != nodes.end()) return {*asked};
+  complain(fmt::format("there is no node {} with memory that this process may use: there are {}",
+                       *asked, fmt::join(nodes, ", ")));
+  return {};
+}
+
+}  // namespace
+
+int run_bench_numa(const NumaBenchOptions& options) {
+  const std::vector<int> from = nodes_for(options.from);
+  const std::vector<int> to = from.empty() ? from : nodes_for(options.to);
+  if (to.empty()) return exit_failed;
+  std::vector<std::string> methods = options.methods;
+  if (methods.empty()) methods.assign(std::begin(all_methods), std::end(all_methods));
+
+  std::string text = fmt::format("{} MiB in pages of {}\n\n{:>5}{:>5}{:>10}  {:<12}{:>14}{:>12}\n",
+                                 options.bytes >> 20, options.page, "from", "to", "distance",
+                                 "method", "us per page", "GiB/s");
+  Json rows = Json::array();
+  for (const int source : from)
+    for (const int target : to)
+      for (const std::string& method : methods) {
+        const int distance = impl::node_distance(source, target);
+        // The kernel has nothing to do there.
+        if (method == "move_pages" && source == target) continue;
+        Result result;
+        const std::string wrong = measure(result, method, {source, target}, options);
+        if (!wrong.empty())
+          return complain(
+              fmt::format("{} from node {} to node {}: {}", method, source, target, wrong));
+        const double rate = static_cast<double>(options.bytes) / result.seconds;
+        text += fmt::format("{:>5}{:>5}{:>10}  {:<12}{:>14.2f}{:>12.2f}\n", source, target,
+                            distance, method, result.latency * 1e6, rate / (1 << 30));
+        rows.push_back({{"from", source},
+                        {"to", target},
+                        {"distance", distance},
+                        {"method", method},
+                        {"latency_us", result.latency * 1e6},
+                        {"bytes_per_second", rate}});
+      }
+  if (!options.json) return print_out(text);
+  return print_out(Json{{"machine", describe_machine()},
+                        {"bytes", options.bytes},
+                        {"page", options.page},
+                        {"rows", rows}}
+                       .dump(2) +
+                   "\n");
+}
+
+}  // namespace wherry::tool

@@ -1,0 +1,28 @@
+// `wherry bench numa`: how long pages take from each NUMA node to each other one, by a fault, by a prefetch, and by move_pages(2),
+// beside the distances that the kernel reports.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wherry::tool {
+
+inline constexpr std::uint64_t numa_bytes_min = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t numa_bytes_max = std::uint64_t{16} << 30;
+
+struct NumaBenchOptions {
+  std::optional<int> from;  // nothing: each node with memory
+  std::optional<int> to;
+  std::uint64_t bytes = std::uint64_t{64} << 20;
+  std::string page = "4K";           // or 2M
+  std::vector<std::string> methods;  // fault, prefetch, move_pages; empty: all
+  bool json = false;
+};
+
+// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws std::system_error, std::bad_alloc. Requires: the
+// library has not been started.
+int run_bench_numa(const NumaBenchOptions& options);
+
+}  // namespace wherry::tool
