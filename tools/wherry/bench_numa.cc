@@ -80,6 +80,8 @@ class Devices {
     });
   }
   std::size_t unit() const { return unit_; }
+  // The node that the last unit is on.
+  int node() const { return runtime().page_info(data_.data() + data_.size() - unit_).node; }
 
  private:
   std::size_t unit_;
@@ -87,6 +89,11 @@ class Devices {
   stream there_;
   stream back_;
 };
+
+void expect_node(int is, int wanted) {
+  if (is != wanted)
+    throw std::runtime_error(fmt::format("the pages are on node {}, not {}", is, wanted));
+}
 
 void start_devices(const Path& path, const NumaBenchOptions& options) {
   const std::size_t capacity = (options.bytes + (std::size_t{4} << 20)) >> 20;
@@ -100,12 +107,13 @@ void start_devices(const Path& path, const NumaBenchOptions& options) {
   detail::check(wherrySetPolicy("migrate-always"), "wherrySetPolicy");
 }
 
-Result by_fault(const NumaBenchOptions& options) {
+Result by_fault(const Path& path, const NumaBenchOptions& options) {
   Devices devices(options);
   std::vector<double> latencies, sums;
   for (int pass = 0; pass <= passes; ++pass) {
     devices.touch(0, devices.units());
     const std::vector<double> seconds = devices.touch(1, devices.units());
+    expect_node(devices.node(), path.to);
     if (pass == 0) continue;  // memory that is used for the first time
     latencies.push_back(quantile(seconds, 0.5));
     double sum = 0;
@@ -115,12 +123,13 @@ Result by_fault(const NumaBenchOptions& options) {
   return {quantile(latencies, 0.5), quantile(sums, 0.5)};
 }
 
-Result by_prefetch(const NumaBenchOptions& options) {
+Result by_prefetch(const Path& path, const NumaBenchOptions& options) {
   Devices devices(options);
   devices.touch(0, devices.units());
   std::vector<double> latencies, all;
   for (int pass = 0; pass <= passes; ++pass) {
     const double seconds = devices.bring(1, 0, options.bytes);
+    expect_node(devices.node(), path.to);
     devices.bring(0, 0, options.bytes);
     if (pass != 0) all.push_back(seconds);
   }
@@ -150,6 +159,7 @@ class Pages {
 
   std::size_t units() const { return units_.size(); }
   double there(std::size_t first, std::size_t count) { return move(path_.to, first, count); }
+  const void* last() const { return units_.back(); }
   void back() { move(path_.from, 0, units_.size()); }
 
  private:
@@ -176,6 +186,7 @@ Result by_move_pages(const Path& path, const NumaBenchOptions& options) {
   std::vector<double> latencies, all;
   for (int pass = 0; pass <= passes; ++pass) {
     const double seconds = pages.there(0, pages.units());
+    expect_node(impl::node_of(pages.last()), path.to);
     pages.back();
     if (pass != 0) all.push_back(seconds);
   }
@@ -192,7 +203,7 @@ std::string measure(Result& result, const std::string& method, const Path& path,
       return;
     }
     start_devices(path, options);
-    its = method == "fault" ? by_fault(options) : by_prefetch(options);
+    its = method == "fault" ? by_fault(path, options) : by_prefetch(path, options);
   });
 }
 
