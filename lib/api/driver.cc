@@ -23,7 +23,7 @@ std::mutex start_lock;
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
 // Of wherrySetPolicy(). Guarded by start_lock; never destroyed, as the driver is not.
-std::optional<PolicyChoice>& the_policy = *new std::optional<PolicyChoice>;
+PolicySource& the_policy = *new PolicySource;  // empty: it has not been called
 // Fork handlers run when a thread starts devices, too, and in those; they keep what they need and drop the rest themselves.
 thread_local bool starts_device = false;
 
@@ -64,6 +64,8 @@ CUresult to_result(OptionsError::Kind kind) {
 
 CUresult to_result(const std::system_error& error) {
   switch (error.code().value()) {
+    case EINVAL:
+      return CUDA_ERROR_INVALID_VALUE;
     case EPERM:
     case EACCES:
       return CUDA_ERROR_NOT_PERMITTED;
@@ -87,7 +89,7 @@ CUresult Driver::start() {
   try {
     OptionsError problem;
     auto options = Runtime::options_from_environment(problem);
-    if (options && the_policy) options->policy = *the_policy;
+    if (options && the_policy) options->policy = the_policy;
     if (!options) {
       if (!problem.message.empty()) log_line("{}", problem.message);
       return to_result(problem.kind);
@@ -113,13 +115,19 @@ CUresult Driver::set_policy(const char* text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard guard(start_lock);
   if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
-  auto choice = choose_policy(text);
+  auto choice = find_policy(text);
   if (const auto* wrong = std::get_if<std::string>(&choice)) {
     log_line("wherrySetPolicy: {}", *wrong);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  the_policy = std::get<PolicyChoice>(std::move(choice));
+  the_policy = std::get<PolicySource>(std::move(choice));
   return CUDA_SUCCESS;
+}
+
+CUresult Driver::add_policy(const char* name, unsigned version, wherry::make_policy* make) {
+  const std::lock_guard guard(start_lock);
+  return the_mark.load() != nullptr ? CUDA_ERROR_NOT_PERMITTED
+                                    : register_policy(name, version, make);
 }
 
 Driver* Driver::current() {

@@ -28,6 +28,8 @@ class Driver {
   static CUresult start();
   // What WHERRY_POLICY would say, for a start() that is yet to come. As wherrySetPolicy().
   static CUresult set_policy(const char* text);
+  // As wherryRegisterPolicy().
+  static CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
   // Null before start() has succeeded, and in every forked child.
   static Driver* current();
 

@@ -17,6 +17,7 @@
 #include "os/permissions.h"
 #include "os/remedies.h"
 #include "policy/advice_rules.h"
+#include "policy/fixed_policies.h"
 #include "trap/trap_choice.h"
 #include "trap/trap_limits.h"
 
@@ -87,6 +88,32 @@ Reach reach_of(const Topology& topology) {
   return reach;
 }
 
+PolicyMachine machine_of(const Topology& topology) {
+  PolicyMachine machine{reach_of(topology), {}};
+  wherry::policy_machine& nodes = machine.nodes;
+  nodes.processors = 1 + static_cast<int>(topology.devices.size());
+  const auto fill = [&](int p, int node, std::size_t capacity) {
+    nodes.node[p] = node;
+    nodes.capacity_pages[p] = capacity == 0 ? ~std::uint64_t{0} : capacity / page_size;
+  };
+  fill(0, topology.host_nodes.front(), topology.host_capacity);
+  for (int p = 1; p < nodes.processors; ++p) {
+    const DeviceConfig& device = topology.devices[static_cast<std::size_t>(p - 1)];
+    fill(p, device.node, device.capacity);
+  }
+  for (int p = 0; p < nodes.processors; ++p)
+    for (int other = 0; other < nodes.processors; ++other)
+      nodes.distance[p][other] = node_distance(nodes.node[p], nodes.node[other]);
+  return machine;
+}
+
+std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
+  if (!options.policy) return std::make_unique<MigrateAlways>();
+  auto policy = options.policy(machine_of(options.topology));
+  if (!policy) throw_errno(EINVAL, "the policy cannot be made with these parameters");
+  return policy;
+}
+
 std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors,
                                                         const RuntimeOptions& options) {
   std::vector<std::unique_ptr<MemoryPoolFile>> pools;
@@ -136,12 +163,12 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
     return std::nullopt;
   }
   options.copying = std::get<CopySettings>(copying);
-  auto policy = choose_policy(environment("WHERRY_POLICY"));
+  auto policy = find_policy(environment("WHERRY_POLICY"));
   if (auto* wrong = std::get_if<std::string>(&policy)) {
     error.message = "WHERRY_POLICY: " + *wrong;
     return std::nullopt;
   }
-  options.policy = std::get<PolicyChoice>(std::move(policy));
+  options.policy = std::get<PolicySource>(std::move(policy));
   auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
                           userfaultfd_remedy(permissions(), read_machine_settings()));
   if (auto* wrong = std::get_if<TrapError>(&trap)) {
@@ -191,7 +218,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(arena_.layout().row_bytes()),
       page_owners_(options.arena_bytes),
-      policy_(make_policy(options.policy, reach_of(options.topology))) {
+      policy_(make_policy(options)) {
   place_pools();
   std::vector<ProcessorMemory*> memories;
   std::vector<ViewChanger*> changers;

@@ -17,6 +17,7 @@
 
 #include "api/copy_settings.h"
 #include "api/host_memory.h"
+#include "api/policy_source.h"
 #include "api/topology.h"
 #include "devices/annex.h"
 #include "devices/device_process.h"
@@ -34,7 +35,7 @@
 #include "pages/address_space.h"
 #include "pages/advice.h"
 #include "pages/memory_records.h"
-#include "policy/policies.h"
+#include "policy/policy.h"
 #include "wherry/wherry.h"
 
 namespace wherry::impl {
@@ -47,8 +48,8 @@ struct RuntimeOptions {
   std::size_t arena_bytes = 0;
   unsigned region_pages =
       pages_per_region;  // how much a fault brings along: a power of two, 1 to 512
-  // What decides where the program's advice leaves room, by the name and the parameters that WHERRY_POLICY gives.
-  PolicyChoice policy;
+  // What decides where the program's advice leaves room; empty: the usual policy.
+  PolicySource policy;
   std::uint64_t mappings_budget =
       0;  // of one process, beyond which remote ones are declined; 0: no limit
   CopySettings copying;

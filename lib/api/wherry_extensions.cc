@@ -33,6 +33,10 @@ CUresult wherrySetPolicy(const char* policy) {
   return Driver::set_policy(policy);
 }
 
+CUresult wherryRegisterPolicy(const char* name, unsigned version, wherry::make_policy* make) {
+  return Driver::add_policy(name, version, make);
+}
+
 CUresult wherryGetStats(wherryStats* stats) {
   return enter([&](Driver& driver) {
     constexpr std::size_t smallest = offsetof(wherryStats, faults_missing) + sizeof(std::uint64_t);

@@ -16,6 +16,8 @@ constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
+// A policy that has a fault wait for so long is not obeyed any more.
+constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
 // How long a fault waits for its processor to see another pool.
@@ -148,7 +150,11 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.page = static_cast<unsigned>(fault.page % pages_per_block);
   facts.write = fault.event.write;
   facts.now_ns = now_ns();
+  facts.block = number;
+  facts.processors = engine_.processors();
   facts.held = block.at(fault.toucher).resident;
+  const Capacity& capacity = engine_.at(fault.toucher).capacity;
+  facts.free_pages = capacity.pages() - std::min(capacity.reserved(), capacity.pages());
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
@@ -209,7 +215,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
     return {Outcome::not_here};
-  if (decision.wait_until_ns > facts.now_ns) {
+  if (decision.wait_until_ns > facts.now_ns && facts.now_ns - fault.taken_ns < throttle_limit_ns) {
     count(engine_.at(fault.toucher).counters.throttled);
     return {Outcome::not_yet, {}, decision.wait_until_ns};
   }

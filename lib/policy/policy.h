@@ -17,7 +17,9 @@ namespace wherry::impl {
 // What is known when processor `toucher` faults on `page` (a page number within its block).
 struct FaultFacts {
   Processor toucher;
+  std::uint64_t block = 0;
   unsigned page = 0;
+  int processors = 1;  // how many there are
   bool write = false;
   std::uint64_t now_ns = 0;            // when the fault is looked at
   ProcessorMask residents = 0;         // where the page is; 0: nowhere yet
@@ -29,8 +31,9 @@ struct FaultFacts {
       false;        // most of the block was evicted from the toucher's pool, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
   PageMask held;    // pages of the block that the toucher's pool holds
-  unsigned present = 0;  // how many pages of the stretch are somewhere
-  unsigned grain = 1;    // at least so many, aligned, should be treated alike at the moment
+  std::uint64_t free_pages = 0;  // ... and the room that is left in it
+  unsigned present = 0;          // how many pages of the stretch are somewhere
+  unsigned grain = 1;            // at least so many, aligned, should be treated alike at the moment
 };
 
 // What a policy has to say. Nothing of something: no opinion.

@@ -7,7 +7,10 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <wherry/policy.hpp>
 
 #include "support/child.h"
 #include "support/conditions.h"
@@ -177,6 +180,89 @@ TEST_CASE("uvm: a device that is killed amid a fight leaves the other one its me
       WHERRY_TRY(cuDevicePrimaryCtxReset(device0));
       stage.session().renew_stream(device0);
     }
+  });
+}
+
+namespace {
+
+// Has all pages at device 1, and then in turn every nonsense that there is.
+class Odd final : public wherry::policy {
+ public:
+  Odd(const wherry::policy_machine& machine, const char* parameters) {
+    if (machine.processors != 3 || machine.capacity_pages[1] != 4096 ||
+        machine.distance[0][0] != 10)
+      throw std::runtime_error("the machine is another one");
+    if (std::string(parameters) == "none") throw std::runtime_error("no such parameters");
+  }
+  wherry::opinion on_fault(const wherry::page_fault& fault,
+                           std::unique_ptr<wherry::block_history>&) override {
+    wherry::opinion opinion;
+    switch (asked_++ % 5) {
+      case 0:
+        opinion.destination = 1;
+        break;
+      case 1:
+        opinion.destination = 2;
+        break;
+      case 2:
+        opinion.region = wherry::page_run{fault.page + 1, 600};
+        break;
+      case 3:
+        throw 5;
+      default:
+        opinion.wait_until_ns = fault.now_ns + 1'000'000;
+    }
+    return opinion;
+  }
+
+ private:
+  std::atomic<int> asked_ = 0;
+};
+
+wherry::policy* make_odd(const wherry::policy_machine* machine, const char* parameters) {
+  return new Odd(*machine, parameters);
+}
+
+}  // namespace
+
+TEST_CASE("a program's own policy is asked, and what makes no sense costs nothing", "[system]") {
+  require_passed([] {
+    const auto add = [](const char* name, unsigned version = wherry::policy_version) {
+      return wherryRegisterPolicy(name, version, make_odd);
+    };
+    for (const char* name : {"", "uvm", "a,b", "a/b"})
+      expect(add(name) == CUDA_ERROR_INVALID_VALUE, name);
+    expect(add("odd", 0) == CUDA_ERROR_NOT_SUPPORTED, "another version");
+    expect(add("odd") == CUDA_SUCCESS && add("odd") == CUDA_ERROR_INVALID_VALUE, "twice");
+    WHERRY_TRY(wherrySetPolicy("odd,some"));
+    const Stage stage(devices);
+    expect(add("late") == CUDA_ERROR_NOT_PERMITTED, "afterwards");
+    const Words words(32 * region_words);
+    stage.write(host, words.data(), 7);
+    expect(stage.residents(words.data()) == bit_of(device1), "its first wish is not heard");
+    for (int i = 1; i < 32; ++i) stage.write(i % 2, words.data() + i * region_words, i);
+    for (int i = 1; i < 32; ++i)
+      expect(stage.read(host, words.data() + i * region_words) == static_cast<std::uint64_t>(i),
+             "a word is lost");
+  });
+  require_passed([] {
+    WHERRY_TRY(wherryRegisterPolicy("odd", wherry::policy_version, make_odd));
+    ::setenv("WHERRY_POLICY", "odd,none", 1);
+    ::setenv("WHERRY_DEVICES", devices, 1);
+    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "it starts with parameters that are none");
+    ::setenv("WHERRY_POLICY", "odd", 1);
+    WHERRY_TRY(cuInit(0));
+  });
+}
+
+TEST_CASE("a shared object that has no policy is refused", "[system]") {
+  require_passed([] {
+    expect(wherrySetPolicy("./no/such/policy.so") == CUDA_ERROR_INVALID_VALUE, "no file");
+    expect(wherrySetPolicy("/proc/self/maps") == CUDA_ERROR_INVALID_VALUE, "no shared object");
+    // Some library that every test has.
+    expect(wherrySetPolicy("/lib/x86_64-linux-gnu/libm.so.6") == CUDA_ERROR_INVALID_VALUE,
+           "no policy in it");
+    WHERRY_TRY(cuInit(0));
   });
 }
 

@@ -7,11 +7,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <variant>
 
 #include "apart.h"
 #include "bench_report.h"
 #include "complain.h"
+#include "policies.h"
 #include "policy/policies.h"
 #include "workloads.h"
 
@@ -89,9 +89,8 @@ int run_bench_policies(const PolicyBenchOptions& options) {
     for (const impl::PolicyDescription& policy : impl::built_in_policies())
       policies.push_back(policy.name);
   for (const std::string& policy : policies) {
-    const auto choice = impl::choose_policy(policy);
-    if (const auto* wrong = std::get_if<std::string>(&choice)) {
-      complain(*wrong);
+    if (const std::string wrong = why_no_policy(policy); !wrong.empty()) {
+      complain(wrong);
       return exit_usage;
     }
   }

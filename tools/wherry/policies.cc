@@ -45,6 +45,13 @@ int run_policies(bool json) {
   return 0;
 }
 
+std::string why_no_policy(const std::string& text) {
+  if (text.find('/') != std::string::npos) return {};  // a shared object
+  const auto choice = impl::choose_policy(text);
+  const auto* wrong = std::get_if<std::string>(&choice);
+  return wrong == nullptr ? std::string() : *wrong;
+}
+
 void add_policy(CLI::App& command) {
   command
       .add_option_function<std::string>(
@@ -52,13 +59,7 @@ void add_policy(CLI::App& command) {
           [](const std::string& text) { detail::check(wherrySetPolicy(text.c_str()), "--policy"); },
           "What decides where pages go (see: wherry policies); instead of WHERRY_POLICY")
       ->type_name("NAME[,PARAMETER=NUMBER...]")
-      ->check(CLI::Validator(
-          [](std::string& text) {
-            const auto choice = impl::choose_policy(text);
-            const auto* wrong = std::get_if<std::string>(&choice);
-            return wrong == nullptr ? std::string() : *wrong;
-          },
-          ""));
+      ->check(CLI::Validator([](std::string& text) { return why_no_policy(text); }, ""));
 }
 
 }  // namespace wherry::tool

@@ -149,7 +149,8 @@ typedef struct {
 } wherryStats;
 
 /* Chooses the policy that decides where pages go when nothing is advised: before cuInit, and instead of what WHERRY_POLICY says.
- * `policy` is what WHERRY_POLICY would be: "NAME" or "NAME,PARAMETER=NUMBER,..." (`wherry policies` lists them).
+ * `policy` is what WHERRY_POLICY would be: "NAME" or "NAME,PARAMETER=NUMBER,..." (`wherry policies` lists them), or a path, with a
+ * slash in it, of a shared object (wherry/policy.hpp), which is loaded.
  * CUDA_ERROR_INVALID_VALUE: NULL, or there is no such policy, or parameter, or its number is none that it can have; a log line says
  * which; CUDA_ERROR_NOT_PERMITTED: the library is initialized already. Nothing has changed then. Thread-safe. */
 CUresult wherrySetPolicy(const char* policy);

@@ -1,0 +1,154 @@
+#include "api/own_policy.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <vector>
+
+#include "base/log.h"
+
+namespace wherry::impl {
+namespace {
+
+// Longer waits are asked about again.
+constexpr std::uint64_t wait_max_ns = 1'000'000'000;
+
+struct OwnHistory final : BlockHistory {
+  struct Stay {
+    unsigned page = 0;
+    std::uint64_t until_ns = 0;
+  };
+
+  std::unique_ptr<wherry::block_history> theirs;
+  std::vector<Stay> stays;
+
+  void leave(PageRun run) {
+    std::erase_if(
+        stays, [&](const Stay& stay) { return stay.page >= run.first && stay.page < run.end(); });
+  }
+};
+
+OwnHistory& own(std::unique_ptr<BlockHistory>& history) {
+  if (!history) history = std::make_unique<OwnHistory>();
+  return static_cast<OwnHistory&>(*history);
+}
+
+void complain_once(const char* what) {
+  static std::atomic<bool> said = false;
+  if (!said.exchange(true)) log_line("the policy {}: that is taken for no opinion", what);
+}
+
+int number_of(Processor p) {
+  return p.ordinal();
+}
+
+wherry::page_fault to_theirs(const FaultFacts& facts) {
+  wherry::page_fault fault;
+  fault.toucher = number_of(facts.toucher);
+  fault.block = facts.block;
+  fault.page = facts.page;
+  fault.write = facts.write;
+  fault.now_ns = facts.now_ns;
+  fault.residents = facts.residents;
+  if (facts.preferred) fault.preferred = number_of(*facts.preferred);
+  fault.accessed_by = facts.accessed_by;
+  fault.stretch = {facts.stretch.first, facts.stretch.count};
+  for (const PageRun run : runs_of(facts.held))
+    for (unsigned page = run.first; page < run.end(); ++page)
+      fault.held.words[page / 64] |= std::uint64_t{1} << page % 64;
+  fault.free_pages = facts.free_pages;
+  return fault;
+}
+
+wherry::page_arrival::cause to_theirs(MoveCause cause) {
+  using Cause = wherry::page_arrival::cause;
+  switch (cause) {
+    case MoveCause::fault:
+      return Cause::fault;
+    case MoveCause::thrash_pin:
+      return Cause::stay;
+    case MoveCause::prefetch:
+      return Cause::prefetch;
+    case MoveCause::eviction:
+      break;
+  }
+  return Cause::eviction;
+}
+
+}  // namespace
+
+Opinion OwnPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const {
+  try {
+    return checked(theirs_->on_fault(to_theirs(facts), own(history).theirs), facts, history);
+  } catch (const std::exception& failure) {
+    complain_once(failure.what());
+  } catch (...) {
+    complain_once("throws what is no exception");
+  }
+  return {};
+}
+
+Opinion OwnPolicy::checked(const wherry::opinion& opinion, const FaultFacts& facts,
+                           std::unique_ptr<BlockHistory>& history) const {
+  Opinion result;
+  if (opinion.destination) {
+    if (*opinion.destination < -1 || *opinion.destination + 1 >= facts.processors) {
+      complain_once("wants pages at a processor that there is not");
+      return {};
+    }
+    result.destination = Processor{*opinion.destination + 1};
+  }
+  if (opinion.region) {
+    const auto [first, count] = *opinion.region;
+    if (first < facts.stretch.first || count > facts.stretch.end() - first || facts.page < first ||
+        facts.page - first >= count) {
+      complain_once("wants a region that has not the page, or more than the stretch");
+      return {};
+    }
+    result.region = PageRun{first, count};
+  }
+  if (opinion.wait_until_ns > facts.now_ns)
+    result.wait_until_ns = std::min(opinion.wait_until_ns, facts.now_ns + wait_max_ns);
+  if (opinion.stays_until_ns > facts.now_ns && result.destination) {
+    auto& stays = own(history).stays;
+    const auto stay = std::ranges::find(stays, facts.page, &OwnHistory::Stay::page);
+    result.stays = true;
+    result.stays_until_ns = opinion.stays_until_ns;
+    result.stay_begins = stay == stays.end();
+    if (result.stay_begins) stays.push_back({facts.page, opinion.stays_until_ns});
+    if (!result.region) result.region = PageRun{facts.page, 1};
+  }
+  return result;
+}
+
+bool OwnPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>& history) const {
+  try {
+    OwnHistory& known = own(history);
+    if (arrival.cause != MoveCause::thrash_pin) known.leave(arrival.run);
+    return theirs_->on_arrival({{arrival.run.first, arrival.run.count},
+                                number_of(arrival.to),
+                                to_theirs(arrival.cause),
+                                arrival.is_copy,
+                                arrival.now_ns},
+                               known.theirs);
+  } catch (...) {
+    complain_once("throws when pages have moved");
+  }
+  return false;
+}
+
+void OwnPolicy::on_release(PageRun run, BlockHistory& history) const {
+  static_cast<OwnHistory&>(history).leave(run);
+}
+
+PageMask OwnPolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) const {
+  PageMask ended;
+  std::erase_if(static_cast<OwnHistory&>(history).stays, [&](const OwnHistory::Stay& stay) {
+    const bool over = stay.until_ns <= now_ns;
+    if (over) ended |= PageMask::of({stay.page, 1});
+    return over;
+  });
+  return ended;
+}
+
+}  // namespace wherry::impl
