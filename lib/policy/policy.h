@@ -38,9 +38,9 @@ struct FaultFacts {
 
 // What a policy has to say. Nothing of something: no opinion.
 struct Opinion {
-  std::optional<Processor> destination;  // whose memory the page should be in
-  std::optional<PageRun> region;         // what comes along; contains the page, inside the stretch
-  std::uint64_t wait_until_ns = 0;  // nothing is done before; then it is asked again. 0: at once
+  std::optional<Processor> destination = {};  // whose memory the page should be in
+  std::optional<PageRun> region = {};  // what comes along; contains the page, inside the stretch
+  std::uint64_t wait_until_ns = 0;     // nothing is done before; then it is asked again. 0: at once
   // The page stays at the destination, where others map it, until `stays_until_ns` (0: for ever): then those who map it
   // elsewhere than at home should fault again, and are asked about.
   bool stays = false;

@@ -82,7 +82,7 @@ struct page_arrival {
 struct opinion {
   std::optional<int>
       destination;  // whose memory the page should be in; who touched it maps it there
-  std::optional<page_run> region;  // what comes along: contains the page, inside the stretch
+  std::optional<page_run> region = {};  // what comes along: contains the page, inside the stretch
   std::uint64_t wait_until_ns =
       0;  // the thread sleeps until then, and the policy is asked again; at most a second from now
   // The page stays at the destination until then, for others to map it there; afterwards they fault again. 0: it does not.
