@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -64,8 +65,6 @@ CUresult to_result(OptionsError::Kind kind) {
 
 CUresult to_result(const std::system_error& error) {
   switch (error.code().value()) {
-    case EINVAL:
-      return CUDA_ERROR_INVALID_VALUE;
     case EPERM:
     case EACCES:
       return CUDA_ERROR_NOT_PERMITTED;
@@ -88,8 +87,7 @@ CUresult Driver::start() {
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
   try {
     OptionsError problem;
-    auto options = Runtime::options_from_environment(problem);
-    if (options && the_policy) options->policy = the_policy;
+    const auto options = Runtime::options_from_environment(problem, the_policy);
     if (!options) {
       if (!problem.message.empty()) log_line("{}", problem.message);
       return to_result(problem.kind);
@@ -105,6 +103,10 @@ CUresult Driver::start() {
     the_mark = nullptr;
     log_line("cannot start: {}", error.what());
     return to_result(error);
+  } catch (const std::invalid_argument& error) {
+    the_mark = nullptr;
+    log_line("cannot start: {}", error.what());
+    return CUDA_ERROR_INVALID_VALUE;
   } catch (const std::bad_alloc&) {
     the_mark = nullptr;
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -113,21 +115,30 @@ CUresult Driver::start() {
 
 CUresult Driver::set_policy(const char* text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::lock_guard guard(start_lock);
   if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
-  auto choice = find_policy(text);
-  if (const auto* wrong = std::get_if<std::string>(&choice)) {
-    log_line("wherrySetPolicy: {}", *wrong);
-    return CUDA_ERROR_INVALID_VALUE;
+  try {
+    // Not under the lock: a shared object may register policies when it is loaded.
+    auto source = find_policy(text);
+    if (const auto* wrong = std::get_if<std::string>(&source)) {
+      log_line("wherrySetPolicy: {}", *wrong);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::lock_guard guard(start_lock);
+    if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+    the_policy = std::get<PolicySource>(std::move(source));
+    return CUDA_SUCCESS;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  the_policy = std::get<PolicySource>(std::move(choice));
-  return CUDA_SUCCESS;
 }
 
 CUresult Driver::add_policy(const char* name, unsigned version, wherry::make_policy* make) {
-  const std::lock_guard guard(start_lock);
-  return the_mark.load() != nullptr ? CUDA_ERROR_NOT_PERMITTED
-                                    : register_policy(name, version, make);
+  if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+  try {
+    return register_policy(name, version, make);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
 }
 
 Driver* Driver::current() {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory_resource>
 #include <vector>
 
 #include "base/log.h"
+#include "os/mapped_memory.h"
 
 namespace wherry::impl {
 namespace {
@@ -20,7 +22,7 @@ struct OwnHistory final : BlockHistory {
   };
 
   std::unique_ptr<wherry::block_history> theirs;
-  std::vector<Stay> stays;
+  std::pmr::vector<Stay> stays{&mapped_memory()};
 
   void leave(PageRun run) {
     std::erase_if(

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 
 #include "api/visible_devices.h"
 #include "base/check.h"
@@ -110,7 +111,7 @@ PolicyMachine machine_of(const Topology& topology) {
 std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
   if (!options.policy) return std::make_unique<MigrateAlways>();
   auto policy = options.policy(machine_of(options.topology));
-  if (!policy) throw_errno(EINVAL, "the policy cannot be made with these parameters");
+  if (!policy) throw std::invalid_argument("the policy cannot be made with these parameters");
   return policy;
 }
 
@@ -126,7 +127,8 @@ std::vector<std::unique_ptr<MemoryPoolFile>> make_pools(int processors,
 
 }  // namespace
 
-std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& error) {
+std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& error,
+                                                                const PolicySource& chosen) {
   const Machine machine = read_machine();
   TopologyResult topology =
       choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),
@@ -163,12 +165,15 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
     return std::nullopt;
   }
   options.copying = std::get<CopySettings>(copying);
-  auto policy = find_policy(environment("WHERRY_POLICY"));
-  if (auto* wrong = std::get_if<std::string>(&policy)) {
-    error.message = "WHERRY_POLICY: " + *wrong;
-    return std::nullopt;
+  options.policy = chosen;
+  if (!chosen) {
+    auto policy = find_policy(environment("WHERRY_POLICY"));
+    if (auto* wrong = std::get_if<std::string>(&policy)) {
+      error.message = "WHERRY_POLICY: " + *wrong;
+      return std::nullopt;
+    }
+    options.policy = std::get<PolicySource>(std::move(policy));
   }
-  options.policy = std::get<PolicySource>(std::move(policy));
   auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
                           userfaultfd_remedy(permissions(), read_machine_settings()));
   if (auto* wrong = std::get_if<TrapError>(&trap)) {

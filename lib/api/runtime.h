@@ -88,8 +88,9 @@ class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
   // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP, CUDA_VISIBLE_DEVICES,
-  // CUDA_LAUNCH_BLOCKING). Nothing: `error` says why.
-  static std::optional<RuntimeOptions> options_from_environment(OptionsError& error);
+  // CUDA_LAUNCH_BLOCKING, and WHERRY_POLICY unless a policy is chosen already). Nothing: `error` says why.
+  static std::optional<RuntimeOptions> options_from_environment(OptionsError& error,
+                                                                const PolicySource& chosen = {});
 
   // Forks the device processes and starts the fault daemon. Throws std::system_error.
   explicit Runtime(const RuntimeOptions& options);

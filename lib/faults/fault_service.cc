@@ -18,6 +18,9 @@ constexpr std::uint64_t moment_ns = 20'000;
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
 // A policy that has a fault wait for so long is not obeyed any more.
 constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
+// How often, and how long apart, is looked whether a page that need not stay is seen at home by everybody.
+constexpr int end_tries_max = 100;
+constexpr std::uint64_t end_pause_ns = 10'000'000;
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
 // How long a fault waits for its processor to see another pool.
@@ -122,8 +125,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             continue;
           case OpStatus::absent:
             if (fault.stays_put) return put_off(fault, now_ns() + moment_ns, no_room_anywhere);
-            // First without what was evicted with it.
-            fault.stays_put = fault.comes_alone || !attempt.returns;
+            // First without what would come with it.
+            fault.stays_put = fault.comes_alone || !attempt.is_many;
             fault.comes_alone = true;
             continue;
           case OpStatus::no_memory:
@@ -215,9 +218,16 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
     return {Outcome::not_here};
-  if (decision.wait_until_ns > facts.now_ns && facts.now_ns - fault.taken_ns < throttle_limit_ns) {
+  if (fault.throttled_since_ns != 0)
+    fault.throttled_ns += facts.now_ns - std::exchange(fault.throttled_since_ns, 0);
+  if (decision.stay_begins &&
+      !begin_stay(number, decision.region, decision.destination, decision.stays_until_ns))
+    return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
+  if (decision.wait_until_ns > facts.now_ns && fault.throttled_ns < throttle_limit_ns) {
     count(engine_.at(fault.toucher).counters.throttled);
-    return {Outcome::not_yet, {}, decision.wait_until_ns};
+    fault.throttled_since_ns = facts.now_ns;
+    return {
+        Outcome::not_yet, {}, std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns)};
   }
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.stays_put) {
@@ -257,44 +267,56 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
   if (!effects_.follow(block, number, decision.region) &&
-      now_ns() < fault.taken_ns + follow_limit_ns)
+      now_ns() < patience_since(fault) + follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
-  if (decision.stay_begins) begin_stay(number, at, decision.stays_until_ns);
   return {Outcome::resolved, span_of(number, decision.region)};
 }
 
-void FaultService::begin_stay(std::uint64_t number, Processor at, std::uint64_t until_ns) {
-  count(engine_.at(at).counters.thrash_pinned);
-  if (until_ns == 0) return;
-  const LockGuard guard(stays_lock_);
-  stays_.push({until_ns, number});
+void FaultService::push_stay(const Stay& stay) {
+  stays_.push(stay);
+  next_end_.store(stays_.top().until_ns, std::memory_order_relaxed);
 }
 
-std::optional<std::uint64_t> FaultService::next_end_of_stay() const {
-  const LockGuard guard(stays_lock_);
-  if (stays_.empty()) return std::nullopt;
-  return stays_.top().until_ns;
+bool FaultService::begin_stay(std::uint64_t number, PageRun run, Processor at,
+                              std::uint64_t until_ns) {
+  if (until_ns != 0) {
+    const LockGuard guard(stays_lock_);
+    try {
+      push_stay({until_ns, number, run});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  count(engine_.at(at).counters.thrash_pinned);
+  return true;
 }
 
 void FaultService::end_stays(std::uint64_t now) {
-  for (;;) {
-    std::uint64_t number = 0;
+  while (next_end_.load(std::memory_order_relaxed) <= now) {
+    Stay stay;
     {
       const LockGuard guard(stays_lock_);
       if (stays_.empty() || stays_.top().until_ns > now) return;
-      number = stays_.top().number;
+      stay = stays_.top();
       stays_.pop();
+      next_end_.store(stays_.empty() ? ~std::uint64_t{0} : stays_.top().until_ns,
+                      std::memory_order_relaxed);
     }
-    Block& block = blocks_.at(number);
+    Block& block = blocks_.at(stay.number);
     const LockGuard guard(block.lock);
-    if (!block.history) continue;
-    const PageMask pages = policy_.end_stays(now, *block.history);
-    if (pages.none()) continue;
-    for (int i = 0; i < engine_.processors(); ++i) {
-      const PageMask ended = pages & block.at(Processor{i}).resident;
-      count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
+    PageMask pages = PageMask::of(stay.run);
+    if (stay.tries == 0) {
+      if (block.history) pages |= policy_.end_stays(now, *block.history);
+      for (int i = 0; i < engine_.processors(); ++i) {
+        const PageMask ended = pages & block.at(Processor{i}).resident;
+        count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
+      }
     }
-    effects_.end_stay(block, number, pages);
+    // A view is changed by others, later, and may fail: it is looked at again.
+    if (effects_.end_stay(block, stay.number, pages) || ++stay.tries > end_tries_max) continue;
+    stay.until_ns = now + end_pause_ns;
+    const LockGuard again(stays_lock_);
+    push_stay(stay);  // where it was
   }
 }
 
@@ -335,7 +357,12 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
   if (!room.try_grow(engine_.at(to).capacity, wanted.count())) {
     // Nobody has to go for the sake of mappings.
     if (facts.grain > 1 && !facts.evicted) return come_alone(fault);
-    return Attempt{Outcome::room_needed, {}, 0, to, wanted.count(), facts.evicted};
+    return Attempt{Outcome::room_needed,
+                   {},
+                   0,
+                   to,
+                   wanted.count(),
+                   facts.evicted || wanted.count() > pages_per_region};
   }
 
   bool page_done = false;
@@ -383,7 +410,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
       case AdviceEffects::Progress::done:
         break;  // it sees another copy
       case AdviceEffects::Progress::pending:
-        if (const std::uint64_t now = now_ns(); now < fault.taken_ns + view_limit_ns)
+        if (const std::uint64_t now = now_ns(); now < patience_since(fault) + view_limit_ns)
           return Attempt{Outcome::not_yet, {}, now + moment_ns};
         [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the thread
       case AdviceEffects::Progress::declined:
@@ -446,7 +473,10 @@ OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room&
 
 std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t due,
                                                    const char* why) {
-  if (due < fault.taken_ns + life_limit_ns) return due;
+  // While the policy has it wait it does nothing in vain.
+  const std::uint64_t since =
+      patience_since(fault) + (fault.throttled_since_ns != 0 ? throttle_limit_ns : 0);
+  if (due < since + life_limit_ns) return due;
   refuse(fault, why);
   return std::nullopt;
 }

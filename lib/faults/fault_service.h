@@ -4,14 +4,17 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <queue>
 
 #include "base/lock.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
+#include "os/mapped_memory.h"
 #include "pages/address_space.h"
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
@@ -26,6 +29,9 @@ struct Fault {
   FaultEvent event;
   std::uint64_t page = 0;
   std::uint64_t taken_ns = 0;
+  // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
+  std::uint64_t throttled_ns = 0;
+  std::uint64_t throttled_since_ns = 0;
   int memory_failures = 0;  // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
@@ -69,7 +75,10 @@ class FaultService {
 
   // The policy has pages stay somewhere for a while. When the first of these whiles ends, as now_ns() counts; nothing: none is
   // running.
-  std::optional<std::uint64_t> next_end_of_stay() const EXCLUDES(stays_lock_);
+  std::optional<std::uint64_t> next_end_of_stay() const {
+    const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
+    return end == ~std::uint64_t{0} ? std::nullopt : std::optional(end);
+  }
   // Has pages whose while has ended move again.
   void end_stays(std::uint64_t now) EXCLUDES(stays_lock_);
 
@@ -92,7 +101,16 @@ class FaultService {
     std::uint64_t due = 0;
     Processor destination{};
     std::uint64_t room_needed = 0;
-    bool returns = false;  // room for all that was evicted together
+    bool is_many = false;  // room for more than the region of the page
+  };
+
+  struct Stay {
+    std::uint64_t until_ns = 0;
+    std::uint64_t number = 0;  // of the block
+    PageRun run;
+    int tries = 0;  // to have nobody see it elsewhere than at home
+
+    bool operator<(const Stay& other) const { return until_ns > other.until_ns; }
   };
 
   Attempt attempt(Fault& fault, Room& room);
@@ -119,12 +137,19 @@ class FaultService {
   // Has it in the toucher's view and page table.
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
                               const Decision& decision) REQUIRES(block.lock);
+  void push_stay(const Stay& stay) REQUIRES(stays_lock_);
+  // When it began, as far as it has not been the policy that had it wait.
+  static std::uint64_t patience_since(const Fault& fault) {
+    return fault.taken_ns + fault.throttled_ns;
+  }
   // Another attempt without what is not of its region.
   static Attempt come_alone(Fault& fault) {
     fault.comes_alone = true;
     return {Outcome::try_again};
   }
-  void begin_stay(std::uint64_t number, Processor at, std::uint64_t until_ns) EXCLUDES(stays_lock_);
+  // The policy wants these pages to stay at `at`. False: there is no memory to remember it.
+  bool begin_stay(std::uint64_t number, PageRun run, Processor at, std::uint64_t until_ns)
+      EXCLUDES(stays_lock_);
   // Everything is in place: lets the threads go on.
   void finish(Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where
@@ -158,14 +183,11 @@ class FaultService {
   const AdviceRules rules_;
   const Policy& policy_;
 
-  struct Stay {
-    std::uint64_t until_ns = 0;
-    std::uint64_t number = 0;  // of the block
-
-    bool operator<(const Stay& other) const { return until_ns > other.until_ns; }
-  };
-  mutable Mutex stays_lock_;                                 // a leaf
-  std::priority_queue<Stay> stays_ GUARDED_BY(stays_lock_);  // the first to end on top
+  mutable Mutex stays_lock_;  // a leaf
+  // The first to end on top.
+  std::priority_queue<Stay, std::pmr::vector<Stay>> stays_ GUARDED_BY(stays_lock_){
+      std::less<Stay>(), std::pmr::vector<Stay>(&mapped_memory())};
+  std::atomic<std::uint64_t> next_end_{~std::uint64_t{0}};  // the top's, so that most need no lock
 
   Mutex suspects_lock_;  // a leaf
   // The latest touches of memory that is not allocated; more at once only take another round.

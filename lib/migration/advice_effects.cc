@@ -68,15 +68,22 @@ bool AdviceEffects::follow(Block& block, std::uint64_t number, PageRun run) {
   return done;
 }
 
-void AdviceEffects::end_stay(Block& block, std::uint64_t number, const PageMask& pages) {
+bool AdviceEffects::end_stay(Block& block, std::uint64_t number, const PageMask& pages) {
+  bool all_home = true;
   for (const PageRun run : runs_of(pages)) {
     for (PageSpan left = span_of(number, run); !left.empty();) {
       const auto [part, advice] = take_segment(left);
-      for (int i = 0; i < engine_.processors(); ++i)
-        if ((advice.accessed_by & Processor{i}.bit()) == 0)
-          (void)send_home(block, number, run_in_block(number, part), Processor{i});
+      const PageRun here = run_in_block(number, part);
+      for (int i = 0; i < engine_.processors(); ++i) {
+        const Processor p{i};
+        if ((advice.accessed_by & p.bit()) != 0) continue;
+        (void)send_home(block, number, here, p);
+        all_home =
+            all_home && (PageMask::of(here) & (block.foreign(p) | block.switching(p))).none();
+      }
     }
   }
+  return all_home;
 }
 
 void AdviceEffects::settle_on_host(Block& block, std::uint64_t number, PageRun run) {

@@ -41,8 +41,8 @@ class AdviceEffects {
   bool follow(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 
   // Pages that stayed where they are for others' sake need not any more: who maps them elsewhere than at home, and is not advised
-  // to, faults again.
-  void end_stay(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
+  // to, faults again. True: nobody does any more; else it has been requested, and is to be asked again.
+  bool end_stay(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
 
   // The host has written pages, which had copies elsewhere: they go to the node of the host that is preferred for them,
   // if there is one.

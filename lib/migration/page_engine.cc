@@ -184,15 +184,16 @@ void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run
     count(counters.populated, run.count);
   } else {
     block.duplicated(p, run);
-    tell_policy(block, {run, p, MoveCause::fault, /*is_copy=*/true, now_ns()});
+    tell_policy(block, {run, p, MoveCause::fault, /*is_copy=*/true});
     count(counters.duplicated, run.count);
     count(counters.bytes_copied, run.count * page_size);
   }
   note_arrival(number, run, p, held);
 }
 
-void PageEngine::tell_policy(Block& block, const Arrival& arrival) {
+void PageEngine::tell_policy(Block& block, Arrival arrival) {
   if (policy_ == nullptr || !policy_->remembers()) return;
+  arrival.now_ns = now_ns();
   if (policy_->on_arrival(arrival, block.history))
     count(at(arrival.to).counters.thrashing_detected);
 }
@@ -206,7 +207,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
   room.spend(run.count);
   at(from).capacity.give_back(run.count);
   block.moved(from, to, run);
-  tell_policy(block, {run, to, cause, /*is_copy=*/false, now_ns()});
+  tell_policy(block, {run, to, cause});
   block.evicted_from &= ~to.bit();
   note_departure(block, number, from, held_source, cause);
   note_arrival(number, run, to, held_target);
@@ -357,7 +358,7 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
     take_out(block, number, PageMask::of(run), Processor{i});
   }
   block.released(run);
-  if (block.history) policy_->on_release(run, *block.history);
+  if (block.history && policy_ != nullptr) policy_->on_release(run, *block.history);
   for (int i = 0; i < count_; ++i) note_departure(block, number, Processor{i}, held_before[i]);
   if (block.absent() != ~PageMask{}) return;
   block.evicted_from = block.entered_whole = 0;

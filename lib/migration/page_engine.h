@@ -137,7 +137,7 @@ class PageEngine {
                       MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
   void note_eviction(Block& block, Processor p, unsigned pages) REQUIRES(block.lock);
 
-  void tell_policy(Block& block, const Arrival& arrival) REQUIRES(block.lock);
+  void tell_policy(Block& block, Arrival arrival) REQUIRES(block.lock);
 
   const Policy* const policy_;
   std::array<ProcessorMemory*, max_processors> processors_{};

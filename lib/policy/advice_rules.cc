@@ -32,15 +32,14 @@ Processor AdviceRules::destination(const FaultFacts& facts, const Opinion& opini
   const auto holds = [&](Processor p) { return (facts.residents & p.bit()) != 0; };
   if (facts.pinned && facts.residents != 0) return closest_of(facts.residents, Processor::host());
   if (facts.read_mostly || facts.preferred == facts.toucher) return facts.toucher;
-  if (opinion.stays && opinion.destination) return *opinion.destination;
-  if (holds(facts.toucher)) return facts.toucher;
   if (facts.residents == 0)
     return facts.preferred.value_or(opinion.destination.value_or(facts.toucher));
   // Every processor can map every pool.
   if (facts.preferred && holds(*facts.preferred)) return *facts.preferred;
   if ((facts.accessed_by & facts.toucher.bit()) != 0)
     return closest_of(facts.residents, facts.toucher);
-  return opinion.destination.value_or(facts.toucher);
+  if (opinion.stays && opinion.destination) return *opinion.destination;
+  return holds(facts.toucher) ? facts.toucher : opinion.destination.value_or(facts.toucher);
 }
 
 PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion) const {

@@ -36,8 +36,11 @@ bool Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
   if (!pages_) {
     if (!fights) return false;
     // Pages are on the move: this must not fail. Without memory nothing is seen.
-    pages_.reset(new (std::nothrow) Pages);
-    if (!pages_) return false;
+    try {
+      pages_ = make_mapped<Pages>();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
   bool detected = false;
   for (unsigned number = run.first; number < run.end(); ++number)
@@ -91,8 +94,7 @@ Thrashing::Hint Thrashing::hint(const Request& request, const Reach& reach,
   Page& page = this->page(request.page);
   if (page.moves < parameters.threshold) return {};
   if (page.pinned_at != nobody && page.unpin_ns != 0 && request.now_ns >= page.unpin_ns) {
-    forget_page(request.page);
-    return {};
+    return {};  // it is about to be forgotten: unpin()
   }
   if ((page.throttled & request.toucher.bit()) != 0) {
     if (request.now_ns <= page.period_end_ns && page.privileged != request.toucher.index)
@@ -115,29 +117,28 @@ Thrashing::Hint Thrashing::decide(const Request& request, Page& page, const Reac
   const auto reaches = [&](Processor at) { return reach.all_in(reach.maps, page.users, at); };
   if (request.preferred) {
     const Processor home = *request.preferred;
-    if (reaches(home)) return pin(request, page, home, reach, parameters);
+    if (reaches(home)) return pin(request, page, home, parameters);
     if (request.toucher == home) {
       const bool at_home = page.pinned_at == home.index;
       const bool elsewhere = page.pinned_at != nobody && !at_home;
       if (at_home || (privileged && (elsewhere || long_enough)))
-        return pin(request, page, home, reach, parameters);
+        return pin(request, page, home, parameters);
       return privileged ? Hint{} : throttle(page, request.toucher);
     }
   }
   if (reach.all_in(reach.close, page.users, request.resident))
-    return pin(request, page, request.resident, reach, parameters);
+    return pin(request, page, request.resident, parameters);
   if (page.pinned_at != nobody) {
     const Processor at{page.pinned_at};
     if (!privileged) {
       const bool maps =
           (reach.maps[static_cast<std::size_t>(request.toucher.index)] & at.bit()) != 0;
-      return maps ? pin(request, page, at, reach, parameters) : throttle(page, request.toucher);
+      return maps ? pin(request, page, at, parameters) : throttle(page, request.toucher);
     }
-    return pin(request, page, reaches(request.toucher) || !reaches(at) ? request.toucher : at,
-               reach, parameters);
+    return pin(request, page, reaches(at) ? at : request.toucher, parameters);
   }
   if (!privileged) return throttle(page, request.toucher);
-  return long_enough ? pin(request, page, request.toucher, reach, parameters) : Hint{};
+  return long_enough ? pin(request, page, request.toucher, parameters) : Hint{};
 }
 
 Thrashing::Hint Thrashing::throttle(Page& page, Processor toucher) {
@@ -149,7 +150,7 @@ Thrashing::Hint Thrashing::throttle(Page& page, Processor toucher) {
   return {Hint::Kind::throttle, page.period_end_ns};
 }
 
-Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at, const Reach& reach,
+Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at,
                                const ThrashingParameters& parameters) {
   const bool begins = page.pinned_at == nobody;
   if (begins) {
@@ -158,10 +159,7 @@ Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at,
   }
   page.pinned_at = static_cast<std::int8_t>(at.index);
   page.throttlings = 0;
-  ProcessorMask users = 0;
-  for (int i = 0; i < max_processors; ++i)
-    if ((reach.maps[static_cast<std::size_t>(i)] & at.bit()) != 0) users |= Processor{i}.bit();
-  return {Hint::Kind::pin, page.unpin_ns, at, users & page.users, begins};
+  return {Hint::Kind::pin, page.unpin_ns, at, begins};
 }
 
 PageMask Thrashing::unpin(std::uint64_t now_ns) {

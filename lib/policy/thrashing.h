@@ -12,11 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "base/page_mask.h"
 #include "base/processor.h"
+#include "os/mapped_memory.h"
 
 namespace wherry::impl {
 
@@ -54,12 +54,11 @@ class Thrashing {
     enum class Kind {
       none,      // nothing to say: the page may move
       throttle,  // the toucher waits until `until_ns`
-      pin,       // the page comes to `at` and stays until `until_ns`, and `users` map it there
+      pin,       // the page comes to `at` and stays until `until_ns`, and others map it there
     };
     Kind kind = Kind::none;
     std::uint64_t until_ns = 0;  // 0: for ever
     Processor at = {};
-    ProcessorMask users = 0;
     bool begins = false;  // it was not pinned before
   };
 
@@ -109,12 +108,10 @@ class Thrashing {
                           const ThrashingParameters& parameters);
   Hint decide(const Request& request, Page& page, const Reach& reach,
               const ThrashingParameters& parameters);
-  Hint pin(const Request& request, Page& page, Processor at, const Reach& reach,
-           const ThrashingParameters& parameters);
+  Hint pin(const Request& request, Page& page, Processor at, const ThrashingParameters& parameters);
   static Hint throttle(Page& page, Processor toucher);
 
-  std::unique_ptr<Pages>
-      pages_;  // once two processors have taken something of the block from each other
+  MappedPtr<Pages> pages_;  // once two processors have taken something of the block from each other
   PageMask thrashing_;
   PageMask pinned_;
   std::uint64_t last_ns_ = 0;  // of the last move; 0: none yet

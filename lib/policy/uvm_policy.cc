@@ -64,8 +64,11 @@ bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>
     case MoveCause::fault:
       if (arrival.is_copy) break;
       // Pages are on the move: this must not fail. Without memory nothing is seen.
-      if (!history) history.reset(new (std::nothrow) UvmHistory);
-      if (!history) return false;
+      try {
+        if (!history) history = std::make_unique<UvmHistory>();
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
       return thrashing_in(*history).moved(arrival.run, arrival.to, arrival.now_ns,
                                           parameters_.thrashing);
     case MoveCause::thrash_pin:

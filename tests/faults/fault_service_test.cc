@@ -17,14 +17,16 @@ constexpr std::uintptr_t base = 0x7000'0000'0000;
 constexpr Processor host = Processor::host();
 constexpr Processor device = Processor::device(0);
 
-// Says what a test has it say, and remembers that it was asked to end what stays.
+// Says what a test has it say; that a stay begins once.
 struct ScriptedPolicy final : impl::Policy {
-  impl::Opinion opinion;  // none at first
+  mutable impl::Opinion opinion;  // none at first
 
   impl::Opinion on_fault(const impl::FaultFacts&,
                          std::unique_ptr<impl::BlockHistory>& history) const override {
     if (!history) history = std::make_unique<impl::BlockHistory>();
-    return opinion;
+    impl::Opinion said = opinion;
+    opinion.stay_begins = false;
+    return said;
   }
   PageMask end_stays(std::uint64_t now, impl::BlockHistory&) const override {
     return opinion.region && now >= opinion.stays_until_ns ? PageMask::of(*opinion.region)

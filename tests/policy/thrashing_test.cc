@@ -139,7 +139,6 @@ TEST_CASE("throttled ten times it is pinned, and everybody who wanted it maps it
   }
   REQUIRE(pinned.kind == Kind::pin);
   CHECK(throttled == 10);
-  CHECK(pinned.users == (host.bit() | device.bit()));
   CHECK(pinned.until_ns == game.now + game.parameters.pin_ns);
   CHECK(game.thrashing.pinned() == PageMask::of({page, 1}));
 
@@ -202,7 +201,6 @@ TEST_CASE("processors that are close share the page where it is, at once") {
   const Thrashing::Hint hint = game.ask(host);
   CHECK(hint.kind == Kind::pin);
   CHECK(hint.at == device);
-  CHECK(hint.users == (host.bit() | device.bit()));
 }
 
 TEST_CASE("what the others cannot use is pinned at home only when its turn comes after ten waits") {

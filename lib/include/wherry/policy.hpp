@@ -89,7 +89,9 @@ struct opinion {
   std::uint64_t stays_until_ns = 0;
 };
 
-// What a policy remembers of a block: derived from by the policy, kept by the library while the block has pages.
+// What a policy remembers of a block: derived from by the policy, kept by the library while the block has pages. The thread that
+// faulted may be amid malloc, which then waits for the answer: a program whose heap is managed memory needs a policy that takes
+// memory from elsewhere.
 struct block_history {
   virtual ~block_history() = default;
 };
@@ -109,6 +111,7 @@ using make_policy = policy*(const policy_machine* machine, const char* parameter
 
 }  // namespace wherry
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 /* Makes a policy known by a name, to be chosen by wherrySetPolicy("NAME") or WHERRY_POLICY=NAME; what follows a comma there are
@@ -118,6 +121,7 @@ extern "C" {
  * another version; CUDA_ERROR_NOT_PERMITTED: the library is initialized already. Thread-safe. */
 CUresult wherryRegisterPolicy(const char* name, unsigned version, wherry::make_policy* make);
 }
+#pragma GCC visibility pop
 
 /* In a shared object: its policy is a class that is constructed from (const wherry::policy_machine&, const char* parameters). */
 #define WHERRY_POLICY_PLUGIN(Class)                                                                \
