@@ -46,18 +46,19 @@ struct ProcessorViews {
 
 class alignas(64) Block {
  public:
-  explicit Block(int processors) : processors_(processors) {}
+  explicit Block(int processors) : processors_(static_cast<ProcessorMask>(processors)) {}
 
   Mutex lock;
+  // The policy's; null: it remembers nothing.
+  std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   Tenures tenures;  // any thread
   // Which round of prefetching brought pages here that were not accessed since, as far as that is seen; 0: none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
-  // Pools that most of the block was evicted from at once, and that nothing of it has come back to.
-  ProcessorMask evicted_from GUARDED_BY(lock) = 0;
-  // The policy's; null: it remembers nothing.
-  std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
+  // Pools that most of the block was evicted from at once, and that nothing of it has come back to. (Bits: with these, and
+  // processors_, in one word a block is a thousandth of what it describes.)
+  ProcessorMask evicted_from : max_processors GUARDED_BY(lock) = 0;
   // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also where a part is protected.
-  ProcessorMask entered_whole GUARDED_BY(lock) = 0;
+  ProcessorMask entered_whole : max_processors GUARDED_BY(lock) = 0;
 
   // Where the page is: a mask of processors whose pool holds it.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);
@@ -146,7 +147,7 @@ class alignas(64) Block {
   // Frees what says nothing any more.
   void tidy_views(Processor p) REQUIRES(lock);
 
-  int processors_;
+  ProcessorMask processors_ : 32 - 2 * max_processors;  // how many
   // Null: p sees its own pool everywhere, and stays so while the lock is held.
   std::array<MappedPtr<ProcessorViews>, max_processors> views_;
   PageMask in_flight_;  // last: aligned, it leaves no hole here
