@@ -354,16 +354,17 @@ bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
   // The device may fault before try_post() returns.
   const std::uint64_t begun_ns = is_recorded(EventKind::launch_begin) ? now_ns() : 0;
   if (!target_->try_post(request)) return false;
-  if (begun_ns != 0) record_begin(begun_ns, request);
+  if (begun_ns != 0) record_begin(begun_ns, request, work.kernel);
   ++next_id_;
-  in_flight_.emplace(request.id, InFlight{stream, work.kernel, work.address});
+  in_flight_.emplace(request.id, InFlight{stream, work.kernel});
   stream->running_ = true;
   return true;
 }
 
-void DeviceEngine::record_begin(std::uint64_t begun_ns, const LaunchRequest& request) const {
+void DeviceEngine::record_begin(std::uint64_t begun_ns, const LaunchRequest& request,
+                                KernelFunction kernel) const {
   record_event({.time_ns = begun_ns,
-                .address = request.address,
+                .address = reinterpret_cast<std::uintptr_t>(kernel),
                 .bytes = request.items,
                 .value = static_cast<std::uint32_t>(request.id),
                 .kind = EventKind::launch_begin,
@@ -373,7 +374,7 @@ void DeviceEngine::record_begin(std::uint64_t begun_ns, const LaunchRequest& req
 void DeviceEngine::record_end(std::uint64_t id, const InFlight& launch, LaunchDetail how) const {
   if (!is_recorded(EventKind::launch_end)) return;
   record_event({.time_ns = now_ns(),
-                .address = launch.address,
+                .address = reinterpret_cast<std::uintptr_t>(launch.kernel),
                 .value = static_cast<std::uint32_t>(id),
                 .kind = EventKind::launch_end,
                 .detail = code_of(how),

@@ -118,7 +118,6 @@ class DeviceEngine {
   struct InFlight {
     std::shared_ptr<Stream> stream;
     KernelFunction kernel = nullptr;
-    std::uintptr_t address = 0;  // in the device
   };
 
   void run() EXCLUDES(lock_);
@@ -133,7 +132,8 @@ class DeviceEngine {
   void look_at_ordered_after(const Stream& finished) REQUIRES(lock_);
   void serve_starved() REQUIRES(lock_);
   bool post_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
-  void record_begin(std::uint64_t begun_ns, const LaunchRequest& request) const;
+  void record_begin(std::uint64_t begun_ns, const LaunchRequest& request,
+                    KernelFunction kernel) const;
   void record_end(std::uint64_t id, const InFlight& launch, LaunchDetail how) const;
   void begin(const std::shared_ptr<Stream>& stream, const KernelWork& work) REQUIRES(lock_);
   void begin(const std::shared_ptr<Stream>& stream, const HostWork& work) REQUIRES(lock_);
