@@ -149,7 +149,7 @@ TEST_CASE("chunks that say what cannot be are an error with their place") {
     for (const unsigned kind : {1u, 2u, 3u, 4u, 5u})
       for (const std::size_t bytes : {0, 1, 9})
         CHECK(is_wrong(with([&](auto& file) {
-          append_chunk(file, static_cast<TraceChunk>(kind), TraceBytes(bytes, std::byte{0x7f}));
+          append_chunk(file, static_cast<TraceChunk>(kind), TraceBytes(bytes, std::byte{0xff}));
         })));
   }
   SECTION("anything after the end") {

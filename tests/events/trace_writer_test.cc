@@ -59,6 +59,9 @@ Trace trace_in(const std::string& path) {
   return std::get<Trace>(std::move(result));
 }
 
+// A child of fork() does not have the rings that this process has made.
+constexpr std::size_t in_children = 65536;
+
 // Begins to record to the file. To be called where Catch2's assertions do not reach, too.
 std::unique_ptr<TraceWriter> start(const std::string& path, std::size_t capacity = 1024) {
   expect(start_recording(EventReader::trace, all_event_kinds, capacity), "recording is on");
@@ -109,7 +112,7 @@ TEST_CASE("a program that is killed leaves what was written by then") {
   const Folder folder;
   const std::string path = folder.file("trace");
   const Outcome outcome = in_fresh_process([&] {
-    const auto writer = start(path);
+    const auto writer = start(path, in_children);
     record_event(sample_events()[0]);
     while (std::get<Trace>(read_file(path)).events.empty())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -127,7 +130,7 @@ TEST_CASE("a file that cannot grow any more ends the recording, not the program"
   const Outcome outcome = in_fresh_process([&] {
     const rlimit limit{8192, 8192};
     expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-    const auto writer = start(path, 65536);
+    const auto writer = start(path, in_children);
     for (std::uint64_t i = 0; i < 40'000; ++i) record_event({.time_ns = i * 12345, .address = i});
     while (is_recorded(EventKind::fault)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     writer->name({});
