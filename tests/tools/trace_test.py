@@ -120,7 +120,9 @@ class Recorded(Case):
         self.assertEqual(sum(between), len(moves))
         self.assertAlmostEqual(float(lines["migration, fault"][1]),
                                sum(event["bytes"] for event in moves) / (1 << 20), places=2)
-        self.assertIn("(no name)", lines)
+        for name in ("A of device 0", "p of device 0", "vectors"):
+            self.assertGreater(int(lines[name][0]), 0, name)
+            self.assertEqual(int(lines[name][0]), sum(event["name"] == name for event in faults))
         self.assertIn("No event was dropped.", text)
 
     def test_a_trace_that_breaks_off_is_reported_up_to_there(self):
