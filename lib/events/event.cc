@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, event_kinds> kinds{
     "eviction", "launch",    "launch end", "throttle",  "throttle end", "thrashing",
     "pin",      "unpin",     "allocation", "free",      "advice"};
 constexpr std::array<std::string_view, event_causes> causes{
-    "none", "fault",    "prefetch", "speculative prefetch", "eviction", "thrash pin", "advice",
+    "none", "fault",    "user prefetch", "speculative prefetch", "eviction", "thrash pin", "advice",
     "copy", "creation", "release"};
 constexpr std::array<std::string_view, event_accesses> accesses{"none", "read", "write"};
 constexpr std::array<std::string_view, 3> faults{"missing", "minor", "write-protect"};

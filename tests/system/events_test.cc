@@ -185,7 +185,7 @@ TEST_CASE("prefetches, advice, pins and frees are events of their own", "[system
   CHECK(advice[0].bytes == bytes);
   std::uint64_t prefetched = 0;
   for (const wherryEvent& event : only(events, WHERRY_EVENT_MIGRATION))
-    if (event.cause == WHERRY_CAUSE_PREFETCH) prefetched += event.bytes;
+    if (event.cause == WHERRY_CAUSE_USER_PREFETCH) prefetched += event.bytes;
   CHECK(prefetched == bytes);
   for (const int kind : {WHERRY_EVENT_PIN, WHERRY_EVENT_UNPIN}) {
     REQUIRE(only(events, kind).size() == 1);

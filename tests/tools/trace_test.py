@@ -180,9 +180,10 @@ class Record(Case):
 
     def test_the_trace_lies_where_it_was_asked_for_wherever_the_program_goes(self):
         with tempfile.TemporaryDirectory() as folder:
+            program = os.path.abspath(cli_test.PROGRAM)
             clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
             done = subprocess.run(
-                [cli_test.PROGRAM, "record", "--", "sh", "-c", f"cd / && exec '{cli_test.PROGRAM}' cg --poisson 8"],
+                [program, "record", "--", "sh", "-c", f"cd / && exec '{program}' cg --poisson 8"],
                 cwd=folder, env=clean | DEVICE, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue((pathlib.Path(folder) / "wherry.trace").exists())

@@ -14,7 +14,7 @@ using impl::TraceName;
 
 // "scale" of "scale (./program+0x1234)"; where there is no name, the place.
 std::string short_name(const std::string& code) {
-  const std::size_t place = code.find(" (");
+  const std::size_t place = code.rfind(" (");
   return place == std::string::npos ? code : code.substr(0, place);
 }
 

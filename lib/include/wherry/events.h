@@ -49,7 +49,7 @@ typedef enum {
 typedef enum {
   WHERRY_CAUSE_NONE = 0,
   WHERRY_CAUSE_FAULT = 1,
-  WHERRY_CAUSE_PREFETCH = 2,             /* the program asked for it */
+  WHERRY_CAUSE_USER_PREFETCH = 2,        /* the program asked for it */
   WHERRY_CAUSE_SPECULATIVE_PREFETCH = 3, /* the library expects them to be used */
   WHERRY_CAUSE_EVICTION = 4,
   WHERRY_CAUSE_THRASH_PIN = 5,
