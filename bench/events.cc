@@ -71,8 +71,8 @@ Measurements measure_rings() {
 }
 
 // Processes, since whether a trace is written is settled by cuInit.
-constexpr int process_pairs = 15;
-constexpr int rounds_of_process = 41;
+constexpr int process_pairs = 31;
+constexpr int rounds_of_process = 21;
 
 double touch_in_process(const char* trace) {
   const Measurements each = measure_in_child([trace] {

@@ -1,8 +1,8 @@
 #include "events/event_rings.h"
 
+#include <pthread.h>
+
 #include <bit>
-#include <functional>
-#include <thread>
 
 #include "base/check.h"
 
@@ -15,26 +15,27 @@ constexpr int attempts_max = 128;
 }  // namespace
 
 EventRings::EventRings(std::size_t capacity)
-    : capacity_(capacity), memory_(Mapping::zeroed(rings * capacity * sizeof(Place))) {
+    : bits_(std::countr_zero(capacity)),
+      memory_(Mapping::zeroed(rings * capacity * sizeof(Place))) {
   WHERRY_CHECK(std::has_single_bit(capacity) && capacity <= capacity_max, "capacity {}", capacity);
   auto* const places = reinterpret_cast<Place*>(memory_.data());
   for (unsigned i = 0; i < rings; ++i) rings_[i].places = places + i * capacity;
 }
 
-// By the thread and not by its CPU: a thread's events stay in order wherever it runs. Its id is where its stack is, so
-// neighbours differ in the middle bits, which the multiplication takes to the top. Nothing here may be thread-local: in a
-// library that is loaded late its first use allocates.
+// By the thread and not by its CPU: a thread's events stay in order wherever it runs. What identifies it is where
+// its stack is, so neighbours differ in the middle bits, which the multiplication takes to the top. Nothing here may be
+// thread-local: in a library that is loaded late its first use allocates.
 EventRings::Ring& EventRings::ring_of_this_thread() {
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
-  const std::uint64_t id = std::hash<std::thread::id>{}(std::this_thread::get_id());
-  return rings_[(id * golden) >> (64 - std::countr_zero(rings))];
+  return rings_[(static_cast<std::uint64_t>(::pthread_self()) * golden) >>
+                (64 - std::countr_zero(rings))];
 }
 
 bool EventRings::put(const EventRecord& event) noexcept {
   Ring& ring = ring_of_this_thread();
   std::uint64_t entry = ring.next.load(std::memory_order_relaxed);
   for (int attempt = 0; attempt < attempts_max; ++attempt) {
-    Place& place = ring.places[entry % capacity_];
+    Place& place = place_of(ring, entry);
     const std::uint64_t free = 2 * lap_of(entry);
     // Acquire pairs with the release in take_from(): the place has been read.
     const std::uint64_t turn = place.turn.load(std::memory_order_acquire);
@@ -54,7 +55,7 @@ bool EventRings::put(const EventRecord& event) noexcept {
 
 std::size_t EventRings::take_from(Ring& ring, std::span<EventRecord> events) const {
   for (std::size_t i = 0; i < events.size(); ++i) {
-    Place& place = ring.places[ring.taken % capacity_];
+    Place& place = place_of(ring, ring.taken);
     const std::uint64_t held = 2 * lap_of(ring.taken) + 1;
     if (place.turn.load(std::memory_order_acquire) != held) return i;
     events[i] = place.event;

@@ -51,16 +51,6 @@ void TraceSink::put_word(std::uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8) put_byte(static_cast<std::uint8_t>(value >> shift));
 }
 
-void TraceSink::put(std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) put_byte(static_cast<std::uint8_t>(value | 0x80));
-  put_byte(static_cast<std::uint8_t>(value));
-}
-
-void TraceSink::put_step(std::uint64_t from, std::uint64_t to) {
-  const std::uint64_t step = to - from;
-  put((step << 1) ^ (0 - (step >> 63)));
-}
-
 void TraceSink::put_text(std::string_view text) {
   put(text.size());
   for (const char letter : text) put_byte(static_cast<std::uint8_t>(letter));

@@ -19,9 +19,16 @@ class TraceSink {
 
   void put_byte(std::uint8_t value) { bytes_.push_back(std::byte{value}); }
   void put_word(std::uint32_t value);  // 4 bytes
-  void put(std::uint64_t value);
+  // This and the next one are most of what a trace costs, hence inline.
+  void put(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) put_byte(static_cast<std::uint8_t>(value | 0x80));
+    put_byte(static_cast<std::uint8_t>(value));
+  }
   // The difference of two numbers, whatever their size.
-  void put_step(std::uint64_t from, std::uint64_t to);
+  void put_step(std::uint64_t from, std::uint64_t to) {
+    const std::uint64_t step = to - from;
+    put((step << 1) ^ (0 - (step >> 63)));
+  }
   // Its length, then its bytes.
   void put_text(std::string_view text);
 

@@ -114,7 +114,9 @@ void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> 
 }
 
 void append_events(TraceBytes& file, std::span<const EventRecord> events) {
+  constexpr std::size_t usual_bytes = 24;
   TraceBytes payload;
+  payload.reserve(events.size() * usual_bytes);
   TraceSink sink(payload);
   sink.put(events.size());
   EventRecord before;

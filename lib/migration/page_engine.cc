@@ -167,7 +167,6 @@ void PageEngine::note_eviction(Block& block, Processor p, unsigned pages) {
 
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
                               Room& room, Entry entry, MoveCause cause) {
-  const std::uint64_t begun_ns = begin_ns(EventKind::populate);
   ProcessorMemory& target = at(p);
   const bool entered = entry == Entry::at_home && block.is_home(p, run);
   const OpResult result = fill(target, span_of(number, run), [&](PageSpan rest) {
@@ -177,7 +176,8 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   if (done.count == 0) return result;
   account_arrival(block, number, done, p, room, Cargo::Kind::create);
   if (entered) block.mapped(p, done, true);
-  record_deed({EventKind::populate, cause, {}, p, begun_ns}, number, done);
+  // A moment, since a look at the clock takes as long as a good part of it, and the fault says how long it took.
+  record_deed({EventKind::populate, cause, {}, p}, number, done);
   return result;
 }
 
