@@ -47,15 +47,6 @@ std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before) {
   return ~sum;
 }
 
-void TraceSink::put_word(std::uint32_t value) {
-  for (int shift = 0; shift < 32; shift += 8) put_byte(static_cast<std::uint8_t>(value >> shift));
-}
-
-void TraceSink::put_text(std::string_view text) {
-  put(text.size());
-  for (const char letter : text) put_byte(static_cast<std::uint8_t>(letter));
-}
-
 std::uint8_t TraceSource::take_byte() {
   good_ = good_ && !left_.empty();
   if (!good_) return 0;

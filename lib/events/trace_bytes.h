@@ -13,13 +13,17 @@ namespace wherry::impl {
 
 using TraceBytes = std::vector<std::byte>;
 
-class TraceSink {
+// Appends to `Bytes`, which has push_back().
+template <typename Bytes>
+class BasicTraceSink {
  public:
-  explicit TraceSink(TraceBytes& bytes) : bytes_(bytes) {}
+  explicit BasicTraceSink(Bytes& bytes) : bytes_(bytes) {}
 
   void put_byte(std::uint8_t value) { bytes_.push_back(std::byte{value}); }
-  void put_word(std::uint32_t value);  // 4 bytes
-  // This and the next one are most of what a trace costs, hence inline.
+  // 4 bytes.
+  void put_word(std::uint32_t value) {
+    for (int shift = 0; shift < 32; shift += 8) put_byte(static_cast<std::uint8_t>(value >> shift));
+  }
   void put(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) put_byte(static_cast<std::uint8_t>(value | 0x80));
     put_byte(static_cast<std::uint8_t>(value));
@@ -30,11 +34,15 @@ class TraceSink {
     put((step << 1) ^ (0 - (step >> 63)));
   }
   // Its length, then its bytes.
-  void put_text(std::string_view text);
+  void put_text(std::string_view text) {
+    put(text.size());
+    for (const char letter : text) put_byte(static_cast<std::uint8_t>(letter));
+  }
 
  private:
-  TraceBytes& bytes_;
+  Bytes& bytes_;
 };
+using TraceSink = BasicTraceSink<TraceBytes>;
 
 class TraceSource {
  public:

@@ -33,7 +33,22 @@ std::uint8_t fields_of(const EventRecord& event) {
       field(event.processors != 0, has_processors) | field(event.value != 0, has_value));
 }
 
-void put_event(TraceSink& sink, const EventRecord& before, const EventRecord& event) {
+// The bytes of one event, which are written often enough for the checks of a vector to be most of it.
+class EventBytes {
+ public:
+  void push_back(std::byte byte) { bytes_[size_++] = byte; }
+  void append_to(TraceBytes& all) const {
+    all.insert(all.end(), bytes_.begin(), bytes_.begin() + size_);
+  }
+
+ private:
+  // 5 bytes, and 8 numbers of at most 10.
+  std::array<std::byte, 85> bytes_;
+  std::ptrdiff_t size_ = 0;
+};
+
+void put_event(BasicTraceSink<EventBytes> sink, const EventRecord& before,
+               const EventRecord& event) {
   const std::uint8_t fields = fields_of(event);
   sink.put_byte(code_of(event.kind));
   sink.put_byte(fields);
@@ -117,11 +132,12 @@ void append_events(TraceBytes& file, std::span<const EventRecord> events) {
   constexpr std::size_t usual_bytes = 24;
   TraceBytes payload;
   payload.reserve(events.size() * usual_bytes);
-  TraceSink sink(payload);
-  sink.put(events.size());
+  TraceSink(payload).put(events.size());
   EventRecord before;
   for (const EventRecord& event : events) {
-    put_event(sink, before, event);
+    EventBytes bytes;
+    put_event(BasicTraceSink(bytes), before, event);
+    bytes.append_to(payload);
     const std::uint64_t address = event.address != 0 ? event.address : before.address;
     before = event;
     before.address = address;
