@@ -11,6 +11,8 @@ namespace {
 
 // How often others may be faster than a writer before it gives its event up: far more than there are writers at a time.
 constexpr int attempts_max = 128;
+// How far ahead a writer has a place fetched: about as many events as a fault causes.
+constexpr std::uint64_t prefetched = 2;
 
 }  // namespace
 
@@ -46,6 +48,8 @@ bool EventRings::put(const EventRecord& event) noexcept {
       place.event = event;
       place.turn.store(free + 1,
                        std::memory_order_release);  // pairs with the acquire in take_from()
+      // The next ones lie in the reader's cache: they are on their way while this thread has other things to do.
+      __builtin_prefetch(&place_of(ring, entry + prefetched), /*rw=*/1);
       return true;
     }
   }

@@ -54,6 +54,8 @@ void TraceWriter::finish() {
 
 void TraceWriter::work() {
   name_this_thread("wherry-trace");
+  // The rings hold ten rounds: it need not run at once, and takes nothing from the program while there is another CPU.
+  give_way();
   bool last = false;
   while (!last && write_round(last = !wait_for_next_round())) continue;
   file_.reset();
