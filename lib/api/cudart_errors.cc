@@ -10,18 +10,18 @@ using namespace wherry::impl;
 
 namespace {
 
-struct Entry {
+struct ErrorRow {
   cudaError_t code;
   const char* name;
   const char* description;  // null: that of the CUresult with the same number
 };
 
 #define SAME(code)       \
-  Entry {                \
+  ErrorRow {             \
     code, #code, nullptr \
   }
 #define OWN(code, description) \
-  Entry {                      \
+  ErrorRow {                   \
     code, #code, description   \
   }
 
@@ -168,14 +168,14 @@ constexpr std::array errors{
 #undef OWN
 
 static_assert(std::is_sorted(errors.begin(), errors.end(),
-                             [](const Entry& a, const Entry& b) { return a.code < b.code; }));
+                             [](const ErrorRow& a, const ErrorRow& b) { return a.code < b.code; }));
 
 constexpr const char* unknown_code = "unrecognized error code";
 
-const Entry* find(cudaError_t code) {
-  const auto* const found =
-      std::lower_bound(errors.begin(), errors.end(), code,
-                       [](const Entry& entry, cudaError_t wanted) { return entry.code < wanted; });
+const ErrorRow* find(cudaError_t code) {
+  const auto* const found = std::lower_bound(
+      errors.begin(), errors.end(), code,
+      [](const ErrorRow& entry, cudaError_t wanted) { return entry.code < wanted; });
   return found != errors.end() && found->code == code ? &*found : nullptr;
 }
 
@@ -191,12 +191,12 @@ cudaError_t to_runtime_error(CUresult result) {
 }  // namespace wherry::impl
 
 const char* cudaGetErrorName(cudaError_t error) {
-  const Entry* entry = find(error);
+  const ErrorRow* entry = find(error);
   return entry != nullptr ? entry->name : unknown_code;
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
-  const Entry* entry = find(error);
+  const ErrorRow* entry = find(error);
   if (entry == nullptr) return unknown_code;
   return entry->description != nullptr ? entry->description
                                        : find_error_text(static_cast<CUresult>(error))->description;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
@@ -49,6 +50,12 @@ void after_fork() {
 }
 void in_forked_child() {
   if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork_in_child();
+}
+
+// At the program's end, also in children and devices, where there is nothing to finish.
+void finish_trace() {
+  if (Driver* driver = Driver::current())
+    if (TraceWriter* trace = driver->trace()) trace->finish();
 }
 
 CUresult to_result(OptionsError::Kind kind) {
@@ -97,6 +104,7 @@ CUresult Driver::start() {
     // Before devices are forked, in which it works likewise.
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
+    if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
     ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {

@@ -17,6 +17,7 @@
 #include "api/offers.h"
 #include "api/peer_grants.h"
 #include "api/runtime.h"
+#include "api/tracing.h"
 #include "api/virtual_memory.h"
 #include "pages/memory_records.h"
 
@@ -46,6 +47,8 @@ class Driver {
   // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
   VirtualMemory& virtual_memory() { return virtual_memory_; }
+  // What WHERRY_TRACE asks for; null: nothing.
+  TraceWriter* trace() { return trace_.get(); }
   int device_count() const { return static_cast<int>(devices_.size()); }
   // Null: there is no such device.
   Device* device(CUdevice ordinal);
@@ -123,6 +126,7 @@ class Driver {
   void context_ends(const Device& device) EXCLUDES(exclusive_lock_);
 
   const bool launches_block_;
+  PendingTrace pending_trace_;
   Runtime runtime_;
   PeerGrants peers_{runtime_};
   VirtualMemory virtual_memory_{runtime_};
@@ -138,6 +142,7 @@ class Driver {
   HandleTable<CUfunction, Function> functions_{2};
   Libraries libraries_{runtime_};
   std::vector<std::unique_ptr<Device>> devices_;
+  const std::unique_ptr<TraceWriter> trace_ = pending_trace_.start(runtime_);
   Mutex exclusive_lock_;
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;
 };

@@ -7,13 +7,13 @@ namespace wherry::impl {
 
 namespace {
 
-struct Entry {
+struct ErrorRow {
   CUresult code;
   ErrorText text;
 };
 
 #define WHERRY_ERROR(code, description) \
-  Entry {                               \
+  ErrorRow {                            \
     code, {                             \
 #code, description                \
     }                                   \
@@ -145,14 +145,14 @@ constexpr std::array errors{
 #undef WHERRY_ERROR
 
 static_assert(std::is_sorted(errors.begin(), errors.end(),
-                             [](const Entry& a, const Entry& b) { return a.code < b.code; }));
+                             [](const ErrorRow& a, const ErrorRow& b) { return a.code < b.code; }));
 
 }  // namespace
 
 const ErrorText* find_error_text(CUresult code) {
   const auto* const found =
       std::lower_bound(errors.begin(), errors.end(), code,
-                       [](const Entry& entry, CUresult wanted) { return entry.code < wanted; });
+                       [](const ErrorRow& entry, CUresult wanted) { return entry.code < wanted; });
   return found != errors.end() && found->code == code ? &found->text : nullptr;
 }
 

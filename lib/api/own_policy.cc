@@ -69,12 +69,11 @@ wherry::page_arrival::cause to_theirs(MoveCause cause) {
       return Cause::fault;
     case MoveCause::thrash_pin:
       return Cause::stay;
-    case MoveCause::prefetch:
-      return Cause::prefetch;
     case MoveCause::eviction:
-      break;
+      return Cause::eviction;
+    default:
+      return Cause::prefetch;  // what the program asked for
   }
-  return Cause::eviction;
 }
 
 }  // namespace

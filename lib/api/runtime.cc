@@ -9,7 +9,9 @@
 
 #include "api/visible_devices.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "events/recorder.h"
 #include "memory/touch.h"
 #include "migration/at_rest.h"
 #include "os/features.h"
@@ -233,7 +235,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     changers.push_back(parts_.back()->wrapped_changer ? parts_.back()->wrapped_changer.get()
                                                       : &trap_->changer(Processor{i}));
   }
-  engine_ = std::make_unique<PageEngine>(memories, policy_.get());
+  engine_ = std::make_unique<PageEngine>(memories, &arena_.layout(), policy_.get());
   switcher_ = std::make_unique<ViewSwitcher>(*engine_, blocks_, changers, options.mappings_budget);
   effects_ = std::make_unique<AdviceEffects>(*engine_, *switcher_, blocks_, advice_);
   evictor_ = std::make_unique<Evictor>(
@@ -413,6 +415,7 @@ std::optional<Allocation> Runtime::place(std::size_t bytes, unsigned flags, Owne
     return std::nullopt;
   }
   page_owners_.allocated(*allocation);
+  record_allocation(*allocation);
   return allocation;
 }
 
@@ -448,6 +451,11 @@ bool Runtime::free(std::uintptr_t address) {
     page_owners_.freed(*allocation);
     forget_advice(allocation->pages());
   }
+  if (is_recorded(EventKind::free))
+    record_event({.time_ns = now_ns(),
+                  .address = address,
+                  .bytes = allocation->pages().bytes(),
+                  .kind = EventKind::free});
   wait_for_rest([&] { return !address_space_.is_held(*allocation); }, "a copy never ended");
   const PageSpan pages = allocation->pages();
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
@@ -571,6 +579,7 @@ void Runtime::after_fork() {
 }
 
 void Runtime::after_fork_in_child() {
+  forget_recording();
   host_memory_.adopted().after_fork_in_child();
   copy_variables_in_forked_child();
   close_own_descriptors();

@@ -102,6 +102,7 @@ class Runtime {
   }
   // The device that has this number (DeviceConfig) in every process; nothing: this one does not see it.
   std::optional<int> ordinal_of(int number) const;
+  const RuntimeOptions& options() const { return options_; }
   const Topology& topology() const { return options_.topology; }
   const ArenaLayout& layout() const { return arena_.layout(); }
   std::size_t metadata_bytes_per_block() const { return blocks_.bytes_per_block(); }
@@ -285,6 +286,9 @@ class Runtime {
   void forget_advice(PageSpan pages);
   std::optional<Allocation> place(std::size_t bytes, unsigned flags, Ownership owner)
       EXCLUDES(arena_lock_);
+  void record_allocation(const Allocation& allocation) const;
+  void record_variables(const ManagedSection& section, const PlacedPages& placed) const;
+  void record_advice(PageSpan pages, const AdviceChange& change) const;
   // Counts pages of the device's pool as never managed memory's. False: there are not as many.
   bool claim_device_pages(Processor p, std::uint64_t pages);
   // Pages of a device that cannot leave it, claimed.

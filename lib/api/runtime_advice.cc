@@ -17,6 +17,7 @@ bool Runtime::advise(PageSpan pages, const AdviceChange& change) {
     if (!is_managed(pages)) return false;
     advice_.change(pages, change);
   }
+  record_advice(pages, change);
   // With one node there is nothing to choose.
   if (options_.topology.host_nodes.size() > 1 &&
       (change.kind == Kind::set_preferred || change.kind == Kind::unset_preferred)) {

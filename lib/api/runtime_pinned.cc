@@ -52,7 +52,8 @@ bool Runtime::collapse_pinned(std::uint64_t number, PageRun run) {
   const LockGuard guard(block.lock);
   if (!(PageMask::of(run) & block.in_flight()).none()) return false;
   // The host's copy stays where there is one, else the lowest device's.
-  for (int i = 0; i < processor_count(); ++i) engine_->collapse(block, number, run, Processor{i});
+  for (int i = 0; i < processor_count(); ++i)
+    engine_->collapse(block, number, run, Processor{i}, MoveCause::advice);
   (void)effects_->follow(block, number, run);
   return true;
 }
@@ -88,6 +89,7 @@ Runtime::PinResult Runtime::pin(PageSpan pages, std::vector<PageSpan>* fresh_pag
   // From here on no fault, eviction or prefetch takes them away.
   advice_.change(pages, {AdviceChange::Kind::pinned, {}});
   if (settle_pinned(pages)) {
+    record_advice(pages, {AdviceChange::Kind::pinned, {}});
     if (fresh_pages != nullptr) *fresh_pages = std::move(fresh);
     return PinResult::pinned;
   }
@@ -98,7 +100,9 @@ Runtime::PinResult Runtime::pin(PageSpan pages, std::vector<PageSpan>* fresh_pag
 bool Runtime::unpin(PageSpan pages) {
   const ReadGuard guard(advice_lock_);
   if (!is_managed(pages)) return false;
-  advice_.change(pages, {AdviceChange::Kind::unpinned, {}});
+  const AdviceChange change{AdviceChange::Kind::unpinned, {}};
+  advice_.change(pages, change);
+  record_advice(pages, change);
   return true;
 }
 

@@ -6,7 +6,9 @@ namespace wherry::impl {
 bool Runtime::note_prefetch(PageSpan pages, Location said) {
   const ReadGuard guard(advice_lock_);
   if (!is_managed(pages)) return false;
-  advice_.change(pages, {AdviceChange::Kind::prefetched, said});
+  const AdviceChange change{AdviceChange::Kind::prefetched, said};
+  advice_.change(pages, change);
+  record_advice(pages, change);
   return true;
 }
 

@@ -217,6 +217,7 @@ bool Runtime::adopt(const ManagedSection& section) {
   }
   show_everywhere(*placed);
   hidden_from_ = ~std::uint64_t{0};
+  record_variables(section, *placed);
   for (const AddressRange& variable : section.variables) {
     MemoryRecord record;
     record.base = record.device_base = variable.start;

@@ -36,6 +36,9 @@
 //   shared event   who waits for one.                  allowed: starting a thread, asking who lives.
 //   recording      when an event's moment was.         allowed: nothing else.
 //   completions    what others finished for an engine. allowed: signalling its descriptor.
+//   trace          one end of a trace at a time, and   allowed: waiting for its last write; events.
+//                  what waits to be named in it.
+//   events         who reads what is recorded.         allowed: nothing else.
 //   address_space  what is allocated.                  allowed: nothing else.
 //   advice         what was said of pages.             allowed: nothing else.
 //   view requests  which views are to be changed.      allowed: nothing else.

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "events/recorder.h"
 #include "migration/creation.h"
 
 namespace wherry::impl {
@@ -452,7 +453,9 @@ void FaultService::finish(Fault& fault, PageSpan wake) {
   count_once(fault);
   ProcessorMemory& memory = engine_.at(fault.toucher);
   // Everything that the woken thread may ask about is in place before the wake.
-  count(memory.counters.service_ns, now_ns() - fault.taken_ns);
+  const std::uint64_t now = now_ns();
+  count(memory.counters.service_ns, now - fault.taken_ns);
+  record_answer(fault, wake, now);
   if (wake.empty()) return;
   (void)memory.mapper.wake(wake);
   const std::uint64_t number = block_of(wake.first);
@@ -483,7 +486,7 @@ std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t d
 
 bool FaultService::answer_unallocated(Fault& fault) {
   if (!came_back(fault)) {
-    (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
+    let_try_again(fault);
     return true;
   }
   if (!address_space_.retire_if_dead(fault.page)) return false;
@@ -495,8 +498,31 @@ void FaultService::answer_foreign(Fault& fault) {
   if (came_back(fault)) {
     refuse(fault, "it is another device's memory (cuMemAlloc, or a pool), which it may not access");
   } else {
-    (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
+    let_try_again(fault);
   }
+}
+
+void FaultService::let_try_again(const Fault& fault) {
+  record_answer(fault, {}, now_ns());
+  (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
+}
+
+void FaultService::record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const {
+  if (!is_recorded(EventKind::fault)) return;
+  const FaultEvent& event = fault.event;
+  const auto kind = event.write_protect ? FaultDetail::write_protect
+                    : event.minor       ? FaultDetail::minor
+                                        : FaultDetail::missing;
+  record_event(
+      {.time_ns = fault.taken_ns,
+       .duration_ns = now - fault.taken_ns,
+       .address = event.address,
+       .bytes = pages.bytes(),
+       .thread = event.thread,
+       .kind = EventKind::fault,
+       .access = event.write ? EventAccess::write : EventAccess::read,
+       .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
+       .destination = index_of(fault.toucher)});
 }
 
 bool FaultService::came_back(const Fault& fault) {
@@ -521,6 +547,7 @@ void FaultService::refuse(Fault& fault, const char* why) {
   ProcessorMemory& memory = engine_.at(toucher);
   const PageSpan span{fault.page, 1};
   address_space_.retire(fault.page);
+  record_answer(fault, span, now_ns());
   (void)memory.mapper.forbid(span);
   (void)memory.mapper.wake(span);
 }

@@ -161,6 +161,10 @@ class FaultService {
   bool answer_unallocated(Fault& fault);
   void answer_foreign(Fault& fault);
   void refuse(Fault& fault, const char* why);
+  // It is answered: for these pages, at `now` as now_ns() counts.
+  void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
+  // Its thread only tries again, which may be all that it takes.
+  void let_try_again(const Fault& fault);
 
   struct Suspect {
     Processor toucher;

@@ -99,9 +99,9 @@ void AdviceEffects::collapse(Block& block, std::uint64_t number, PageRun run) {
     const auto [span, advice] = take_segment(left);
     const PageRun part = run_in_block(number, span);
     if (!advice.preferred.is_none())
-      engine_.collapse(block, number, part, advice.preferred.processor());
+      engine_.collapse(block, number, part, advice.preferred.processor(), MoveCause::advice);
     for (int i = 0; i < engine_.processors(); ++i)
-      engine_.collapse(block, number, part, Processor{i});
+      engine_.collapse(block, number, part, Processor{i}, MoveCause::advice);
   }
 }
 

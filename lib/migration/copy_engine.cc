@@ -355,7 +355,7 @@ CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Bl
   pages.cut_to(block.at(owner).resident.run_around(run.first));
   if (pages.written)
     for (const PageRun part : runs_of(PageMask::of(pages.run()) & block.held_beside(owner)))
-      parts_.engine.collapse(block, pages.number(), part, owner);
+      parts_.engine.collapse(block, pages.number(), part, owner, MoveCause::copy);
   parts_.engine.note_access(block, pages.number(), owner);
   pages.owner = owner;
   return Step::ready;

@@ -15,10 +15,12 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
     if (room.try_grow(engine.at(p).capacity, wanted)) {
       OpStatus status = OpStatus::ok;
       for (const PageRun part : runs_of(absent)) {
-        status = engine.populate(block, number, part, p, room).status;
+        status = engine.populate(block, number, part, p, room, Entry::at_home, MoveCause::creation)
+                     .status;
         // A process that is gone has no page table; a new one finds the pages in the pool.
         if (status == OpStatus::process_gone)
-          status = engine.populate(block, number, part, p, room, Entry::none).status;
+          status = engine.populate(block, number, part, p, room, Entry::none, MoveCause::creation)
+                       .status;
         if (status != OpStatus::ok) break;
       }
       if (status == OpStatus::ok || status == OpStatus::no_memory) return status;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "events/recorder.h"
 
 namespace wherry::impl {
 namespace {
@@ -58,6 +59,7 @@ Evictor::Verdict Evictor::may_evict(const Block& block, std::uint64_t number,
 
 OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict) {
   Block& block = blocks_.at(number);
+  const std::uint64_t begun_ns = is_recorded(EventKind::eviction) ? now_ns() : 0;
   Eviction done;
   OpStatus status = OpStatus::ok;
   bool flies = true;
@@ -92,7 +94,22 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   done.from = request.at;
   done.background = request.background;
   log_.add(done);
+  if (begun_ns != 0) record_eviction(done, begun_ns);
   return status;
+}
+
+void Evictor::record_eviction(const Eviction& done, std::uint64_t begun_ns) const {
+  const auto detail = done.background ? EvictionDetail::background : EvictionDetail::needed;
+  record_event({.time_ns = begun_ns,
+                .duration_ns = done.time_ns - begun_ns,
+                .address = engine_.address_of(block_span(done.block).first).value_or(0),
+                .bytes = (done.moved + done.dropped) * page_size,
+                .value = done.dropped,
+                .kind = EventKind::eviction,
+                .cause = EventCause::eviction,
+                .detail = code_of(detail),
+                .source = index_of(done.from),
+                .destination = index_of(Processor::host())});
 }
 
 OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,

@@ -80,6 +80,8 @@ class Evictor {
   // ... or under the lock.
   OpStatus carry_now(Block& block, Departure& departure, Eviction& done) REQUIRES(block.lock);
 
+  void record_eviction(const Eviction& done, std::uint64_t begun_ns) const;
+
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AdviceEffects& effects_;

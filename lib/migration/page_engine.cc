@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "events/recorder.h"
 
 namespace wherry::impl {
 namespace {
@@ -15,10 +16,28 @@ PageSpan rest_of(PageSpan span, std::uint64_t done) {
   return {span.first + done, span.count - done};
 }
 
+// When an operation of this kind begins, if anybody asks.
+std::uint64_t begin_ns(EventKind kind) {
+  return is_recorded(kind) ? now_ns() : 0;
+}
+
+EventKind kind_of(Cargo::Kind kind) {
+  switch (kind) {
+    case Cargo::Kind::move:
+      return EventKind::migration;
+    case Cargo::Kind::copy:
+      return EventKind::duplicate;
+    case Cargo::Kind::create:
+      break;
+  }
+  return EventKind::populate;
+}
+
 }  // namespace
 
-PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const Policy* policy)
-    : policy_(policy), count_(static_cast<int>(processors.size())) {
+PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
+                       const Policy* policy)
+    : policy_(policy), count_(static_cast<int>(processors.size())), layout_(layout) {
   for (std::size_t i = 0; i < processors.size(); ++i) {
     processors_[i] = processors[i];
     if (!processors[i]->id.is_host()) held_[i].emplace(processors[i]->blocks.size());
@@ -148,7 +167,7 @@ void PageEngine::note_eviction(Block& block, Processor p, unsigned pages) {
 }
 
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
-                              Room& room, Entry entry) {
+                              Room& room, Entry entry, MoveCause cause) {
   ProcessorMemory& target = at(p);
   const bool entered = entry == Entry::at_home && block.is_home(p, run);
   const OpResult result = fill(target, span_of(number, run), [&](PageSpan rest) {
@@ -158,6 +177,8 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   if (done.count == 0) return result;
   account_arrival(block, number, done, p, room, Cargo::Kind::create);
   if (entered) block.mapped(p, done, true);
+  // A moment, since a look at the clock takes as long as a good part of it, and the fault says how long it took.
+  record_deed({EventKind::populate, cause, {}, p}, number, done);
   return result;
 }
 
@@ -169,7 +190,9 @@ OpResult PageEngine::fill(Block& block, std::uint64_t number, PageRun run, Proce
     return target.file.fill(rest, contents + (rest.first - span.first) * page_size);
   });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
-  if (done.count != 0) account_arrival(block, number, done, p, room, Cargo::Kind::create);
+  if (done.count == 0) return result;
+  account_arrival(block, number, done, p, room, Cargo::Kind::create);
+  record_deed({EventKind::populate, MoveCause::creation, {}, p}, number, done);
   return result;
 }
 
@@ -219,6 +242,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
                              Processor to, Room& room, MoveCause cause, Entry entry) {
+  const std::uint64_t begun_ns = begin_ns(EventKind::migration);
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
   const PageSpan span = span_of(number, run);
@@ -242,6 +266,7 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     // 5. One copy, one place: it may be written again.
     if (enters && !entered) (void)map(block, number, done, to);
     allow_writes(block, number, done, to);
+    record_deed({EventKind::migration, cause, from, to, begun_ns}, number, done);
   }
   if (done.count != run.count)
     allow_writes(block, number, {done.end(), run.count - done.count}, from);
@@ -249,7 +274,8 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
 }
 
 OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, Processor from,
-                               Processor to, Room& room, Entry entry) {
+                               Processor to, Room& room, Entry entry, MoveCause cause) {
+  const std::uint64_t begun_ns = begin_ns(EventKind::duplicate);
   ProcessorMemory& target = at(to);
   // A protection that was put up in vain, or for pages that do not arrive, is lifted by the next write.
   if (const OpStatus status = protect(block, number, run, from); status != OpStatus::ok)
@@ -260,10 +286,12 @@ OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, 
   if (done.count == 0) return result;
   account_arrival(block, number, done, to, room, Cargo::Kind::copy);
   if (entered) block.mapped(to, done, false);
+  record_deed({EventKind::duplicate, cause, from, to, begun_ns}, number, done);
   return result;
 }
 
-OpStatus PageEngine::begin_flight(Block& block, const Flight& flight) {
+OpStatus PageEngine::begin_flight(Block& block, Flight& flight) {
+  flight.begun_ns = begin_ns(kind_of(flight.kind));
   if (flight.kind != Cargo::Kind::create) {
     const OpStatus status = flight.kind == Cargo::Kind::move
                                 ? close(block, flight.number, flight.run, flight.from)
@@ -278,7 +306,7 @@ OpStatus PageEngine::begin_flight(Block& block, const Flight& flight) {
 }
 
 void PageEngine::land(Block& block, const Flight& flight, const Delivery& delivery, Room& room) {
-  const auto& [number, run, kind, from, to, cause] = flight;
+  const auto& [number, run, kind, from, to, cause, begun_ns] = flight;
   // Nobody has mapped the new copy so far, nor may the old one be written: it can go at any time.
   if (kind == Cargo::Kind::move && !delivery.released) punch(at(from), span_of(number, run));
   block.flight_ended(run);
@@ -287,6 +315,9 @@ void PageEngine::land(Block& block, const Flight& flight, const Delivery& delive
   else
     account_arrival(block, number, run, to, room, kind);
   if (cause == MoveCause::prefetch) count(at(to).counters.prefetched, run.count);
+  const bool created = kind == Cargo::Kind::create;
+  record_deed({kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns},
+              number, run);
   // What cannot be entered now faults, and is looked at then. What was evicted is not expected to be used soon.
   if (cause == MoveCause::eviction || !block.is_home(to, run)) return;
   if (run.count == pages_per_block && enter_whole(block, number, to)) return;
@@ -321,31 +352,35 @@ void PageEngine::allow_writes_if_alone(Block& block, std::uint64_t number, PageR
 }
 
 PageMask PageEngine::take_out(Block& block, std::uint64_t number, const PageMask& pages,
-                              Processor p) {
+                              Processor p, MoveCause cause) {
   const PageMask held = pages & block.at(p).resident;
   for (int i = 0; i < count_; ++i)
     unmap(block, number, held & block.mapped_from(Processor{i}, p), Processor{i});
-  for (const PageRun run : runs_of(held)) punch(at(p), span_of(number, run));
+  for (const PageRun run : runs_of(held)) {
+    punch(at(p), span_of(number, run));
+    record_deed({EventKind::invalidate, cause, p, {}}, number, run);
+  }
   at(p).capacity.give_back(held.count());
   return held;
 }
 
 void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor p,
                       MoveCause cause) {
-  const PageMask dropped = take_out(block, number, PageMask::of(run), p);
+  const PageMask dropped = take_out(block, number, PageMask::of(run), p, cause);
   for (const PageRun part : runs_of(dropped)) block.dropped(p, part);
   note_departure(block, number, p, !dropped.none(), cause);
   if (cause == MoveCause::eviction) note_eviction(block, p, dropped.count());
 }
 
-void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper) {
+void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper,
+                          MoveCause cause) {
   const PageMask kept = (PageMask::of(run) & block.at(keeper).resident) - block.in_flight();
   const PageMask several = kept & block.held_beside(keeper);
   // The other copies go first; nobody may write the last one while there is another.
   for (int i = 0; i < count_; ++i) {
     if (i == keeper.index) continue;
     for (const PageRun part : runs_of(several & block.at(Processor{i}).resident))
-      drop(block, number, part, Processor{i});
+      drop(block, number, part, Processor{i}, cause);
   }
   count(at(keeper).counters.collapsed, several.count());
   for (const PageRun part : runs_of(kept)) allow_writes(block, number, part, keeper);
@@ -355,7 +390,7 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
   std::array<bool, max_processors> held_before{};
   for (int i = 0; i < count_; ++i) {
     held_before[i] = !block.at(Processor{i}).resident.none();
-    take_out(block, number, PageMask::of(run), Processor{i});
+    take_out(block, number, PageMask::of(run), Processor{i}, MoveCause::release);
   }
   block.released(run);
   if (block.history && policy_ != nullptr) policy_->on_release(run, *block.history);
@@ -363,6 +398,26 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
   if (block.absent() != ~PageMask{}) return;
   block.evicted_from = block.entered_whole = 0;
   block.history = nullptr;
+}
+
+void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run) const {
+  if (!is_recorded(deed.kind)) return;
+  const PageSpan span = span_of(number, run);
+  const auto address = address_of(span.first);
+  if (!address) return;  // who has them made says so
+  const auto index = [](const std::optional<Processor>& p) {
+    return p ? index_of(*p) : EventRecord::nobody;
+  };
+  const std::uint64_t now = now_ns();
+  const std::uint64_t begun = deed.begun_ns == 0 ? now : deed.begun_ns;
+  record_event({.time_ns = begun,
+                .duration_ns = now - begun,
+                .address = *address,
+                .bytes = span.bytes(),
+                .kind = deed.kind,
+                .cause = deed.cause,
+                .source = index(deed.from),
+                .destination = index(deed.to)});
 }
 
 OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,
@@ -419,7 +474,11 @@ OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Proces
         return {OpStatus::incomplete, 0};
       }
       if (status != OpStatus::ok) return {status, 0};
-      if (owner != p) count(at(p).counters.mapped_remotely, fresh.count());
+      if (owner == p) continue;
+      count(at(p).counters.mapped_remotely, fresh.count());
+      if (!is_recorded(EventKind::remote_map)) continue;
+      for (const PageRun seen : runs_of(fresh))
+        record_deed({EventKind::remote_map, MoveCause::none, owner, p}, number, seen);
     }
   }
   return {OpStatus::ok, span_of(number, run).bytes()};

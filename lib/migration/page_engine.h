@@ -10,9 +10,11 @@
 #include <optional>
 #include <span>
 
+#include "events/event.h"
 #include "memory/carrier.h"
 #include "memory/processor_memory.h"
 #include "migration/held_blocks.h"
+#include "pages/arena_layout.h"
 #include "pages/block.h"
 #include "policy/policy.h"
 
@@ -32,21 +34,25 @@ struct Flight {
   Processor from;  // where the pages are; nobody's business if they are created
   Processor to;
   MoveCause cause = MoveCause::prefetch;
+  std::uint64_t begun_ns = 0;  // as its event will say; 0: nobody asks
 
   Cargo cargo() const { return {kind, span_of(number, run), from, to}; }
 };
 
 class PageEngine {
  public:
-  // `processors[i]` is processor i. The policy is told what becomes of pages; null: there is none. All outlive the engine.
-  explicit PageEngine(std::span<ProcessorMemory* const> processors, const Policy* policy = nullptr);
+  // `processors[i]` is processor i. `layout` says for events where pages are; without one page 0 has the address 0. The policy is
+  // told what becomes of pages; null: there is none. All outlive the engine.
+  explicit PageEngine(std::span<ProcessorMemory* const> processors,
+                      const ArenaLayout* layout = nullptr, const Policy* policy = nullptr);
 
   // The pages of a run come to a pool; `room` holds as many pages of it. If they are to be mapped there
   // and the process is gone, nothing is done (process_gone).
 
   // Creates zero pages at p. Requires: the pages are absent.
   OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
-                    Entry entry = Entry::at_home) REQUIRES(block.lock);
+                    Entry entry = Entry::at_home, MoveCause cause = MoveCause::fault)
+      REQUIRES(block.lock);
   // Creates pages with these contents at p, mapped nowhere. Requires: the pages are absent.
   OpResult fill(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
                 const std::byte* contents) REQUIRES(block.lock);
@@ -55,14 +61,15 @@ class PageEngine {
                    Room& room, MoveCause cause, Entry entry = Entry::at_home) REQUIRES(block.lock);
   // Copies pages that `from` holds to `to`, which does not; nobody may write them any more.
   OpResult duplicate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                     Room& room, Entry entry = Entry::at_home) REQUIRES(block.lock);
+                     Room& room, Entry entry = Entry::at_home, MoveCause cause = MoveCause::fault)
+      REQUIRES(block.lock);
 
   // The same, carried by somebody else between the two calls. While they are in flight the pages lose rights only, and no
   // other call may concern them.
 
   // From now on nobody may write the pages. Requires of them what populate, migrate and duplicate do. ok: the carrier
   // may begin; otherwise nothing has begun.
-  OpStatus begin_flight(Block& block, const Flight& flight) REQUIRES(block.lock);
+  OpStatus begin_flight(Block& block, Flight& flight) REQUIRES(block.lock);
   // The carrier has delivered: the pages are in their new place, and mapped there where the processor sees its own
   // pool, unless they were evicted.
   void land(Block& block, const Flight& flight, const Delivery& delivery, Room& room)
@@ -71,8 +78,8 @@ class PageEngine {
   void turn_back(Block& block, const Flight& flight) REQUIRES(block.lock);
 
   // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps it.
-  void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper)
-      REQUIRES(block.lock);
+  void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper,
+                MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
   // Takes p's copies away. Requires: others have copies.
   void drop(Block& block, std::uint64_t number, PageRun run, Processor p,
             MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
@@ -97,6 +104,11 @@ class PageEngine {
 
   ProcessorMemory& at(Processor p) const { return *processors_[static_cast<unsigned>(p.index)]; }
   int processors() const { return count_; }
+  // Where the page is, as events say it. Nothing: it is about to become a variable's, and has no address of the arena yet.
+  std::optional<std::uint64_t> address_of(std::uint64_t page) const {
+    if (layout_ == nullptr) return page * page_size;
+    return layout_->find_address_of(page);
+  }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages are evicted to.
   HeldBlocks& held_by(Processor p) { return *held_[static_cast<unsigned>(p.index)]; }
 
@@ -129,8 +141,17 @@ class PageEngine {
   void account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
                        Cargo::Kind kind) REQUIRES(block.lock);
   // Punches what p holds of the pages and gives its room back; the books come after.
-  PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
-      REQUIRES(block.lock);
+  PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p,
+                    MoveCause cause) REQUIRES(block.lock);
+  // What an operation did to pages of a block, and when it began. `from` and `to`: nothing, nobody.
+  struct Deed {
+    EventKind kind;
+    MoveCause cause;
+    std::optional<Processor> from;
+    std::optional<Processor> to;
+    std::uint64_t begun_ns = 0;  // 0: it is a moment
+  };
+  void record_deed(const Deed& deed, std::uint64_t number, PageRun run) const;
   // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
   void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
   void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
@@ -143,6 +164,7 @@ class PageEngine {
   std::array<ProcessorMemory*, max_processors> processors_{};
   std::array<std::optional<HeldBlocks>, max_processors> held_;  // none for the host
   int count_;
+  const ArenaLayout* layout_;
 };
 
 }  // namespace wherry::impl

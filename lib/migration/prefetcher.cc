@@ -217,9 +217,10 @@ Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& n
   const auto carry = [&](Entry entry) REQUIRES(block.lock) {
     switch (need.kind) {
       case Cargo::Kind::create:
-        return parts_.engine.populate(block, number, run, to, room, entry);
+        return parts_.engine.populate(block, number, run, to, room, entry, MoveCause::prefetch);
       case Cargo::Kind::copy:
-        return parts_.engine.duplicate(block, number, run, need.from, to, room, entry);
+        return parts_.engine.duplicate(block, number, run, need.from, to, room, entry,
+                                       MoveCause::prefetch);
       case Cargo::Kind::move:
         break;
     }

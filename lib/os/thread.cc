@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -43,6 +44,11 @@ bool pin_this_thread(std::span<const int> cpus) {
 
 void wait_precisely() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
+}
+
+void give_way() {
+  constexpr int nice_value = 10;
+  (void)::setpriority(PRIO_PROCESS, 0, nice_value);  // of a thread, on Linux
 }
 
 std::uint32_t this_thread_id() {

@@ -30,6 +30,10 @@ bool pin_this_thread(std::span<const int> cpus);
 // Has the calling thread's timed waits end when they are due; by default Linux adds up to 50 us.
 void wait_precisely();
 
+// From now on the calling thread gets a tenth of a CPU that others want, too, and does not interrupt them. Where the kernel
+// refuses nothing changes.
+void give_way();
+
 // The calling thread's id, as the kernel counts.
 std::uint32_t this_thread_id();
 // Lets another thread that wants this CPU have it.

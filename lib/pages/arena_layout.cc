@@ -21,10 +21,16 @@ ArenaLayout::ArenaLayout(const ArenaLayout& other)
 }
 
 std::uintptr_t ArenaLayout::address_of(std::uint64_t page) const {
+  const auto address = find_address_of(page);
+  WHERRY_CHECK(address.has_value(), "page {} has no address", page);
+  return *address;
+}
+
+std::optional<std::uintptr_t> ArenaLayout::find_address_of(std::uint64_t page) const {
   if (page < row_bytes_ / page_size) return base_ + page * page_size;
   const PlacedPages* placed =
       find_placed([&](const PlacedPages& one) { return whole_blocks(one.pages).contains(page); });
-  WHERRY_CHECK(placed != nullptr, "page {} has no address", page);
+  if (placed == nullptr) return std::nullopt;
   return placed->address + (page - placed->pages.first) * page_size;
 }
 

@@ -54,6 +54,8 @@ class ArenaLayout {
   }
   // Requires: the page is in the row, or in a block of a stretch.
   std::uintptr_t address_of(std::uint64_t page) const;
+  // Of any page; nothing: it has no address yet.
+  std::optional<std::uintptr_t> find_address_of(std::uint64_t page) const;
 
   // Calls f(address, bytes) for each run of addresses that the pages of the span have; stops at its first error, and returns
   // it.

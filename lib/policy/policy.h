@@ -10,6 +10,7 @@
 
 #include "base/page_mask.h"
 #include "base/processor.h"
+#include "events/event.h"
 #include "pages/block_history.h"
 
 namespace wherry::impl {
@@ -48,12 +49,8 @@ struct Opinion {
   std::uint64_t stays_until_ns = 0;
 };
 
-enum class MoveCause {
-  fault,       // somebody touched it
-  thrash_pin,  // ... and it is to stay there for others, too
-  prefetch,    // the program asked for it
-  eviction,
-};
+// Why pages move, as it is recorded.
+using MoveCause = EventCause;
 
 // Pages of a block that have come to a pool; where they were before they are no more, unless they were copied.
 struct Arrival {

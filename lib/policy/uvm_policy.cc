@@ -74,7 +74,7 @@ bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>
     case MoveCause::thrash_pin:
     case MoveCause::eviction:
       return false;  // nobody fights for it
-    case MoveCause::prefetch:
+    default:
       break;
   }
   // The program has said where it should be: what was seen before says nothing any more.

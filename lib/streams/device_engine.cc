@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
+#include "events/recorder.h"
 #include "os/poll.h"
 #include "os/thread.h"
 
@@ -349,11 +351,34 @@ bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
   request.args_size = work.args.size();
   request.items = work.items;
   request.priority = stream->priority_;
+  // The device may fault before try_post() returns.
+  const std::uint64_t begun_ns = is_recorded(EventKind::launch_begin) ? now_ns() : 0;
   if (!target_->try_post(request)) return false;
+  if (begun_ns != 0) record_begin(begun_ns, request, work.kernel);
   ++next_id_;
   in_flight_.emplace(request.id, InFlight{stream, work.kernel});
   stream->running_ = true;
   return true;
+}
+
+void DeviceEngine::record_begin(std::uint64_t begun_ns, const LaunchRequest& request,
+                                KernelFunction kernel) const {
+  record_event({.time_ns = begun_ns,
+                .address = reinterpret_cast<std::uintptr_t>(kernel),
+                .bytes = request.items,
+                .value = static_cast<std::uint32_t>(request.id),
+                .kind = EventKind::launch_begin,
+                .destination = index_of(Processor::device(ordinal_))});
+}
+
+void DeviceEngine::record_end(std::uint64_t id, const InFlight& launch, LaunchDetail how) const {
+  if (!is_recorded(EventKind::launch_end)) return;
+  record_event({.time_ns = now_ns(),
+                .address = reinterpret_cast<std::uintptr_t>(launch.kernel),
+                .value = static_cast<std::uint32_t>(id),
+                .kind = EventKind::launch_end,
+                .detail = code_of(how),
+                .destination = index_of(Processor::device(ordinal_))});
 }
 
 void DeviceEngine::finish_front(const std::shared_ptr<Stream>& stream) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "events/event.h"
 #include "os/fd.h"
 #include "streams/completions.h"
 #include "streams/host_functions.h"
@@ -131,6 +132,9 @@ class DeviceEngine {
   void look_at_ordered_after(const Stream& finished) REQUIRES(lock_);
   void serve_starved() REQUIRES(lock_);
   bool post_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  void record_begin(std::uint64_t begun_ns, const LaunchRequest& request,
+                    KernelFunction kernel) const;
+  void record_end(std::uint64_t id, const InFlight& launch, LaunchDetail how) const;
   void begin(const std::shared_ptr<Stream>& stream, const KernelWork& work) REQUIRES(lock_);
   void begin(const std::shared_ptr<Stream>& stream, const HostWork& work) REQUIRES(lock_);
   void begin(const std::shared_ptr<Stream>& stream, const Operation& start) REQUIRES(lock_);

@@ -37,6 +37,7 @@ void DeviceEngine::take_from_target() {
   for (const std::uint64_t id : completed) {
     const auto found = in_flight_.find(id);
     if (found == in_flight_.end()) continue;
+    record_end(id, found->second, LaunchDetail::finished);
     const auto stream = std::move(found->second.stream);
     in_flight_.erase(found);
     finish_front(stream);
@@ -113,7 +114,11 @@ void DeviceEngine::throw_away_work(const std::shared_ptr<Stream>& stream, WorkSt
     stream->queue_.push_back(std::move(thrown.front()));
   } else {
     stream->running_ = false;
-    std::erase_if(in_flight_, [&](const auto& entry) { return entry.second.stream == stream; });
+    std::erase_if(in_flight_, [&](const auto& entry) {
+      if (entry.second.stream != stream) return false;
+      record_end(entry.first, entry.second, LaunchDetail::lost);
+      return true;
+    });
   }
   // Who runs knows already.
   if (front_runs) thrown.pop_front();

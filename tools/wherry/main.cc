@@ -10,6 +10,8 @@
 #include "complain.h"
 #include "info.h"
 #include "policies.h"
+#include "record.h"
+#include "trace.h"
 
 namespace wherry::tool {
 namespace {
@@ -63,6 +65,10 @@ int run(int argc, char** argv) {
   CLI::App* cg = add_cg(app, cg_options);
   BenchOptions bench_options;
   CLI::App* bench = add_bench(app, bench_options);
+  RecordOptions record_options;
+  CLI::App* record = add_record(app, record_options);
+  TraceOptions trace_options;
+  CLI::App* trace = add_trace(app, trace_options);
 
   try {
     app.parse(argc, argv);
@@ -74,6 +80,8 @@ int run(int argc, char** argv) {
   if (cg->parsed()) return run_cg(cg_options);
   if (bench->parsed()) return run_bench(bench_options);
   if (policies->parsed()) return run_policies(policies_json);
+  if (record->parsed()) return run_record(record_options);
+  if (trace->parsed()) return run_trace(trace_options);
   return run_info(info_json);
 }
 

@@ -1,6 +1,7 @@
 #include "managed_solve.h"
 
 #include <fmt/core.h>
+#include <wherry/events.h>
 
 #include "device_product.h"
 #include "vectors.h"
@@ -26,22 +27,40 @@ void add_pages(Placement& placement, const runtime& library, const managed_array
   }
 }
 
+// Calls visit(name, array...) for what belongs together.
+template <typename Visit>
+void for_all_arrays(const DeviceProduct& product, const Vectors<managed_array>& vectors,
+                    const Visit& visit) {
+  for (std::size_t i = 0; i < product.shares().size(); ++i) {
+    const Share& share = product.shares()[i];
+    visit(fmt::format("A of device {}", i), share.offsets, share.columns, share.values);
+    visit(fmt::format("p of device {}", i), share.p);
+    visit(fmt::format("q of device {}", i), share.q);
+  }
+  visit("vectors", vectors.b, vectors.inverse_diagonal, vectors.x, vectors.r, vectors.z, vectors.p,
+        vectors.q);
+}
+
 std::vector<Placement> place_all(const runtime& library, const DeviceProduct& product,
                                  const Vectors<managed_array>& vectors) {
   std::vector<Placement> placements;
-  const auto add = [&](std::string name, const auto&... arrays) {
+  for_all_arrays(product, vectors, [&](std::string name, const auto&... arrays) {
     placements.push_back(empty_placement(library, std::move(name)));
     (add_pages(placements.back(), library, arrays), ...);
-  };
-  for (std::size_t i = 0; i < product.shares().size(); ++i) {
-    const Share& share = product.shares()[i];
-    add(fmt::format("A of device {}", i), share.offsets, share.columns, share.values);
-    add(fmt::format("p of device {}", i), share.p);
-    add(fmt::format("q of device {}", i), share.q);
-  }
-  add("vectors", vectors.b, vectors.inverse_diagonal, vectors.x, vectors.r, vectors.z, vectors.p,
-      vectors.q);
+  });
   return placements;
+}
+
+// For reports on a trace of the solve.
+void name_all(const DeviceProduct& product, const Vectors<managed_array>& vectors) {
+  for_all_arrays(product, vectors, [&](const std::string& name, const auto&... arrays) {
+    const auto name_one = [&](const auto& array) {
+      if (array.size_bytes() == 0) return;
+      detail::check(wherryNameRange(array.data(), array.size_bytes(), name.c_str()),
+                    "wherryNameRange");
+    };
+    (name_one(arrays), ...);
+  });
 }
 
 }  // namespace
@@ -52,6 +71,7 @@ ManagedSolution solve_managed(const CsrView& matrix, std::span<const double> inv
   recorder.enter(Phase::assemble);
   Vectors<managed_array> vectors(inverse_diagonal);
   DeviceProduct product(matrix, options.devices, options.advise, library);
+  name_all(product, vectors);
 
   recorder.enter(Phase::vectors);
   int products = 0;

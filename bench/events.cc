@@ -1,0 +1,106 @@
+// What does recording cost? First touches by the host with recording on, beside the same with it off.
+#include <wherry/events.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "managed.h"
+#include "report.h"
+
+namespace wherry::bench {
+namespace {
+
+constexpr int round_pairs = 201;
+constexpr std::size_t page = 4096;
+constexpr std::size_t pages_per_round = 2048;
+
+// One write to each page of fresh memory: nanoseconds for each.
+double touch_all() {
+  std::byte* const memory = alloc_managed(pages_per_round * page);
+  const double begin = now_ns();
+  for (std::size_t n = 0; n < pages_per_round; ++n)
+    *const_cast<volatile std::byte*>(memory + n * page) = std::byte{1};
+  const double each = (now_ns() - begin) / static_cast<double>(pages_per_round);
+  free_managed(memory);
+  return each;
+}
+
+// The same while everything is recorded. Nobody reads meanwhile: the rings hold all of it, a fault and a new page each.
+double touch_recorded() {
+  require(wherryEventsStart(WHERRY_EVENT_ALL, 4 * pages_per_round), "wherryEventsStart");
+  const double each = touch_all();
+  require(wherryEventsStop(), "wherryEventsStop");
+  std::uint64_t dropped = 0;
+  require(wherryEventsDropped(WHERRY_EVENT_FAULT, &dropped), "wherryEventsDropped");
+  if (dropped != 0) fail("events were dropped");
+  return each;
+}
+
+// `one` beside `other`, which take turns, each first as often as the other.
+template <typename One, typename Other>
+Measurements compare(const std::string& what, int pairs, const One& one, const Other& other) {
+  std::vector<double> ones, others;
+  for (int pair = -1; pair < pairs; ++pair) {  // the first is for warming up
+    const bool first = pair % 2 == 0;
+    double of_one = first ? one() : 0;
+    const double of_other = other();
+    if (!first) of_one = one();
+    if (pair < 0) continue;
+    ones.push_back(of_one);
+    others.push_back(of_other);
+  }
+  return {{"a fault, " + what, median(ones) / 1e3, "us", {}, {}},
+          {"a fault, " + what + ", of one that is not", median_ratio(ones, others), "x", 1.03, {}}};
+}
+
+void start() {
+  ::setenv("WHERRY_FAULT_REGION", "4K", 1);
+  ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
+  init_cuda();
+  pin_to_allowed_cpu(0);
+}
+
+Measurements measure_rings() {
+  start();
+  // The same beside itself: as much is noise.
+  Measurements results = compare("not recorded", round_pairs, touch_all, touch_all);
+  for (Measurement& next : compare("recorded", round_pairs, touch_recorded, touch_all))
+    results.push_back(std::move(next));
+  return results;
+}
+
+// Processes, since whether a trace is written is settled by cuInit.
+constexpr int process_pairs = 31;
+constexpr int rounds_of_process = 21;
+
+double touch_in_process(const char* trace) {
+  const Measurements each = measure_in_child([trace] {
+    if (trace != nullptr) ::setenv("WHERRY_TRACE", trace, 1);
+    start();
+    std::vector<double> rounds;
+    for (int round = 0; round < rounds_of_process; ++round) rounds.push_back(touch_all());
+    return Measurements{{"", median(rounds), "", {}, {}}};
+  });
+  return each[0].value;
+}
+
+Measurements measure_trace() {
+  const std::string trace = std::filesystem::temp_directory_path() / "wherry-bench.trace";
+  Measurements results = compare(
+      "written to a file", process_pairs, [&] { return touch_in_process(trace.c_str()); },
+      [] { return touch_in_process(nullptr); });
+  std::filesystem::remove(trace);
+  return results;
+}
+
+}  // namespace
+}  // namespace wherry::bench
+
+int main(int argc, char** argv) {
+  using namespace wherry::bench;
+  const bool json = parse_json_flag(argc, argv);
+  Measurements all = measure_in_child(measure_rings);
+  for (Measurement& next : measure_trace()) all.push_back(std::move(next));
+  return print_report("events: 4 KiB first touches by the host, recorded and not", all, json);
+}

@@ -1,0 +1,150 @@
+// The functions of wherry/events.h: what they accept, and in which order.
+#include <wherry/events.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include "support/child.h"
+#include "support/session.h"
+
+using namespace wherry::test;
+
+namespace {
+
+const Session& session() {
+  static const Session instance{"capacity=64M"};
+  return instance;
+}
+
+// Reads at most one event, and says what the call answers.
+CUresult read_one(wherryEvent& event, std::size_t& read) {
+  event.size = sizeof event;
+  return wherryEventsRead(&event, 1, &read);
+}
+
+}  // namespace
+
+TEST_CASE("nothing works before cuInit", "[api]") {
+  const Outcome outcome = in_fresh_process([] {
+    std::size_t read = 0;
+    std::uint64_t count = 0;
+    expect(wherryEventsStart(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_NOT_INITIALIZED, "start");
+    expect(wherryEventsStop() == CUDA_ERROR_NOT_INITIALIZED, "stop");
+    expect(wherryEventsRead(nullptr, 0, &read) == CUDA_ERROR_NOT_INITIALIZED, "read");
+    expect(wherryEventsDropped(WHERRY_EVENT_FAULT, &count) == CUDA_ERROR_NOT_INITIALIZED, "drops");
+    expect(wherryNameRange(&read, 1, "x") == CUDA_ERROR_NOT_INITIALIZED, "name");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("events are read while they are recorded and after, and not before", "[api]") {
+  session();
+  wherryEvent event;
+  std::size_t read = 77;
+  CHECK(read_one(event, read) == CUDA_ERROR_ILLEGAL_STATE);
+  CHECK(wherryEventsStop() == CUDA_ERROR_ILLEGAL_STATE);
+  REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 0) == CUDA_SUCCESS);
+  CHECK(wherryEventsStart(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED);
+  CHECK(read_one(event, read) == CUDA_SUCCESS);
+  CHECK(read == 0);
+  const Managed<std::byte> memory(10'000);
+  CHECK(wherryEventsStop() == CUDA_SUCCESS);
+  CHECK(wherryEventsStop() == CUDA_ERROR_ILLEGAL_STATE);
+  REQUIRE(read_one(event, read) == CUDA_SUCCESS);
+  REQUIRE(read == 1);
+  CHECK(event.size == sizeof event);
+  CHECK(event.kind == WHERRY_EVENT_ALLOCATION);
+  CHECK(event.detail == WHERRY_ALLOCATION_MANAGED);
+  CHECK(event.address == reinterpret_cast<CUdeviceptr>(memory.data()));
+  CHECK(event.bytes == 3 * 4096);
+  CHECK(event.source == WHERRY_EVENT_NOBODY);
+  CHECK(event.destination == WHERRY_EVENT_NOBODY);
+}
+
+TEST_CASE("arguments that make no sense are refused", "[api]") {
+  session();
+  std::size_t read = 0;
+  std::uint64_t count = 0;
+  wherryEvent event;
+  CHECK(wherryEventsStart(0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryEventsStart(WHERRY_EVENT_BIT(63), 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryEventsStart(WHERRY_EVENT_ALL, (std::size_t{1} << 20) + 1) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryEventsRead(nullptr, 1, &read) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryEventsRead(&event, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  event.size = offsetof(wherryEvent, bytes);
+  CHECK(wherryEventsRead(&event, 1, &read) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryEventsDropped(static_cast<wherryEventKind>(17), &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryEventsDropped(WHERRY_EVENT_FAULT, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("callers with another version of the struct get what they know", "[api]") {
+  session();
+  REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 16) == CUDA_SUCCESS);
+  const Managed<std::byte> one(4096), two(4096), three(4096), four(4096);
+  struct Old {
+    std::size_t size;
+    std::uint64_t time_ns, duration_ns;
+    CUdeviceptr address;
+    std::uint64_t bytes;
+  };
+  struct New {
+    wherryEvent known;
+    std::uint64_t unknown;
+  };
+  std::size_t read = 0;
+  std::array<Old, 2> old{};
+  old[0].size = sizeof(Old);
+  REQUIRE(wherryEventsRead(reinterpret_cast<wherryEvent*>(old.data()), 2, &read) == CUDA_SUCCESS);
+  REQUIRE(read == 2);
+  CHECK(old[0].address == reinterpret_cast<CUdeviceptr>(one.data()));
+  CHECK(old[1].address == reinterpret_cast<CUdeviceptr>(two.data()));
+  CHECK(old[1].size == sizeof(Old));
+  std::array<New, 2> fresh;
+  std::memset(fresh.data(), 0xff, sizeof fresh);
+  fresh[0].known.size = sizeof(New);
+  REQUIRE(wherryEventsRead(&fresh[0].known, 2, &read) == CUDA_SUCCESS);
+  REQUIRE(read == 2);
+  CHECK(fresh[1].known.address == reinterpret_cast<CUdeviceptr>(four.data()));
+  CHECK(fresh[0].unknown == 0);
+  CHECK(fresh[1].unknown == 0);
+  REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
+}
+
+TEST_CASE("drops are counted by kind, since the last start", "[api]") {
+  session();
+  REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_FREE), 4) == CUDA_SUCCESS);
+  for (int i = 0; i < 10; ++i) Managed<std::byte>(4096);
+  std::uint64_t count = 0;
+  CHECK(wherryEventsDropped(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
+  CHECK(count == 6);
+  CHECK(wherryEventsDropped(WHERRY_EVENT_ALLOCATION, &count) == CUDA_SUCCESS);
+  CHECK(count == 0);
+  REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
+  REQUIRE(wherryEventsStart(WHERRY_EVENT_ALL, 4) == CUDA_SUCCESS);
+  CHECK(wherryEventsDropped(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
+  CHECK(count == 0);
+  REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
+}
+
+TEST_CASE("ranges inside one allocation can be named, and nothing else", "[api]") {
+  session();
+  const Managed<std::byte> memory(10'000);
+  std::byte* const start = memory.data();
+  CHECK(wherryNameRange(start, 10'000, "all") == CUDA_SUCCESS);
+  CHECK(wherryNameRange(start + 9'999, 1, "the last byte") == CUDA_SUCCESS);
+  CHECK(wherryNameRange(start, 1, std::string(255, 'n').c_str()) == CUDA_SUCCESS);
+  CHECK(wherryNameRange(start, 10'001, "more") == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryNameRange(start + 1, SIZE_MAX, "around") == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryNameRange(start, 0, "nothing") == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryNameRange(start, 1, "") == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryNameRange(start, 1, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryNameRange(start, 1, std::string(256, 'n').c_str()) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryNameRange(nullptr, 1, "null") == CUDA_ERROR_INVALID_VALUE);
+  int local = 0;
+  CHECK(wherryNameRange(&local, 1, "a local") == CUDA_ERROR_INVALID_VALUE);
+}

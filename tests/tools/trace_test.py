@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""`wherry record` and `wherry trace` as a user meets them: the file, the reports on it, and what is said of wrong input.
+
+Usage: trace_test.py PROGRAM
+"""
+
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+import cli_test
+from cli_test import Case, wherry
+
+DEVICE = {"WHERRY_DEVICES": "capacity=64M,workers=1"}
+
+
+def record(trace, *program, environment=DEVICE):
+    return wherry("record", "-o", trace, "--", *program, environment=environment)
+
+
+class Recorded(Case):
+    """Reports on one trace of a solver's run."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.trace = pathlib.Path(cls.folder.name) / "cg.trace"
+        cls.done = record(cls.trace, cli_test.PROGRAM, "cg", "--poisson", "32", "--json")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def report(self, form):
+        done = wherry("trace", self.trace, "--format", form)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def events(self):
+        return json.loads(self.report("json"))["events"]
+
+    def test_the_program_runs_as_ever_and_one_line_says_where_the_trace_is(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+        self.assertEqual(json.loads(self.done.stdout)["rows"], 1024)
+        self.assertEqual(self.done.stderr.count("\n"), 1)
+        self.assertIn(f"the trace is in {self.trace}, {self.trace.stat().st_size} bytes", self.done.stderr)
+        self.assertEqual([entry.name for entry in self.trace.parent.iterdir()], ["cg.trace"])
+
+    def test_json_has_the_machine_and_the_events_in_order_of_time(self):
+        report = json.loads(self.report("json"))
+        self.assertIs(report["complete"], True)
+        self.assertEqual(sum(report["dropped"].values()), 0)
+        self.assertEqual([processor["name"] for processor in report["machine"]["processors"]], ["host", "device 0"])
+        self.assertEqual(report["machine"]["processors"][1]["capacity"], 64 << 20)
+        events = report["events"]
+        self.assertEqual([event["time_ns"] for event in events], sorted(event["time_ns"] for event in events))
+        counts = collections.Counter(event["kind"] for event in events)
+        for kind in ("fault", "migration", "populate", "launch", "launch end", "allocation", "free"):
+            self.assertGreater(counts[kind], 0, kind)
+        self.assertEqual(counts["launch"], counts["launch end"])
+        for event in events:
+            if event["kind"] == "migration":
+                self.assertEqual(event["cause"], "fault")
+                self.assertEqual({event["source"], event["destination"]}, {0, 1})
+        self.assertTrue(any(name["of"] == "kernel" for name in report["names"]))
+
+    def test_csv_has_the_same_events(self):
+        rows = list(csv.DictReader(io.StringIO(self.report("csv"), newline="")))
+        events = self.events()
+        self.assertEqual(len(rows), len(events))
+        for row, event in zip(rows, events):
+            self.assertEqual(set(row), set(event))
+            self.assertEqual(int(row["address"], 16), event["address"])
+            for key in set(event) - {"address"}:
+                self.assertEqual(row[key], str(event[key]), key)
+
+    def test_chrome_has_a_process_for_each_processor_and_slices_that_do_not_overlap(self):
+        report = json.loads(self.report("chrome"))["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in report if event["name"] == "process_name"}
+        self.assertEqual(sorted(names.values()), ["device 0", "host"])
+        rows = {(event["pid"], event["tid"]): event["args"]["name"] for event in report if event["name"] == "thread_name"}
+        slices = collections.defaultdict(list)
+        counts = collections.Counter()
+        for event in report:
+            if event["ph"] == "M":
+                continue
+            self.assertIn(event["pid"], names)
+            self.assertIn((event["pid"], event["tid"]), rows)
+            self.assertGreaterEqual(event["ts"], 0)
+            counts[event["cat"] if event["cat"] == "kernels" else event["name"]] += 1
+            if event["ph"] == "X":
+                slices[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        kinds = collections.Counter(event["kind"] for event in self.events())
+        self.assertEqual(counts["kernels"], kinds["launch"])
+        self.assertEqual(counts["migration"], kinds["migration"])
+        self.assertEqual(counts["read fault"] + counts["write fault"], kinds["fault"])
+        for row in slices.values():
+            row.sort()
+            for (_, end), (begin, _) in zip(row, row[1:]):
+                self.assertLessEqual(end, begin + 0.002)  # as exact as the numbers are
+
+    def test_the_summary_counts_what_the_events_are(self):
+        text = self.report("summary")
+        events = self.events()
+        faults = [event for event in events if event["kind"] == "fault"]
+        moves = [event for event in events if event["kind"] == "migration"]
+        lines = {line[:40].strip(): line[40:].split() for line in text.splitlines()}
+        self.assertEqual(int(lines["fault"][0]), len(faults))
+        self.assertEqual(int(lines["migration, fault"][0]), len(moves))
+        between = [int(lines[f"migration, {pair}"][0]) for pair in ("host -> device 0", "device 0 -> host")]
+        self.assertEqual(sum(between), len(moves))
+        self.assertAlmostEqual(float(lines["migration, fault"][1]),
+                               sum(event["bytes"] for event in moves) / (1 << 20), places=2)
+        for name in ("A of device 0", "p of device 0", "vectors"):
+            self.assertGreater(int(lines[name][0]), 0, name)
+            self.assertEqual(int(lines[name][0]), sum(event["name"] == name for event in faults))
+        self.assertIn("No event was dropped.", text)
+
+    def test_a_trace_that_breaks_off_is_reported_up_to_there(self):
+        whole = self.trace.read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            cut = pathlib.Path(folder) / "cut.trace"
+            cut.write_bytes(whole[:len(whole) // 2])
+            done = wherry("trace", cut)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("The trace breaks off", done.stdout)
+            report = json.loads(wherry("trace", cut, "--format", "json").stdout)
+            self.assertIs(report["complete"], False)
+
+    def test_a_trace_that_was_changed_is_said_to_be_wrong_and_where(self):
+        changed = bytearray(self.trace.read_bytes())
+        changed[60] ^= 1
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = pathlib.Path(folder) / "wrong.trace"
+            wrong.write_bytes(changed)
+            self.assert_complaint(wherry("trace", wrong), 1, "wrong.trace: at byte 12: the checksum")
+
+    def test_the_file_is_as_its_format_is_documented(self):
+        """docs/trace-format.md, followed as far as chunks and their first numbers."""
+        data = self.trace.read_bytes()
+        self.assertEqual(data[:8], b"WHERRYTR")
+        self.assertEqual(struct.unpack_from("<I", data, 8), (1,))
+        at, kinds = 12, []
+        while at < len(data):
+            kind, length, checksum = struct.unpack_from("<III", data, at)
+            payload = data[at + 12:at + 12 + length]
+            self.assertEqual(zlib.crc32(data[at:at + 8] + payload), checksum)
+            kinds.append(kind)
+            at += 12 + length
+        self.assertEqual(at, len(data))
+        self.assertEqual((kinds[0], kinds[-1]), (1, 5))
+        self.assertLessEqual(set(kinds), {1, 2, 3, 4, 5})
+
+
+class Record(Case):
+    def test_the_exit_code_is_the_program_s_as_shells_have_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "x.trace"
+            for program, code in ((("sh", "-c", "exit 3"), 3), (("sh", "-c", "kill -9 $$"), 128 + 9),
+                                  (("/nonexistent",), 127), (("/etc/passwd",), 126)):
+                with self.subTest(program=program):
+                    self.assert_complaint(record(trace, *program), code, program[0])
+            self.assertFalse(trace.exists())
+
+    def test_a_program_without_the_library_leaves_an_older_trace_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "old.trace"
+            trace.write_text("old")
+            self.assert_complaint(record(trace, "true"), 0, "no trace", "true")
+            self.assertEqual(trace.read_text(), "old")
+
+    def test_the_trace_lies_where_it_was_asked_for_wherever_the_program_goes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.abspath(cli_test.PROGRAM)
+            clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
+            done = subprocess.run(
+                [program, "record", "--", "sh", "-c", f"cd / && exec '{program}' cg --poisson 8"],
+                cwd=folder, env=clean | DEVICE, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue((pathlib.Path(folder) / "wherry.trace").exists())
+
+    def test_a_trace_that_cannot_be_written_does_not_stop_the_program(self):
+        done = record("/nonexistent/x.trace", cli_test.PROGRAM, "cg", "--poisson", "8")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("iterations", done.stdout)
+        self.assertIn("no trace /nonexistent/x.trace is written: No such file or directory", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 2)
+
+
+class Refuse(Case):
+    def test_what_is_no_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "x.trace"
+            for content, words in ((b"", "this is no trace"), (b"a,b\n1,2\n", "this is no trace"),
+                                   (b"WHERRYTR", "breaks off"), (b"WHERRYTR\2\0\0\0", "version 2"),
+                                   (b"WHERRYTR\1\0\0\0", "breaks off")):
+                with self.subTest(content=content):
+                    path.write_bytes(content)
+                    for form in ("summary", "chrome", "csv", "json"):
+                        self.assert_complaint(wherry("trace", path, "--format", form), 1, "x.trace: ", words)
+            self.assert_complaint(wherry("trace", folder), 1, folder, "Is a directory")
+        self.assert_complaint(wherry("trace", "/nonexistent.trace"), 1, "/nonexistent.trace: No such file")
+
+    def test_wrong_flags_with_one_line(self):
+        for arguments in (["record"], ["record", "--"], ["record", "-o"], ["record", "--nonsense", "--", "true"], ["trace"],
+                          ["trace", "a", "b"], ["trace", "a", "--format", "xml"], ["trace", "--format", "csv"]):
+            with self.subTest(arguments=arguments):
+                self.assert_complaint(wherry(*arguments), 2)
+
+    def test_help(self):
+        for command in ("record", "trace"):
+            done = wherry(command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.strip())
+
+
+if __name__ == "__main__":
+    cli_test.main()

@@ -1,0 +1,146 @@
+#include "trace_summary.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "trace_labels.h"
+
+namespace wherry::tool {
+namespace {
+
+using impl::EventCause;
+using impl::EventKind;
+using impl::EventRecord;
+using impl::Trace;
+
+struct Sum {
+  std::uint64_t events = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t longest_ns = 0;
+
+  void add(const EventRecord& event) {
+    ++events;
+    bytes += event.bytes;
+    duration_ns += event.duration_ns;
+    longest_ns = std::max(longest_ns, event.duration_ns);
+  }
+};
+
+struct RangeSum {
+  Sum faults;
+  std::uint64_t moved_bytes = 0;
+  std::uint64_t copied_bytes = 0;
+  std::uint64_t evicted_bytes = 0;
+
+  void add(const EventRecord& event) {
+    if (event.kind == EventKind::fault) faults.add(event);
+    if (event.kind == EventKind::duplicate) copied_bytes += event.bytes;
+    if (event.kind != EventKind::migration) return;
+    (event.cause == EventCause::eviction ? evicted_bytes : moved_bytes) += event.bytes;
+  }
+};
+
+struct Summary {
+  std::map<std::pair<EventKind, EventCause>, Sum> kinds;
+  std::map<std::tuple<EventKind, int, int>, Sum> pairs;  // source and destination
+  std::map<std::string, RangeSum, std::less<>> ranges;
+};
+
+bool is_between_processors(EventKind kind) {
+  return kind == EventKind::migration || kind == EventKind::duplicate ||
+         kind == EventKind::remote_map;
+}
+bool is_of_memory(EventKind kind) {
+  return kind != EventKind::launch_begin && kind != EventKind::launch_end;
+}
+
+Summary summarize(const Trace& trace) {
+  Summary summary;
+  TraceLabels labels(trace);
+  for (const EventRecord& event : trace.events) {
+    const std::string_view label = labels.of(event);
+    EventRecord counted = event;
+    if (!is_of_memory(event.kind)) counted.bytes = 0;  // items
+    summary.kinds[{event.kind, event.cause}].add(counted);
+    if (is_between_processors(event.kind))
+      summary.pairs[{event.kind, event.source, event.destination}].add(event);
+    if (is_of_memory(event.kind))
+      summary.ranges[std::string(label.empty() ? "(no name)" : label)].add(event);
+  }
+  return summary;
+}
+
+double milliseconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+double mebibytes(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+std::string sum_text(const Sum& sum) {
+  const double mean_us = static_cast<double>(sum.duration_ns) / 1e3 /
+                         static_cast<double>(std::max<std::uint64_t>(sum.events, 1));
+  return fmt::format("{:>10}{:>12.2f}{:>12.3f}{:>12.2f}{:>12.2f}\n", sum.events,
+                     mebibytes(sum.bytes), milliseconds(sum.duration_ns), mean_us,
+                     static_cast<double>(sum.longest_ns) / 1e3);
+}
+std::string sum_head(std::string_view what) {
+  return fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}{:>12}\n", what, "events", "MiB", "ms",
+                     "mean us", "longest us");
+}
+
+std::string head_text(const Trace& trace) {
+  const impl::TraceMachine& machine = trace.machine;
+  std::string text = fmt::format(
+      "{} (process {}), trap: {}\n{} events in {:.3f} s\n", machine.program, machine.process,
+      machine.trap, trace.events.size(),
+      static_cast<double>(static_cast<std::int64_t>(trace.end_ns - machine.start_ns)) / 1e9);
+  if (!trace.complete)
+    text += "The trace breaks off: the program was killed or still runs, or the disk was full.\n";
+  return text;
+}
+
+std::string drops_text(const Trace& trace) {
+  std::string text;
+  for (unsigned kind = 0; kind < impl::event_kinds; ++kind)
+    if (trace.drops[kind] != 0)
+      text +=
+          fmt::format("{:<40}{:>10}\n", to_string(static_cast<EventKind>(kind)), trace.drops[kind]);
+  return text.empty() ? "\nNo event was dropped.\n" : "\nDropped, and missing above\n" + text;
+}
+
+}  // namespace
+
+void write_summary(const Trace& trace, Output& output) {
+  const Summary summary = summarize(trace);
+  output.write(head_text(trace));
+  output.write(sum_head("kind, cause"));
+  for (const auto& [key, sum] : summary.kinds) {
+    std::string name(to_string(key.first));
+    if (key.second != EventCause::none) name += fmt::format(", {}", to_string(key.second));
+    output.write(fmt::format("{:<40}", name) + sum_text(sum));
+  }
+  if (!summary.pairs.empty()) output.write(sum_head("from, to"));
+  for (const auto& [key, sum] : summary.pairs) {
+    const auto& [kind, from, to] = key;
+    output.write(fmt::format("{:<40}", fmt::format("{}, {} -> {}", to_string(kind),
+                                                   processor_name(from), processor_name(to))) +
+                 sum_text(sum));
+  }
+  if (!summary.ranges.empty())
+    output.write(fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}{:>12}\n", "memory", "faults",
+                             "faults ms", "moved MiB", "copied MiB", "evicted MiB"));
+  for (const auto& [name, sum] : summary.ranges)
+    output.write(fmt::format("{:<40}{:>10}{:>12.3f}{:>12.2f}{:>12.2f}{:>12.2f}\n", name,
+                             sum.faults.events, milliseconds(sum.faults.duration_ns),
+                             mebibytes(sum.moved_bytes), mebibytes(sum.copied_bytes),
+                             mebibytes(sum.evicted_bytes)));
+  output.write(drops_text(trace));
+}
+
+}  // namespace wherry::tool

@@ -1,0 +1,14 @@
+// A trace event by event, for other programs: as lines, or as one JSON object.
+#pragma once
+
+#include "events/trace_reader.h"
+#include "output.h"
+
+namespace wherry::tool {
+
+// A line of names, then one for each event in order of time; RFC 4180.
+void write_csv(const impl::Trace& trace, Output& output);
+// One object: the machine, the names, what was dropped, the events in order of time.
+void write_json(const impl::Trace& trace, Output& output);
+
+}  // namespace wherry::tool
