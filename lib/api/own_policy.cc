@@ -122,20 +122,22 @@ Opinion OwnPolicy::checked(const wherry::opinion& opinion, const FaultFacts& fac
   return result;
 }
 
-bool OwnPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>& history) const {
+ProcessorMask OwnPolicy::on_arrival(const Arrival& arrival,
+                                    std::unique_ptr<BlockHistory>& history) const {
   try {
     OwnHistory& known = own(history);
     if (arrival.cause != MoveCause::thrash_pin) known.leave(arrival.run);
-    return theirs_->on_arrival({{arrival.run.first, arrival.run.count},
-                                number_of(arrival.to),
-                                to_theirs(arrival.cause),
-                                arrival.is_copy,
-                                arrival.now_ns},
-                               known.theirs);
+    const bool thrashes = theirs_->on_arrival({{arrival.run.first, arrival.run.count},
+                                               number_of(arrival.to),
+                                               to_theirs(arrival.cause),
+                                               arrival.is_copy,
+                                               arrival.now_ns},
+                                              known.theirs);
+    return thrashes ? arrival.to.bit() : 0;
   } catch (...) {
     complain_once("throws when pages have moved");
   }
-  return false;
+  return 0;
 }
 
 void OwnPolicy::on_release(PageRun run, BlockHistory& history) const {

@@ -14,7 +14,8 @@ class OwnPolicy final : public Policy {
   explicit OwnPolicy(std::unique_ptr<wherry::policy> theirs) : theirs_(std::move(theirs)) {}
 
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const override;
-  bool on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>& history) const override;
+  ProcessorMask on_arrival(const Arrival& arrival,
+                           std::unique_ptr<BlockHistory>& history) const override;
   void on_release(PageRun run, BlockHistory& history) const override;
   PageMask end_stays(std::uint64_t now_ns, BlockHistory& history) const override;
   bool remembers() const override { return true; }

@@ -219,14 +219,18 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
     return {Outcome::not_here};
-  if (fault.throttled_since_ns != 0)
-    fault.throttled_ns += facts.now_ns - std::exchange(fault.throttled_since_ns, 0);
+  if (fault.throttled_since_ns != 0) {
+    fault.throttled_ns += facts.now_ns - fault.throttled_since_ns;
+    record_throttle(fault, EventKind::throttle_end, fault.throttled_since_ns, facts.now_ns);
+    fault.throttled_since_ns = 0;
+  }
   if (decision.stay_begins &&
       !begin_stay(number, decision.region, decision.destination, decision.stays_until_ns))
     return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
   if (decision.wait_until_ns > facts.now_ns && fault.throttled_ns < throttle_limit_ns) {
     count(engine_.at(fault.toucher).counters.throttled);
     fault.throttled_since_ns = facts.now_ns;
+    record_throttle(fault, EventKind::throttle_begin, facts.now_ns, facts.now_ns);
     return {
         Outcome::not_yet, {}, std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns)};
   }
@@ -289,6 +293,7 @@ bool FaultService::begin_stay(std::uint64_t number, PageRun run, Processor at,
     }
   }
   count(engine_.at(at).counters.thrash_pinned);
+  record_stay(EventKind::pin, number, run, at);
   return true;
 }
 
@@ -311,6 +316,8 @@ void FaultService::end_stays(std::uint64_t now) {
       for (int i = 0; i < engine_.processors(); ++i) {
         const PageMask ended = pages & block.at(Processor{i}).resident;
         count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
+        for (const PageRun run : runs_of(ended))
+          record_stay(EventKind::unpin, stay.number, run, Processor{i});
       }
     }
     // A view is changed by others, later, and may fail: it is looked at again.
@@ -366,12 +373,14 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
                    facts.evicted || wanted.count() > pages_per_region};
   }
 
+  const Motive motive(decision.cause,
+                      decision.speculates ? std::optional(facts.page) : std::nullopt);
   bool page_done = false;
   for (const PageRun run : runs_of(wanted)) {
     const OpResult result =
-        !exists ? engine_.populate(block, number, run, to, room, fault.entry)
-        : copy  ? engine_.duplicate(block, number, run, from, to, room, fault.entry)
-                : engine_.migrate(block, number, run, from, to, room, decision.cause, fault.entry);
+        !exists ? engine_.populate(block, number, run, to, room, fault.entry, motive)
+        : copy  ? engine_.duplicate(block, number, run, from, to, room, fault.entry, motive)
+                : engine_.migrate(block, number, run, from, to, room, motive, fault.entry);
     const bool reached =
         facts.page >= run.first && facts.page < run.first + result.bytes / page_size;
     page_done = page_done || reached;
@@ -523,6 +532,31 @@ void FaultService::record_answer(const Fault& fault, PageSpan pages, std::uint64
        .access = event.write ? EventAccess::write : EventAccess::read,
        .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
        .destination = index_of(fault.toucher)});
+}
+
+void FaultService::record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
+                                   std::uint64_t now) const {
+  if (!is_recorded(kind)) return;
+  record_event({.time_ns = begun_ns,
+                .duration_ns = now - begun_ns,
+                .address = fault.event.address & ~(page_size - 1),
+                .bytes = page_size,
+                .thread = fault.event.thread,
+                .kind = kind,
+                .destination = index_of(fault.toucher)});
+}
+
+void FaultService::record_stay(EventKind kind, std::uint64_t number, PageRun run,
+                               Processor at) const {
+  if (!is_recorded(kind)) return;
+  const PageSpan span = span_of(number, run);
+  if (const auto address = engine_.address_of(span.first))
+    record_event({.time_ns = now_ns(),
+                  .address = *address,
+                  .bytes = span.bytes(),
+                  .kind = kind,
+                  .cause = MoveCause::thrash_pin,
+                  .destination = index_of(at)});
 }
 
 bool FaultService::came_back(const Fault& fault) {

@@ -163,6 +163,10 @@ class FaultService {
   void refuse(Fault& fault, const char* why);
   // It is answered: for these pages, at `now` as now_ns() counts.
   void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
+  void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
+                       std::uint64_t now) const;
+  // Pages begin, or end, to stay at `at`.
+  void record_stay(EventKind kind, std::uint64_t number, PageRun run, Processor at) const;
   // Its thread only tries again, which may be all that it takes.
   void let_try_again(const Fault& fault);
 

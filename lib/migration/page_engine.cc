@@ -167,7 +167,7 @@ void PageEngine::note_eviction(Block& block, Processor p, unsigned pages) {
 }
 
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
-                              Room& room, Entry entry, MoveCause cause) {
+                              Room& room, Entry entry, Motive motive) {
   ProcessorMemory& target = at(p);
   const bool entered = entry == Entry::at_home && block.is_home(p, run);
   const OpResult result = fill(target, span_of(number, run), [&](PageSpan rest) {
@@ -178,7 +178,7 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   account_arrival(block, number, done, p, room, Cargo::Kind::create);
   if (entered) block.mapped(p, done, true);
   // A moment, since a look at the clock takes as long as a good part of it, and the fault says how long it took.
-  record_deed({EventKind::populate, cause, {}, p}, number, done);
+  record_deed({EventKind::populate, motive, {}, p}, number, done);
   return result;
 }
 
@@ -207,18 +207,27 @@ void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run
     count(counters.populated, run.count);
   } else {
     block.duplicated(p, run);
-    tell_policy(block, {run, p, MoveCause::fault, /*is_copy=*/true});
+    tell_policy(block, number, {run, p, MoveCause::fault, /*is_copy=*/true});
     count(counters.duplicated, run.count);
     count(counters.bytes_copied, run.count * page_size);
   }
   note_arrival(number, run, p, held);
 }
 
-void PageEngine::tell_policy(Block& block, Arrival arrival) {
+void PageEngine::tell_policy(Block& block, std::uint64_t number, Arrival arrival) {
   if (policy_ == nullptr || !policy_->remembers()) return;
   arrival.now_ns = now_ns();
-  if (policy_->on_arrival(arrival, block.history))
-    count(at(arrival.to).counters.thrashing_detected);
+  const ProcessorMask fighters = policy_->on_arrival(arrival, block.history);
+  if (fighters == 0) return;
+  count(at(arrival.to).counters.thrashing_detected);
+  const PageSpan span = span_of(number, arrival.run);
+  if (const auto address = address_of(span.first); address && is_recorded(EventKind::thrashing))
+    record_event({.time_ns = arrival.now_ns,
+                  .address = *address,
+                  .bytes = span.bytes(),
+                  .kind = EventKind::thrashing,
+                  .destination = index_of(arrival.to),
+                  .processors = static_cast<std::uint16_t>(fighters)});
 }
 
 void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, Processor from,
@@ -230,7 +239,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
   room.spend(run.count);
   at(from).capacity.give_back(run.count);
   block.moved(from, to, run);
-  tell_policy(block, {run, to, cause});
+  tell_policy(block, number, {run, to, cause});
   block.evicted_from &= ~to.bit();
   note_departure(block, number, from, held_source, cause);
   note_arrival(number, run, to, held_target);
@@ -241,7 +250,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
 }
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
-                             Processor to, Room& room, MoveCause cause, Entry entry) {
+                             Processor to, Room& room, Motive motive, Entry entry) {
   const std::uint64_t begun_ns = begin_ns(EventKind::migration);
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
@@ -261,12 +270,12 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     // 3. The old copy goes, and with it every mapping of it, in every process.
     punch(source, span_of(number, done));
     // 4. State, before anybody can act on the new place.
-    account_move(block, number, done, from, to, room, cause);
+    account_move(block, number, done, from, to, room, motive.cause);
     if (entered) block.mapped(to, done, false);
     // 5. One copy, one place: it may be written again.
     if (enters && !entered) (void)map(block, number, done, to);
     allow_writes(block, number, done, to);
-    record_deed({EventKind::migration, cause, from, to, begun_ns}, number, done);
+    record_deed({EventKind::migration, motive, from, to, begun_ns}, number, done);
   }
   if (done.count != run.count)
     allow_writes(block, number, {done.end(), run.count - done.count}, from);
@@ -274,7 +283,7 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
 }
 
 OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, Processor from,
-                               Processor to, Room& room, Entry entry, MoveCause cause) {
+                               Processor to, Room& room, Entry entry, Motive motive) {
   const std::uint64_t begun_ns = begin_ns(EventKind::duplicate);
   ProcessorMemory& target = at(to);
   // A protection that was put up in vain, or for pages that do not arrive, is lifted by the next write.
@@ -286,7 +295,7 @@ OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, 
   if (done.count == 0) return result;
   account_arrival(block, number, done, to, room, Cargo::Kind::copy);
   if (entered) block.mapped(to, done, false);
-  record_deed({EventKind::duplicate, cause, from, to, begun_ns}, number, done);
+  record_deed({EventKind::duplicate, motive, from, to, begun_ns}, number, done);
   return result;
 }
 
@@ -402,6 +411,17 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
 
 void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run) const {
   if (!is_recorded(deed.kind)) return;
+  const auto [cause, touched] = deed.motive;
+  if (!touched) return record_part(deed, cause, number, run);
+  const PageMask page = PageMask::of({*touched, 1});
+  for (const PageRun part : runs_of(PageMask::of(run) & page))
+    record_part(deed, cause, number, part);
+  for (const PageRun part : runs_of(PageMask::of(run) - page))
+    record_part(deed, MoveCause::speculative_prefetch, number, part);
+}
+
+void PageEngine::record_part(const Deed& deed, MoveCause cause, std::uint64_t number,
+                             PageRun run) const {
   const PageSpan span = span_of(number, run);
   const auto address = address_of(span.first);
   if (!address) return;  // who has them made says so
@@ -415,7 +435,7 @@ void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run
                 .address = *address,
                 .bytes = span.bytes(),
                 .kind = deed.kind,
-                .cause = deed.cause,
+                .cause = cause,
                 .source = index(deed.from),
                 .destination = index(deed.to)});
 }

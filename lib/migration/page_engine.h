@@ -26,6 +26,15 @@ enum class Entry {
   none,
 };
 
+// Why pages come. With a page that was touched, the others of them are expected to be, too.
+struct Motive {
+  MoveCause cause;
+  std::optional<unsigned> touched;
+
+  Motive(MoveCause c = MoveCause::fault, std::optional<unsigned> page = {})
+      : cause(c), touched(page) {}
+};
+
 // Pages of a block that a carrier (memory/carrier.h) brings to a pool while the block is not locked.
 struct Flight {
   std::uint64_t number = 0;  // of the block
@@ -51,17 +60,16 @@ class PageEngine {
 
   // Creates zero pages at p. Requires: the pages are absent.
   OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
-                    Entry entry = Entry::at_home, MoveCause cause = MoveCause::fault)
-      REQUIRES(block.lock);
+                    Entry entry = Entry::at_home, Motive motive = {}) REQUIRES(block.lock);
   // Creates pages with these contents at p, mapped nowhere. Requires: the pages are absent.
   OpResult fill(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
                 const std::byte* contents) REQUIRES(block.lock);
   // Moves pages that `from` alone holds to `to`.
   OpResult migrate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                   Room& room, MoveCause cause, Entry entry = Entry::at_home) REQUIRES(block.lock);
+                   Room& room, Motive motive, Entry entry = Entry::at_home) REQUIRES(block.lock);
   // Copies pages that `from` holds to `to`, which does not; nobody may write them any more.
   OpResult duplicate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                     Room& room, Entry entry = Entry::at_home, MoveCause cause = MoveCause::fault)
+                     Room& room, Entry entry = Entry::at_home, Motive motive = {})
       REQUIRES(block.lock);
 
   // The same, carried by somebody else between the two calls. While they are in flight the pages lose rights only, and no
@@ -146,19 +154,21 @@ class PageEngine {
   // What an operation did to pages of a block, and when it began. `from` and `to`: nothing, nobody.
   struct Deed {
     EventKind kind;
-    MoveCause cause;
+    Motive motive;
     std::optional<Processor> from;
     std::optional<Processor> to;
     std::uint64_t begun_ns = 0;  // 0: it is a moment
   };
   void record_deed(const Deed& deed, std::uint64_t number, PageRun run) const;
+  // It concerns `cause` alone.
+  void record_part(const Deed& deed, MoveCause cause, std::uint64_t number, PageRun run) const;
   // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
   void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
   void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
                       MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
   void note_eviction(Block& block, Processor p, unsigned pages) REQUIRES(block.lock);
 
-  void tell_policy(Block& block, Arrival arrival) REQUIRES(block.lock);
+  void tell_policy(Block& block, std::uint64_t number, Arrival arrival) REQUIRES(block.lock);
 
   const Policy* const policy_;
   std::array<ProcessorMemory*, max_processors> processors_{};

@@ -55,6 +55,7 @@ PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion) con
 Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) const {
   Decision decision;
   decision.wait_until_ns = opinion.wait_until_ns;
+  decision.speculates = opinion.region.has_value();
   decision.destination = destination(facts, opinion);
   decision.duplicate = facts.read_mostly && !facts.write && !facts.pinned;
   const bool stays = opinion.stays && opinion.destination == decision.destination;

@@ -20,6 +20,8 @@ struct Decision {
   bool fills = false;               // what of the region is nowhere is created at the destination
   std::uint64_t wait_until_ns = 0;  // nothing is done before
   MoveCause cause = MoveCause::fault;
+  bool speculates =
+      false;  // the policy has chosen the region: it expects more of it to be used than the page
   bool stay_begins = false;
   std::uint64_t stays_until_ns = 0;  // the policy wants to be asked again then; 0: it does not
 };

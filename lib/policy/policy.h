@@ -68,8 +68,11 @@ class Policy {
   // `history`: the block's; a policy makes one when it has something to remember. Under the block's lock, as all that follows.
   virtual Opinion on_fault(const FaultFacts& facts,
                            std::unique_ptr<BlockHistory>& history) const = 0;
-  // Pages have moved, or have a copy. Not called for pages that have just been created. True: some of them thrash now that did not.
-  virtual bool on_arrival(const Arrival&, std::unique_ptr<BlockHistory>&) const { return false; }
+  // Pages have moved, or have a copy. Not called for pages that have just been created. Who takes some of them from each other, if
+  // with that they thrash and did not before.
+  virtual ProcessorMask on_arrival(const Arrival&, std::unique_ptr<BlockHistory>&) const {
+    return 0;
+  }
   // The pages are nobody's any more: what becomes of them next has nothing to do with what was.
   virtual void on_release(PageRun, BlockHistory&) const {}
   // Pages that stayed where they were for as long as it was said: from now on they move again. none: there are none.

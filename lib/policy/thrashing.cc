@@ -27,25 +27,25 @@ void Thrashing::forget(PageRun run) {
   for (unsigned number = run.first; number < run.end(); ++number) forget_page(number);
 }
 
-bool Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
-                      const ThrashingParameters& parameters) {
+ProcessorMask Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
+                               const ThrashingParameters& parameters) {
   const bool fights =
       last_ns_ != 0 && !(last_to_ == to) && now_ns - last_ns_ <= parameters.lapse_ns;
   last_ns_ = now_ns;
   last_to_ = to;
   if (!pages_) {
-    if (!fights) return false;
+    if (!fights) return 0;
     // Pages are on the move: this must not fail. Without memory nothing is seen.
     try {
       pages_ = make_mapped<Pages>();
     } catch (const std::bad_alloc&) {
-      return false;
+      return 0;
     }
   }
-  bool detected = false;
+  ProcessorMask fighters = 0;
   for (unsigned number = run.first; number < run.end(); ++number)
-    detected = count_move(number, to, now_ns, parameters) || detected;
-  return detected;
+    if (count_move(number, to, now_ns, parameters)) fighters |= page(number).users;
+  return fighters;
 }
 
 bool Thrashing::count_move(unsigned number, Processor to, std::uint64_t now_ns,

@@ -62,9 +62,9 @@ class Thrashing {
     bool begins = false;  // it was not pinned before
   };
 
-  // The pages have come to `to` because it wanted them. True: with this move some of them thrash that did not before.
-  bool moved(PageRun run, Processor to, std::uint64_t now_ns,
-             const ThrashingParameters& parameters);
+  // The pages have come to `to` because it wanted them. Who wanted those of them that thrash with this move and did not before.
+  ProcessorMask moved(PageRun run, Processor to, std::uint64_t now_ns,
+                      const ThrashingParameters& parameters);
   // The program itself has said where they should be, or that they are read only: what was seen is forgotten.
   void forget(PageRun run);
   // What to do about this touch.

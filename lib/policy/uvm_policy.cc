@@ -58,8 +58,9 @@ Opinion UvmPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistor
   return opinion;
 }
 
-bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>& history) const {
-  if (!parameters_.detects_thrashing) return false;
+ProcessorMask UvmPolicy::on_arrival(const Arrival& arrival,
+                                    std::unique_ptr<BlockHistory>& history) const {
+  if (!parameters_.detects_thrashing) return 0;
   switch (arrival.cause) {
     case MoveCause::fault:
       if (arrival.is_copy) break;
@@ -67,19 +68,19 @@ bool UvmPolicy::on_arrival(const Arrival& arrival, std::unique_ptr<BlockHistory>
       try {
         if (!history) history = std::make_unique<UvmHistory>();
       } catch (const std::bad_alloc&) {
-        return false;
+        return 0;
       }
       return thrashing_in(*history).moved(arrival.run, arrival.to, arrival.now_ns,
                                           parameters_.thrashing);
     case MoveCause::thrash_pin:
     case MoveCause::eviction:
-      return false;  // nobody fights for it
+      return 0;  // nobody fights for it
     default:
       break;
   }
   // The program has said where it should be: what was seen before says nothing any more.
   if (history) on_release(arrival.run, *history);
-  return false;
+  return 0;
 }
 
 void UvmPolicy::on_release(PageRun run, BlockHistory& history) const {

@@ -13,6 +13,7 @@ using impl::Opinion;
 using impl::PageMask;
 using impl::PageRun;
 using impl::Processor;
+using impl::ProcessorMask;
 using impl::UvmParameters;
 using impl::UvmPolicy;
 
@@ -53,8 +54,9 @@ struct Game {
   Opinion ask(Processor toucher, unsigned page) {
     return policy.on_fault(facts(toucher, page), history);
   }
-  // True: some pages thrash since then.
-  bool move(PageRun run, Processor to, MoveCause cause = MoveCause::fault, bool is_copy = false) {
+  // Who fights for pages that thrash since then.
+  ProcessorMask move(PageRun run, Processor to, MoveCause cause = MoveCause::fault,
+                     bool is_copy = false) {
     if (to == device)
       at_device |= PageMask::of(run);
     else
@@ -74,8 +76,8 @@ struct Game {
   // The page, alone, goes to and fro until it thrashes; the device has it then.
   void fight(unsigned page) {
     for (int i = 0; i < 5; ++i, now += 20 * us) {
-      const bool detected = move({page, 1}, i % 2 == 0 ? device : host);
-      REQUIRE(detected == (i == 4));
+      const ProcessorMask fighters = move({page, 1}, i % 2 == 0 ? device : host);
+      REQUIRE(fighters == (i == 4 ? host.bit() | device.bit() : 0));
     }
   }
 };

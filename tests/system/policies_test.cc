@@ -3,13 +3,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <wherry/events.h>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 #include <wherry/policy.hpp>
 
 #include "support/child.h"
@@ -159,6 +162,53 @@ TEST_CASE("uvm: what was pinned moves again when its time is over", "[system]") 
              }),
              "it does not come to who touches it");
     }
+  });
+}
+
+TEST_CASE(
+    "uvm: a fight can be seen in events: who fights, who waits, what stays and what moved along",
+    "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000,thrashing_pin=5"));
+    Stage stage(devices);
+    const Words words(block_words);
+    PingPong game(stage, words.data());
+    WHERRY_TRY(wherryEventsStart(WHERRY_EVENT_ALL, 1 << 16));
+    stage.write_pages(host, words.data(), words.bytes(), 0);
+    expect(comes_true([&] {
+             game.run(20);
+             return read_stats().thrash_unpinned > 0;
+           }),
+           "the page is never pinned, or for ever");
+    WHERRY_TRY(wherryEventsStop());
+    std::vector<wherryEvent> events(1 << 19);
+    events[0].size = sizeof(wherryEvent);
+    std::size_t count = 0;
+    WHERRY_TRY(wherryEventsRead(events.data(), events.size(), &count));
+    events.resize(count);
+    std::map<int, std::uint64_t> seen;
+    std::uint64_t speculative = 0;
+    for (const wherryEvent& event : events) {
+      const CUdeviceptr first = reinterpret_cast<CUdeviceptr>(words.data());
+      if (event.address < first || event.address >= first + words.bytes()) continue;
+      ++seen[event.kind];
+      if (event.kind == WHERRY_EVENT_THRASHING)
+        expect(event.processors == 3, "others than the host and device 0 fight");
+      if (event.kind == WHERRY_EVENT_THROTTLE_END)
+        expect(event.duration_ns > 0 && event.bytes == page_bytes, "nobody waited");
+      if (event.kind == WHERRY_EVENT_PIN || event.kind == WHERRY_EVENT_UNPIN)
+        expect(event.cause == WHERRY_CAUSE_THRASH_PIN && event.destination >= 0, "stays nowhere");
+      if (event.cause == WHERRY_CAUSE_SPECULATIVE_PREFETCH) speculative += event.bytes;
+      if (event.kind == WHERRY_EVENT_POPULATE && event.cause == WHERRY_CAUSE_FAULT)
+        expect(event.bytes == page_bytes, "more than the touched page is said to have faulted");
+    }
+    for (const int kind : {WHERRY_EVENT_THRASHING, WHERRY_EVENT_THROTTLE_BEGIN,
+                           WHERRY_EVENT_THROTTLE_END, WHERRY_EVENT_PIN, WHERRY_EVENT_UNPIN})
+      expect(seen[kind] != 0, "no event of kind " + std::to_string(kind));
+    const wherryStats stats = read_stats();
+    expect(seen[WHERRY_EVENT_THRASHING] == stats.thrashing_detected, "thrashing: other counts");
+    expect(seen[WHERRY_EVENT_THROTTLE_BEGIN] == stats.throttled, "throttled: other counts");
+    expect(speculative > words.bytes() / 2, "hardly anything came along");
   });
 }
 

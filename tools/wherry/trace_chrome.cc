@@ -112,6 +112,10 @@ class ChromeReport {
         put_slice("pages that come", event.destination, std::string(to_string(event.kind)),
                   event.time_ns, end, arguments_of(event, label));
         return;
+      case EventKind::throttle_end:
+        put_slice("throttled", event.destination, "throttled", event.time_ns, end,
+                  arguments_of(event, label));
+        return;
       case EventKind::eviction:
         put_slice("evictions", event.source, "eviction", event.time_ns, end,
                   arguments_of(event, label));

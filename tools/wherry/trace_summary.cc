@@ -36,9 +36,13 @@ struct RangeSum {
   std::uint64_t moved_bytes = 0;
   std::uint64_t copied_bytes = 0;
   std::uint64_t evicted_bytes = 0;
+  std::uint64_t thrashings = 0;
+  std::uint64_t throttled_ns = 0;
 
   void add(const EventRecord& event) {
     if (event.kind == EventKind::fault) faults.add(event);
+    if (event.kind == EventKind::thrashing) ++thrashings;
+    if (event.kind == EventKind::throttle_end) throttled_ns += event.duration_ns;
     if (event.kind == EventKind::duplicate) copied_bytes += event.bytes;
     if (event.kind != EventKind::migration) return;
     (event.cause == EventCause::eviction ? evicted_bytes : moved_bytes) += event.bytes;
@@ -133,13 +137,15 @@ void write_summary(const Trace& trace, Output& output) {
                  sum_text(sum));
   }
   if (!summary.ranges.empty())
-    output.write(fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}{:>12}\n", "memory", "faults",
-                             "faults ms", "moved MiB", "copied MiB", "evicted MiB"));
+    output.write(fmt::format("\n{:<40}{:>10}{:>12}{:>12}{:>12}{:>12}{:>11}{:>14}\n", "memory",
+                             "faults", "faults ms", "moved MiB", "copied MiB", "evicted MiB",
+                             "thrashing", "throttled ms"));
   for (const auto& [name, sum] : summary.ranges)
-    output.write(fmt::format("{:<40}{:>10}{:>12.3f}{:>12.2f}{:>12.2f}{:>12.2f}\n", name,
-                             sum.faults.events, milliseconds(sum.faults.duration_ns),
+    output.write(fmt::format("{:<40}{:>10}{:>12.3f}{:>12.2f}{:>12.2f}{:>12.2f}{:>11}{:>14.3f}\n",
+                             name, sum.faults.events, milliseconds(sum.faults.duration_ns),
                              mebibytes(sum.moved_bytes), mebibytes(sum.copied_bytes),
-                             mebibytes(sum.evicted_bytes)));
+                             mebibytes(sum.evicted_bytes), sum.thrashings,
+                             milliseconds(sum.throttled_ns)));
   output.write(drops_text(trace));
 }
 
