@@ -44,6 +44,14 @@ int number_of(Processor p) {
   return p.ordinal();
 }
 
+wherry::page_set to_theirs(const PageMask& pages) {
+  wherry::page_set theirs;
+  for (const PageRun run : runs_of(pages))
+    for (unsigned page = run.first; page < run.end(); ++page)
+      theirs.words[page / 64] |= std::uint64_t{1} << page % 64;
+  return theirs;
+}
+
 wherry::page_fault to_theirs(const FaultFacts& facts) {
   wherry::page_fault fault;
   fault.toucher = number_of(facts.toucher);
@@ -55,10 +63,11 @@ wherry::page_fault to_theirs(const FaultFacts& facts) {
   if (facts.preferred) fault.preferred = number_of(*facts.preferred);
   fault.accessed_by = facts.accessed_by;
   fault.stretch = {facts.stretch.first, facts.stretch.count};
-  for (const PageRun run : runs_of(facts.held))
-    for (unsigned page = run.first; page < run.end(); ++page)
-      fault.held.words[page / 64] |= std::uint64_t{1} << page % 64;
+  fault.held = to_theirs(facts.held);
   fault.free_pages = facts.free_pages;
+  fault.mapped = to_theirs(facts.mapped);
+  fault.fault_ns = facts.fault_ns;
+  fault.page_ns = facts.page_ns;
   return fault;
 }
 

@@ -10,7 +10,7 @@
 #include <wherry/policy.hpp>
 
 #include "policy/policy.h"
-#include "policy/thrashing.h"
+#include "policy/reach.h"
 
 namespace wherry::impl {
 

@@ -86,6 +86,9 @@ Reach reach_of(const Topology& topology) {
       const bool close = !is_emulated(p) && !is_emulated(other) &&
                          node_distance(node_of(p), node_of(other)) <= close_distance;
       if (p == other || close) reach.close[row] |= Processor{other}.bit();
+      // The firmware's distances are ratios of latencies, times 10.
+      reach.percent[row][static_cast<std::size_t>(other)] =
+          static_cast<std::uint16_t>(10 * node_distance(node_of(p), node_of(other)));
     }
   }
   return reach;

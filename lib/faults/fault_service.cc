@@ -157,6 +157,9 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.block = number;
   facts.processors = engine_.processors();
   facts.held = block.at(fault.toucher).resident;
+  facts.mapped = block.at(fault.toucher).mapped;
+  facts.fault_ns = costs_.fault_ns.get();
+  facts.page_ns = costs_.page_ns.get();
   const Capacity& capacity = engine_.at(fault.toucher).capacity;
   facts.free_pages = capacity.pages() - std::min(capacity.reserved(), capacity.pages());
   facts.residents = block.residents(facts.page);
@@ -377,10 +380,12 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
                       decision.speculates ? std::optional(facts.page) : std::nullopt);
   bool page_done = false;
   for (const PageRun run : runs_of(wanted)) {
+    const std::uint64_t begun_ns = now_ns();
     const OpResult result =
         !exists ? engine_.populate(block, number, run, to, room, fault.entry, motive)
         : copy  ? engine_.duplicate(block, number, run, from, to, room, fault.entry, motive)
                 : engine_.migrate(block, number, run, from, to, room, motive, fault.entry);
+    note_cost(fault, result.bytes / page_size, now_ns() - begun_ns);
     const bool reached =
         facts.page >= run.first && facts.page < run.first + result.bytes / page_size;
     page_done = page_done || reached;
@@ -396,6 +401,12 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
   // The kernel says to come again: its reason may be a message that this very thread has to read.
   if (!page_done) return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
   return std::nullopt;
+}
+
+void FaultService::note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
+  fault.carrying_ns += ns;
+  // Alone, a page costs what the call does.
+  if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
 }
 
 bool FaultService::fill(Block& block, std::uint64_t number, const Decision& decision, Room& room) {
@@ -463,7 +474,9 @@ void FaultService::finish(Fault& fault, PageSpan wake) {
   ProcessorMemory& memory = engine_.at(fault.toucher);
   // Everything that the woken thread may ask about is in place before the wake.
   const std::uint64_t now = now_ns();
-  count(memory.counters.service_ns, now - fault.taken_ns);
+  const std::uint64_t service_ns = now - fault.taken_ns;
+  count(memory.counters.service_ns, service_ns);
+  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.carrying_ns));
   record_answer(fault, wake, now);
   if (wake.empty()) return;
   (void)memory.mapper.wake(wake);

@@ -19,6 +19,7 @@
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
 #include "policy/advice_rules.h"
+#include "policy/fault_costs.h"
 #include "trap/fault_source.h"
 
 namespace wherry::impl {
@@ -32,7 +33,8 @@ struct Fault {
   // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
-  int memory_failures = 0;  // how often the kernel had no page for it
+  std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
+  int memory_failures = 0;        // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
   // All that should come with it, because it was evicted together or mappings are short, could not: only its region does.
@@ -137,6 +139,8 @@ class FaultService {
   // Has it in the toucher's view and page table.
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
                               const Decision& decision) REQUIRES(block.lock);
+  // So many pages have come for it.
+  void note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns);
   void push_stay(const Stay& stay) REQUIRES(stays_lock_);
   // When it began, as far as it has not been the policy that had it wait.
   static std::uint64_t patience_since(const Fault& fault) {
@@ -190,6 +194,7 @@ class FaultService {
   const Audiences& audiences_;
   const AdviceRules rules_;
   const Policy& policy_;
+  FaultCosts costs_;
 
   mutable Mutex stays_lock_;  // a leaf
   // The first to end on top.

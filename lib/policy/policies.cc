@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "policy/adaptive_policy.h"
 #include "policy/fixed_policies.h"
 #include "policy/uvm_policy.h"
 
@@ -30,6 +31,15 @@ constexpr PolicyParameter uvm_parameters[] = {
     {"prefetch_threshold", 51, 1, 100, "percent of a part of a block; more, and all of it comes"},
 };
 
+constexpr PolicyParameter adaptive_parameters[] = {
+    {"far_percent", 0, 0, 10'000,
+     "what others' memory takes, in percent of one's own; 0: by the kernel's distances of nodes"},
+    {"stay_costs", 100, 1, 100'000,
+     "what a move costs, so many times, until one that did not pay is tried again; then doubled"},
+    {"prefetch_enable", 1, 0, 1, "whether what is dense comes along with a page, or is mapped"},
+    {"prefetch_threshold", 51, 1, 100, "percent of a part of a block; more, and all of it comes"},
+};
+
 constexpr PolicyDescription descriptions[] = {
     {"migrate-always",
      "a page goes to whoever touches it, with its region (WHERRY_FAULT_REGION)",
@@ -37,14 +47,23 @@ constexpr PolicyDescription descriptions[] = {
     {"first-touch", "a page stays where it was first touched, and others map it there", {}},
     {"remote-always", "a page is in the host's memory, and devices map it there", {}},
     {"uvm", "thrashing detection and density prefetch as in NVIDIA's driver", uvm_parameters},
+    {"adaptive",
+     "a page moves where that pays, by what faults cost here and how long pages stayed, and else "
+     "is mapped where it is",
+     adaptive_parameters},
 };
 
+std::uint64_t value_of(const PolicyChoice& choice, std::span<const PolicyParameter> parameters,
+                       std::string_view name) {
+  const auto given = choice.values.find(std::string(name));
+  if (given != choice.values.end()) return given->second;
+  return std::ranges::find(parameters, name,
+                           [](const auto& row) { return std::string_view(row.name); })
+      ->usual;
+}
+
 UvmParameters uvm_parameters_of(const PolicyChoice& choice) {
-  const auto value = [&](const char* name) {
-    const auto given = choice.values.find(name);
-    if (given != choice.values.end()) return given->second;
-    return std::ranges::find(uvm_parameters, std::string_view(name), &PolicyParameter::name)->usual;
-  };
+  const auto value = [&](const char* name) { return value_of(choice, uvm_parameters, name); };
   const std::uint64_t lapse_ns = value("thrashing_lapse_usec") * 1000;
   UvmParameters parameters;
   parameters.detects_thrashing = value("thrashing_enable") != 0;
@@ -58,6 +77,16 @@ UvmParameters uvm_parameters_of(const PolicyChoice& choice) {
   parameters.prefetches = value("prefetch_enable") != 0;
   parameters.tree.threshold_percent = static_cast<unsigned>(value("prefetch_threshold"));
   return parameters;
+}
+
+AdaptiveParameters adaptive_parameters_of(const PolicyChoice& choice) {
+  const auto value = [&](const char* name) {
+    return static_cast<unsigned>(value_of(choice, adaptive_parameters, name));
+  };
+  return {value("far_percent"),
+          value("stay_costs"),
+          value("prefetch_enable") != 0,
+          {value("prefetch_threshold")}};
 }
 
 std::string names_of(const auto& rows) {
@@ -119,6 +148,8 @@ std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice, const Reac
   if (choice.name == "first-touch") return std::make_unique<FirstTouch>();
   if (choice.name == "remote-always") return std::make_unique<RemoteAlways>();
   if (choice.name == "uvm") return std::make_unique<UvmPolicy>(uvm_parameters_of(choice), reach);
+  if (choice.name == "adaptive")
+    return std::make_unique<AdaptivePolicy>(adaptive_parameters_of(choice), reach);
   return std::make_unique<MigrateAlways>();
 }
 

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "policy/policy.h"
-#include "policy/thrashing.h"
+#include "policy/reach.h"
 
 namespace wherry::impl {
 

@@ -7,14 +7,6 @@
 
 namespace wherry::impl {
 
-bool Reach::all_in(const std::array<ProcessorMask, max_processors>& of, ProcessorMask users,
-                   Processor at) const {
-  for (int i = 0; i < max_processors; ++i)
-    if ((users & Processor{i}.bit()) != 0 && (of[static_cast<std::size_t>(i)] & at.bit()) == 0)
-      return false;
-  return true;
-}
-
 void Thrashing::forget_page(unsigned number) {
   page(number) = {};
   const PageMask mask = PageMask::of({number, 1});

@@ -17,6 +17,7 @@
 #include "base/page_mask.h"
 #include "base/processor.h"
 #include "os/mapped_memory.h"
+#include "policy/reach.h"
 
 namespace wherry::impl {
 
@@ -29,16 +30,6 @@ struct ThrashingParameters {
   std::uint64_t epoch_ns =
       1'000'000'000;        // nothing thrashed for so long: what is known of the block is forgotten
   unsigned resets_max = 4;  // ... so often in its life
-};
-
-// Who can use whose memory, as a policy needs to know it.
-struct Reach {
-  std::array<ProcessorMask, max_processors> maps{};  // [p]: whose pools p can map
-  std::array<ProcessorMask, max_processors>
-      close{};  // [p]: whose pools p uses nearly as fast as its own
-
-  bool all_in(const std::array<ProcessorMask, max_processors>& of, ProcessorMask users,
-              Processor at) const;
 };
 
 class Thrashing {

@@ -4,6 +4,7 @@
 
 #include "policy/density_tree.h"
 #include "policy/policy.h"
+#include "policy/reach.h"
 #include "policy/thrashing.h"
 
 namespace wherry::impl {

@@ -1,0 +1,187 @@
+#include "policy/adaptive_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+namespace wherry::impl {
+namespace {
+
+// Of a program's time, the share that it spends on accesses to memory that no cache has.
+constexpr unsigned bound_percent = 50;
+constexpr std::uint64_t stay_max_ns = 1'000'000'000;
+constexpr unsigned doublings_max = 10;
+
+// What is remembered is the same for all of a natural 64 KiB region.
+struct Region {
+  std::uint64_t arrived_ns = 0;  // when it last came from elsewhere; 0: it has not
+  std::uint64_t stayed_ns = 0;  // how long it was where it came to before, on average; 0: not known
+  std::uint64_t until_ns = 0;   // it stays where it is; 0: it does not
+  unsigned stays = 0;           // how often it has, since it last paid to move
+};
+
+struct AdaptiveHistory final : BlockHistory {
+  std::array<Region, pages_per_block / pages_per_region> regions{};
+
+  Region& of(unsigned page) { return regions[page / pages_per_region]; }
+  template <typename Visit>
+  void for_each(PageRun run, const Visit& visit) {
+    for (unsigned i = run.first / pages_per_region; i * pages_per_region < run.end(); ++i)
+      visit(regions[i]);
+  }
+};
+
+AdaptiveHistory& adaptive(BlockHistory& history) {
+  return static_cast<AdaptiveHistory&>(history);
+}
+
+// The natural region number i.
+constexpr PageRun region_run(unsigned i) {
+  constexpr unsigned count = pages_per_region;
+  return {i * count, count};
+}
+
+// Pages that stay where they are.
+PageMask staying(BlockHistory& history, std::uint64_t now_ns) {
+  PageMask pages;
+  const auto& regions = adaptive(history).regions;
+  for (unsigned i = 0; i < regions.size(); ++i)
+    if (regions[i].until_ns > now_ns) pages |= PageMask::of(region_run(i));
+  return pages;
+}
+
+}  // namespace
+
+AdaptivePolicy::AdaptivePolicy(const AdaptiveParameters& parameters, const Reach& reach)
+    : parameters_(parameters), reach_(reach), differs_([&] {
+        for (int p = 0; p < max_processors; ++p)
+          for (int q = 0; q < max_processors; ++q)
+            if (saved_percent(Processor{p}, Processor{q}) != 0) return true;
+        return false;
+      }()) {}
+
+unsigned AdaptivePolicy::saved_percent(Processor p, Processor q) const {
+  if (p == q) return 0;
+  const unsigned known =
+      reach_.percent[static_cast<std::size_t>(p.index)][static_cast<std::size_t>(q.index)];
+  const unsigned percent = parameters_.far_percent != 0 ? parameters_.far_percent : known;
+  return percent <= 100 ? 0 : 100 - 100 * 100 / percent;
+}
+
+PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
+  if (!parameters_.prefetches) return {facts.page, 1};
+  const PageMask stretch = PageMask::of(facts.stretch);
+  const PageMask used = (facts.held | facts.mapped) & stretch;
+  if (facts.evicted || (used.none() && streams_.follow(facts.toucher, facts.block)))
+    return facts.stretch;
+  const PageMask faulted = PageMask::of({facts.page, 1});
+  const PageMask known =
+      used | faulted | parameters_.tree.neighbours(faulted, used, {}, facts.stretch);
+  if (known.count() >= pages_per_block / 2) streams_.note_dense(facts.toucher, facts.block);
+  return known.run_around(facts.page);
+}
+
+Processor AdaptivePolicy::first_place(const FaultFacts& facts, PageRun region) const {
+  const Processor host = Processor::host();
+  // What is as fast there is best there: nobody has to make room for it, and every device maps it.
+  const bool gains = saved_percent(facts.toucher, host) != 0 && facts.free_pages >= region.count;
+  return gains ? facts.toucher : host;
+}
+
+Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
+                                 std::unique_ptr<BlockHistory>& history) const {
+  PageRun region = this->region(facts);
+  if (facts.residents == 0) return {.destination = first_place(facts, region), .region = region};
+  const Processor at = closest_of(facts.residents, facts.toucher);
+  const unsigned saved = saved_percent(facts.toucher, at);
+  if (saved == 0) return {.destination = at, .region = region};
+
+  Region known;
+  if (history) {
+    known = adaptive(*history).of(facts.page);
+    if (known.until_ns > facts.now_ns) return stay(facts, at, region, *history, 0);
+    region = (PageMask::of(region) - staying(*history, facts.now_ns)).run_around(facts.page);
+  }
+  const std::uint64_t evicted =
+      region.count - std::min<std::uint64_t>(region.count, facts.free_pages);
+  const std::uint64_t cost_ns = facts.fault_ns + (region.count + evicted) * facts.page_ns;
+  const std::uint64_t gain_ns = known.stayed_ns / 100 * saved / 100 * bound_percent;
+  // What nothing is known of is tried, where nothing has to go for it.
+  const bool pays = known.stayed_ns == 0 ? evicted == 0 || known.stays != 0 : gain_ns > cost_ns;
+  if (pays) {
+    if (known.stayed_ns != 0) adaptive(*history).of(facts.page).stays = 0;
+    return {.destination = facts.toucher, .region = region};
+  }
+  if (!history) {
+    try {
+      history = std::make_unique<AdaptiveHistory>();
+    } catch (const std::bad_alloc&) {
+      return {.destination = at, .region = region};
+    }
+  }
+  return stay(facts, at, region, *history, cost_ns);
+}
+
+Opinion AdaptivePolicy::stay(const FaultFacts& facts, Processor at, PageRun region,
+                             BlockHistory& history, std::uint64_t cost_ns) const {
+  Region& known = adaptive(history).of(facts.page);
+  Opinion opinion{.destination = at};
+  opinion.region = (PageMask::of(region) & PageMask::of(region_run(facts.page / pages_per_region)))
+                       .run_around(facts.page);
+  opinion.stays = true;
+  opinion.stay_begins = known.until_ns <= facts.now_ns;
+  if (opinion.stay_begins) {
+    const std::uint64_t length = std::min(
+        (cost_ns * parameters_.stay_costs) << std::min(known.stays, doublings_max), stay_max_ns);
+    known.until_ns = facts.now_ns + length;
+    ++known.stays;
+  }
+  opinion.stays_until_ns = known.until_ns;
+  return opinion;
+}
+
+ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
+                                         std::unique_ptr<BlockHistory>& history) const {
+  if (!differs_ || arrival.is_copy || arrival.cause == MoveCause::thrash_pin) return 0;
+  const bool wanted = arrival.cause == MoveCause::fault;
+  // Where the program itself has pages go, what was seen before says nothing any more.
+  if (!wanted && arrival.cause != MoveCause::eviction) {
+    if (history) on_release(arrival.run, *history);
+    return 0;
+  }
+  if (!history) {
+    // Pages are on the move: this must not fail. Without memory nothing is seen.
+    try {
+      history = std::make_unique<AdaptiveHistory>();
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+  }
+  adaptive(*history).for_each(arrival.run, [&](Region& region) {
+    if (region.arrived_ns != 0) {
+      const std::uint64_t stayed = arrival.now_ns - region.arrived_ns;
+      region.stayed_ns = region.stayed_ns == 0 ? stayed : (region.stayed_ns + stayed) / 2;
+    }
+    region.arrived_ns = wanted ? arrival.now_ns : 0;
+  });
+  return 0;
+}
+
+void AdaptivePolicy::on_release(PageRun run, BlockHistory& history) const {
+  adaptive(history).for_each(run, [](Region& region) { region = {}; });
+}
+
+PageMask AdaptivePolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) const {
+  PageMask ended;
+  auto& regions = adaptive(history).regions;
+  for (unsigned i = 0; i < regions.size(); ++i) {
+    if (regions[i].until_ns == 0 || regions[i].until_ns > now_ns) continue;
+    ended |= PageMask::of(region_run(i));
+    // Whether it pays by now is found out.
+    regions[i].until_ns = regions[i].stayed_ns = 0;
+    regions[i].arrived_ns = 0;
+  }
+  return ended;
+}
+
+}  // namespace wherry::impl
