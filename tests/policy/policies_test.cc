@@ -104,7 +104,7 @@ TEST_CASE("the fixed policies send a page where their names say") {
 }
 
 TEST_CASE("advice comes before any policy") {
-  const std::string_view name = GENERATE("first-touch", "remote-always", "uvm");
+  const std::string_view name = GENERATE("first-touch", "remote-always", "uvm", "adaptive");
   auto facts = touch_by(device1, device0.bit());
   facts.preferred = device1;
   CHECK(destination(name, facts) == device1);

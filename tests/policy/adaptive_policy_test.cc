@@ -1,0 +1,269 @@
+// Pages move where that pays: with a clock, costs and a machine of the test's.
+#include "policy/adaptive_policy.h"
+
+#include <catch2/catch.hpp>
+
+namespace wherry::test {
+namespace {
+
+using impl::AdaptiveParameters;
+using impl::AdaptivePolicy;
+using impl::BlockHistory;
+using impl::FaultFacts;
+using impl::MoveCause;
+using impl::Opinion;
+using impl::PageMask;
+using impl::PageRun;
+using impl::Processor;
+using impl::Reach;
+
+constexpr Processor host = Processor::host();
+constexpr Processor device = Processor::device(0);
+constexpr std::uint64_t us = 1000;
+constexpr std::uint64_t ms = 1'000'000;
+
+// The host and a device; each takes so many percent of the time for memory of the other.
+Reach reach(std::uint16_t percent) {
+  Reach reach;
+  reach.percent[0] = {100, percent};
+  reach.percent[1] = {percent, 100};
+  return reach;
+}
+
+// A block, where its pages are, and who has them mapped.
+struct Game {
+  explicit Game(std::uint16_t percent, AdaptiveParameters parameters = {})
+      : policy(parameters, reach(percent)) {}
+
+  FaultFacts facts(Processor toucher, unsigned page) const {
+    FaultFacts facts;
+    facts.toucher = toucher;
+    facts.block = block;
+    facts.page = page;
+    facts.now_ns = now;
+    facts.residents = exists.test(page) ? (at_device.test(page) ? device : host).bit() : 0;
+    facts.stretch = {0, 512};
+    facts.held = exists & (toucher == device ? at_device : ~at_device);
+    facts.mapped = mapped[toucher.index];
+    facts.free_pages = free_pages;
+    facts.fault_ns = 20 * us;
+    facts.page_ns = 1 * us;
+    return facts;
+  }
+  // As a fault service does. Where it came, or is seen.
+  Processor touch(Processor toucher, unsigned page) {
+    ++faults;
+    opinion = policy.on_fault(facts(toucher, page), history);
+    const Processor to = opinion.destination.value_or(toucher);
+    const PageMask region = PageMask::of(opinion.region.value());
+    REQUIRE(region.test(page));
+    const bool moves = exists.test(page) && at_device.test(page) != (to == device);
+    if (!exists.test(page) || moves) {
+      exists |= region;
+      at_device = to == device ? at_device | region : at_device - region;
+      mapped[1 - toucher.index] -= region;
+    }
+    if (moves) {
+      ++migrations;
+      policy.on_arrival({*opinion.region, to,
+                         opinion.stays ? MoveCause::thrash_pin : MoveCause::fault, false, now},
+                        history);
+    }
+    mapped[toucher.index] |= region;
+    return to;
+  }
+  // Goes through the block, page by page.
+  void sweep(Processor toucher) {
+    for (unsigned page = 0; page < 512; ++page)
+      if (!mapped[toucher.index].test(page)) touch(toucher, page);
+  }
+  void next_block() {
+    ++block;
+    exists = at_device = {};
+    mapped[0] = mapped[1] = {};
+    history = nullptr;
+  }
+  // Those whose time is over fault again.
+  PageMask end_stays() {
+    const PageMask ended = history ? policy.end_stays(now, *history) : PageMask{};
+    mapped[0] -= ended & at_device;
+    mapped[1] -= ended - at_device;
+    return ended;
+  }
+
+  const AdaptivePolicy policy;
+  std::unique_ptr<BlockHistory> history;
+  std::uint64_t block = 100;
+  std::uint64_t now = 1000 * ms;
+  std::uint64_t free_pages = 100'000;
+  PageMask exists;
+  PageMask at_device;
+  PageMask mapped[2];
+  Opinion opinion;
+  unsigned faults = 0;
+  unsigned migrations = 0;
+};
+
+TEST_CASE("where all memory is equally fast nothing moves, and what is new is the host's") {
+  Game game(100);
+  CHECK_FALSE(game.policy.remembers());
+  CHECK(game.touch(device, 3) == host);
+  CHECK(game.touch(device, 200) == host);
+  CHECK(game.touch(host, 3) == host);
+  // A prefetch has brought it: it stays there.
+  game.at_device |= PageMask::of({0, 16});
+  CHECK(game.touch(host, 3) == device);
+  CHECK(game.migrations == 0);
+}
+
+TEST_CASE("where others' memory is slow, pages come to who touches them") {
+  Game game(200);
+  CHECK(game.policy.remembers());
+  CHECK(game.touch(device, 3) == device);
+  CHECK(game.touch(host, 3) == host);
+  game.now += 10 * ms;
+  CHECK(game.touch(device, 3) == device);
+  game.now += 10 * ms;
+  CHECK(game.touch(host, 3) == host);
+  CHECK(game.migrations == 3);
+}
+
+TEST_CASE("pages that are taken back too soon to have paid stay, and are tried again ever later") {
+  Game game(200);
+  game.touch(host, 3);
+  std::uint64_t last_length = 0;
+  for (int round = 0; round < 4; ++round) {
+    const unsigned before = game.migrations;
+    for (int i = 0; i < 20; ++i, game.now += 50 * us) {
+      game.touch(i % 2 == 0 ? device : host, 3);
+      if (game.opinion.stays) break;
+    }
+    INFO("round " << round);
+    REQUIRE(game.opinion.stays);
+    CHECK(game.opinion.stay_begins);
+    CHECK(game.migrations - before <= 3);
+    const std::uint64_t end = game.opinion.stays_until_ns;
+    CHECK(end - game.now > last_length);
+    last_length = end - game.now;
+    // Nobody moves it until then, and it is the same stay.
+    game.now = end - 1;
+    const unsigned moved = game.migrations;
+    game.touch(host, 3);
+    game.touch(device, 3);
+    CHECK(game.migrations == moved);
+    CHECK_FALSE(game.opinion.stay_begins);
+    CHECK(game.end_stays().none());
+    game.now = end;
+    CHECK(game.end_stays().count() == 16);
+    CHECK(game.end_stays().none());
+  }
+}
+
+TEST_CASE("a move pays from a time on that follows from what it costs and what it saves") {
+  // It takes 36 us to bring 16 pages, and half of half of the time is saved: 144 us.
+  for (const auto& [stayed, moves] : {std::pair{100 * us, false}, std::pair{200 * us, true}}) {
+    Game game(200);
+    for (int i = 0; i < 3; ++i, game.now += stayed) game.touch(i % 2 == 0 ? host : device, 3);
+    INFO(stayed << " ns");
+    game.touch(device, 3);
+    CHECK((game.migrations == 3) == moves);
+  }
+  // Twice as slow again: three quarters of half, 96 us.
+  Game game(400);
+  for (int i = 0; i < 3; ++i, game.now += 100 * us) game.touch(i % 2 == 0 ? host : device, 3);
+  game.touch(device, 3);
+  CHECK(game.migrations == 3);
+}
+
+TEST_CASE("neighbours that two fight for do not come along, and others do") {
+  Game game(200);
+  for (unsigned page = 0; page < 512; page += 16) game.touch(host, page);
+  for (int i = 0; !game.opinion.stays; ++i, game.now += 30 * us) {
+    REQUIRE(i < 20);
+    game.touch(i % 2 == 0 ? device : host, 40);  // the region of pages 32 to 47
+  }
+  for (const unsigned page : {0u, 16u, 48u, 64u, 80u, 96u}) game.touch(device, page);
+  CHECK_FALSE(game.at_device.test(32));
+  CHECK(game.at_device.test(16));
+  CHECK(game.at_device.test(64));
+}
+
+TEST_CASE("a sweep takes six faults for its first block, and one for each that follows") {
+  for (const std::uint16_t percent : {100, 200}) {
+    Game game(percent);
+    game.sweep(device);
+    CHECK(game.faults == 6);
+    for (int i = 0; i < 5; ++i) {
+      game.next_block();
+      game.faults = 0;
+      game.sweep(device);
+      CHECK(game.faults == 1);
+    }
+    // Downwards as well, and nobody else's.
+    game.next_block();
+    game.block = 99;
+    game.faults = 0;
+    game.touch(host, 7);
+    CHECK(game.exists.count() == 16);
+    game.next_block();
+    game.block = 99;
+    game.faults = 0;
+    game.sweep(device);
+    CHECK(game.faults == 1);
+  }
+}
+
+TEST_CASE("pages that are few and far between bring no more than their regions") {
+  Game game(100);
+  for (int i = 0; i < 20; ++i) {
+    game.touch(device, 5);
+    game.touch(device, 300);
+    CHECK(game.exists.count() == 32);
+    game.next_block();
+  }
+}
+
+TEST_CASE("nothing is evicted for what is touched the first time") {
+  Game game(200);
+  game.free_pages = 8;
+  CHECK(game.touch(device, 3) == host);
+  CHECK_FALSE(game.opinion.stays);
+  game.free_pages = 100'000;
+  CHECK(game.touch(device, 100) == device);
+
+  // What the host has is mapped, and tried again later.
+  game.next_block();
+  game.touch(host, 3);
+  game.free_pages = 0;
+  CHECK(game.touch(device, 3) == host);
+  REQUIRE(game.opinion.stays);
+  game.now = game.opinion.stays_until_ns;
+  CHECK_FALSE(game.end_stays().none());
+  CHECK(game.touch(device, 3) == device);
+}
+
+TEST_CASE("what comes back from an eviction comes as a whole") {
+  Game game(200);
+  FaultFacts facts = game.facts(device, 7);
+  facts.residents = host.bit();
+  facts.evicted = true;
+  CHECK(game.policy.on_fault(facts, game.history).region == PageRun{0, 512});
+}
+
+TEST_CASE("where the program puts pages, what was seen before is forgotten") {
+  Game game(200);
+  for (int i = 0; i < 3; ++i, game.now += 20 * us) game.touch(i % 2 == 0 ? host : device, 3);
+  game.policy.on_arrival({{0, 512}, host, MoveCause::prefetch, false, game.now}, game.history);
+  CHECK(game.touch(device, 3) == device);
+}
+
+TEST_CASE("the program may say how far the memory of others is") {
+  AdaptiveParameters parameters;
+  parameters.far_percent = 300;
+  Game game(100, parameters);
+  CHECK(game.touch(device, 3) == device);
+  CHECK(game.touch(host, 3) == host);
+}
+
+}  // namespace
+}  // namespace wherry::test
