@@ -531,6 +531,17 @@ std::optional<PageWhereabouts> Runtime::page_whereabouts(std::uintptr_t address)
   return answer;
 }
 
+std::optional<PageExplanation> Runtime::explain(std::uintptr_t address, std::size_t decisions_max) {
+  const auto where = page_whereabouts(address);
+  const auto offset = offset_of(address);
+  if (!where || !offset) return std::nullopt;
+  const std::uint64_t page = *offset / page_size;
+  return PageExplanation{
+      *where, effects_->advice_at(page).advice,
+      engine_->decisions().latest(block_of(page), static_cast<unsigned>(page % pages_per_block),
+                                  decisions_max)};
+}
+
 std::size_t Runtime::used_bytes(int device) const {
   return part(Processor::device(device)).memory.capacity.reserved() * page_size;
 }

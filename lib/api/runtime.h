@@ -84,6 +84,13 @@ struct PageWhereabouts {
   int node = -1;               // of the copy; -1 when the page is nowhere
 };
 
+// Why it is where it is.
+struct PageExplanation {
+  PageWhereabouts where;
+  Advice advice;
+  std::vector<DecisionRecord> decisions;  // the newest first
+};
+
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
@@ -231,6 +238,8 @@ class Runtime {
 
   // Where the page is that contains `address`; nothing when no live allocation does.
   std::optional<PageWhereabouts> page_whereabouts(std::uintptr_t address);
+  // Nothing as there. With at most so many decisions. Throws std::bad_alloc.
+  std::optional<PageExplanation> explain(std::uintptr_t address, std::size_t decisions_max);
   wherryStats stats() const;
   // Which blocks left which pool, and for whom.
   EvictionLog& evictions() const { return evictor_->log(); }

@@ -2,26 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <span>
 
+#include "api/answer.h"
 #include "api/entry.h"
 #include "api/ranges.h"
 
 using namespace wherry::impl;
 
 namespace {
-
-// Copies a struct whose first field is its size into the caller's version of it, which says how large that
-// is: fields that only the caller knows become 0.
-template <typename Struct>
-void answer(Struct* target, Struct value) {
-  const std::size_t size = target->size;
-  value.size = size;
-  const std::size_t known = std::min(size, sizeof value);
-  std::memcpy(target, &value, known);
-  std::memset(reinterpret_cast<std::byte*>(target) + known, 0, size - known);
-}
 
 bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && first + count > first && is_managed(runtime, first, first + count);

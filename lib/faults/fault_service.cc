@@ -245,6 +245,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   }
   if (fault.keeps_view && !facts.pinned) {
     decision.destination = block.view(facts.toucher, facts.page);
+    decision.reason = Reason::no_mappings;
     decision.fills = false;
   }
 
@@ -277,7 +278,27 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (!effects_.follow(block, number, decision.region) &&
       now_ns() < patience_since(fault) + follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
+  note_decision(fault, facts, decision);
   return {Outcome::resolved, span_of(number, decision.region)};
+}
+
+void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
+                                 const Decision& decision) {
+  // Its own entry was missing alone: that says nothing about where the page is.
+  if (decision.reason == Reason::there) return;
+  const bool exists = facts.residents != 0;
+  engine_.decisions().add(
+      {.time_ns = facts.now_ns,
+       .block = facts.block,
+       .run = decision.region,
+       .waited_ns = facts.now_ns - fault.taken_ns,
+       .toucher = index_of(facts.toucher),
+       .source = exists ? index_of(closest_of(facts.residents, decision.destination))
+                        : DecisionRecord::nobody,
+       .destination = index_of(decision.destination),
+       .reason = decision.reason,
+       .cause = decision.cause,
+       .access = facts.write ? EventAccess::write : EventAccess::read});
 }
 
 void FaultService::push_stay(const Stay& stay) {
@@ -338,13 +359,15 @@ std::optional<Decision> FaultService::without_room(Block& block, const FaultFact
     wanted.destination = block.at(facts.toucher).resident.test(facts.page)
                              ? facts.toucher
                              : Processor{std::countr_zero(facts.residents)};
+    wanted.reason = Reason::no_room;
     wanted.fills = false;
     return wanted;
   }
   // A device's own memory is in its pool, or nowhere.
   if (!owner.is_managed()) return std::nullopt;
   for (const PageRun region : {wanted.region, PageRun{facts.page, 1}})
-    if (const auto there = find_room(engine_, region.count, room)) return Decision{*there, region};
+    if (const auto there = find_room(engine_, region.count, room))
+      return Decision{*there, region, Reason::no_room};
   return std::nullopt;
 }
 

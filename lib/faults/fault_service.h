@@ -139,6 +139,8 @@ class FaultService {
   // Has it in the toucher's view and page table.
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
                               const Decision& decision) REQUIRES(block.lock);
+  // ... for who asks later.
+  void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision);
   // So many pages have come for it.
   void note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns);
   void push_stay(const Stay& stay) REQUIRES(stays_lock_);

@@ -21,6 +21,15 @@ std::uint64_t begin_ns(EventKind kind) {
   return is_recorded(kind) ? now_ns() : 0;
 }
 
+// Nobody has touched pages that move, or come to exist, for this reason.
+bool is_for_nobody(MoveCause cause) {
+  return cause != MoveCause::fault && cause != MoveCause::thrash_pin && cause != MoveCause::none;
+}
+
+std::int8_t index_of(const std::optional<Processor>& p) {
+  return p ? impl::index_of(*p) : EventRecord::nobody;
+}
+
 EventKind kind_of(Cargo::Kind kind) {
   switch (kind) {
     case Cargo::Kind::move:
@@ -226,7 +235,7 @@ void PageEngine::tell_policy(Block& block, std::uint64_t number, Arrival arrival
                   .address = *address,
                   .bytes = span.bytes(),
                   .kind = EventKind::thrashing,
-                  .destination = index_of(arrival.to),
+                  .destination = impl::index_of(arrival.to),
                   .processors = static_cast<std::uint16_t>(fighters)});
 }
 
@@ -409,7 +418,14 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
   block.history = nullptr;
 }
 
-void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run) const {
+void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run) {
+  if (is_for_nobody(deed.motive.cause) && deed.to)
+    decisions_.add({.time_ns = deed.begun_ns == 0 ? now_ns() : deed.begun_ns,
+                    .block = number,
+                    .run = run,
+                    .source = index_of(deed.from),
+                    .destination = index_of(deed.to),
+                    .cause = deed.motive.cause});
   if (!is_recorded(deed.kind)) return;
   const auto [cause, touched] = deed.motive;
   if (!touched) return record_part(deed, cause, number, run);
@@ -425,9 +441,6 @@ void PageEngine::record_part(const Deed& deed, MoveCause cause, std::uint64_t nu
   const PageSpan span = span_of(number, run);
   const auto address = address_of(span.first);
   if (!address) return;  // who has them made says so
-  const auto index = [](const std::optional<Processor>& p) {
-    return p ? index_of(*p) : EventRecord::nobody;
-  };
   const std::uint64_t now = now_ns();
   const std::uint64_t begun = deed.begun_ns == 0 ? now : deed.begun_ns;
   record_event({.time_ns = begun,
@@ -436,8 +449,8 @@ void PageEngine::record_part(const Deed& deed, MoveCause cause, std::uint64_t nu
                 .bytes = span.bytes(),
                 .kind = deed.kind,
                 .cause = cause,
-                .source = index(deed.from),
-                .destination = index(deed.to)});
+                .source = index_of(deed.from),
+                .destination = index_of(deed.to)});
 }
 
 OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,

@@ -13,6 +13,7 @@
 #include "events/event.h"
 #include "memory/carrier.h"
 #include "memory/processor_memory.h"
+#include "migration/decision_log.h"
 #include "migration/held_blocks.h"
 #include "pages/arena_layout.h"
 #include "pages/block.h"
@@ -117,6 +118,9 @@ class PageEngine {
     if (layout_ == nullptr) return page * page_size;
     return layout_->find_address_of(page);
   }
+  // What has become of pages, and why: what the engine does to pages that nobody touched it adds itself.
+  DecisionLog& decisions() { return decisions_; }
+  const DecisionLog& decisions() const { return decisions_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages are evicted to.
   HeldBlocks& held_by(Processor p) { return *held_[static_cast<unsigned>(p.index)]; }
 
@@ -159,7 +163,7 @@ class PageEngine {
     std::optional<Processor> to;
     std::uint64_t begun_ns = 0;  // 0: it is a moment
   };
-  void record_deed(const Deed& deed, std::uint64_t number, PageRun run) const;
+  void record_deed(const Deed& deed, std::uint64_t number, PageRun run);
   // It concerns `cause` alone.
   void record_part(const Deed& deed, MoveCause cause, std::uint64_t number, PageRun run) const;
   // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
@@ -175,6 +179,7 @@ class PageEngine {
   std::array<std::optional<HeldBlocks>, max_processors> held_;  // none for the host
   int count_;
   const ArenaLayout* layout_;
+  DecisionLog decisions_;
 };
 
 }  // namespace wherry::impl

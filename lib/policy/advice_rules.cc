@@ -28,18 +28,23 @@ PageRun join(PageRun a, PageRun b) {
 
 }  // namespace
 
-Processor AdviceRules::destination(const FaultFacts& facts, const Opinion& opinion) {
+AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& opinion) {
+  const Processor toucher = facts.toucher;
   const auto holds = [&](Processor p) { return (facts.residents & p.bit()) != 0; };
-  if (facts.pinned && facts.residents != 0) return closest_of(facts.residents, Processor::host());
-  if (facts.read_mostly || facts.preferred == facts.toucher) return facts.toucher;
+  const Place wanted = opinion.destination ? Place{*opinion.destination, Reason::policy}
+                                           : Place{toucher, Reason::touched};
+  if (facts.pinned && facts.residents != 0)
+    return {closest_of(facts.residents, Processor::host()), Reason::pinned};
+  if (facts.read_mostly) return {toucher, Reason::read_mostly};
+  if (facts.preferred == toucher) return {toucher, Reason::preferred};
   if (facts.residents == 0)
-    return facts.preferred.value_or(opinion.destination.value_or(facts.toucher));
+    return facts.preferred ? Place{*facts.preferred, Reason::preferred} : wanted;
   // Every processor can map every pool.
-  if (facts.preferred && holds(*facts.preferred)) return *facts.preferred;
-  if ((facts.accessed_by & facts.toucher.bit()) != 0)
-    return closest_of(facts.residents, facts.toucher);
-  if (opinion.stays && opinion.destination) return *opinion.destination;
-  return holds(facts.toucher) ? facts.toucher : opinion.destination.value_or(facts.toucher);
+  if (facts.preferred && holds(*facts.preferred)) return {*facts.preferred, Reason::preferred};
+  if ((facts.accessed_by & toucher.bit()) != 0)
+    return {closest_of(facts.residents, toucher), Reason::accessed_by};
+  if (opinion.stays && opinion.destination) return {*opinion.destination, Reason::policy_stay};
+  return holds(toucher) ? Place{toucher, Reason::there} : wanted;
 }
 
 PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion) const {
@@ -56,7 +61,9 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   Decision decision;
   decision.wait_until_ns = opinion.wait_until_ns;
   decision.speculates = opinion.region.has_value();
-  decision.destination = destination(facts, opinion);
+  const auto [at, reason] = place(facts, opinion);
+  decision.destination = at;
+  decision.reason = reason;
   decision.duplicate = facts.read_mostly && !facts.write && !facts.pinned;
   const bool stays = opinion.stays && opinion.destination == decision.destination;
   if (stays) {
@@ -71,7 +78,7 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion);
   FaultFacts first_touch = facts;
   first_touch.residents = 0;
-  decision.fills = fills(facts, decision.destination, destination(first_touch, opinion));
+  decision.fills = fills(facts, decision.destination, place(first_touch, opinion).at);
   return decision;
 }
 

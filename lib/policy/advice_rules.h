@@ -10,12 +10,29 @@
 
 namespace wherry::impl {
 
+// Which rule has said where a page should be. Public (wherry/events.h): new ones go to the end.
+enum class Reason : std::uint8_t {
+  touched,      // nobody has an opinion: it goes to who touched it
+  there,        // who touched it has it
+  pinned,       // it must not move
+  read_mostly,  // who touched it gets a copy, or on a write is left with the only one
+  preferred,    // it is, or comes, where the program prefers it
+  accessed_by,  // who touched it is advised to map it where it is
+  policy,       // the policy wants it there
+  policy_stay,  // ... and for a while, since it would only be taken away again
+  no_room,      // where it should be there is none
+  no_mappings,  // who touched it can map no more, so that it comes to the memory that he sees
+  no_fault,     // nobody touched it: the cause says why
+};
+inline constexpr unsigned reasons = 11;
+
 // Where the page should be for this access, and how many of its neighbours are treated alike. The
 // engine takes those pages of `region` that are in the same place as the faulting page now. Where the
 // destination is not the toucher, the toucher maps the page there.
 struct Decision {
   Processor destination;
   PageRun region;                   // contains the faulting page; inside the stretch
+  Reason reason = Reason::touched;  // for the destination
   bool duplicate = false;           // other copies stay
   bool fills = false;               // what of the region is nowhere is created at the destination
   std::uint64_t wait_until_ns = 0;  // nothing is done before
@@ -37,7 +54,11 @@ class AdviceRules {
   Decision decide(const FaultFacts& facts, const Opinion& opinion) const;
 
  private:
-  static Processor destination(const FaultFacts& facts, const Opinion& opinion);
+  struct Place {
+    Processor at;
+    Reason reason;
+  };
+  static Place place(const FaultFacts& facts, const Opinion& opinion);
   PageRun region(const FaultFacts& facts, const Opinion& opinion) const;
 
   unsigned region_pages_;
