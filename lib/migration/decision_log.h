@@ -22,7 +22,7 @@ struct DecisionRecord {
 
   std::uint64_t time_ns = 0;
   std::uint64_t block = 0;
-  PageRun run;
+  PageRun run = {};
   std::uint64_t waited_ns = 0;  // its thread had been kept waiting for so long
   std::int8_t toucher = nobody;
   std::int8_t source = nobody;  // where the pages were; nobody: nowhere
