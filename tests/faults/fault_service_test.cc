@@ -319,7 +319,7 @@ TEST_CASE("a fault that the policy has wait is answered when the time has come")
   Setup s;
   s.touch(host, 0);
   Setup::let_tenures_end();
-  s.policy.opinion.wait_until_ns = now_ns() + 50'000'000;
+  s.policy.opinion.wait_until_ns = now_ns() + 4'000'000'000;  // sooner than any limit
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(s.service.resolve(fault) == s.policy.opinion.wait_until_ns);
   CHECK(s.machine.memory(1).counters.throttled == 1);
@@ -394,6 +394,33 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   CHECK_FALSE(s.service.next_end_of_stay());
   s.policy.opinion = {};
   s.touch(device, 21);
+  CHECK(s.machine.at(1).holds(21));
+}
+
+TEST_CASE("a stay that is over before anybody could map it is over all the same") {
+  Setup s;
+  s.touch(host, 21);
+  Setup::let_tenures_end();
+  s.policy.opinion = {.destination = host,
+                      .region = PageRun{21, 1},
+                      .stays = true,
+                      .stay_begins = true,
+                      .stays_until_ns = now_ns() + 1};
+  // Nobody changes views yet.
+  Fault fault = s.service.take(device, {base + 21 * page_size, 2, true, false, false});
+  REQUIRE(s.service.resolve(fault));
+  s.service.end_stays(s.policy.opinion.stays_until_ns);
+  s.switcher.start();
+  s.switcher.wait_until_done(1000);
+  while (const auto next = s.service.next_end_of_stay()) {
+    s.service.end_stays(*next);
+    s.switcher.wait_until_done(1000);
+  }
+  CHECK(s.machine.at(1).view(21) == 1);
+  CHECK_FALSE(s.machine.at(1).maps(21));
+  s.policy.opinion = {};
+  while (s.service.resolve(fault)) std::this_thread::yield();
+  CHECK(s.woke(device, 21));
   CHECK(s.machine.at(1).holds(21));
 }
 

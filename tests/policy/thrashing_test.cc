@@ -150,6 +150,36 @@ TEST_CASE("throttled ten times it is pinned, and everybody who wanted it maps it
   CHECK(same.until_ns == pinned.until_ns);
 }
 
+TEST_CASE("a third one that comes to a pinned page maps it where it is, and it stays there") {
+  Game game;
+  game.fight();
+  while (game.thrashing.pinned().none()) {
+    game.touch(game.at == host ? device : host);
+    game.now += game.parameters.nap_ns / 4;
+    REQUIRE(game.now < 1000 * ms);
+  }
+  const Processor home = game.at;
+  for (int i = 0; i < 20; ++i, game.now += game.parameters.nap_ns + us)
+    for (const Processor p : {other_device, host, device}) {
+      const Thrashing::Hint hint = game.ask(p);
+      REQUIRE(hint.kind == Kind::pin);
+      CHECK(hint.at == home);
+      CHECK_FALSE(hint.begins);
+    }
+}
+
+TEST_CASE("however long the naps are, each who fights gets the page in turn") {
+  Game game;
+  game.parameters.nap_ns = 100 * game.parameters.lapse_ns;
+  game.fight();
+  int turns[2] = {};
+  for (int period = 0; period < 6; ++period, game.now += game.parameters.nap_ns + us)
+    for (const Processor p : {host, device})
+      if (game.touch(p)) ++turns[p.index];
+  CHECK(turns[0] == 3);
+  CHECK(turns[1] == 3);
+}
+
 TEST_CASE("a pin ends after its time, and the page may fight again") {
   Game game;
   game.parameters.pin_threshold = 1;
