@@ -234,6 +234,58 @@ TEST_CASE("uvm: a device that is killed amid a fight leaves the other one its me
   });
 }
 
+TEST_CASE("adaptive: where all memory is as near nothing moves, and a sweep takes few faults",
+          "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("adaptive,far_percent=100"));
+    const Stage stage(devices);
+    const Words words(4 * block_words);
+    stage.write_pages(device0, words.data(), words.bytes(), 3);
+    expect(stage.residents(words.data()) == bit_of(host), "new memory is not the host's");
+    // Six for a block that nothing is known of, and there may be one before the first whole one.
+    const std::uint64_t faults = Stage::faults(device0);
+    expect(faults <= 16, std::to_string(faults) + " faults");
+    expect(stage.read_pages(host, words.data(), words.bytes()) == 12 * block_words / page_words,
+           "wrong bytes");
+    expect(stage.same_frame(host, device0, words.data() + block_words),
+           "they see different frames");
+    PingPong(stage, words.data() + page_words).run(1000);
+    expect(read_stats().migrated_in == 0, "something has moved");
+  });
+}
+
+TEST_CASE("adaptive: pages come to who touches them where that pays, and stay where it does not",
+          "[system]") {
+  require_passed([] {
+    WHERRY_TRY(wherrySetPolicy("adaptive,far_percent=300"));
+    Stage stage(devices);
+    const Words words(block_words);
+    std::uint64_t* const fought_for = words.data() + 7 * page_words;
+    stage.write_pages(host, words.data(), words.bytes(), 2);
+    expect(stage.read_pages(device0, words.data(), words.bytes()) == 2 * block_words / page_words,
+           "wrong bytes");
+    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0), "it did not come");
+    PingPong game(stage, fought_for);
+    expect(comes_true([&] {
+             game.run(100);
+             return read_stats().thrash_pinned > 0;
+           }),
+           "it moves to and fro for ever");
+    expect(stage.comes_to_map(host, fought_for) && stage.comes_to_map(device0, fought_for),
+           "one of them does not map it");
+    expect(stage.same_frame(host, device0, fought_for), "they see different frames");
+    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0),
+           "what nobody fights for has gone");
+    // It is tried again, in vain, ever more seldom.
+    expect(comes_true([&] {
+             game.run(100);
+             return read_stats().thrash_unpinned > 0;
+           }),
+           "it stays for ever");
+    expect(words[7 * page_words] % 2 == 0, "turns are lost");
+  });
+}
+
 namespace {
 
 // Has a region at device 1, and for the next ones every nonsense that there is.
