@@ -238,7 +238,7 @@ TEST_CASE("adaptive: where all memory is as near nothing moves, and a sweep take
           "[system]") {
   require_passed([] {
     WHERRY_TRY(wherrySetPolicy("adaptive,far_percent=100"));
-    const Stage stage(devices);
+    Stage stage(devices);
     const Words words(4 * block_words);
     stage.write_pages(device0, words.data(), words.bytes(), 3);
     expect(stage.residents(words.data()) == bit_of(host), "new memory is not the host's");
