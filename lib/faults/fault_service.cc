@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "events/recorder.h"
+#include "migration/background_evictor.h"
 #include "migration/creation.h"
 
 namespace wherry::impl {
@@ -160,8 +161,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.mapped = block.at(fault.toucher).mapped;
   facts.fault_ns = costs_.fault_ns.get();
   facts.page_ns = costs_.page_ns.get();
-  const Capacity& capacity = engine_.at(fault.toucher).capacity;
-  facts.free_pages = capacity.pages() - std::min(capacity.reserved(), capacity.pages());
+  facts.free_pages = free_pages(fault.toucher);
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
@@ -174,6 +174,13 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   if (!fault.comes_alone) facts.grain = grain_for(fault.toucher, facts.residents);
   if (facts.grain > 1) facts.present = (PageMask::of(facts.stretch) - block.absent()).count();
   return facts;
+}
+
+std::uint64_t FaultService::free_pages(Processor p) const {
+  const Capacity& capacity = engine_.at(p).capacity;
+  // The host's pool is where pages are evicted to.
+  const std::uint64_t kept = p.is_host() ? 0 : Watermarks::of(capacity.pages()).low;
+  return capacity.pages() - std::min(capacity.reserved() + kept, capacity.pages());
 }
 
 unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) const {

@@ -122,6 +122,8 @@ class FaultService {
   void count_once(Fault& fault) const;
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
       REQUIRES(block.lock);
+  // Room in p's pool, as FaultFacts has it.
+  std::uint64_t free_pages(Processor p) const;
   // The coarsest of those whose mappings this may split.
   unsigned grain_for(Processor toucher, ProcessorMask residents) const;
   // Where the page goes that cannot come to where the policy wants it; nothing: there is no room where it may be.

@@ -42,7 +42,9 @@ std::vector<DecisionRecord> DecisionLog::latest(std::uint64_t block, unsigned pa
   for (std::uint64_t number = end; number-- > begin && found.size() < most;) {
     const auto record = entry(number);
     if (!record || record->block != block) continue;
-    if (page >= record->run.first && page < record->run.end()) found.push_back(*record);
+    if (page < record->run.first || page >= record->run.end()) continue;
+    if (record->cause == EventCause::release) break;
+    found.push_back(*record);
   }
   return found;
 }

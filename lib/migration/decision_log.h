@@ -43,7 +43,7 @@ class DecisionLog {
   DecisionLog& operator=(const DecisionLog&) = delete;
 
   void add(const DecisionRecord& record) noexcept;
-  // The latest ones about this page, newest first, at most so many. Throws std::bad_alloc.
+  // The latest ones about this page since it was released, newest first, at most so many. Throws std::bad_alloc.
   std::vector<DecisionRecord> latest(std::uint64_t block, unsigned page, std::size_t most) const;
 
  private:

@@ -411,6 +411,7 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
     take_out(block, number, PageMask::of(run), Processor{i}, MoveCause::release);
   }
   block.released(run);
+  decisions_.add({.time_ns = now_ns(), .block = number, .run = run, .cause = MoveCause::release});
   if (block.history && policy_ != nullptr) policy_->on_release(run, *block.history);
   for (int i = 0; i < count_; ++i) note_departure(block, number, Processor{i}, held_before[i]);
   if (block.absent() != ~PageMask{}) return;

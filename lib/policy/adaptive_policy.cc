@@ -81,17 +81,13 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
   return known.run_around(facts.page);
 }
 
-Processor AdaptivePolicy::first_place(const FaultFacts& facts, PageRun region) const {
-  const Processor host = Processor::host();
-  // What is as fast there is best there: nobody has to make room for it, and every device maps it.
-  const bool gains = saved_percent(facts.toucher, host) != 0 && facts.free_pages >= region.count;
-  return gains ? facts.toucher : host;
-}
-
 Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
                                  std::unique_ptr<BlockHistory>& history) const {
   PageRun region = this->region(facts);
-  if (facts.residents == 0) return {.destination = first_place(facts, region), .region = region};
+  // Nothing is evicted for what may never be touched again.
+  const bool fits = facts.free_pages >= region.count;
+  if (facts.residents == 0)
+    return {.destination = fits ? facts.toucher : Processor::host(), .region = region};
   const Processor at = closest_of(facts.residents, facts.toucher);
   const unsigned saved = saved_percent(facts.toucher, at);
   if (saved == 0) return {.destination = at, .region = region};

@@ -36,8 +36,6 @@ class AdaptivePolicy final : public Policy {
  private:
   // How much of the time of p's accesses to q's memory it would save to have the pages itself, in percent.
   unsigned saved_percent(Processor p, Processor q) const;
-  // Where the first touch has pages.
-  Processor first_place(const FaultFacts& facts, PageRun region) const;
   // What is treated as the page is.
   PageRun region(const FaultFacts& facts) const;
   Opinion stay(const FaultFacts& facts, Processor at, PageRun region, BlockHistory& history,

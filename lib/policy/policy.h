@@ -32,8 +32,9 @@ struct FaultFacts {
       false;        // most of the block was evicted from the toucher's pool, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
   PageMask held;    // pages of the block that the toucher's pool holds
-  std::uint64_t free_pages = 0;  // ... and the room that is left in it
-  PageMask mapped;             // pages of the block that the toucher has mapped, wherever they are
+  std::uint64_t free_pages =
+      0;            // ... and the room there before anything is evicted, also ahead of need
+  PageMask mapped;  // pages of the block that the toucher has mapped, wherever they are
   std::uint64_t fault_ns = 0;  // what a fault has cost lately (policy/fault_costs.h)
   std::uint64_t page_ns = 0;   // ... and a page that comes
   unsigned present = 0;        // how many pages of the stretch are somewhere

@@ -37,6 +37,16 @@ TEST_CASE("the latest decisions about a page come first, and no others") {
   CHECK(log.latest(7, 32, 8).empty());
 }
 
+TEST_CASE("what was decided before a page was released is not its story any more") {
+  DecisionLog log;
+  log.add({.time_ns = 1, .block = 7, .run = {0, 16}});
+  log.add({.time_ns = 2, .block = 7, .run = {0, 8}, .cause = impl::EventCause::release});
+  log.add({.time_ns = 3, .block = 7, .run = {4, 8}});
+  CHECK(log.latest(7, 0, 8).empty());
+  CHECK(log.latest(7, 5, 8).size() == 1);
+  CHECK(log.latest(7, 9, 8).size() == 2);
+}
+
 TEST_CASE("what is oldest is forgotten") {
   DecisionLog log;
   log.add({.time_ns = 1, .block = 1, .run = {0, 1}});

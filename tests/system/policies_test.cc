@@ -241,7 +241,7 @@ TEST_CASE("adaptive: where all memory is as near nothing moves, and a sweep take
     Stage stage(devices);
     const Words words(4 * block_words);
     stage.write_pages(device0, words.data(), words.bytes(), 3);
-    expect(stage.residents(words.data()) == bit_of(host), "new memory is not the host's");
+    expect(stage.residents(words.data()) == bit_of(device0), "it is not where it was touched");
     // Six for a block that nothing is known of, and there may be one before the first whole one.
     const std::uint64_t faults = Stage::faults(device0);
     expect(faults <= 16, std::to_string(faults) + " faults");

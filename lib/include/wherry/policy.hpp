@@ -59,7 +59,7 @@ struct page_fault {
   std::uint32_t accessed_by = 0;
   page_run stretch;  // what of the block is of the same allocation, with the same advice
   page_set held;     // what of the block the toucher's memory holds
-  std::uint64_t free_pages = 0;  // in the toucher's memory
+  std::uint64_t free_pages = 0;  // in the toucher's memory, before anything is evicted from it
   page_set mapped;               // what of the block the toucher has mapped, wherever it is
   // What faults have cost on this machine lately: one, from its message to its wake, and each page that came with others.
   std::uint64_t fault_ns = 0;
