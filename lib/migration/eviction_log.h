@@ -2,7 +2,6 @@
 // lock and never waits: where nobody asks for long, what is new is dropped, and counted.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +9,7 @@
 
 #include "base/lock.h"
 #include "base/processor.h"
+#include "os/mapping.h"
 
 namespace wherry::impl {
 
@@ -27,7 +27,10 @@ class EvictionLog {
  public:
   static constexpr std::size_t capacity = 4096;
 
+  // Memory is committed as it is written: nothing of it costs the start. Throws std::system_error.
   EvictionLog();
+  EvictionLog(const EvictionLog&) = delete;
+  EvictionLog& operator=(const EvictionLog&) = delete;
 
   void add(const Eviction& eviction);
   // Takes the oldest ones out, as many as there are and fit. How many.
@@ -36,13 +39,18 @@ class EvictionLog {
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  // A place is free for the n-th entry when `turn` is n, and holds it when `turn` is n + 1.
+  // `turn` of a place in lap n: 2n free, 2n + 1 holds an entry, 2n + 2 free for the next lap; so memory that is zero is a log that is
+  // empty.
   struct Place {
     std::atomic<std::uint64_t> turn;
     Eviction eviction;
   };
 
-  std::array<Place, capacity> ring_;
+  Place& place_of(std::uint64_t entry) { return ring_[entry % capacity]; }
+  static constexpr std::uint64_t free_turn(std::uint64_t entry) { return 2 * (entry / capacity); }
+
+  const Mapping memory_;
+  Place* const ring_;
   std::atomic<std::uint64_t> next_{0};  // entry to be written
   std::atomic<std::uint64_t> dropped_{0};
   Mutex take_lock_;  // a leaf
