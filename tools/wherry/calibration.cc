@@ -32,6 +32,10 @@ double now_ns() {
       .count();
 }
 
+void read(const volatile std::byte* at) {
+  [[maybe_unused]] const std::byte value = *at;
+}
+
 // What one fault took: of the service, and of the thread that waited for it.
 struct Times {
   std::vector<double> service;
@@ -131,7 +135,7 @@ class Units {
       if (write)
         *at = std::byte{1};
       else
-        (void)*at;
+        read(at);
       to[i] = now_ns() - begin;
     }
   }
@@ -255,8 +259,7 @@ Capacity measure_capacity() {
         evict.push_back(static_cast<double>(event.duration_ns) /
                         static_cast<double>(event.bytes / page_bytes));
     // What was evicted is at the host, without entries in its page table.
-    for (std::size_t at = 0; at < data.size(); at += pages * page_bytes)
-      (void)const_cast<const volatile std::byte&>(data[at]);
+    for (std::size_t at = 0; at < data.size(); at += pages * page_bytes) read(data.data() + at);
     for (const wherryEvent& event : recording.take())
       if (event.kind == WHERRY_EVENT_FAULT && event.address - address < data.size() &&
           event.detail == WHERRY_FAULT_MINOR)

@@ -14,6 +14,8 @@ using impl::Processor;
 
 // As a live run's fault service has it.
 constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
+// Nobody asks again sooner, whatever a policy says.
+constexpr std::uint64_t look_again_ns = 1000;
 
 impl::PageRun within_region(impl::PageRun run, unsigned page) {
   constexpr unsigned pages = impl::pages_per_region;
@@ -44,8 +46,7 @@ bool Machine::access(const Touch& touch, std::uint64_t& extra_ns) {
   if (!its.mapped.test(touch.page)) return false;
   if (touch.write && its.write_protected.test(touch.page)) return false;
   const Processor owner = block.view(touch.toucher, touch.page);
-  // Only accesses of watched blocks are seen, and a touch of the trace is one of them.
-  books_.note_access(touch.block, owner);
+  books_.note_hit(touch.block, owner);
   const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
   extra_ns = owner == touch.toucher || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
   return true;
@@ -78,8 +79,8 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   if (busy_until > now_ns) return {false, busy_until};
   books_.begin(now_ns);
   Block& block = books_.block(touch.block);
+  Attempt attempt;
   for (;;) {
-    Attempt attempt;
     {
       const impl::LockGuard guard(block.lock);
       attempt = this->attempt(touch, block, now_ns);
@@ -94,9 +95,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   ++books_.counts().faults;
   const std::uint64_t end_ns = now_ns + books_.cost_ns();
   busy_until = end_ns;
-  // Those who wait for it take a moment to use what has come.
-  const unsigned region = touch.page / impl::pages_per_region * impl::pages_per_region;
-  block.tenures.woken({region, impl::pages_per_region}, touch.toucher, end_ns);
+  block.tenures.woken(attempt.region, touch.toucher, end_ns);
   for (int i = 1; i < books_.processors(); ++i) books_.keep_free(Processor{i});
   return {true, end_ns};
 }
@@ -113,11 +112,12 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
     stays_.push({decision.stays_until_ns, touch.block, decision.region});
   if (decision.wait_until_ns > now_ns && touch.throttled_ns < throttle_limit_ns) {
     ++books_.counts().throttled;
-    const std::uint64_t until = std::min(decision.wait_until_ns, now_ns + throttle_limit_ns);
+    const std::uint64_t until =
+        std::clamp(decision.wait_until_ns, now_ns + look_again_ns, now_ns + throttle_limit_ns);
     touch.throttled_ns += until - now_ns;
     return {.outcome = Outcome::again, .time_ns = until};
   }
-  if (touch.stays_put) decision = without_room(block, facts, decision);
+  if (touch.stays_put) decision = without_room(facts, decision);
 
   const Processor at = decision.destination;
   const bool there = block.at(at).resident.test(facts.page);
@@ -133,17 +133,16 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
     if (!there && !bring(touch, block, facts, decision, pages))
       return {.outcome = Outcome::room_needed, .at = at, .pages = pages};
     block.tenures.begin(decision.region, facts.toucher, now_ns);
-    block.tenures.woken(decision.region, facts.toucher, now_ns + books_.cost_ns());
   }
   if (facts.write && (there || has_copies))
     books_.collapse(touch.block, block, decision.region, at);
   show(touch, block, decision);
   follow(touch.block, block, decision.region);
   if (static_cast<double>(books_.cost_ns()) <= before) books_.add_cost(costs_.minor_ns);
-  return {};
+  return {.outcome = Outcome::resolved, .region = decision.region};
 }
 
-Decision Machine::without_room(const Block& block, const FaultFacts& facts, Decision wanted) const {
+Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
   if (facts.residents != 0) {
     wanted.destination = impl::closest_of(facts.residents, facts.toucher);
     return wanted;
@@ -153,7 +152,6 @@ Decision Machine::without_room(const Block& block, const FaultFacts& facts, Deci
     wanted.destination = Processor{i};
     if (books_.has_room(wanted.destination, 1)) break;
   }
-  (void)block;
   return wanted;
 }
 

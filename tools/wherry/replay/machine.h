@@ -77,14 +77,14 @@ class Machine {
     std::uint64_t time_ns = 0;
     Processor at = {};
     std::uint64_t pages = 0;
+    PageRun region = {};  // what was handled
   };
 
   impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
       REQUIRES(block.lock);
   Attempt attempt(Touch& touch, Block& block, std::uint64_t now_ns) REQUIRES(block.lock);
   // Where the page goes that finds no room where it should be.
-  impl::Decision without_room(const Block& block, const impl::FaultFacts& facts,
-                              impl::Decision wanted) const REQUIRES(block.lock);
+  impl::Decision without_room(const impl::FaultFacts& facts, impl::Decision wanted) const;
   // False: there is no room for so many pages.
   bool bring(const Touch& touch, Block& block, const impl::FaultFacts& facts,
              const impl::Decision& decision, std::uint64_t& pages) REQUIRES(block.lock);

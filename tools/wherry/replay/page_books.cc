@@ -222,6 +222,11 @@ void PageBooks::note_access(std::uint32_t number, Processor owner) {
   if (auto& replacement = pool(owner).replacement) replacement->touched(number);
 }
 
+void PageBooks::note_hit(std::uint32_t number, Processor owner) {
+  auto& replacement = pool(owner).replacement;
+  if (replacement && replacement->is_watched(number)) replacement->touched(number);
+}
+
 bool PageBooks::make_room(Processor p, std::uint64_t pages) {
   if (pages > pool(p).capacity) return false;
   while (!has_room(p, pages))

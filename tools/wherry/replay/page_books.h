@@ -86,8 +86,9 @@ class PageBooks {
   // p sees its own pool there again, and faults.
   void send_home(Block& block, const PageMask& pages, Processor p) REQUIRES(block.lock);
 
-  // Somebody accesses what the owner's pool holds of the block.
+  // Somebody accesses what the owner's pool holds of the block: by a fault, or without one, which only shows where it is watched.
   void note_access(std::uint32_t number, Processor owner);
+  void note_hit(std::uint32_t number, Processor owner);
 
   bool has_room(Processor p, std::uint64_t pages) const {
     const Pool& its = pools_[static_cast<std::size_t>(p.index)];
