@@ -1,5 +1,5 @@
 // A policy for replays alone, which knows the future: on a fault it brings, or maps, all of the block that the processor touches before
-// another one writes it, where that costs least. What other policies are held against.
+// somebody else does, where that costs least. What other policies are held against.
 #pragma once
 
 #include <cstdint>
