@@ -192,7 +192,7 @@ void Machine::show(const Touch& touch, Block& block, const Decision& decision) {
   if (block.view(p, touch.page) != at) books_.show(block, region & block.at(at).resident, p);
   const Processor seen = block.view(p, touch.page);
   books_.note_access(touch.block, seen);
-  (void)books_.map(block, (region & block.viewed(p, seen)) - block.at(p).mapped, p);
+  books_.map(block, (region & block.viewed(p, seen)) - block.at(p).mapped, p);
 }
 
 void Machine::follow(std::uint32_t number, Block& block, PageRun run) {

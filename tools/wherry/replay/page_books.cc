@@ -154,20 +154,18 @@ void PageBooks::release(std::uint32_t number, Block& block, PageRun run) {
   block.history = nullptr;
 }
 
-unsigned PageBooks::map(Block& block, const PageMask& pages, Processor p) {
-  unsigned entered = 0;
+void PageBooks::map(Block& block, const PageMask& pages, Processor p) {
+  if (pages.none()) return;  // most often all has been mapped when it came
   for (int i = 0; i < processors_; ++i) {
     const Processor owner{i};
     const PageMask seen = pages & block.viewed(p, owner) & block.at(owner).resident;
     if (seen.none()) continue;
     const PageMask fresh = seen - block.at(p).mapped;
-    entered += fresh.count();
     if (owner != p) counts_.mapped_pages += fresh.count();
     const PageMask several = seen & block.held_beside(owner);
     for (const PageRun run : impl::runs_of(seen - several)) block.mapped(p, run, true);
     for (const PageRun run : impl::runs_of(several)) block.mapped(p, run, false);
   }
-  return entered;
 }
 
 void PageBooks::show(Block& block, const PageMask& pages, Processor p) {
@@ -175,7 +173,7 @@ void PageBooks::show(Block& block, const PageMask& pages, Processor p) {
   PageMask shown;
   for (int i = 0; i < processors_; ++i)
     shown |= missing & block.viewed(p, Processor{i}) & block.at(Processor{i}).resident;
-  (void)map(block, shown, p);
+  map(block, shown, p);
   missing -= shown;
   if (missing.none()) return;
   cost_ns_ += costs_.remote_map.of(missing.count());
@@ -184,7 +182,7 @@ void PageBooks::show(Block& block, const PageMask& pages, Processor p) {
     const Processor owner = i < 0 ? p : Processor{i};
     const PageMask there = missing & block.at(owner).resident;
     for (const PageRun run : impl::runs_of(there)) block.switched(p, run, owner);
-    (void)map(block, there, p);
+    map(block, there, p);
     missing -= there;
   }
 }

@@ -79,8 +79,8 @@ class PageBooks {
   void collapse(std::uint32_t number, Block& block, PageRun run, Processor keeper)
       REQUIRES(block.lock);
   void release(std::uint32_t number, Block& block, PageRun run) REQUIRES(block.lock);
-  // Has p map the pages as its view shows them. Returns how many it had not mapped.
-  unsigned map(Block& block, const PageMask& pages, Processor p) REQUIRES(block.lock);
+  // Has p map the pages as its view shows them.
+  void map(Block& block, const PageMask& pages, Processor p) REQUIRES(block.lock);
   // ... wherever they are, with a view that shows that.
   void show(Block& block, const PageMask& pages, Processor p) REQUIRES(block.lock);
   // p sees its own pool there again, and faults.
