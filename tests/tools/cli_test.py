@@ -15,12 +15,14 @@ import unittest
 
 SKIPPED = 77
 PROGRAM = ""
+CACHE = tempfile.TemporaryDirectory()  # what the program keeps between runs
 TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 
 
 def wherry(*arguments, environment=None, timeout=120):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-    return subprocess.run([PROGRAM, *map(str, arguments)], env=clean | (environment or {}), capture_output=True,
+    return subprocess.run([PROGRAM, *map(str, arguments)],
+                          env=clean | {"XDG_CACHE_HOME": CACHE.name} | (environment or {}), capture_output=True,
                           text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
 
@@ -269,7 +271,12 @@ class Refuse(Case):
                           ["bench", "prefetch", "--policy", "uvm,naps=1"], ["policies", "uvm"], ["bench"], ["bench", "nonsense"],
                           ["bench", "oversubscribe", "--rounds", "0"], ["bench", "oversubscribe", "--rounds", "many"],
                           ["bench", "oversubscribe", "--seed", "-1"], ["bench", "oversubscribe", "extra"],
-                          ["bench", "policies", "--rounds", "0"], ["bench", "policies", "extra"]):
+                          ["bench", "policies", "--rounds", "0"], ["bench", "policies", "extra"],
+                          ["replay"], ["replay", "a", "b"], ["replay", "a", "--policy"], ["replay", "a", "--policy", "best"],
+                          ["replay", "a", "--policy", "uvm,best"], ["replay", "a", "--policy", "uvm,naps=1"],
+                          ["replay", "a", "--policy", "uvm,"], ["replay", "a", "--capacity", "much"],
+                          ["replay", "a", "--capacity", "0"], ["replay", "a", "--cost"], ["calibrate", "extra"],
+                          ["calibrate", "-o"]):
             with self.subTest(arguments=arguments):
                 self.assert_complaint(wherry(*arguments), 2)
 
@@ -317,9 +324,12 @@ class Refuse(Case):
                 self.assertEqual(min(result["of_best"] for result in row["policies"].values()), 1)
                 self.assertEqual(row["policies"]["first-touch"]["migrated_pages"], 0)
                 self.assertGreater(row["policies"]["migrate-always"]["migrated_pages"], 0)
+                self.assertGreater(row["oracle"]["seconds"], 0)
+                self.assertGreater(row["oracle"]["best_of_oracle"], 0)
         text = wherry("bench", "policies", "--rounds", 1, "--workloads", "false-sharing", "--policies", "first-touch")
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         self.assertIn("1.00", text.stdout)
+        self.assertIn("oracle", text.stdout)
         self.assert_complaint(wherry("bench", "policies", "--workloads", "chess"), 2, "chess", "ping-pong")
         self.assert_complaint(wherry("bench", "policies", "--policies", "best"), 2, "best", "uvm")
         self.assert_complaint(wherry("bench", "policies", "--workloads", "stencil", "--policies", "uvm",
@@ -404,7 +414,8 @@ class Info(Case):
 
     def test_help_and_version(self):
         for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["bench", "--help"],
-                          ["bench", "oversubscribe", "--help"], ["policies", "--help"], ["--version"]):
+                          ["bench", "oversubscribe", "--help"], ["policies", "--help"], ["replay", "--help"],
+                          ["calibrate", "--help"], ["--version"]):
             done = wherry(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout.strip())

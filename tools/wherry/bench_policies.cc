@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "apart.h"
+#include "bench_oracle.h"
 #include "bench_report.h"
 #include "complain.h"
 #include "policies.h"
@@ -36,7 +37,7 @@ Result run(const Workload& workload, const PolicyBenchOptions& options) {
   Result result;
   result.seconds = std::numeric_limits<double>::infinity();
   for (int round = 0; round < options.rounds; ++round)
-    result.seconds = std::min(result.seconds, workload.run({library, options.seed}));
+    result.seconds = std::min(result.seconds, workload.run({library, options.seed}).seconds());
   const wherryStats stats = library.stats();
   result.faults = stats.faults_missing + stats.faults_minor + stats.faults_write_protect;
   result.migrated = stats.migrated_in;
@@ -95,11 +96,16 @@ int run_bench_policies(const PolicyBenchOptions& options) {
     }
   }
 
-  std::string text =
-      fmt::format("time by that of the best policy (best of {} rounds)\n\n{:<18}{:>10}",
-                  options.rounds, "", "best");
+  const auto costs = costs_here();
+  if (const auto* wrong = std::get_if<std::string>(&costs)) return complain(*wrong);
+
+  std::string text = fmt::format(
+      "time by that of the best policy (best of {} rounds); oracle: that of the best policy by "
+      "what "
+      "it would be if the future were known\n\n{:<18}{:>10}",
+      options.rounds, "", "best");
   for (const std::string& policy : policies) text += fmt::format("{:>16}", policy);
-  text += "\n";
+  text += fmt::format("{:>10}\n", "oracle");
   Json rows = Json::array();
   for (const Workload* workload : *chosen) {
     std::vector<Result> results;
@@ -112,16 +118,23 @@ int run_bench_policies(const PolicyBenchOptions& options) {
       if (!wrong.empty())
         return complain(fmt::format("{} under {}: {}", workload->name, policy, wrong));
     }
+    const auto oracle = oracle_seconds(*workload, options.seed, std::get<replay::CostModel>(costs));
+    if (const auto* wrong = std::get_if<std::string>(&oracle))
+      return complain(fmt::format("{}, recorded: {}", workload->name, *wrong));
     const double best = std::ranges::min_element(results, {}, &Result::seconds)->seconds;
+    const double of_oracle = best / std::get<double>(oracle);
     text += fmt::format("{:<18}{:>8.1f}ms", workload->name, best * 1e3);
     Json by_policy = Json::object();
     for (std::size_t i = 0; i < policies.size(); ++i) {
       text += fmt::format("{:>16.2f}", results[i].seconds / best);
       by_policy[policies[i]] = to_json(results[i], best);
     }
-    text += "\n";
+    text += fmt::format("{:>10.2f}\n", of_oracle);
     rows.push_back(
-        {{"workload", workload->name}, {"meaning", workload->meaning}, {"policies", by_policy}});
+        {{"workload", workload->name},
+         {"meaning", workload->meaning},
+         {"policies", by_policy},
+         {"oracle", {{"seconds", std::get<double>(oracle)}, {"best_of_oracle", of_oracle}}}});
   }
   if (!options.json) return print_out(text);
   return print_out(Json{{"machine", describe_machine()},

@@ -1,4 +1,5 @@
-// `wherry bench policies`: workloads under each policy, each in a process of its own, beside the best policy of each.
+// `wherry bench policies`: workloads under each policy, each in a process of its own, beside the best policy of each,
+// and that one beside an oracle (bench_oracle.h).
 #pragma once
 
 #include <cstdint>

@@ -6,11 +6,13 @@
 #include <wherry/wherry.hpp>
 
 #include "bench.h"
+#include "calibrate_command.h"
 #include "cg.h"
 #include "complain.h"
 #include "info.h"
 #include "policies.h"
 #include "record.h"
+#include "replay_command.h"
 #include "trace.h"
 
 namespace wherry::tool {
@@ -69,6 +71,10 @@ int run(int argc, char** argv) {
   CLI::App* record = add_record(app, record_options);
   TraceOptions trace_options;
   CLI::App* trace = add_trace(app, trace_options);
+  CalibrateOptions calibrate_options;
+  CLI::App* calibrate = add_calibrate(app, calibrate_options);
+  ReplayOptions replay_options;
+  CLI::App* replay = add_replay(app, replay_options);
 
   try {
     app.parse(argc, argv);
@@ -82,6 +88,8 @@ int run(int argc, char** argv) {
   if (policies->parsed()) return run_policies(policies_json);
   if (record->parsed()) return run_record(record_options);
   if (trace->parsed()) return run_trace(trace_options);
+  if (calibrate->parsed()) return run_calibrate(calibrate_options);
+  if (replay->parsed()) return run_replay(replay_options);
   return run_info(info_json);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <wherry/wherry.hpp>
@@ -50,6 +51,24 @@ std::string why_no_policy(const std::string& text) {
   const auto choice = impl::choose_policy(text);
   const auto* wrong = std::get_if<std::string>(&choice);
   return wrong == nullptr ? std::string() : *wrong;
+}
+
+std::vector<std::string> policies_in(const std::string& list) {
+  std::vector<std::string> policies;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string part = list.substr(begin, end - begin);
+    if (policies.empty() || part.find('=') == std::string::npos)
+      policies.push_back(part);
+    else
+      policies.back() += "," + part;
+    if (part.find('/') != std::string::npos) {
+      policies.back() = list.substr(begin);
+      break;
+    }
+    begin = end + 1;
+  }
+  return policies;
 }
 
 void add_policy(CLI::App& command) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "access_trace.h"
-#include "bench_report.h"
+#include "base/clock.h"
 #include "csr.h"
 #include "managed_solve.h"
 #include "triplets.h"
@@ -20,6 +20,15 @@ namespace {
 
 constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 using Words = managed_array<std::uint64_t>;
+
+template <typename Work>
+Interval interval_of(const Work& work) {
+  Interval interval;
+  interval.begin_ns = impl::now_ns();
+  work();
+  interval.end_ns = impl::now_ns();
+  return interval;
+}
 
 void expect(bool right, const char* what) {
   if (!right)
@@ -39,7 +48,7 @@ std::uint64_t think(std::uint64_t value) {
 // ---- two who want the same page
 
 // Turns at one word, each as soon as it can.
-double ping_pong(const WorkloadSetting& setting) {
+Interval ping_pong(const WorkloadSetting& setting) {
   constexpr std::uint64_t turns = 2000;
   stream device(setting.library.device(0));
   Words words(page_words);
@@ -51,17 +60,17 @@ double ping_pong(const WorkloadSetting& setting) {
       __atomic_store_n(word, 2 * turn + parity + 1, __ATOMIC_RELEASE);
     }
   };
-  const double seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     device.parallel_for(1, [play](std::size_t) { play(1); });
     play(0);
     device.synchronize();
   });
   expect(words[0] == 2 * turns, "the last turn");
-  return seconds;
+  return interval;
 }
 
 // Each works at a word of its own, all in one page.
-double false_sharing(const WorkloadSetting& setting) {
+Interval false_sharing(const WorkloadSetting& setting) {
   constexpr std::uint64_t rounds = 20'000;
   stream device(setting.library.device(0));
   Words words(page_words);
@@ -72,18 +81,18 @@ double false_sharing(const WorkloadSetting& setting) {
       own.store(own.load(std::memory_order_relaxed) + 1 + (think(i) == 1),
                 std::memory_order_relaxed);
   };
-  const double seconds = seconds_of([&, first = words.data(), second = words.data() + 64] {
+  const Interval interval = interval_of([&, first = words.data(), second = words.data() + 64] {
     device.parallel_for(1, [work, second](std::size_t) { work(second); });
     work(first);
     device.synchronize();
   });
   expect(words[0] == rounds && words[64] == rounds, "a counter");
-  return seconds;
+  return interval;
 }
 
 // ---- data that goes round
 
-double producer_consumer(const WorkloadSetting& setting) {
+Interval producer_consumer(const WorkloadSetting& setting) {
   constexpr std::size_t count = 64 * page_words;
   constexpr std::uint64_t rounds = 60;
   stream device(setting.library.device(0));
@@ -91,7 +100,7 @@ double producer_consumer(const WorkloadSetting& setting) {
   Words sums(page_words);
   std::uint64_t* const to = sums.data();
   sums[0] = 0;
-  const double seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     for (std::uint64_t round = 0; round < rounds; ++round) {
       std::ranges::fill(words.span(), round);
       device.parallel_for(1, [from = words.data(), to](std::size_t) {
@@ -101,11 +110,11 @@ double producer_consumer(const WorkloadSetting& setting) {
     }
   });
   expect(sums[0] == count * rounds * (rounds - 1) / 2, "a sum");
-  return seconds;
+  return interval;
 }
 
 // A table that one has written, and all look things up in.
-double read_shared(const WorkloadSetting& setting) {
+Interval read_shared(const WorkloadSetting& setting) {
   constexpr std::size_t count = 512 * page_words;
   constexpr int lookups = 400'000;
   stream streams[] = {stream(setting.library.device(0)), stream(setting.library.device(1))};
@@ -121,7 +130,7 @@ double read_shared(const WorkloadSetting& setting) {
     return sum;
   };
   std::uint64_t own = 0;
-  const double seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     for (std::size_t i = 0; i < std::size(streams); ++i)
       streams[i].parallel_for(1, [look_up, to = sums.data() + i * page_words,
                                   seed = setting.seed](std::size_t) { *to = look_up(seed); });
@@ -129,7 +138,7 @@ double read_shared(const WorkloadSetting& setting) {
     for (stream& each : streams) each.synchronize();
   });
   expect(sums[0] == own && sums[page_words] == own, "a look-up");
-  return seconds;
+  return interval;
 }
 
 // ---- more than a device holds
@@ -139,13 +148,13 @@ std::size_t capacity_words(const WorkloadSetting& setting) {
 }
 
 // Sweeps over the memory on device 0, each of which adds one to the first word of every 64 bytes.
-double sweep(const WorkloadSetting& setting, double capacities, std::uint64_t rounds) {
+Interval sweep(const WorkloadSetting& setting, double capacities, std::uint64_t rounds) {
   const auto count =
       static_cast<std::size_t>(static_cast<double>(capacity_words(setting)) * capacities);
   stream device(setting.library.device(0));
   Words words(count);
   std::ranges::fill(words.span(), std::uint64_t{0});
-  const double seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     for (std::uint64_t round = 0; round < rounds; ++round)
       device.parallel_for(1, [to = words.data(), count](std::size_t) {
         for (std::size_t i = 0; i < count; i += 8) ++to[i];
@@ -153,17 +162,17 @@ double sweep(const WorkloadSetting& setting, double capacities, std::uint64_t ro
     device.synchronize();
   });
   expect(sum_of(words) == rounds * (count / 8), "a sweep");
-  return seconds;
+  return interval;
 }
-double streaming(const WorkloadSetting& setting) {
+Interval streaming(const WorkloadSetting& setting) {
   return sweep(setting, 2, 1);
 }
-double cyclic(const WorkloadSetting& setting) {
+Interval cyclic(const WorkloadSetting& setting) {
   return sweep(setting, 1.25, 4);
 }
 
 // Pages of twice the capacity, some much more often than others.
-double zipf(const WorkloadSetting& setting) {
+Interval zipf(const WorkloadSetting& setting) {
   constexpr std::size_t accesses = 100'000;
   const std::size_t pages = 2 * capacity_words(setting) / page_words;
   stream device(setting.library.device(0));
@@ -173,7 +182,7 @@ double zipf(const WorkloadSetting& setting) {
       zipf_trace(static_cast<std::uint32_t>(pages), accesses, 1.0, setting.seed);
   managed_array<std::uint32_t> order(accesses);
   std::ranges::copy(trace, order.begin());
-  const double seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     device.parallel_for(1, [to = words.data(), from = order.data()](std::size_t) {
       for (std::size_t i = 0; i < accesses; ++i) {
         std::uint64_t* const page = to + from[i] * page_words;
@@ -183,20 +192,20 @@ double zipf(const WorkloadSetting& setting) {
     device.synchronize();
   });
   expect(sum_of(words) == accesses * (page_words / 8), "a page");
-  return seconds;
+  return interval;
 }
 
 // ---- numerical codes
 
 // Smooths a line that two devices have half of each: per step they read one neighbour's page each.
-double stencil(const WorkloadSetting& setting) {
+Interval stencil(const WorkloadSetting& setting) {
   constexpr std::size_t count = 256 * page_words;
   constexpr int steps = 100;
   stream streams[] = {stream(setting.library.device(0)), stream(setting.library.device(1))};
   managed_array<double> lines[] = {managed_array<double>(count), managed_array<double>(count)};
   for (auto& line : lines) std::ranges::fill(line.span(), 0.0);
   lines[0][0] = lines[1][0] = 1.0;
-  const double seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     for (int step = 0; step < steps; ++step) {
       const double* const from = lines[step % 2].data();
       double* const to = lines[(step + 1) % 2].data();
@@ -211,10 +220,10 @@ double stencil(const WorkloadSetting& setting) {
     }
   });
   expect(lines[0][1] > 0.8 && lines[0][1] < 1 && lines[0][count / 2] == 0, "the line");
-  return seconds;
+  return interval;
 }
 
-double conjugate_gradients(const WorkloadSetting& setting) {
+Interval conjugate_gradients(const WorkloadSetting& setting) {
   const CsrMatrix matrix = assemble(poisson_2d(128));
   std::vector<double> inverse(matrix.view().rows);
   invert_diagonal(matrix.view(), inverse);
@@ -223,13 +232,12 @@ double conjugate_gradients(const WorkloadSetting& setting) {
   options.devices = 2;
   options.tolerance = 1e-8;
   options.iterations_max = 1000;
-  double seconds = 0;
-  seconds = seconds_of([&] {
+  const Interval interval = interval_of([&] {
     const ManagedSolution solution =
         solve_managed(matrix.view(), inverse, options, setting.library, recorder);
     expect(solution.result.status == CgStatus::converged, "the solution");
   });
-  return seconds;
+  return interval;
 }
 
 constexpr Workload all[] = {

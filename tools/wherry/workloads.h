@@ -14,13 +14,20 @@ struct WorkloadSetting {
   std::uint64_t seed = 1;
 };
 
+// When it was done, as std::chrono::steady_clock counts, and traces do.
+struct Interval {
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+
+  double seconds() const { return static_cast<double>(end_ns - begin_ns) / 1e9; }
+};
+
 struct Workload {
   const char* name;
   const char* meaning;
   int devices;  // that it needs
-  // Sets up, works, and checks. Returns the seconds that the work took. Throws wherry::error, std::runtime_error when what came
-  // out is wrong.
-  double (*run)(const WorkloadSetting& setting);
+  // Sets up, works, and checks. Returns when it worked. Throws wherry::error, std::runtime_error when what came out is wrong.
+  Interval (*run)(const WorkloadSetting& setting);
 };
 
 std::span<const Workload> workloads();

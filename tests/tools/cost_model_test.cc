@@ -1,0 +1,83 @@
+// What a replay reckons with, and the file that it comes from.
+#include "replay/cost_model.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+using namespace wherry::replay;
+
+namespace {
+
+CostModel some_costs() {
+  CostModel costs;
+  costs.populate_host = {1000.5, 20};
+  costs.migrate_to_device = {7000, 450.25};
+  costs.collapse_ns = 12'000;
+  costs.read_remote_page_ns = 300;
+  costs.machine = "Linux \"here\"";
+  return costs;
+}
+
+// The file with one text in place of another, which it has.
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = to_json(some_costs());
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string wrong_in(const std::string& text) {
+  const auto parsed = parse_cost_model(text);
+  const auto* wrong = std::get_if<std::string>(&parsed);
+  return wrong == nullptr ? std::string() : *wrong;
+}
+
+}  // namespace
+
+TEST_CASE("costs come back from their file as they were") {
+  const auto parsed = parse_cost_model(to_json(some_costs()));
+  REQUIRE(std::holds_alternative<CostModel>(parsed));
+  const auto& costs = std::get<CostModel>(parsed);
+  CHECK(costs.populate_host.fixed_ns == 1000.5);
+  CHECK(costs.migrate_to_device.page_ns == 450.25);
+  CHECK(costs.collapse_ns == 12'000);
+  CHECK(costs.read_remote_page_ns == 300);
+  CHECK(costs.minor_ns == 0);
+  CHECK(costs.machine == "Linux \"here\"");
+}
+
+TEST_CASE("what is wrong in a file of costs is said") {
+  CHECK(wrong_in("") == "it is no JSON");
+  CHECK(wrong_in("{\"version\": 1") == "it is no JSON");
+  CHECK(wrong_in("[1, 2]") == "it is no file of costs");
+  CHECK(wrong_in("{}") == "it is no file of costs");
+  CHECK(wrong_in(changed("\"version\": 1", "\"version\": 2")).find("version is 2") !=
+        std::string::npos);
+  CHECK(wrong_in(changed("\"duplicate\"", "\"copy\"")) == "'duplicate' is missing");
+  CHECK(wrong_in(changed("\"minor_ns\"", "\"minor\"")) == "'minor_ns' is missing");
+  CHECK(wrong_in(changed("\"page_ns\": 450.25", "\"per_page\": 1")) ==
+        "'migrate_to_device.page_ns' is missing");
+  CHECK(wrong_in(changed("450.25", "\"much\"")) == "'migrate_to_device.page_ns' is no number");
+  CHECK(wrong_in(changed("450.25", "null")) == "'migrate_to_device.page_ns' is no number");
+  CHECK(wrong_in(changed("12000.0", "-1")).find("'collapse_ns' is -1") != std::string::npos);
+  CHECK_FALSE(wrong_in(changed("450.25", "1e999")).empty());
+}
+
+TEST_CASE("costs that lie on a line are found again") {
+  const std::vector<CostSample> samples{{1, 5010}, {16, 5160}, {512, 10'120}};
+  const OperationCost cost = fit(samples);
+  CHECK(cost.fixed_ns == Approx(5000));
+  CHECK(cost.page_ns == Approx(10));
+  CHECK(cost.of(16) == Approx(5160));
+  CHECK(cost.of(0) == 0);
+}
+
+TEST_CASE("no part of a cost is a gain") {
+  const std::vector<CostSample> falling{{1, 500}, {16, 400}, {512, 300}};
+  CHECK(fit(falling).page_ns == 0);
+  CHECK(fit(falling).fixed_ns > 300);
+  const std::vector<CostSample> steep{{1, 1}, {16, 100}, {512, 10'000}};
+  CHECK(fit(steep).fixed_ns >= 0);
+  CHECK(fit(steep).page_ns > 0);
+}

@@ -1,0 +1,398 @@
+// Recorded runs, made by hand, under policies.
+#include "replay/replay.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "api/policy_source.h"
+#include "replay/oracle.h"
+#include "replay/policy_machine.h"
+
+using namespace wherry::impl;
+using namespace wherry::replay;
+
+namespace {
+
+constexpr std::uint64_t us = 1000;
+constexpr std::uint64_t start = 1'000'000;
+constexpr std::uint64_t base = std::uint64_t{1} << 40;
+constexpr int host = 0;
+constexpr int device = 1;
+
+// Round numbers, so that sums can be told.
+CostModel round_costs() {
+  CostModel costs;
+  costs.populate_host = costs.populate_device = {1000, 0};
+  costs.migrate_to_host = costs.migrate_to_device = {10'000, 0};
+  costs.duplicate = {8000, 0};
+  costs.remote_map = {5000, 0};
+  costs.minor_ns = 500;
+  costs.collapse_ns = 3000;
+  costs.evict_page_ns = 100;
+  costs.prefetch_page_ns = 50;
+  return costs;
+}
+
+// A run of one host thread and one of a device, with memory that is allocated from the start.
+class Run {
+ public:
+  explicit Run(std::uint64_t bytes, std::uint64_t capacity = 0, std::uint64_t region = 4096) {
+    trace_.machine.start_ns = start;
+    trace_.machine.page_bytes = page_size;
+    trace_.machine.block_bytes = block_size;
+    trace_.machine.region_bytes = region;
+    trace_.machine.program = "by hand";
+    trace_.machine.processors = {{TraceProcessor::Kind::host, true, 0, 0, {0}},
+                                 {TraceProcessor::Kind::isolated, true, capacity, 1, {0}}};
+    trace_.complete = true;
+    add({.time_ns = start, .address = base, .bytes = bytes, .kind = EventKind::allocation});
+  }
+
+  Run& add(const EventRecord& event) {
+    trace_.events.push_back(event);
+    trace_.end_ns = std::max(trace_.end_ns, event.time_ns + event.duration_ns);
+    return *this;
+  }
+  // Times are from the start on.
+  Run& touch(int processor, std::uint64_t page, std::uint64_t time, std::uint64_t duration = us,
+             bool write = true) {
+    return add({.time_ns = start + time,
+                .duration_ns = duration,
+                .address = base + page * page_size,
+                .bytes = page_size,
+                .thread = static_cast<std::uint32_t>(100 + processor),
+                .kind = EventKind::fault,
+                .access = write ? EventAccess::write : EventAccess::read,
+                .destination = static_cast<std::int8_t>(processor)});
+  }
+  Run& launch(EventKind begin_or_end, std::uint64_t time) {
+    return add({.time_ns = start + time, .kind = begin_or_end, .destination = device});
+  }
+  Run& advise(AdviceDetail what, std::uint64_t time, std::uint64_t pages,
+              std::int8_t where = EventRecord::nobody) {
+    return add({.time_ns = start + time,
+                .address = base,
+                .bytes = pages * page_size,
+                .kind = EventKind::advice,
+                .cause = EventCause::advice,
+                .detail = code_of(what),
+                .destination = where});
+  }
+  Run& end(std::uint64_t time) {
+    trace_.end_ns = start + time;
+    return *this;
+  }
+
+  const Trace& trace() const { return trace_; }
+  Timeline timeline() const { return std::get<Timeline>(make_timeline(trace_)); }
+  ReplayResult under(const std::string& policy, const CostModel& costs = round_costs()) const {
+    const Timeline made = timeline();
+    const MachineSetting setting = setting_of(made);
+    const auto source = find_policy(policy);
+    const auto chosen = std::get<PolicySource>(source)(policy_machine_of(trace_.machine, setting));
+    return replay({made, setting, costs, *chosen, whole(trace_)});
+  }
+  ReplayResult under_oracle() const {
+    const CostModel costs = round_costs();
+    const Timeline made = timeline();
+    Oracle oracle(made, costs);
+    return replay({made, setting_of(made), costs, oracle, whole(trace_), oracle.current()});
+  }
+
+ private:
+  Trace trace_;
+};
+
+// Host and device take turns at a page, the host first.
+Run ping_pong(unsigned turns, std::uint64_t every) {
+  Run run(page_size);
+  for (unsigned i = 0; i < turns; ++i) run.touch(i % 2 == 0 ? host : device, 0, (1 + i) * every);
+  return run;
+}
+
+Run random_run(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Run run(4 * block_size, block_size, 65536);
+  std::uint64_t free_at[] = {1, 1};
+  for (int i = 0; i < 2000; ++i) {
+    const int processor = static_cast<int>(random() % 2);
+    const std::uint64_t begin = std::max(free_at[0], free_at[1]);
+    run.touch(processor, random() % (4 * pages_per_block), begin, 5 * us, random() % 2 == 0);
+    free_at[processor] = begin + random() % (20 * us);
+  }
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("who takes a page from the other moves it, each time, where pages always move") {
+  const Run run = ping_pong(11, 100 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.faults == 11);
+  CHECK(counts.migrations == 10);
+  CHECK(counts.migrated_pages == 10);
+  CHECK(counts.mapped_pages == 0);
+}
+
+TEST_CASE("a page that stays where it was touched first is mapped once by the other") {
+  const Run run = ping_pong(11, 100 * us);
+  const ReplayResult result = run.under("first-touch");
+  CHECK(result.counts.faults == 2);
+  CHECK(result.counts.migrations == 0);
+  CHECK(result.counts.mapped_pages == 1);
+  CHECK(result.stall_ns == 1000 + 5000);
+  CHECK(result.time_ns < run.under("migrate-always").time_ns);
+}
+
+TEST_CASE("the region of a page comes with it") {
+  Run run(block_size, 0, 65536);
+  run.touch(host, 0, 10 * us).touch(device, 3, 100 * us);
+  const ReplayResult result = run.under("migrate-always");
+  CHECK(result.counts.migrations == 1);
+  CHECK(result.counts.migrated_pages == 16);
+}
+
+TEST_CASE("a sweep over more than a device holds evicts, and not where it holds it all") {
+  const auto sweep = [](std::uint64_t capacity) {
+    Run run(4 * block_size, capacity, block_size);
+    for (std::uint64_t i = 0; i < 12; ++i)
+      run.touch(device, i % 4 * pages_per_block, (1 + i) * 1000 * us);
+    return run.under("migrate-always");
+  };
+  const ReplayResult small = sweep(2 * block_size);
+  CHECK(small.counts.evictions >= 4);
+  CHECK(small.counts.migrated_pages >= small.counts.evictions * pages_per_block);
+  const ReplayResult large = sweep(4 * block_size);
+  CHECK(large.counts.evictions == 0);
+  CHECK(large.counts.migrations == 0);
+  CHECK(large.counts.faults == 4);
+  CHECK(large.time_ns < small.time_ns);
+}
+
+TEST_CASE("a capacity can be given that the recorded devices did not have") {
+  Run run(4 * block_size, 4 * block_size, block_size);
+  for (std::uint64_t i = 0; i < 4; ++i) run.touch(device, i * pages_per_block, (1 + i) * 1000 * us);
+  const Timeline timeline = run.timeline();
+  const MachineSetting setting = setting_of(timeline, 2 * pages_per_block);
+  CHECK(setting.capacity_pages[device] == 2 * pages_per_block);
+  CHECK(setting.capacity_pages[host] == 0);
+  const auto source = find_policy("migrate-always");
+  const auto policy =
+      std::get<PolicySource>(source)(policy_machine_of(run.trace().machine, setting));
+  const CostModel costs = round_costs();
+  CHECK(replay({timeline, setting, costs, *policy, whole(run.trace())}).counts.evictions == 2);
+}
+
+TEST_CASE("who is throttled waits, as the simulated clock has it") {
+  const Run run = ping_pong(40, 50 * us);
+  const ReplayResult result = run.under("uvm");
+  CHECK(result.counts.throttled > 0);
+  // A period is half a millisecond, of which others may have used a part.
+  CHECK(result.stall_ns > result.counts.throttled * 100 * us);
+  CHECK(result.time_ns > run.under("migrate-always").time_ns);
+  CHECK(run.under("uvm,thrashing_enable=0").counts.throttled == 0);
+}
+
+TEST_CASE("a page that is pinned to end a fight moves again when the time is over") {
+  Run run = ping_pong(60, 50 * us);
+  // Long after 150 ms.
+  run.touch(host, 0, 400'000 * us).touch(device, 0, 400'200 * us).touch(host, 0, 400'400 * us);
+  const ReplayResult with_pins = run.under("uvm");
+  const ReplayResult for_ever = run.under("uvm,thrashing_pin=0");
+  CHECK(with_pins.counts.mapped_pages > 0);
+  CHECK(with_pins.counts.migrations > for_ever.counts.migrations);
+}
+
+TEST_CASE("the same trace gives the same result") {
+  const Run run = random_run(7);
+  for (const char* policy : {"migrate-always", "first-touch", "remote-always", "uvm"}) {
+    const ReplayResult one = run.under(policy), other = run.under(policy);
+    INFO(policy);
+    CHECK(one.counts == other.counts);
+    CHECK(one.stall_ns == other.stall_ns);
+    CHECK(one.time_ns == other.time_ns);
+    CHECK(one.counts.faults > 0);
+  }
+}
+
+TEST_CASE("time that a thread spends on its own stays as it was") {
+  Run run(4 * page_size);
+  // 40 us of its own, a fault of 100 us, 30 us, another, and 20 us until the end.
+  run.touch(host, 0, 40 * us, 100 * us).touch(host, 1, 170 * us, 100 * us).end(290 * us);
+  CHECK(run.under("migrate-always").time_ns == 40 * us + 1 * us + 30 * us + 1 * us + 20 * us);
+}
+
+TEST_CASE("the round trip around a fault is left out where there is none") {
+  CostModel costs = round_costs();
+  costs.round_trip_host_ns = 4000;
+  Run run(page_size);
+  run.touch(host, 0, 40 * us).touch(host, 0, 80 * us).end(100 * us);
+  // The second finds the page: the run is shorter by its service and by the trap.
+  CHECK(run.under("migrate-always", costs).time_ns == 100 * us - us - 4 * us);
+}
+
+TEST_CASE("what a device touches after a launch comes after what the host did before it") {
+  Run run(4 * page_size);
+  run.touch(host, 0, 10 * us, 100 * us)
+      .launch(EventKind::launch_begin, 115 * us)
+      .touch(device, 1, 125 * us, 50 * us)
+      .launch(EventKind::launch_end, 180 * us)
+      .touch(host, 2, 190 * us, 100 * us)
+      .end(290 * us);
+  // The host's first fault ends at 11, launch 5 later, the device's 10 after that and for 1, its end 5 later; 10; and 1.
+  CHECK(run.under("migrate-always").time_ns == (11 + 5 + 10 + 1 + 5 + 10 + 1) * us);
+}
+
+TEST_CASE("what two threads do beside each other stays beside each other") {
+  Run run(4 * page_size);
+  run.touch(host, 0, 10 * us, 100 * us).touch(device, 1, 20 * us, 100 * us).end(120 * us);
+  CHECK(run.under("migrate-always").time_ns == 21 * us);
+}
+
+TEST_CASE("who touches a page after another comes after that one") {
+  Run run(4 * page_size);
+  run.touch(host, 0, 10 * us, 100 * us).touch(device, 0, 150 * us, 100 * us).end(250 * us);
+  // 40 us after the host had it; nobody takes it from the host in the first 20.
+  CHECK(run.under("migrate-always").time_ns == (11 + 40 + 10) * us);
+}
+
+TEST_CASE("who has just got a page has it for a moment") {
+  Run run(4 * page_size);
+  run.touch(host, 0, 10 * us, 100 * us).touch(device, 0, 111 * us, 100 * us).end(211 * us);
+  const std::uint64_t time = run.under("migrate-always").time_ns;
+  // Tenures count in ticks of a microsecond.
+  CHECK(time >= (11 + 18 + 10) * us);
+  CHECK(time <= (11 + 22 + 10) * us);
+}
+
+TEST_CASE("read-mostly pages are copied, and a write ends the copies") {
+  Run run(page_size);
+  run.touch(host, 0, 10 * us)
+      .advise(AdviceDetail::set_read_mostly, 20 * us, 1)
+      .touch(device, 0, 100 * us, us, false)
+      .touch(device, 0, 200 * us, us, false)
+      .touch(host, 0, 300 * us, us, false)
+      .touch(host, 0, 400 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.duplicated_pages == 1);
+  CHECK(counts.migrations == 0);
+  CHECK(counts.faults == 3);
+}
+
+TEST_CASE("a preferred location keeps its pages, whatever the policy") {
+  Run run(page_size);
+  run.advise(AdviceDetail::set_preferred_location, 5 * us, 1, host);
+  for (unsigned i = 0; i < 6; ++i) run.touch(i % 2 == 0 ? host : device, 0, (1 + i) * 100 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.migrations == 0);
+  CHECK(counts.mapped_pages == 1);
+}
+
+TEST_CASE("what is prefetched is there") {
+  Run run(16 * page_size);
+  for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * 10 * us);
+  run.advise(AdviceDetail::prefetch, 300 * us, 16, device)
+      .launch(EventKind::launch_begin, 400 * us);
+  for (std::uint64_t page = 0; page < 16; ++page)
+    run.touch(device, page, 500 * us + page * 10 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.faults == 16);
+  CHECK(counts.migrated_pages == 16);
+}
+
+TEST_CASE("memory that was freed is nowhere") {
+  Run run(page_size);
+  run.touch(host, 0, 10 * us)
+      .add({.time_ns = start + 50 * us,
+            .address = base,
+            .bytes = page_size,
+            .kind = EventKind::free})
+      .add({.time_ns = start + 60 * us,
+            .address = base,
+            .bytes = page_size,
+            .kind = EventKind::allocation})
+      .launch(EventKind::launch_begin, 70 * us)
+      .touch(device, 0, 100 * us);
+  const MachineCounts counts = run.under("migrate-always").counts;
+  CHECK(counts.faults == 2);
+  CHECK(counts.migrations == 0);
+}
+
+TEST_CASE("a device's own memory takes room in its pool") {
+  Run run(2 * block_size, 2 * block_size, block_size);
+  run.add({.time_ns = start + us,
+           .address = base + 16 * block_size,
+           .bytes = block_size,
+           .kind = EventKind::allocation,
+           .detail = code_of(AllocationDetail::device),
+           .destination = device})
+      .touch(device, 0, 1000 * us)
+      .touch(device, pages_per_block, 2000 * us);
+  CHECK(run.under("migrate-always").counts.evictions == 1);
+}
+
+TEST_CASE("an oracle shares a page that others fight for, and moves what is used by one") {
+  const Run fight = ping_pong(40, 50 * us);
+  const ReplayResult best = fight.under_oracle();
+  CHECK(best.counts.migrations <= 1);
+  CHECK(best.time_ns <= fight.under("migrate-always").time_ns);
+  CHECK(best.time_ns <= fight.under("uvm").time_ns);
+
+  Run handed_over(block_size);
+  for (std::uint64_t page = 0; page < 64; ++page)
+    handed_over.touch(host, page, (1 + page) * 20 * us);
+  for (std::uint64_t page = 0; page < 64; ++page)
+    handed_over.touch(device, page, (100 + page) * 20 * us);
+  const ReplayResult once = handed_over.under_oracle();
+  CHECK(once.counts.faults == 2);
+  CHECK(once.counts.migrations + once.counts.mapped_pages > 0);
+}
+
+TEST_CASE("a trace in which nothing happened takes what it took") {
+  Run run(page_size);
+  run.end(70 * us);
+  const ReplayResult result = run.under("uvm");
+  CHECK(result.counts == MachineCounts{});
+  CHECK(result.time_ns == 70 * us);
+
+  Trace bare;
+  bare.machine.page_bytes = page_size;
+  bare.machine.block_bytes = block_size;
+  bare.machine.processors = {{}};
+  const Timeline timeline = std::get<Timeline>(make_timeline(bare));
+  CHECK(timeline.size() == 0);
+}
+
+TEST_CASE("a trace that breaks off counts up to there") {
+  Run run = ping_pong(5, 100 * us);
+  Trace cut = run.trace();
+  cut.complete = false;
+  cut.events.pop_back();
+  cut.end_ns = cut.events.back().time_ns + cut.events.back().duration_ns;
+  const Timeline timeline = std::get<Timeline>(make_timeline(cut));
+  CHECK(timeline.touches == 4);
+  CHECK(whole(cut).end_ns == cut.end_ns);
+}
+
+TEST_CASE("a trace with other pages, or of too much memory, is refused") {
+  Run run(page_size);
+  Trace other = run.trace();
+  other.machine.page_bytes = 16384;
+  CHECK(std::get<std::string>(make_timeline(other)).find("size") != std::string::npos);
+  Trace large = run.advise(AdviceDetail::prefetch, 10 * us, std::uint64_t{1} << 40, device).trace();
+  CHECK(std::get<std::string>(make_timeline(large)).find("blocks") != std::string::npos);
+}
+
+TEST_CASE("a part of the recorded time can be asked for") {
+  Run run(4 * page_size);
+  run.touch(host, 0, 40 * us, 100 * us).touch(host, 1, 170 * us, 100 * us).end(290 * us);
+  const Timeline timeline = run.timeline();
+  const CostModel costs = round_costs();
+  const auto source = find_policy("");
+  const MachineSetting setting = setting_of(timeline);
+  const auto policy =
+      std::get<PolicySource>(source)(policy_machine_of(run.trace().machine, setting));
+  // From 10 us after the first fault to 5 us after the second.
+  const Window window{start + 150 * us, start + 275 * us};
+  CHECK(replay({timeline, setting, costs, *policy, window}).time_ns == (20 + 1 + 5) * us);
+}

@@ -1,0 +1,86 @@
+#include "bench_oracle.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "apart.h"
+#include "api/driver.h"
+#include "calibration.h"
+#include "cost_file.h"
+#include "replay/oracle.h"
+#include "replay/replay.h"
+#include "trace_file.h"
+
+namespace wherry::tool {
+namespace {
+
+// A file for a while.
+class PassingFile {
+ public:
+  PassingFile() : path_(std::filesystem::temp_directory_path() / "wherry-XXXXXX") {
+    const int fd = ::mkstemp(path_.data());
+    if (fd < 0) throw std::system_error(errno, std::generic_category(), path_);
+    ::close(fd);
+  }
+  PassingFile(const PassingFile&) = delete;
+  PassingFile& operator=(const PassingFile&) = delete;
+  ~PassingFile() { ::unlink(path_.c_str()); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// With each touched page seen.
+std::string record(const Workload& workload, std::uint64_t seed, const std::string& file,
+                   Interval& interval) {
+  return run_apart(interval, [&](Interval& result) {
+    ::setenv("WHERRY_TRACE", file.c_str(), 1);
+    ::setenv("WHERRY_FAULT_REGION", "4K", 1);
+    detail::check(wherrySetPolicy("migrate-always"), "wherrySetPolicy");
+    const runtime library;
+    result = workload.run({library, seed});
+    // The process does not end as programs do.
+    if (impl::TraceWriter* const trace = impl::Driver::current()->trace()) trace->finish();
+  });
+}
+
+}  // namespace
+
+std::variant<replay::CostModel, std::string> costs_here() {
+  const std::string file = usual_cost_file();
+  if (exists(file)) return load_costs(file);
+  auto costs = calibrate();
+  // Where they cannot be kept they are measured anew the next time.
+  if (const auto* const measured = std::get_if<replay::CostModel>(&costs))
+    (void)save_costs(*measured, file);
+  return costs;
+}
+
+std::variant<double, std::string> oracle_seconds(const Workload& workload, std::uint64_t seed,
+                                                 const replay::CostModel& costs) {
+  const PassingFile file;
+  Interval interval;
+  if (std::string wrong = record(workload, seed, file.path(), interval); !wrong.empty())
+    return wrong;
+  auto loaded = load_trace(file.path());
+  if (auto* wrong = std::get_if<std::string>(&loaded)) return std::move(*wrong);
+  const auto made = replay::make_timeline(std::get<impl::Trace>(loaded));
+  if (const auto* wrong = std::get_if<std::string>(&made)) return *wrong;
+  const auto& timeline = std::get<replay::Timeline>(made);
+  replay::Oracle oracle(timeline, costs);
+  const auto result = replay::replay({timeline,
+                                      replay::setting_of(timeline),
+                                      costs,
+                                      oracle,
+                                      {interval.begin_ns, interval.end_ns},
+                                      oracle.current()});
+  return static_cast<double>(result.time_ns) / 1e9;
+}
+
+}  // namespace wherry::tool

@@ -1,0 +1,62 @@
+#include "calibrate_command.h"
+
+#include <fmt/core.h>
+
+#include "calibration.h"
+#include "complain.h"
+#include "cost_file.h"
+
+namespace wherry::tool {
+namespace {
+
+std::string as_text(const replay::CostModel& costs) {
+  std::string text =
+      fmt::format("{}\n\n{:<26}{:>10}{:>12}\n", costs.machine, "", "us", "+ us a page");
+  const auto operation = [&](const char* name, const replay::OperationCost& cost) {
+    text +=
+        fmt::format("{:<26}{:>10.2f}{:>12.3f}\n", name, cost.fixed_ns / 1e3, cost.page_ns / 1e3);
+  };
+  const auto number = [&](const char* name, double ns) {
+    text += fmt::format("{:<26}{:>10.2f}\n", name, ns / 1e3);
+  };
+  operation("first touch, host", costs.populate_host);
+  operation("first touch, device", costs.populate_device);
+  operation("to the host", costs.migrate_to_host);
+  operation("to a device", costs.migrate_to_device);
+  operation("a copy", costs.duplicate);
+  operation("a remote mapping", costs.remote_map);
+  number("an entry alone", costs.minor_ns);
+  number("a write that ends copies", costs.collapse_ns);
+  number("eviction, a page", costs.evict_page_ns);
+  number("prefetch, a page", costs.prefetch_page_ns);
+  number("around a fault, host", costs.round_trip_host_ns);
+  number("around a fault, device", costs.round_trip_device_ns);
+  number("reading a page, own", costs.read_local_page_ns);
+  number("reading a page, remote", costs.read_remote_page_ns);
+  return text;
+}
+
+}  // namespace
+
+CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App* calibrate = app.add_subcommand(
+      "calibrate", "Measure what faults cost on this machine, for wherry replay");
+  calibrate
+      ->add_option("-o,--output", options.file,
+                   "Where to keep it; ~/.cache/wherry/cost.json by default")
+      ->type_name("FILE");
+  calibrate->add_flag("--json", options.json, "Print what is in the file");
+  return calibrate;
+}
+
+int run_calibrate(const CalibrateOptions& options) {
+  const std::string path = options.file.empty() ? usual_cost_file() : options.file;
+  const auto measured = calibrate();
+  if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
+  const auto& costs = std::get<replay::CostModel>(measured);
+  if (const std::string wrong = save_costs(costs, path); !wrong.empty()) return complain(wrong);
+  return print_out(options.json ? replay::to_json(costs)
+                                : as_text(costs) + fmt::format("\nThis is in {}.\n", path));
+}
+
+}  // namespace wherry::tool

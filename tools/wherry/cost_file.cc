@@ -1,0 +1,68 @@
+#include "cost_file.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace wherry::tool {
+namespace {
+
+constexpr const char* how_to_measure = "(measure them: wherry calibrate)";
+
+}  // namespace
+
+std::string usual_cost_file() {
+  const auto below = [](const char* variable, const char* rest) {
+    const char* const folder = std::getenv(variable);
+    // The specification has paths ignored that are not absolute.
+    return folder != nullptr && folder[0] == '/' ? folder + std::string(rest) : std::string();
+  };
+  const std::string cached = below("XDG_CACHE_HOME", "/wherry/cost.json");
+  return cached.empty() ? below("HOME", "/.cache/wherry/cost.json") : cached;
+}
+
+bool exists(const std::string& cost_file) {
+  std::error_code error;
+  return !cost_file.empty() && std::filesystem::exists(cost_file, error);
+}
+
+std::variant<replay::CostModel, std::string> load_costs(const std::string& path) {
+  if (path.empty())
+    return fmt::format(
+        "there is no home to find this machine's costs in: name a file, --cost FILE {}",
+        how_to_measure);
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return fmt::format("there are no costs in {}: {} {}", path, std::strerror(errno),
+                       how_to_measure);
+  std::ostringstream text;
+  text << file.rdbuf();
+  auto parsed = replay::parse_cost_model(text.str());
+  if (const auto* wrong = std::get_if<std::string>(&parsed))
+    return fmt::format("{}: {} {}", path, *wrong, how_to_measure);
+  return parsed;
+}
+
+std::string save_costs(const replay::CostModel& costs, const std::string& path) {
+  if (path.empty()) return "there is no home to keep the costs in: name a file, -o FILE";
+  const std::string unfinished = path + ".new";
+  std::error_code error;
+  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
+    std::filesystem::create_directories(folder, error);
+  if (!error) {
+    std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+    file << replay::to_json(costs);
+    file.close();
+    if (!file) error.assign(errno == 0 ? EIO : errno, std::generic_category());
+  }
+  if (!error) std::filesystem::rename(unfinished, path, error);
+  return error ? fmt::format("cannot write {}: {}", path, error.message()) : std::string();
+}
+
+}  // namespace wherry::tool

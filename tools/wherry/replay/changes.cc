@@ -1,0 +1,191 @@
+// The machine's part in what the program does with its memory.
+#include <algorithm>
+#include <bit>
+
+#include "replay/machine.h"
+
+namespace wherry::replay {
+namespace {
+
+using impl::AdviceChange;
+using impl::AdviceDetail;
+using impl::EventKind;
+using impl::EventRecord;
+using impl::PageSpan;
+using impl::Processor;
+
+PageSpan pages_of(const EventRecord& event) {
+  const std::uint64_t first = event.address / impl::page_size;
+  // What goes beyond the last address is no memory.
+  const std::uint64_t most = ~std::uint64_t{0} / impl::page_size - first;
+  return {first, std::min(event.bytes / impl::page_size, most)};
+}
+
+AdviceChange change_of(const EventRecord& event) {
+  using Kind = AdviceChange::Kind;
+  const impl::Location location = event.destination > 0
+                                      ? impl::Location::device(event.destination - 1)
+                                      : impl::Location::host();
+  if (event.kind == EventKind::pin) return {Kind::pinned, {}};
+  if (event.kind == EventKind::unpin) return {Kind::unpinned, {}};
+  switch (static_cast<AdviceDetail>(event.detail)) {
+    case AdviceDetail::set_read_mostly:
+      return {Kind::set_read_mostly, {}};
+    case AdviceDetail::unset_read_mostly:
+      return {Kind::unset_read_mostly, {}};
+    case AdviceDetail::set_preferred_location:
+      return {Kind::set_preferred, location};
+    case AdviceDetail::unset_preferred_location:
+      return {Kind::unset_preferred, {}};
+    case AdviceDetail::set_accessed_by:
+      return {Kind::set_accessed_by, location};
+    case AdviceDetail::unset_accessed_by:
+      return {Kind::unset_accessed_by, location};
+    case AdviceDetail::prefetch:
+      break;
+  }
+  return {Kind::prefetched, location};
+}
+
+}  // namespace
+
+template <typename Visit>
+void Machine::for_each_block(PageSpan pages, const Visit& visit) {
+  if (pages.empty()) return;
+  const auto address_of = [this](std::uint32_t number) { return blocks_[number]; };
+  auto next = std::ranges::lower_bound(by_address_, impl::block_of(pages.first), {}, address_of);
+  const std::uint64_t last = impl::block_of(pages.end() - 1);
+  for (; next != by_address_.end() && blocks_[*next] <= last; ++next)
+    visit(*next, impl::run_in_block(blocks_[*next], pages));
+}
+
+std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
+  books_.begin(now_ns);
+  const PageSpan pages = pages_of(event);
+  switch (event.kind) {
+    case EventKind::allocation:
+      if (pages.empty()) break;
+      if (event.destination >= 0) {
+        books_.reserve(Processor{event.destination}, pages.count);
+        stretches_.allocate(pages, Processor{event.destination});
+      } else {
+        stretches_.allocate(pages, std::nullopt);
+      }
+      break;
+    case EventKind::free:
+      free(pages.first);
+      break;
+    case EventKind::advice:
+    case EventKind::pin:
+    case EventKind::unpin:
+      advise(event);
+      break;
+    case EventKind::invalidate:
+      for_each_block(pages, [this](std::uint32_t number, PageRun run) {
+        Block& block = books_.block(number);
+        const impl::LockGuard guard(block.lock);
+        books_.release(number, block, run);
+      });
+      break;
+    default:  // populates and migrations that the library did for the program
+      if (event.destination < 0) break;
+      for_each_block(pages, [&](std::uint32_t number, PageRun run) {
+        bring_all(number, run, Processor{event.destination}, event.cause);
+      });
+  }
+  return now_ns + books_.cost_ns();
+}
+
+void Machine::free(std::uint64_t first_page) {
+  const auto freed = stretches_.free(first_page);
+  if (!freed) return;
+  if (freed->owner) {
+    books_.give_back(*freed->owner, freed->pages.count);
+    return;
+  }
+  for_each_block(freed->pages, [this](std::uint32_t number, PageRun run) {
+    Block& block = books_.block(number);
+    const impl::LockGuard guard(block.lock);
+    books_.release(number, block, run);
+  });
+}
+
+void Machine::advise(const EventRecord& event) {
+  const PageSpan pages = pages_of(event);
+  if (pages.empty()) return;
+  const AdviceChange change = change_of(event);
+  stretches_.advise(pages, change);
+  for_each_block(pages, [&](std::uint32_t number, PageRun run) {
+    if (change.kind == AdviceChange::Kind::prefetched)
+      bring_all(number, run, change.location.processor(), MoveCause::prefetch);
+    else
+      apply_advice(number, run, change);
+  });
+}
+
+void Machine::apply_advice(std::uint32_t number, PageRun run, const AdviceChange& change) {
+  using Kind = AdviceChange::Kind;
+  Block& block = books_.block(number);
+  const impl::LockGuard guard(block.lock);
+  const PageMask pages = PageMask::of(run);
+  switch (change.kind) {
+    case Kind::set_read_mostly:
+      for (int i = 0; i < books_.processors(); ++i) books_.send_home(block, pages, Processor{i});
+      break;
+    case Kind::set_preferred:
+      books_.send_home(block, pages, change.location.processor());
+      break;
+    case Kind::unset_read_mostly:
+      for (int i = 0; i < books_.processors(); ++i)
+        books_.collapse(number, block, run, Processor{i});
+      [[fallthrough]];
+    case Kind::unset_preferred:
+    case Kind::set_accessed_by:
+      follow(number, block, run);
+      break;
+    default:
+      break;
+  }
+}
+
+void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause) {
+  Block& block = books_.block(number);
+  const auto missing = [&]() REQUIRES(block.lock) {
+    PageMask pages = PageMask::of(run) - block.at(to).resident;
+    if (stretches_.advises()) pages -= stretches_.pinned(number) - block.absent();
+    return pages;
+  };
+  std::uint64_t needed = 0;
+  {
+    const impl::LockGuard guard(block.lock);
+    // What is a device's own is where it is.
+    if (stretches_.at(number, run.first).owner) return;
+    needed = missing().count();
+  }
+  // Where there is no room they stay where they are.
+  if (!books_.make_room(to, needed)) return;
+  const impl::LockGuard guard(block.lock);
+  PageMask left = missing();
+  if (cause == MoveCause::prefetch)
+    books_.add_cost(costs_.prefetch_page_ns * static_cast<double>(left.count()));
+  for (PageRun next = left.next_run(0); next.count != 0; next = left.next_run(0)) {
+    const impl::ProcessorMask residents = block.residents(next.first);
+    const Processor from{residents == 0 ? 0 : std::countr_zero(residents)};
+    const bool copy =
+        stretches_.at(number, next.first).advice.read_mostly || std::popcount(residents) > 1;
+    PageMask alike = left & (residents == 0 ? block.absent() : block.at(from).resident);
+    if (residents != 0 && !copy) alike -= block.held_beside(from);
+    const PageRun part = alike.run_around(next.first);
+    if (residents == 0)
+      books_.populate(number, block, part, to);
+    else if (copy)
+      books_.duplicate(number, block, part, from, to, cause);
+    else
+      books_.migrate(number, block, part, from, to, cause);
+    left -= PageMask::of(part);
+  }
+  books_.show(block, PageMask::of(run), to);
+  follow(number, block, run);
+}
+
+}  // namespace wherry::replay

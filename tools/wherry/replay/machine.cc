@@ -1,0 +1,229 @@
+#include "replay/machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace wherry::replay {
+namespace {
+
+using impl::Decision;
+using impl::FaultFacts;
+using impl::PageSpan;
+using impl::Processor;
+
+// As a live run's fault service has it.
+constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
+// Nobody asks again sooner, whatever a policy says.
+constexpr std::uint64_t look_again_ns = 1000;
+
+impl::PageRun within_region(impl::PageRun run, unsigned page) {
+  constexpr unsigned pages = impl::pages_per_region;
+  const unsigned start = page / pages * pages;
+  const unsigned first = std::max(run.first, start);
+  return {first, std::min(run.end(), start + pages) - first};
+}
+
+}  // namespace
+
+Machine::Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy)
+    : costs_(costs),
+      policy_(policy),
+      rules_(setting.region_pages),
+      blocks_(setting.blocks),
+      by_address_(setting.blocks.size()),
+      stretches_(setting.blocks),
+      books_(setting, costs, policy, stretches_),
+      busy_until_(setting.blocks.size()) {
+  std::iota(by_address_.begin(), by_address_.end(), 0u);
+  std::ranges::sort(by_address_, {}, [this](std::uint32_t number) { return blocks_[number]; });
+}
+
+bool Machine::access(const Touch& touch, std::uint64_t& extra_ns) {
+  Block& block = books_.block(touch.block);
+  const impl::LockGuard guard(block.lock);
+  const impl::ProcessorPages& its = block.at(touch.toucher);
+  if (!its.mapped.test(touch.page)) return false;
+  if (touch.write && its.write_protected.test(touch.page)) return false;
+  const Processor owner = block.view(touch.toucher, touch.page);
+  books_.note_hit(touch.block, owner);
+  const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
+  extra_ns = owner == touch.toucher || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
+  return true;
+}
+
+FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns) {
+  const Stretch& stretch = stretches_.at(touch.block, touch.page);
+  FaultFacts facts;
+  facts.toucher = touch.toucher;
+  facts.block = blocks_[touch.block];
+  facts.page = touch.page;
+  facts.processors = books_.processors();
+  facts.write = touch.write;
+  facts.now_ns = now_ns;
+  facts.residents = block.residents(touch.page);
+  facts.read_mostly = stretch.advice.read_mostly;
+  if (!stretch.advice.preferred.is_none()) facts.preferred = stretch.advice.preferred.processor();
+  if (stretch.owner) facts.preferred = stretch.owner;
+  facts.accessed_by = stretch.advice.accessed_by;
+  facts.pinned = stretch.advice.pinned;
+  facts.evicted = !touch.comes_alone && (block.evicted_from & touch.toucher.bit()) != 0;
+  facts.stretch = stretch.run;
+  facts.held = block.at(touch.toucher).resident;
+  facts.free_pages = books_.spare_pages(touch.toucher);
+  facts.mapped = block.at(touch.toucher).mapped;
+  facts.fault_ns = static_cast<std::uint64_t>(costs_.minor_ns);
+  facts.page_ns = static_cast<std::uint64_t>(costs_.migrate_to_device.page_ns);
+  return facts;
+}
+
+Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
+  std::uint64_t& busy_until = busy_until_[touch.block];
+  if (busy_until > now_ns) return {false, busy_until};
+  books_.begin(now_ns);
+  Block& block = books_.block(touch.block);
+  Attempt attempt;
+  for (;;) {
+    {
+      const impl::LockGuard guard(block.lock);
+      attempt = this->attempt(touch, block, now_ns);
+    }
+    if (attempt.outcome == Attempt::Outcome::again) return {false, attempt.time_ns};
+    if (attempt.outcome == Attempt::Outcome::resolved) break;
+    if (books_.make_room(attempt.at, attempt.pages)) continue;
+    // First without what would come with it.
+    touch.stays_put = touch.comes_alone || attempt.pages <= impl::pages_per_region;
+    touch.comes_alone = true;
+  }
+  ++books_.counts().faults;
+  const std::uint64_t end_ns = now_ns + books_.cost_ns();
+  busy_until = end_ns;
+  block.tenures.woken(attempt.region, touch.toucher, end_ns);
+  for (int i = 1; i < books_.processors(); ++i) books_.keep_free(Processor{i});
+  return {true, end_ns};
+}
+
+Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_ns) {
+  using Outcome = Attempt::Outcome;
+  const FaultFacts facts = facts_of(touch, block, now_ns);
+  impl::Opinion opinion;
+  if (impl::AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
+  if (touch.comes_alone && opinion.region)
+    opinion.region = within_region(*opinion.region, facts.page);
+  Decision decision = rules_.decide(facts, opinion);
+  if (decision.stay_begins && decision.stays_until_ns != 0)
+    stays_.push({decision.stays_until_ns, touch.block, decision.region});
+  if (decision.wait_until_ns > now_ns && touch.throttled_ns < throttle_limit_ns) {
+    ++books_.counts().throttled;
+    const std::uint64_t until =
+        std::clamp(decision.wait_until_ns, now_ns + look_again_ns, now_ns + throttle_limit_ns);
+    touch.throttled_ns += until - now_ns;
+    return {.outcome = Outcome::again, .time_ns = until};
+  }
+  if (touch.stays_put) decision = without_room(facts, decision);
+
+  const Processor at = decision.destination;
+  const bool there = block.at(at).resident.test(facts.page);
+  const bool has_copies = std::popcount(facts.residents) > 1;
+  const double before = static_cast<double>(books_.cost_ns());
+  if (!there || (facts.write && has_copies)) {
+    const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now_ns);
+    if (facts.residents != 0 && end > now_ns) {
+      touch.comes_alone = true;
+      return {.outcome = Outcome::again, .time_ns = end};
+    }
+    std::uint64_t pages = 0;
+    if (!there && !bring(touch, block, facts, decision, pages))
+      return {.outcome = Outcome::room_needed, .at = at, .pages = pages};
+    block.tenures.begin(decision.region, facts.toucher, now_ns);
+  }
+  if (facts.write && (there || has_copies))
+    books_.collapse(touch.block, block, decision.region, at);
+  show(touch, block, decision);
+  follow(touch.block, block, decision.region);
+  if (static_cast<double>(books_.cost_ns()) <= before) books_.add_cost(costs_.minor_ns);
+  return {.outcome = Outcome::resolved, .region = decision.region};
+}
+
+Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
+  if (facts.residents != 0) {
+    wanted.destination = impl::closest_of(facts.residents, facts.toucher);
+    return wanted;
+  }
+  wanted.region = {facts.page, 1};
+  for (int i = 0; i < books_.processors(); ++i) {
+    wanted.destination = Processor{i};
+    if (books_.has_room(wanted.destination, 1)) break;
+  }
+  return wanted;
+}
+
+bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
+                    const Decision& decision, std::uint64_t& pages) {
+  const Processor to = decision.destination;
+  const bool exists = facts.residents != 0;
+  const Processor from{exists ? std::countr_zero(facts.residents) : 0};
+  const bool copy = decision.duplicate || std::popcount(facts.residents) > 1;
+  PageMask wanted = PageMask::of(decision.region);
+  if (!exists)
+    wanted &= block.absent();
+  else if (copy)
+    wanted &= block.at(from).resident - block.at(to).resident;
+  else
+    wanted &= block.at(from).resident - block.held_beside(from);
+  pages = wanted.count();
+  // Where there is no room at all a live run would end the thread; here it goes on.
+  if (!books_.has_room(to, pages) && !touch.stays_put) return false;
+  const OperationCost& populates = to.is_host() ? costs_.populate_host : costs_.populate_device;
+  const OperationCost& migrates = to.is_host() ? costs_.migrate_to_host : costs_.migrate_to_device;
+  books_.add_cost((!exists ? populates : copy ? costs_.duplicate : migrates).of(pages));
+  for (const PageRun run : impl::runs_of(wanted)) {
+    if (!exists)
+      books_.populate(touch.block, block, run, to);
+    else if (copy)
+      books_.duplicate(touch.block, block, run, from, to, decision.cause);
+    else
+      books_.migrate(touch.block, block, run, from, to, decision.cause);
+  }
+  return true;
+}
+
+void Machine::show(const Touch& touch, Block& block, const Decision& decision) {
+  const Processor p = touch.toucher;
+  const Processor at = decision.destination;
+  const PageMask region = PageMask::of(decision.region);
+  if (block.view(p, touch.page) != at) books_.show(block, region & block.at(at).resident, p);
+  const Processor seen = block.view(p, touch.page);
+  books_.note_access(touch.block, seen);
+  books_.map(block, (region & block.viewed(p, seen)) - block.at(p).mapped, p);
+}
+
+void Machine::follow(std::uint32_t number, Block& block, PageRun run) {
+  if (!stretches_.advises()) return;
+  const impl::Advice& advice = stretches_.at(number, run.first).advice;
+  if (advice.read_mostly) return;
+  for (int i = 0; i < books_.processors(); ++i) {
+    const Processor p{i};
+    const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
+    if ((advice.accessed_by & p.bit()) != 0 && !fetches) books_.show(block, PageMask::of(run), p);
+  }
+}
+
+void Machine::end_due_stays(std::uint64_t now_ns) {
+  while (!stays_.empty() && stays_.top().until_ns <= now_ns) {
+    const Stay stay = stays_.top();
+    stays_.pop();
+    Block& block = books_.block(stay.block);
+    const impl::LockGuard guard(block.lock);
+    PageMask pages = PageMask::of(stay.run);
+    if (block.history) pages |= policy_.end_stays(stay.until_ns, *block.history);
+    for (const PageRun run : impl::runs_of(pages)) {
+      const impl::ProcessorMask advised = stretches_.at(stay.block, run.first).advice.accessed_by;
+      for (int i = 0; i < books_.processors(); ++i)
+        if ((advised & Processor{i}.bit()) == 0)
+          books_.send_home(block, PageMask::of(run), Processor{i});
+    }
+  }
+}
+
+}  // namespace wherry::replay

@@ -1,0 +1,195 @@
+#include "replay/replay.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace wherry::replay {
+namespace {
+
+constexpr std::uint64_t not_yet = std::numeric_limits<std::uint64_t>::max();
+
+class Walk {
+ public:
+  explicit Walk(const ReplayRequest& request)
+      : request_(request),
+        timeline_(request.timeline),
+        machine_(request.setting, request.costs, request.policy),
+        ends_(timeline_.size(), not_yet),
+        lanes_(timeline_.first_of_lane.size()) {
+    agenda_.reserve(lanes_.size());
+    blocked_.reserve(lanes_.size());
+  }
+
+  ReplayResult run() {
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+      lanes_[lane].node = timeline_.first_of_lane[lane];
+      lanes_[lane].clock_ns = timeline_.trace->machine.start_ns;
+      arm(lane);
+    }
+    while (!agenda_.empty()) {
+      std::ranges::pop_heap(agenda_, later);
+      const Turn turn = agenda_.back();
+      agenda_.pop_back();
+      machine_.end_stays(turn.time_ns);
+      take(turn);
+    }
+    const Window window = request_.window;
+    return {machine_.counts(), stall_ns_, moment(window.end_ns) - moment(window.begin_ns)};
+  }
+
+ private:
+  struct Lane {
+    std::uint32_t node = none;  // the next, or under way
+    std::uint32_t awaited = none;
+    std::uint64_t clock_ns = 0;  // when the one before had ended
+    std::uint64_t fault_ns = 0;  // when the touch under way became a fault; 0: it has not
+    Touch touch;
+  };
+  struct Turn {
+    std::uint64_t time_ns;
+    std::uint32_t node;
+    std::uint32_t lane;
+  };
+  static bool later(const Turn& a, const Turn& b) {
+    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.node > b.node;
+  }
+
+  void put(const Turn& turn) {
+    agenda_.push_back(turn);
+    std::ranges::push_heap(agenda_, later);
+  }
+
+  // Of a fault: the part of the time before it that the trap takes. It is in the record, and is left out where there is none.
+  std::uint64_t round_trip_ns(const Node& node) const {
+    const double ns = node.processor == 0 ? request_.costs.round_trip_host_ns
+                                          : request_.costs.round_trip_device_ns;
+    return std::min(node.slack_ns, static_cast<std::uint64_t>(ns));
+  }
+
+  // The lane's next node gets its turn, or waits for another to end.
+  void arm(std::uint32_t number) {
+    Lane& lane = lanes_[number];
+    if (lane.node == none) return;
+    const Node& node = timeline_.nodes[lane.node];
+    std::uint64_t begin_ns = lane.clock_ns;
+    for (const std::uint32_t earlier : timeline_.edges_of(lane.node)) {
+      if (ends_[earlier] == not_yet) {
+        lane.awaited = earlier;
+        blocked_.push_back(number);
+        return;
+      }
+      begin_ns = std::max(begin_ns, ends_[earlier]);
+    }
+    begin_ns += node.slack_ns;
+    if (node.kind == Node::Kind::touch) {
+      begin_ns -= round_trip_ns(node);
+      lane.touch = {.block = node.what,
+                    .page = node.page,
+                    .toucher = {node.processor},
+                    .write = node.write != 0};
+    }
+    put({begin_ns, lane.node, number});
+  }
+
+  void take(const Turn& turn) {
+    const Node& node = timeline_.nodes[turn.node];
+    if (request_.current != nullptr) *request_.current = turn.node;
+    switch (node.kind) {
+      case Node::Kind::launch:
+        finish(turn, turn.time_ns);
+        return;
+      case Node::Kind::change:
+        finish(turn, machine_.apply(timeline_.trace->events[node.what], turn.time_ns));
+        return;
+      case Node::Kind::touch:
+        break;
+    }
+    Lane& lane = lanes_[turn.lane];
+    if (lane.fault_ns == 0) {
+      std::uint64_t extra_ns = 0;
+      if (machine_.access(lane.touch, extra_ns)) {
+        finish(turn, turn.time_ns + extra_ns);
+        return;
+      }
+      lane.fault_ns = turn.time_ns + round_trip_ns(node);
+      if (lane.fault_ns > turn.time_ns) {
+        put({lane.fault_ns, turn.node, turn.lane});
+        return;
+      }
+    }
+    const Answer answer = machine_.resolve(lane.touch, turn.time_ns);
+    if (!answer.resolved) {
+      put({answer.time_ns, turn.node, turn.lane});
+      return;
+    }
+    stall_ns_ += answer.time_ns - lane.fault_ns;
+    lane.fault_ns = 0;
+    finish(turn, answer.time_ns);
+  }
+
+  void finish(const Turn& turn, std::uint64_t end_ns) {
+    ends_[turn.node] = end_ns;
+    Lane& lane = lanes_[turn.lane];
+    lane.clock_ns = end_ns;
+    lane.node = timeline_.nodes[turn.node].next;
+    arm(turn.lane);
+    for (std::size_t i = 0; i < blocked_.size();) {
+      const std::uint32_t number = blocked_[i];
+      if (lanes_[number].awaited != turn.node) {
+        ++i;
+        continue;
+      }
+      blocked_[i] = blocked_.back();
+      blocked_.pop_back();
+      arm(number);
+    }
+  }
+
+  // When, as simulated, a recorded moment is: as long after the last end before it as it was.
+  std::uint64_t moment(std::uint64_t time_ns) const {
+    std::uint64_t recorded_ns = timeline_.trace->machine.start_ns;
+    std::uint64_t simulated_ns = recorded_ns;
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      if (timeline_.ends[i] > time_ns) continue;
+      recorded_ns = std::max(recorded_ns, timeline_.ends[i]);
+      simulated_ns = std::max(simulated_ns, ends_[i]);
+    }
+    return simulated_ns + (time_ns - std::min(recorded_ns, time_ns));
+  }
+
+  const ReplayRequest& request_;
+  const Timeline& timeline_;
+  Machine machine_;
+  std::vector<std::uint64_t> ends_;  // of nodes, as simulated
+  std::vector<Lane> lanes_;
+  std::vector<Turn> agenda_;            // a heap
+  std::vector<std::uint32_t> blocked_;  // lanes whose next node waits for another
+  std::uint64_t stall_ns_ = 0;
+};
+
+}  // namespace
+
+ReplayResult replay(const ReplayRequest& request) {
+  return Walk(request).run();
+}
+
+MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages) {
+  const impl::TraceMachine& machine = timeline.trace->machine;
+  MachineSetting setting;
+  setting.processors = static_cast<int>(machine.processors.size());
+  for (std::size_t i = 0; i < machine.processors.size(); ++i) {
+    const std::uint64_t pages = machine.processors[i].capacity / impl::page_size;
+    setting.capacity_pages[i] = i != 0 && capacity_pages != 0 ? capacity_pages : pages;
+  }
+  setting.region_pages = static_cast<unsigned>(
+      std::clamp<std::uint64_t>(machine.region_bytes / impl::page_size, 1, impl::pages_per_block));
+  setting.blocks = timeline.blocks;
+  return setting;
+}
+
+Window whole(const impl::Trace& trace) {
+  return {trace.machine.start_ns, std::max(trace.machine.start_ns, trace.end_ns)};
+}
+
+}  // namespace wherry::replay

@@ -1,0 +1,51 @@
+#include "replay/stretches.h"
+
+#include <iterator>
+
+namespace wherry::replay {
+
+using impl::PageSpan;
+
+void Stretches::allocate(PageSpan pages, std::optional<impl::Processor> owner) {
+  allocations_[pages.first] = {pages.end(), owner};
+  ++version_;
+}
+
+std::optional<Stretches::Freed> Stretches::free(std::uint64_t first_page) {
+  const auto found = allocations_.find(first_page);
+  if (found == allocations_.end()) return std::nullopt;
+  const Freed freed{{first_page, found->second.end - first_page}, found->second.owner};
+  allocations_.erase(found);
+  advice_.forget(freed.pages);
+  ++version_;
+  return freed;
+}
+
+void Stretches::advise(PageSpan pages, const impl::AdviceChange& change) {
+  advice_.change(pages, change);
+  ++version_;
+}
+
+const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
+  Known& known = known_[block];
+  const impl::PageRun last = known.stretch.run;
+  if (known.version == version_ && page >= last.first && page < last.end()) return known.stretch;
+  known.version = version_;
+
+  const std::uint64_t number = blocks_[block];
+  const std::uint64_t address = number * impl::pages_per_block + page;
+  PageSpan span = impl::block_span(number);
+  known.stretch.owner.reset();
+  const auto next = allocations_.upper_bound(address);
+  const auto before = next == allocations_.begin() ? allocations_.end() : std::prev(next);
+  if (before != allocations_.end() && before->second.end > address) {
+    span = impl::intersect(span, {before->first, before->second.end - before->first});
+    known.stretch.owner = before->second.owner;
+  }
+  const impl::AdviceMap::Segment segment = advice_.at(address);
+  known.stretch.advice = segment.advice;
+  known.stretch.run = impl::run_in_block(number, impl::intersect(span, segment.span));
+  return known.stretch;
+}
+
+}  // namespace wherry::replay

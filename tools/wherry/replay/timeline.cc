@@ -1,0 +1,273 @@
+#include "replay/timeline.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "base/page.h"
+#include "replay/block_numbers.h"
+
+namespace wherry::replay {
+namespace {
+
+using impl::AdviceDetail;
+using impl::EventCause;
+using impl::EventKind;
+using impl::EventRecord;
+
+// What is known of a block takes about a kilobyte.
+constexpr std::uint64_t blocks_max = std::uint64_t{1} << 20;
+
+// A stale message, or the end of a thread, is no touch that another policy would answer otherwise.
+bool is_touch(const EventRecord& event) {
+  return event.kind == EventKind::fault && event.bytes != 0 && event.destination >= 0 &&
+         (event.detail & impl::fault_refused) == 0;
+}
+
+// What the program had done with its memory, and what followed from that under any policy.
+bool is_change(const EventRecord& event) {
+  switch (event.kind) {
+    case EventKind::allocation:
+    case EventKind::free:
+    case EventKind::advice:
+      return true;
+    case EventKind::pin:
+    case EventKind::unpin:
+      return event.cause == EventCause::advice;
+    case EventKind::populate:
+      return event.cause == EventCause::creation || event.cause == EventCause::copy;
+    case EventKind::migration:
+      return event.cause == EventCause::copy;
+    case EventKind::invalidate:
+      return event.cause == EventCause::release;
+    default:
+      return false;
+  }
+}
+
+// Pages come somewhere with it.
+bool brings_pages(const EventRecord& event) {
+  return event.kind == EventKind::populate || event.kind == EventKind::migration ||
+         (event.kind == EventKind::advice && event.detail == impl::code_of(AdviceDetail::prefetch));
+}
+
+class Builder {
+ public:
+  explicit Builder(const impl::Trace& trace) : trace_(trace) { timeline_.trace = &trace; }
+
+  std::variant<Timeline, std::string> build() {
+    if (trace_.machine.page_bytes != impl::page_size ||
+        trace_.machine.block_bytes != impl::block_size)
+      return "its pages or blocks are of another size than this program's";
+    if (trace_.events.size() >= none / 2) return "it has too many events";
+    timeline_.nodes.reserve(trace_.events.size() + 1);
+    timeline_.ends.reserve(trace_.events.size());
+    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
+      add(trace_.events[i], static_cast<std::uint32_t>(i));
+      if (blocks_.size() > blocks_max)
+        return fmt::format("it concerns more than {} blocks of 2 MiB", blocks_max);
+    }
+    add_edges_end();
+    timeline_.blocks = std::move(blocks_).take();
+    return std::move(timeline_);
+  }
+
+ private:
+  struct Lane {
+    std::uint32_t last = none;    // its latest node
+    std::uint32_t before = none;  // ... and the one before that
+    int processor = 0;
+    std::uint32_t awaited =
+        none;  // of a device's: the latest node that an end of a launch came after
+  };
+
+  void add(const EventRecord& event, std::uint32_t index) {
+    if (is_touch(event))
+      add_touch(event);
+    else if (event.kind == EventKind::launch_begin && event.destination > 0)
+      add_launch_begin(event);
+    else if (event.kind == EventKind::launch_end && event.destination > 0)
+      add_launch_end(event);
+    else if (is_change(event))
+      add_change(event, index);
+  }
+
+  void add_touch(const EventRecord& event) {
+    const std::uint32_t lane = lane_of(event);
+    const std::uint64_t page = event.address / impl::page_size;
+    const std::uint32_t block = blocks_.of(impl::block_of(page));
+    const auto in_block = static_cast<std::uint16_t>(page % impl::pages_per_block);
+    begin({.lane = lane,
+           .what = block,
+           .page = in_block,
+           .write = event.access == impl::EventAccess::write,
+           .processor = static_cast<std::uint8_t>(event.destination)},
+          event.time_ns);
+    if (event.destination == 0) {
+      for (const std::uint32_t end : last_end_) after_news(end);
+      after_news(last_change_);
+    } else {
+      after_news(begins_[static_cast<std::size_t>(event.destination)]);
+    }
+    pages_.resize(std::max(pages_.size(), blocks_.size() * impl::pages_per_block), none);
+    std::uint32_t& toucher = pages_[block * impl::pages_per_block + in_block];
+    if (toucher != none && timeline_.nodes[toucher].lane != lane &&
+        timeline_.ends[toucher] <= event.time_ns)
+      after(toucher);
+    toucher = node();
+    ++timeline_.touches;
+    finish(event.time_ns + event.duration_ns);
+  }
+
+  void add_launch_begin(const EventRecord& event) {
+    begin_launch(event);
+    after_host(event.time_ns);
+    // Whoever waited for another device launches when that has ended.
+    after(latest_end_);
+    after(last_change_);
+    begins_[static_cast<std::size_t>(event.destination)] = node();
+    finish(event.time_ns);
+  }
+
+  void add_launch_end(const EventRecord& event) {
+    begin_launch(event);
+    for (Lane& lane : lanes_) {
+      const std::uint32_t ended =
+          lane.processor == event.destination ? ended_by(lane, event.time_ns) : none;
+      if (ended == none || ended == lane.awaited) continue;
+      after(ended);
+      lane.awaited = ended;
+    }
+    last_end_[static_cast<std::size_t>(event.destination)] = latest_end_ = node();
+    finish(event.time_ns);
+  }
+
+  void add_change(const EventRecord& event, std::uint32_t index) {
+    if (change_lane_ == none) change_lane_ = new_lane(of_the_program);
+    begin({.lane = change_lane_, .what = index, .kind = Node::Kind::change}, event.time_ns);
+    after_host(event.time_ns);
+    for (const std::uint32_t end : last_end_) after(end);
+    last_change_ = node();
+    if (brings_pages(event)) number_blocks(event);
+    finish(event.time_ns);
+  }
+
+  void number_blocks(const EventRecord& event) {
+    const std::uint64_t first = event.address / impl::block_size;
+    const std::uint64_t count =
+        (event.address % impl::block_size + event.bytes + impl::block_size - 1) / impl::block_size;
+    for (std::uint64_t i = 0; i < std::min(count, blocks_max + 1); ++i) blocks_.of(first + i);
+  }
+
+  // ---- nodes and edges
+
+  static constexpr int of_the_program = -1;
+  static constexpr std::array<std::uint32_t, impl::max_processors> nobody() {
+    std::array<std::uint32_t, impl::max_processors> nodes{};
+    nodes.fill(none);
+    return nodes;
+  }
+
+  std::uint32_t new_lane(int processor) {
+    lanes_.push_back({.processor = processor});
+    timeline_.first_of_lane.push_back(none);
+    return static_cast<std::uint32_t>(lanes_.size() - 1);
+  }
+
+  std::uint32_t lane_of(const EventRecord& event) {
+    const std::uint64_t key =
+        std::uint64_t{event.thread} << 8 | static_cast<std::uint8_t>(event.destination);
+    if (key == last_key_) return last_lane_;
+    const auto [found, is_new] = lane_numbers_.try_emplace(key, 0);
+    if (is_new) found->second = new_lane(event.destination);
+    last_key_ = key;
+    return last_lane_ = found->second;
+  }
+
+  void begin_launch(const EventRecord& event) {
+    std::uint32_t& lane = launch_lanes_[static_cast<std::size_t>(event.destination)];
+    if (lane == none) lane = new_lane(of_the_program);
+    begin({.lane = lane, .kind = Node::Kind::launch}, event.time_ns);
+  }
+
+  std::uint32_t node() const { return static_cast<std::uint32_t>(timeline_.nodes.size() - 1); }
+
+  void begin(Node node, std::uint64_t time_ns) {
+    node.edges_begin = static_cast<std::uint32_t>(timeline_.edges.size());
+    time_ns_ = time_ns;
+    begins_at_ = trace_.machine.start_ns;
+    previous_ = lanes_[node.lane].last;
+    if (previous_ != none) begins_at_ = std::max(begins_at_, timeline_.ends[previous_]);
+    timeline_.nodes.push_back(node);
+  }
+
+  // The node under way came after this one.
+  void after(std::uint32_t earlier) {
+    if (earlier == none || earlier == previous_) return;
+    begins_at_ = std::max(begins_at_, timeline_.ends[earlier]);
+    timeline_.edges.push_back(earlier);
+  }
+
+  // ... of which the first node of a lane since then needs to know.
+  void after_news(std::uint32_t earlier) {
+    if (earlier != none && (previous_ == none || earlier > previous_)) after(earlier);
+  }
+
+  // ... after what the host's threads had done by then.
+  void after_host(std::uint64_t time_ns) {
+    for (const Lane& lane : lanes_)
+      if (lane.processor == 0) after(ended_by(lane, time_ns));
+  }
+
+  std::uint32_t ended_by(const Lane& lane, std::uint64_t time_ns) const {
+    if (lane.last != none && timeline_.ends[lane.last] <= time_ns) return lane.last;
+    return lane.before;
+  }
+
+  void finish(std::uint64_t end_ns) {
+    Node& made = timeline_.nodes.back();
+    made.slack_ns = time_ns_ - std::min(begins_at_, time_ns_);
+    timeline_.ends.push_back(end_ns);
+    Lane& lane = lanes_[made.lane];
+    if (lane.last == none)
+      timeline_.first_of_lane[made.lane] = node();
+    else
+      timeline_.nodes[lane.last].next = node();
+    lane.before = lane.last;
+    lane.last = node();
+  }
+
+  void add_edges_end() {
+    timeline_.nodes.push_back({.edges_begin = static_cast<std::uint32_t>(timeline_.edges.size())});
+  }
+
+  const impl::Trace& trace_;
+  Timeline timeline_;
+  BlockNumbers blocks_;
+  std::vector<std::uint32_t> pages_;  // by block and page: who touched it last
+  std::vector<Lane> lanes_;
+  std::unordered_map<std::uint64_t, std::uint32_t> lane_numbers_;
+  std::uint64_t last_key_ = ~std::uint64_t{0};
+  std::uint32_t last_lane_ = none;
+  // By device: the lane of its launches, the latest of their begins, and of their ends.
+  std::array<std::uint32_t, impl::max_processors> launch_lanes_ = nobody();
+  std::array<std::uint32_t, impl::max_processors> begins_ = nobody();
+  std::array<std::uint32_t, impl::max_processors> last_end_ = nobody();
+  std::uint32_t latest_end_ = none;
+  std::uint32_t change_lane_ = none;
+  std::uint32_t last_change_ = none;
+  // Of the node under way.
+  std::uint64_t time_ns_ = 0;
+  std::uint64_t begins_at_ = 0;
+  std::uint32_t previous_ = none;
+};
+
+}  // namespace
+
+std::variant<Timeline, std::string> make_timeline(const impl::Trace& trace) {
+  return Builder(trace).build();
+}
+
+}  // namespace wherry::replay

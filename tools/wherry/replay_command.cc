@@ -1,0 +1,212 @@
+#include "replay_command.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "complain.h"
+#include "cost_file.h"
+#include "policies.h"
+#include "policy/policies.h"
+#include "replay/policy_machine.h"
+#include "replay/replay.h"
+#include "trace_file.h"
+
+namespace wherry::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using replay::ReplayResult;
+
+struct Row {
+  std::string name;
+  ReplayResult result;
+  bool knows_throttles = true;
+};
+
+// What the program did when it was recorded.
+Row recorded_row(const impl::Trace& trace) {
+  using impl::EventKind;
+  Row row{"recorded", {}, false};
+  replay::MachineCounts& counts = row.result.counts;
+  for (const impl::EventRecord& event : trace.events) {
+    const std::uint64_t pages = event.bytes / impl::page_size;
+    switch (event.kind) {
+      case EventKind::fault:
+        ++counts.faults;
+        row.result.stall_ns += event.duration_ns;
+        break;
+      case EventKind::migration:
+        ++counts.migrations;
+        counts.migrated_pages += pages;
+        break;
+      case EventKind::remote_map:
+        counts.mapped_pages += pages;
+        break;
+      case EventKind::duplicate:
+        counts.duplicated_pages += pages;
+        break;
+      case EventKind::eviction:
+        ++counts.evictions;
+        break;
+      case EventKind::throttle_begin:
+        ++counts.throttled;
+        row.knows_throttles = true;
+        break;
+      default:
+        break;
+    }
+  }
+  const replay::Window window = replay::whole(trace);
+  row.result.time_ns = window.end_ns - window.begin_ns;
+  return row;
+}
+
+double ratio(const Row& row, const Row& recorded) {
+  return static_cast<double>(row.result.time_ns) /
+         static_cast<double>(std::max<std::uint64_t>(recorded.result.time_ns, 1));
+}
+
+std::uint64_t dropped_events(const impl::Trace& trace) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t drops : trace.drops) sum += drops;
+  return sum;
+}
+
+Json to_json(const Row& row, const Row& recorded) {
+  const replay::MachineCounts& counts = row.result.counts;
+  return {{"faults", counts.faults},
+          {"migrations", counts.migrations},
+          {"migrated_pages", counts.migrated_pages},
+          {"migrated_bytes", counts.migrated_pages * impl::page_size},
+          {"remotely_mapped_pages", counts.mapped_pages},
+          {"duplicated_pages", counts.duplicated_pages},
+          {"evictions", counts.evictions},
+          {"throttled", row.knows_throttles ? Json(counts.throttled) : Json()},
+          {"stall_ns", row.result.stall_ns},
+          {"time_ns", row.result.time_ns},
+          {"of_recorded", ratio(row, recorded)}};
+}
+
+std::string as_json(const impl::Trace& trace, const replay::CostModel& costs, const Row& recorded,
+                    const std::vector<Row>& rows) {
+  Json policies = Json::object();
+  for (const Row& row : rows) policies[row.name] = to_json(row, recorded);
+  return Json{{"program", trace.machine.program},        {"complete", trace.complete},
+              {"dropped_events", dropped_events(trace)}, {"costs_of", costs.machine},
+              {"recorded", to_json(recorded, recorded)}, {"policies", policies}}
+             .dump(2) +
+         "\n";
+}
+
+std::string as_text(const impl::Trace& trace, const Row& recorded, const std::vector<Row>& rows) {
+  std::size_t width = recorded.name.size();
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  std::string text =
+      fmt::format("{}\n\n{:<{}}{:>10}{:>12}{:>10}{:>10}{:>10}{:>9}{:>9}{:>10}{:>11}{:>11}{:>9}\n",
+                  trace.machine.program, "", width, "faults", "migrations", "pages", "MiB",
+                  "mapped", "copies", "evicted", "throttled", "stalls", "time", "of rec.");
+  const auto add = [&](const Row& row) {
+    const replay::MachineCounts& counts = row.result.counts;
+    text += fmt::format(
+        "{:<{}}{:>10}{:>12}{:>10}{:>10.1f}{:>10}{:>9}{:>9}{:>10}{:>9.1f}ms{:>9.1f}ms{:>9.2f}\n",
+        row.name, width, counts.faults, counts.migrations, counts.migrated_pages,
+        static_cast<double>(counts.migrated_pages * impl::page_size) / (1 << 20),
+        counts.mapped_pages, counts.duplicated_pages, counts.evictions,
+        row.knows_throttles ? std::to_string(counts.throttled) : "-",
+        static_cast<double>(row.result.stall_ns) / 1e6,
+        static_cast<double>(row.result.time_ns) / 1e6, ratio(row, recorded));
+  };
+  add(recorded);
+  for (const Row& row : rows) add(row);
+  if (!trace.complete) text += "\nThe trace breaks off: this is what there was up to there.\n";
+  if (const std::uint64_t dropped = dropped_events(trace))
+    text += fmt::format("\n{} events were dropped when this was recorded: counts are too low.\n",
+                        dropped);
+  return text;
+}
+
+std::vector<std::string> policies_of(const ReplayOptions& options) {
+  std::vector<std::string> names;
+  for (const std::string& list : options.policies)
+    for (std::string& name : policies_in(list)) names.push_back(std::move(name));
+  if (names.empty())
+    for (const impl::PolicyDescription& policy : impl::built_in_policies())
+      names.emplace_back(policy.name);
+  return names;
+}
+
+}  // namespace
+
+CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
+  CLI::App* replay = app.add_subcommand(
+      "replay",
+      "Tell what a recorded program would do under other policies (see: wherry calibrate)");
+  replay->add_option("file", options.file, "The trace, as wherry record writes it")
+      ->type_name("FILE")
+      ->required();
+  replay
+      ->add_option("--policy", options.policies,
+                   "Which policies, as WHERRY_POLICY has them; all built-in ones by default")
+      ->type_name("NAME[,PARAMETER=NUMBER...][,NAME...]")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](std::string& list) {
+            for (const std::string& policy : policies_in(list))
+              if (std::string wrong =
+                      policy.empty() ? "a policy has no name" : why_no_policy(policy);
+                  !wrong.empty())
+                return wrong;
+            return std::string();
+          },
+          ""));
+  replay
+      ->add_option("--capacity", options.capacity,
+                   "What each device holds, instead of what it did; suffixes K, M, G")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{impl::page_size}, std::uint64_t{1} << 62));
+  replay->add_option("--cost", options.cost_file, "What things take, as wherry calibrate writes it")
+      ->type_name("FILE");
+  replay->add_flag("--json", options.json, "Print one JSON object");
+  return replay;
+}
+
+int run_replay(const ReplayOptions& options) {
+  // A shared object that cannot be loaded is said before the trace is read.
+  std::vector<impl::PolicySource> sources;
+  const std::vector<std::string> names = policies_of(options);
+  for (const std::string& name : names) {
+    auto source = impl::find_policy(name);
+    if (const auto* wrong = std::get_if<std::string>(&source)) return complain(*wrong);
+    sources.push_back(std::get<impl::PolicySource>(std::move(source)));
+  }
+  const auto costs = load_costs(options.cost_file.empty() ? usual_cost_file() : options.cost_file);
+  if (const auto* wrong = std::get_if<std::string>(&costs)) return complain(*wrong);
+  const auto loaded = load_trace(options.file);
+  if (const auto* wrong = std::get_if<std::string>(&loaded)) return complain(*wrong);
+  const auto& trace = std::get<impl::Trace>(loaded);
+  const auto made = replay::make_timeline(trace);
+  if (const auto* wrong = std::get_if<std::string>(&made))
+    return complain(fmt::format("{}: {}", options.file, *wrong));
+  const auto& timeline = std::get<replay::Timeline>(made);
+
+  const auto setting = replay::setting_of(timeline, options.capacity / impl::page_size);
+  const auto machine = replay::policy_machine_of(trace.machine, setting);
+  const auto& model = std::get<replay::CostModel>(costs);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto policy = sources[i](machine);
+    if (!policy)
+      return complain(fmt::format("{}: the policy cannot be made with these parameters", names[i]));
+    rows.push_back(
+        {names[i], replay::replay({timeline, setting, model, *policy, replay::whole(trace)})});
+  }
+  const Row recorded = recorded_row(trace);
+  return print_out(options.json ? as_json(trace, model, recorded, rows)
+                                : as_text(trace, recorded, rows));
+}
+
+}  // namespace wherry::tool

@@ -1,0 +1,40 @@
+#include "trace_file.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace wherry::tool {
+namespace {
+
+// Returns 0 or an errno.
+int read_file(const std::string& path, impl::TraceBytes& bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (!file) return errno;
+  constexpr std::size_t piece = std::size_t{1} << 20;
+  for (std::size_t done = 0;;) {
+    bytes.resize(done + piece);
+    const std::size_t got = std::fread(bytes.data() + done, 1, piece, file.get());
+    bytes.resize(done += got);
+    if (got < piece) return std::ferror(file.get()) != 0 ? errno : 0;
+  }
+}
+
+}  // namespace
+
+std::variant<impl::Trace, std::string> load_trace(const std::string& path) {
+  impl::TraceBytes bytes;
+  if (const int error = read_file(path, bytes))
+    return fmt::format("{}: {}", path, std::strerror(error));
+  auto result = impl::read_trace(bytes);
+  if (const auto* error = std::get_if<impl::TraceError>(&result))
+    return fmt::format("{}: {}", path, error->message);
+  return std::move(std::get<impl::Trace>(result));
+}
+
+}  // namespace wherry::tool
