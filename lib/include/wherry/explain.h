@@ -20,10 +20,10 @@ extern "C" {
 typedef enum {
   WHERRY_REASON_TOUCHED = 0, /* nobody had an opinion: it went to who touched it */
   WHERRY_REASON_THERE = 1,   /* who touched it had it */
-  WHERRY_REASON_PINNED = 2,  /* it must not move: wherryPin, or a device's own memory */
+  WHERRY_REASON_PINNED = 2,  /* it must not move: wherryPin */
   WHERRY_REASON_READ_MOSTLY =
       3,                       /* advised: who touched it got a copy, or by writing the only one */
-  WHERRY_REASON_PREFERRED = 4, /* advised: its preferred location */
+  WHERRY_REASON_PREFERRED = 4, /* advised: its preferred location; or a device's own memory */
   WHERRY_REASON_ACCESSED_BY = 5, /* advised: who touched it maps it where it is */
   WHERRY_REASON_POLICY = 6,      /* the policy wanted it there */
   WHERRY_REASON_POLICY_STAY = 7, /* ... and for a while: processors had taken it from each other */
