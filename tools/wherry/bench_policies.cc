@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <variant>
 
 #include "apart.h"
 #include "bench_oracle.h"
@@ -23,21 +25,19 @@ using Json = nlohmann::ordered_json;
 
 // What a workload took under a policy, and what the library did for it.
 struct Result {
-  double seconds = 0;  // the best of the rounds
+  double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t faults = 0;
   std::uint64_t migrated = 0;  // pages
   std::uint64_t mapped = 0;    // pages, remotely
   std::uint64_t throttled = 0;
   std::uint64_t thrash_pinned = 0;
 };
-Result run(const Workload& workload, const PolicyBenchOptions& options) {
+Result run(const Workload& workload, std::uint64_t seed) {
   const runtime library;
   if (library.device_count() < workload.devices)
     throw std::runtime_error(fmt::format("it needs {} devices", workload.devices));
   Result result;
-  result.seconds = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < options.rounds; ++round)
-    result.seconds = std::min(result.seconds, workload.run({library, options.seed}).seconds());
+  result.seconds = workload.run({library, seed}).seconds();
   const wherryStats stats = library.stats();
   result.faults = stats.faults_missing + stats.faults_minor + stats.faults_write_protect;
   result.migrated = stats.migrated_in;
@@ -69,14 +69,86 @@ std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
   return chosen;
 }
 
-Json to_json(const Result& result, double best) {
+// A workload's, by policy.
+struct Row {
+  const Workload* workload;
+  std::vector<Result> results;  // the best of the rounds
+  double oracle_seconds = 0;
+
+  double best() const { return std::ranges::min_element(results, {}, &Result::seconds)->seconds; }
+  double of_best(std::size_t policy) const { return results[policy].seconds / best(); }
+  double best_of_oracle() const { return best() / oracle_seconds; }
+};
+
+// A string: one line that says what went wrong.
+std::variant<Row, std::string> measure(const Workload& workload,
+                                       const std::vector<std::string>& policies,
+                                       const replay::CostModel& costs,
+                                       const PolicyBenchOptions& options) {
+  Row row{&workload, std::vector<Result>(policies.size()), 0};
+  // In turn, so that what else goes on on the machine concerns all policies.
+  for (int round = 0; round < options.rounds; ++round)
+    for (std::size_t i = 0; i < policies.size(); ++i) {
+      Result result;
+      // A policy is for a process's life.
+      const std::string wrong = run_apart(result, [&](Result& its) {
+        detail::check(wherrySetPolicy(policies[i].c_str()), "wherrySetPolicy");
+        its = run(workload, options.seed);
+      });
+      if (!wrong.empty()) return fmt::format("{} under {}: {}", workload.name, policies[i], wrong);
+      if (result.seconds < row.results[i].seconds) row.results[i] = result;
+    }
+  const auto oracle = oracle_seconds(workload, options.seed, costs);
+  if (const auto* wrong = std::get_if<std::string>(&oracle))
+    return fmt::format("{}, recorded: {}", workload.name, *wrong);
+  row.oracle_seconds = std::get<double>(oracle);
+  return row;
+}
+
+// Of the workloads' times by the best policy's.
+double geometric_mean(const std::vector<Row>& rows, std::size_t policy) {
+  double sum = 0;
+  for (const Row& row : rows) sum += std::log(row.of_best(policy));
+  return std::exp(sum / static_cast<double>(rows.size()));
+}
+
+std::string to_text(const std::vector<Row>& rows, const std::vector<std::string>& policies,
+                    int rounds) {
+  std::string text = fmt::format(
+      "time by that of the best policy (best of {} rounds); oracle: that of the best policy by "
+      "what it would be if the future were known\n\n{:<18}{:>10}",
+      rounds, "", "best");
+  for (const std::string& policy : policies) text += fmt::format("{:>16}", policy);
+  text += fmt::format("{:>10}\n", "oracle");
+  for (const Row& row : rows) {
+    text += fmt::format("{:<18}{:>8.1f}ms", row.workload->name, row.best() * 1e3);
+    for (std::size_t i = 0; i < policies.size(); ++i)
+      text += fmt::format("{:>16.2f}", row.of_best(i));
+    text += fmt::format("{:>10.2f}\n", row.best_of_oracle());
+  }
+  text += fmt::format("{:<28}", "geometric mean");
+  for (std::size_t i = 0; i < policies.size(); ++i)
+    text += fmt::format("{:>16.2f}", geometric_mean(rows, i));
+  return text + "\n";
+}
+
+Json to_json(const Result& result, double of_best) {
   return {{"seconds", result.seconds},
-          {"of_best", result.seconds / best},
+          {"of_best", of_best},
           {"faults", result.faults},
           {"migrated_pages", result.migrated},
           {"remotely_mapped_pages", result.mapped},
           {"throttled", result.throttled},
           {"thrash_pinned", result.thrash_pinned}};
+}
+Json to_json(const Row& row, const std::vector<std::string>& policies) {
+  Json by_policy = Json::object();
+  for (std::size_t i = 0; i < policies.size(); ++i)
+    by_policy[policies[i]] = to_json(row.results[i], row.of_best(i));
+  return {{"workload", row.workload->name},
+          {"meaning", row.workload->meaning},
+          {"policies", by_policy},
+          {"oracle", {{"seconds", row.oracle_seconds}, {"best_of_oracle", row.best_of_oracle()}}}};
 }
 
 }  // namespace
@@ -95,54 +167,25 @@ int run_bench_policies(const PolicyBenchOptions& options) {
       return exit_usage;
     }
   }
-
   const auto costs = costs_here();
   if (const auto* wrong = std::get_if<std::string>(&costs)) return complain(*wrong);
 
-  std::string text = fmt::format(
-      "time by that of the best policy (best of {} rounds); oracle: that of the best policy by "
-      "what "
-      "it would be if the future were known\n\n{:<18}{:>10}",
-      options.rounds, "", "best");
-  for (const std::string& policy : policies) text += fmt::format("{:>16}", policy);
-  text += fmt::format("{:>10}\n", "oracle");
-  Json rows = Json::array();
+  std::vector<Row> rows;
   for (const Workload* workload : *chosen) {
-    std::vector<Result> results;
-    for (const std::string& policy : policies) {
-      // A policy is for a process's life.
-      const std::string wrong = run_apart(results.emplace_back(), [&](Result& result) {
-        detail::check(wherrySetPolicy(policy.c_str()), "wherrySetPolicy");
-        result = run(*workload, options);
-      });
-      if (!wrong.empty())
-        return complain(fmt::format("{} under {}: {}", workload->name, policy, wrong));
-    }
-    const auto oracle = oracle_seconds(*workload, options.seed, std::get<replay::CostModel>(costs));
-    if (const auto* wrong = std::get_if<std::string>(&oracle))
-      return complain(fmt::format("{}, recorded: {}", workload->name, *wrong));
-    const double best = std::ranges::min_element(results, {}, &Result::seconds)->seconds;
-    const double of_oracle = best / std::get<double>(oracle);
-    text += fmt::format("{:<18}{:>8.1f}ms", workload->name, best * 1e3);
-    Json by_policy = Json::object();
-    for (std::size_t i = 0; i < policies.size(); ++i) {
-      text += fmt::format("{:>16.2f}", results[i].seconds / best);
-      by_policy[policies[i]] = to_json(results[i], best);
-    }
-    text += fmt::format("{:>10.2f}\n", of_oracle);
-    rows.push_back(
-        {{"workload", workload->name},
-         {"meaning", workload->meaning},
-         {"policies", by_policy},
-         {"oracle", {{"seconds", std::get<double>(oracle)}, {"best_of_oracle", of_oracle}}}});
+    auto row = measure(*workload, policies, std::get<replay::CostModel>(costs), options);
+    if (const auto* wrong = std::get_if<std::string>(&row)) return complain(*wrong);
+    rows.push_back(std::move(std::get<Row>(row)));
   }
-  if (!options.json) return print_out(text);
-  return print_out(Json{{"machine", describe_machine()},
-                        {"rounds", options.rounds},
-                        {"seed", options.seed},
-                        {"rows", rows}}
-                       .dump(2) +
-                   "\n");
+  if (!options.json) return print_out(to_text(rows, policies, options.rounds));
+  Json json{{"machine", describe_machine()},
+            {"rounds", options.rounds},
+            {"seed", options.seed},
+            {"rows", Json::array()},
+            {"geometric_mean_of_best", Json::object()}};
+  for (const Row& row : rows) json["rows"].push_back(to_json(row, policies));
+  for (std::size_t i = 0; i < policies.size(); ++i)
+    json["geometric_mean_of_best"][policies[i]] = geometric_mean(rows, i);
+  return print_out(json.dump(2) + "\n");
 }
 
 }  // namespace wherry::tool
