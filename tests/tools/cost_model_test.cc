@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
+#include "replay/cost_scale.h"
+
 using namespace wherry::replay;
 
 namespace {
@@ -80,4 +83,36 @@ TEST_CASE("no part of a cost is a gain") {
   const std::vector<CostSample> steep{{1, 1}, {16, 100}, {512, 10'000}};
   CHECK(fit(steep).fixed_ns >= 0);
   CHECK(fit(steep).page_ns > 0);
+}
+
+TEST_CASE("costs follow what recorded migrations took, without what their faults waited for") {
+  using namespace wherry::impl;
+  CostModel costs;
+  costs.migrate_to_host = costs.migrate_to_device = {10'000, 0};
+  const auto record = [](unsigned faults) {
+    Trace trace;
+    for (unsigned i = 0; i < faults; ++i) {
+      const std::uint64_t time = 1'000'000 * (i + 1);
+      // For 100 us it waits for somebody; then its page moves, and 15 us later it is answered.
+      trace.events.push_back({.time_ns = time,
+                              .duration_ns = 115'000,
+                              .address = 5 * page_size + 7,
+                              .bytes = page_size,
+                              .kind = EventKind::fault,
+                              .destination = 1});
+      trace.events.push_back({.time_ns = time + 100'000,
+                              .duration_ns = 14'000,
+                              .address = 5 * page_size,
+                              .bytes = page_size,
+                              .kind = EventKind::migration,
+                              .cause = EventCause::fault,
+                              .source = 0,
+                              .destination = 1});
+    }
+    return trace;
+  };
+  CHECK(cost_scale(record(100), costs) == Approx(1.5));
+  CHECK(cost_scale(record(3), costs) == 1);
+  CHECK(cost_scale({}, costs) == 1);
+  CHECK(scaled(costs, 1.5).migrate_to_device.fixed_ns == Approx(15'000));
 }

@@ -11,6 +11,7 @@
 #include "api/driver.h"
 #include "calibration.h"
 #include "cost_file.h"
+#include "replay/cost_scale.h"
 #include "replay/oracle.h"
 #include "replay/replay.h"
 #include "trace_file.h"
@@ -70,13 +71,15 @@ std::variant<double, std::string> oracle_seconds(const Workload& workload, std::
     return wrong;
   auto loaded = load_trace(file.path());
   if (auto* wrong = std::get_if<std::string>(&loaded)) return std::move(*wrong);
-  const auto made = replay::make_timeline(std::get<impl::Trace>(loaded));
+  const auto& trace = std::get<impl::Trace>(loaded);
+  const replay::CostModel model = replay::scaled(costs, replay::cost_scale(trace, costs));
+  const auto made = replay::make_timeline(trace);
   if (const auto* wrong = std::get_if<std::string>(&made)) return *wrong;
   const auto& timeline = std::get<replay::Timeline>(made);
-  replay::Oracle oracle(timeline, costs);
+  replay::Oracle oracle(timeline, model);
   const auto result = replay::replay({timeline,
                                       replay::setting_of(timeline),
-                                      costs,
+                                      model,
                                       oracle,
                                       {interval.begin_ns, interval.end_ns},
                                       oracle.current()});

@@ -10,6 +10,7 @@
 #include "cost_file.h"
 #include "policies.h"
 #include "policy/policies.h"
+#include "replay/cost_scale.h"
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
 #include "trace_file.h"
@@ -90,18 +91,23 @@ Json to_json(const Row& row, const Row& recorded) {
           {"of_recorded", ratio(row, recorded)}};
 }
 
-std::string as_json(const impl::Trace& trace, const replay::CostModel& costs, const Row& recorded,
-                    const std::vector<Row>& rows) {
+std::string as_json(const impl::Trace& trace, const replay::CostModel& costs, double scale,
+                    const Row& recorded, const std::vector<Row>& rows) {
   Json policies = Json::object();
   for (const Row& row : rows) policies[row.name] = to_json(row, recorded);
-  return Json{{"program", trace.machine.program},        {"complete", trace.complete},
-              {"dropped_events", dropped_events(trace)}, {"costs_of", costs.machine},
-              {"recorded", to_json(recorded, recorded)}, {"policies", policies}}
+  return Json{{"program", trace.machine.program},
+              {"complete", trace.complete},
+              {"dropped_events", dropped_events(trace)},
+              {"costs_of", costs.machine},
+              {"cost_scale", scale},
+              {"recorded", to_json(recorded, recorded)},
+              {"policies", policies}}
              .dump(2) +
          "\n";
 }
 
-std::string as_text(const impl::Trace& trace, const Row& recorded, const std::vector<Row>& rows) {
+std::string as_text(const impl::Trace& trace, double scale, const Row& recorded,
+                    const std::vector<Row>& rows) {
   std::size_t width = recorded.name.size();
   for (const Row& row : rows) width = std::max(width, row.name.size());
   std::string text =
@@ -121,6 +127,8 @@ std::string as_text(const impl::Trace& trace, const Row& recorded, const std::ve
   };
   add(recorded);
   for (const Row& row : rows) add(row);
+  text += fmt::format("\nCosts are {:.2f} times those of the file, as recorded migrations were.\n",
+                      scale);
   if (!trace.complete) text += "\nThe trace breaks off: this is what there was up to there.\n";
   if (const std::uint64_t dropped = dropped_events(trace))
     text += fmt::format("\n{} events were dropped when this was recorded: counts are too low.\n",
@@ -195,7 +203,9 @@ int run_replay(const ReplayOptions& options) {
 
   const auto setting = replay::setting_of(timeline, options.capacity / impl::page_size);
   const auto machine = replay::policy_machine_of(trace.machine, setting);
-  const auto& model = std::get<replay::CostModel>(costs);
+  const auto& calibrated = std::get<replay::CostModel>(costs);
+  const double scale = replay::cost_scale(trace, calibrated);
+  const replay::CostModel model = replay::scaled(calibrated, scale);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto policy = sources[i](machine);
@@ -205,8 +215,8 @@ int run_replay(const ReplayOptions& options) {
         {names[i], replay::replay({timeline, setting, model, *policy, replay::whole(trace)})});
   }
   const Row recorded = recorded_row(trace);
-  return print_out(options.json ? as_json(trace, model, recorded, rows)
-                                : as_text(trace, recorded, rows));
+  return print_out(options.json ? as_json(trace, model, scale, recorded, rows)
+                                : as_text(trace, scale, recorded, rows));
 }
 
 }  // namespace wherry::tool

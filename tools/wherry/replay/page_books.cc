@@ -234,9 +234,17 @@ bool PageBooks::make_room(Processor p, std::uint64_t pages) {
 
 void PageBooks::keep_free(Processor p) {
   Pool& its = pool(p);
-  if (free_pages(p) >= its.low) return;
+  if (free_pages(p) >= (its.relieving ? its.high : its.low)) {
+    its.relieving = false;
+    return;
+  }
+  // A block at a time: what came last would be next, and has come as a whole by then.
+  if (now_ns_ < its.evicting_until_ns) return;
   const double cost = cost_ns_;
-  while (free_pages(p) < its.high && evict_one(p)) (void)its.replacement->watch();
+  cost_ns_ = 0;
+  its.relieving = evict_one(p);
+  if (its.relieving) (void)its.replacement->watch();
+  its.evicting_until_ns = now_ns_ + cost_ns();
   cost_ns_ = cost;
 }
 

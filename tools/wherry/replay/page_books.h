@@ -117,6 +117,8 @@ class PageBooks {
     std::uint64_t used = 0;
     std::uint64_t low = 0;  // watermarks of the background evictor, in pages that are free
     std::uint64_t high = 0;
+    bool relieving = false;               // less than `low` were free, and not yet `high`
+    std::uint64_t evicting_until_ns = 0;  // by the background evictor
     std::vector<impl::ReplacementLinks> links;
     std::optional<impl::Replacement> replacement;  // of devices
   };
