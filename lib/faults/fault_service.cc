@@ -256,6 +256,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     decision.fills = false;
   }
 
+  const Fault::Origin origin = fault.origin.value_or(origin_of(block, facts, decision));
   const Processor at = decision.destination;
   const bool there = block.at(at).resident.test(facts.page);
   const bool has_copies = std::popcount(facts.residents) > 1;
@@ -272,6 +273,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     if (!there)
       if (const auto hindered = bring(fault, block, number, facts, decision, room))
         return *hindered;
+    fault.origin = origin;
     block.tenures.begin(decision.region, facts.toucher, now);
   }
   // What has just come is writable, unless it has copies.
@@ -285,27 +287,39 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (!effects_.follow(block, number, decision.region) &&
       now_ns() < patience_since(fault) + follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
-  note_decision(fault, facts, decision);
+  note_decision(fault, facts, decision, origin);
   return {Outcome::resolved, span_of(number, decision.region)};
 }
 
+Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& facts,
+                                      const Decision& decision) {
+  std::int8_t source = DecisionRecord::nobody;
+  PageMask pages = PageMask::of(decision.region);
+  if (facts.residents == 0) {
+    pages &= block.absent();
+  } else {
+    const Processor from = closest_of(facts.residents, decision.destination);
+    source = index_of(from);
+    pages &= block.at(from).resident;
+    if (from == decision.destination) pages -= facts.mapped;
+  }
+  return {source, (pages | PageMask::of({facts.page, 1})).run_around(facts.page), decision.reason};
+}
+
 void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
-                                 const Decision& decision) {
+                                 const Decision& decision, const Fault::Origin& origin) {
   // Its own entry was missing alone: that says nothing about where the page is.
-  if (decision.reason == Reason::there) return;
-  const bool exists = facts.residents != 0;
-  engine_.decisions().add(
-      {.time_ns = facts.now_ns,
-       .block = facts.block,
-       .run = decision.region,
-       .waited_ns = facts.now_ns - fault.taken_ns,
-       .toucher = index_of(facts.toucher),
-       .source = exists ? index_of(closest_of(facts.residents, decision.destination))
-                        : DecisionRecord::nobody,
-       .destination = index_of(decision.destination),
-       .reason = decision.reason,
-       .cause = decision.cause,
-       .access = facts.write ? EventAccess::write : EventAccess::read});
+  if (origin.reason == Reason::there) return;
+  engine_.decisions().add({.time_ns = facts.now_ns,
+                           .block = facts.block,
+                           .run = origin.run,
+                           .waited_ns = facts.now_ns - fault.taken_ns,
+                           .toucher = index_of(facts.toucher),
+                           .source = origin.source,
+                           .destination = index_of(decision.destination),
+                           .reason = origin.reason,
+                           .cause = decision.cause,
+                           .access = facts.write ? EventAccess::write : EventAccess::read});
 }
 
 void FaultService::push_stay(const Stay& stay) {

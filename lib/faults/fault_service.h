@@ -34,7 +34,15 @@ struct Fault {
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
-  int memory_failures = 0;        // how often the kernel had no page for it
+  // Where the page was before anything was done for it, those in a row with it that shared its fate, and why they did. Nothing:
+  // nothing has been done.
+  struct Origin {
+    std::int8_t source;
+    PageRun run;
+    Reason reason;
+  };
+  std::optional<Origin> origin = {};
+  int memory_failures = 0;  // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
   // All that should come with it, because it was evicted together or mappings are short, could not: only its region does.
@@ -141,8 +149,11 @@ class FaultService {
   // Has it in the toucher's view and page table.
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
                               const Decision& decision) REQUIRES(block.lock);
-  // ... for who asks later.
-  void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision);
+  static Fault::Origin origin_of(const Block& block, const FaultFacts& facts,
+                                 const Decision& decision) REQUIRES(block.lock);
+  // What was decided, for who asks later.
+  void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision,
+                     const Fault::Origin& origin);
   // So many pages have come for it.
   void note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns);
   void push_stay(const Stay& stay) REQUIRES(stays_lock_);

@@ -36,7 +36,7 @@ typedef enum {
 typedef struct {
   uint64_t time_ns; /* CLOCK_MONOTONIC */
   CUdeviceptr
-      address; /* the pages that were treated alike: as many of them moved, or were mapped, as were in the same place */
+      address; /* the pages that moved with it, or were mapped, as far as they are in a row */
   uint64_t bytes;
   uint64_t waited_ns;  /* how long the thread that touched it had waited by then */
   int32_t toucher;     /* who touched it */
