@@ -8,6 +8,7 @@
 #include "events/recorder.h"
 #include "migration/background_evictor.h"
 #include "migration/creation.h"
+#include "policy/errand.h"
 
 namespace wherry::impl {
 namespace {
@@ -32,14 +33,6 @@ constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 
 constexpr const char* no_room_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
-
-// What of a run lies in the natural region of one of its pages.
-PageRun within_region(PageRun run, unsigned page) {
-  constexpr unsigned pages = pages_per_region;
-  const unsigned start = page / pages * pages;
-  const unsigned first = std::max(run.first, start);
-  return {first, std::min(run.end(), start + pages) - first};
-}
 
 void count_event(Counters& counters, const FaultEvent& event) {
   if (event.write_protect) {
@@ -397,18 +390,7 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
                                                          const FaultFacts& facts,
                                                          const Decision& decision, Room& room) {
   const Processor to = decision.destination;
-  const bool exists = facts.residents != 0;
-  const Processor from{exists ? std::countr_zero(facts.residents) : 0};
-  // A page that has copies gets one more; they end when it is written.
-  const bool copy = decision.duplicate || std::popcount(facts.residents) > 1;
-  // The faulting page and those neighbours that are where it is.
-  PageMask wanted = PageMask::of(decision.region);
-  if (!exists)
-    wanted &= block.absent();
-  else if (copy)
-    wanted &= block.at(from).resident - block.at(to).resident;
-  else
-    wanted &= block.at(from).resident - block.held_beside(from);
+  const auto [exists, copy, from, wanted] = errand_for(block, facts, decision);
   if (!room.try_grow(engine_.at(to).capacity, wanted.count())) {
     // Nobody has to go for the sake of mappings.
     if (facts.grain > 1 && !facts.evicted) return come_alone(fault);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "policy/errand.h"
+
 namespace wherry::replay {
 namespace {
 
@@ -16,13 +18,6 @@ using impl::Processor;
 constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 // Nobody asks again sooner, whatever a policy says.
 constexpr std::uint64_t look_again_ns = 1000;
-
-impl::PageRun within_region(impl::PageRun run, unsigned page) {
-  constexpr unsigned pages = impl::pages_per_region;
-  const unsigned start = page / pages * pages;
-  const unsigned first = std::max(run.first, start);
-  return {first, std::min(run.end(), start + pages) - first};
-}
 
 }  // namespace
 
@@ -109,7 +104,7 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   impl::Opinion opinion;
   if (impl::AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
   if (touch.comes_alone && opinion.region)
-    opinion.region = within_region(*opinion.region, facts.page);
+    opinion.region = impl::within_region(*opinion.region, facts.page);
   Decision decision = rules_.decide(facts, opinion);
   if (decision.stay_begins && decision.stays_until_ns != 0)
     stays_.push({decision.stays_until_ns, touch.block, decision.region});
@@ -161,16 +156,7 @@ Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
 bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
                     const Decision& decision, std::uint64_t& pages) {
   const Processor to = decision.destination;
-  const bool exists = facts.residents != 0;
-  const Processor from{exists ? std::countr_zero(facts.residents) : 0};
-  const bool copy = decision.duplicate || std::popcount(facts.residents) > 1;
-  PageMask wanted = PageMask::of(decision.region);
-  if (!exists)
-    wanted &= block.absent();
-  else if (copy)
-    wanted &= block.at(from).resident - block.at(to).resident;
-  else
-    wanted &= block.at(from).resident - block.held_beside(from);
+  const auto [exists, copy, from, wanted] = impl::errand_for(block, facts, decision);
   pages = wanted.count();
   // Where there is no room at all a live run would end the thread; here it goes on.
   if (!books_.has_room(to, pages) && !touch.stays_put) return false;
