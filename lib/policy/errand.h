@@ -19,8 +19,8 @@ inline PageRun within_region(PageRun run, unsigned page) {
 
 struct Errand {
   bool exists = false;  // there are pages; else they are created
-  bool copy =
-      false;  // they stay where they are, too: what has copies gets one more, and they end when it is written
+  // They stay where they are, too: what has copies gets one more, and all end when it is written.
+  bool copy = false;
   Processor from = {};
   PageMask pages;  // the faulting page, and those neighbours that are where it is
 };
