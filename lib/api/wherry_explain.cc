@@ -17,6 +17,7 @@ using namespace wherry::impl;
 
 namespace {
 
+constexpr std::size_t max_decisions = WHERRY_DECISIONS_MAX;
 constexpr std::size_t smallest = offsetof(wherryExplanation, decision);
 
 // The public names are those of policy/advice_rules.h.
@@ -33,7 +34,7 @@ constexpr std::array<std::string_view, reasons> reason_texts{
     "that is its preferred location",
     "it is advised to be accessed by who touched it",
     "the policy wanted it there",
-    "the policy has it stay, since it was taken to and fro",
+    "the policy has it stay for a while, since moving it would not pay",
     "there was no room elsewhere",
     "who touched it can map no more of others' memory",
     "nobody touched it",
@@ -113,7 +114,7 @@ std::string decision_text(const wherryDecision& decision, std::uint64_t now) {
                         processor_text(decision.destination));
   else
     text += fmt::format("; it is mapped at {}", processor_text(decision.destination));
-  text += fmt::format(", with others of {} KiB", decision.bytes / 1024);
+  if (decision.bytes > page_size) text += fmt::format(", {} KiB in all", decision.bytes / 1024);
   if (decision.toucher != WHERRY_EVENT_NOBODY) text += fmt::format(": {}", reason_texts[reason]);
   return text + "\n";
 }
@@ -138,6 +139,9 @@ CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation) {
     if (explanation == nullptr || explanation->size < smallest) return CUDA_ERROR_INVALID_VALUE;
     wherryExplanation value;
     if (!explain(driver.runtime(), address, value)) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t fitting = (explanation->size - smallest) / sizeof(wherryDecision);
+    value.decisions = std::min(
+        value.decisions, static_cast<std::uint32_t>(std::min<std::size_t>(fitting, max_decisions)));
     answer(explanation, value);
     return CUDA_SUCCESS;
   });

@@ -222,14 +222,12 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
     return {Outcome::not_here};
-  if (fault.throttled_since_ns != 0) {
-    fault.throttled_ns += facts.now_ns - fault.throttled_since_ns;
-    record_throttle(fault, EventKind::throttle_end, fault.throttled_since_ns, facts.now_ns);
-    fault.throttled_since_ns = 0;
+  end_throttle(fault, facts.now_ns);
+  if (decision.cause == MoveCause::thrash_pin && (decision.stay_begins || fault.owes_stay)) {
+    fault.owes_stay =
+        !begin_stay(number, decision.region, decision.destination, decision.stays_until_ns);
+    if (fault.owes_stay) return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
   }
-  if (decision.stay_begins &&
-      !begin_stay(number, decision.region, decision.destination, decision.stays_until_ns))
-    return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
   if (decision.wait_until_ns > facts.now_ns && fault.throttled_ns < throttle_limit_ns) {
     count(engine_.at(fault.toucher).counters.throttled);
     fault.throttled_since_ns = facts.now_ns;
@@ -330,7 +328,7 @@ bool FaultService::begin_stay(std::uint64_t number, PageRun run, Processor at,
       return false;
     }
   }
-  count(engine_.at(at).counters.thrash_pinned);
+  count(engine_.at(at).counters.thrash_pinned, run.count);
   record_stay(EventKind::pin, number, run, at);
   return true;
 }
@@ -349,10 +347,11 @@ void FaultService::end_stays(std::uint64_t now) {
     Block& block = blocks_.at(stay.number);
     const LockGuard guard(block.lock);
     PageMask pages = PageMask::of(stay.run);
-    if (stay.tries == 0) {
-      if (block.history) pages |= policy_.end_stays(now, *block.history);
+    if (stay.tries == 0 && block.history) {
+      const PageMask over = policy_.end_stays(now, *block.history);
+      pages |= over;
       for (int i = 0; i < engine_.processors(); ++i) {
-        const PageMask ended = pages & block.at(Processor{i}).resident;
+        const PageMask ended = over & block.at(Processor{i}).resident;
         count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
         for (const PageRun run : runs_of(ended))
           record_stay(EventKind::unpin, stay.number, run, Processor{i});
@@ -550,8 +549,10 @@ void FaultService::answer_foreign(Fault& fault) {
   }
 }
 
-void FaultService::let_try_again(const Fault& fault) {
-  record_answer(fault, {}, now_ns());
+void FaultService::let_try_again(Fault& fault) {
+  const std::uint64_t now = now_ns();
+  end_throttle(fault, now);
+  record_answer(fault, {}, now);
   (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
 }
 
@@ -571,6 +572,13 @@ void FaultService::record_answer(const Fault& fault, PageSpan pages, std::uint64
        .access = event.write ? EventAccess::write : EventAccess::read,
        .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
        .destination = index_of(fault.toucher)});
+}
+
+void FaultService::end_throttle(Fault& fault, std::uint64_t now) const {
+  const std::uint64_t since = std::exchange(fault.throttled_since_ns, 0);
+  if (since == 0) return;
+  fault.throttled_ns += now - since;
+  record_throttle(fault, EventKind::throttle_end, since, now);
 }
 
 void FaultService::record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
@@ -620,7 +628,9 @@ void FaultService::refuse(Fault& fault, const char* why) {
   ProcessorMemory& memory = engine_.at(toucher);
   const PageSpan span{fault.page, 1};
   address_space_.retire(fault.page);
-  record_answer(fault, span, now_ns());
+  const std::uint64_t now = now_ns();
+  end_throttle(fault, now);
+  record_answer(fault, span, now);
   (void)memory.mapper.forbid(span);
   (void)memory.mapper.wake(span);
 }

@@ -33,6 +33,7 @@ struct Fault {
   // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
+  bool owes_stay = false;         // its pages are to stay, and there was no memory to remember it
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
   // Where the page was before anything was done for it, those in a row with it that shared its fate, and why they did. Nothing:
   // nothing has been done.
@@ -182,12 +183,14 @@ class FaultService {
   void refuse(Fault& fault, const char* why);
   // It is answered: for these pages, at `now` as now_ns() counts.
   void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
+  // The policy has it wait no more.
+  void end_throttle(Fault& fault, std::uint64_t now) const;
   void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
                        std::uint64_t now) const;
   // Pages begin, or end, to stay at `at`.
   void record_stay(EventKind kind, std::uint64_t number, PageRun run, Processor at) const;
   // Its thread only tries again, which may be all that it takes.
-  void let_try_again(const Fault& fault);
+  void let_try_again(Fault& fault);
 
   struct Suspect {
     Processor toucher;

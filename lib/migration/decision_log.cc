@@ -15,7 +15,8 @@ void DecisionLog::add(const DecisionRecord& record) noexcept {
   std::uint64_t turn = place.turn.load(std::memory_order_relaxed);
   // Who has been in the middle of an entry for a whole lap keeps its place, and this one is lost.
   if (turn % 2 != 0 || turn > 2 * number ||
-      !place.turn.compare_exchange_strong(turn, 2 * number + 1, std::memory_order_relaxed))
+      !place.turn.compare_exchange_strong(turn, 2 * number + 1, std::memory_order_acquire,
+                                          std::memory_order_relaxed))
     return;
   // Whoever sees one of the words also sees that the place is being written.
   std::atomic_thread_fence(std::memory_order_release);

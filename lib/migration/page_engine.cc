@@ -428,28 +428,31 @@ void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run
                     .destination = index_of(deed.to),
                     .cause = deed.motive.cause});
   if (!is_recorded(deed.kind)) return;
+  const std::uint64_t now = now_ns();
+  const std::uint64_t begun = deed.begun_ns == 0 ? now : deed.begun_ns;
   const auto [cause, touched] = deed.motive;
-  if (!touched) return record_part(deed, cause, number, run);
-  const PageMask page = PageMask::of({*touched, 1});
-  for (const PageRun part : runs_of(PageMask::of(run) & page))
-    record_part(deed, cause, number, part);
+  const PageMask page = touched ? PageMask::of({*touched, 1}) : PageMask::of(run);
+  // They came together: each part took its share.
+  const auto record = [&](PageRun part, MoveCause why) {
+    record_part({deed.kind, why, deed.from, deed.to, begun}, number, part,
+                (now - begun) * part.count / run.count);
+  };
+  for (const PageRun part : runs_of(PageMask::of(run) & page)) record(part, cause);
   for (const PageRun part : runs_of(PageMask::of(run) - page))
-    record_part(deed, MoveCause::speculative_prefetch, number, part);
+    record(part, MoveCause::speculative_prefetch);
 }
 
-void PageEngine::record_part(const Deed& deed, MoveCause cause, std::uint64_t number,
-                             PageRun run) const {
+void PageEngine::record_part(const Deed& deed, std::uint64_t number, PageRun run,
+                             std::uint64_t duration_ns) const {
   const PageSpan span = span_of(number, run);
   const auto address = address_of(span.first);
   if (!address) return;  // who has them made says so
-  const std::uint64_t now = now_ns();
-  const std::uint64_t begun = deed.begun_ns == 0 ? now : deed.begun_ns;
-  record_event({.time_ns = begun,
-                .duration_ns = now - begun,
+  record_event({.time_ns = deed.begun_ns,
+                .duration_ns = duration_ns,
                 .address = *address,
                 .bytes = span.bytes(),
                 .kind = deed.kind,
-                .cause = cause,
+                .cause = deed.motive.cause,
                 .source = index_of(deed.from),
                 .destination = index_of(deed.to)});
 }

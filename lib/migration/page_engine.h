@@ -164,8 +164,9 @@ class PageEngine {
     std::uint64_t begun_ns = 0;  // 0: it is a moment
   };
   void record_deed(const Deed& deed, std::uint64_t number, PageRun run);
-  // It concerns `cause` alone.
-  void record_part(const Deed& deed, MoveCause cause, std::uint64_t number, PageRun run) const;
+  // Of a deed that began at `begun_ns`, for one reason.
+  void record_part(const Deed& deed, std::uint64_t number, PageRun run,
+                   std::uint64_t duration_ns) const;
   // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
   void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
   void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,

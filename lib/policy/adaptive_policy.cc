@@ -18,7 +18,13 @@ struct Region {
   std::uint64_t stayed_ns = 0;  // how long it was where it came to before, on average; 0: not known
   std::uint64_t until_ns = 0;   // it stays where it is; 0: it does not
   unsigned stays = 0;           // how often it has, since it last paid to move
+  std::int8_t at = -1;          // whom it came to
 };
+
+// Whether a move pays by now is found out: nothing is known of how long it stays.
+void begin_trial(Region& region) {
+  region.until_ns = region.stayed_ns = region.arrived_ns = 0;
+}
 
 struct AdaptiveHistory final : BlockHistory {
   std::array<Region, pages_per_block / pages_per_region> regions{};
@@ -39,6 +45,16 @@ AdaptiveHistory& adaptive(BlockHistory& history) {
 constexpr PageRun region_run(unsigned i) {
   constexpr unsigned count = pages_per_region;
   return {i * count, count};
+}
+
+PageRun within_natural_region(PageRun run, unsigned page) {
+  const PageMask natural = PageMask::of(region_run(page / pages_per_region));
+  return (PageMask::of(run) & natural).run_around(page);
+}
+
+// How many pages of the run the toucher has not got.
+std::uint64_t pages_to_come(const FaultFacts& facts, PageRun run) {
+  return (PageMask::of(run) - facts.held).count();
 }
 
 // Pages that stay where they are.
@@ -81,26 +97,36 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
   return known.run_around(facts.page);
 }
 
+Opinion AdaptivePolicy::first_touch(const FaultFacts& facts, PageRun region) const {
+  // Nothing is evicted for what may never be touched again; a little may fit where much does not.
+  for (const PageRun part : {region, within_natural_region(region, facts.page)})
+    if (facts.free_pages >= pages_to_come(facts, part))
+      return {.destination = facts.toucher, .region = part};
+  return {.destination = Processor::host(), .region = region};
+}
+
 Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
                                  std::unique_ptr<BlockHistory>& history) const {
+  // What comes to another processor's memory than the toucher's is none of his.
+  if (facts.residents == 0 && facts.preferred && *facts.preferred != facts.toucher) return {};
   PageRun region = this->region(facts);
-  // Nothing is evicted for what may never be touched again.
-  const bool fits = facts.free_pages >= region.count;
-  if (facts.residents == 0)
-    return {.destination = fits ? facts.toucher : Processor::host(), .region = region};
+  if (facts.residents == 0) return first_touch(facts, region);
   const Processor at = closest_of(facts.residents, facts.toucher);
   const unsigned saved = saved_percent(facts.toucher, at);
   if (saved == 0) return {.destination = at, .region = region};
 
   Region known;
   if (history) {
-    known = adaptive(*history).of(facts.page);
+    Region& seen = adaptive(*history).of(facts.page);
+    // Over, and nobody has come to end it yet.
+    if (seen.until_ns != 0 && seen.until_ns <= facts.now_ns) begin_trial(seen);
+    known = seen;
     if (known.until_ns > facts.now_ns) return stay(facts, at, region, *history, 0);
     region = (PageMask::of(region) - staying(*history, facts.now_ns)).run_around(facts.page);
   }
-  const std::uint64_t evicted =
-      region.count - std::min<std::uint64_t>(region.count, facts.free_pages);
-  const std::uint64_t cost_ns = facts.fault_ns + (region.count + evicted) * facts.page_ns;
+  const std::uint64_t coming = pages_to_come(facts, region);
+  const std::uint64_t evicted = coming - std::min(coming, facts.free_pages);
+  const std::uint64_t cost_ns = facts.fault_ns + (coming + evicted) * facts.page_ns;
   const std::uint64_t gain_ns = known.stayed_ns / 100 * saved / 100 * bound_percent;
   // What nothing is known of is tried, where nothing has to go for it.
   const bool pays = known.stayed_ns == 0 ? evicted == 0 || known.stays != 0 : gain_ns > cost_ns;
@@ -122,8 +148,7 @@ Opinion AdaptivePolicy::stay(const FaultFacts& facts, Processor at, PageRun regi
                              BlockHistory& history, std::uint64_t cost_ns) const {
   Region& known = adaptive(history).of(facts.page);
   Opinion opinion{.destination = at};
-  opinion.region = (PageMask::of(region) & PageMask::of(region_run(facts.page / pages_per_region)))
-                       .run_around(facts.page);
+  opinion.region = within_natural_region(region, facts.page);
   opinion.stays = true;
   opinion.stay_begins = known.until_ns <= facts.now_ns;
   if (opinion.stay_begins) {
@@ -154,11 +179,14 @@ ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
     }
   }
   adaptive(*history).for_each(arrival.run, [&](Region& region) {
+    // More of it came to whom it was coming to.
+    if (wanted && region.arrived_ns != 0 && region.at == arrival.to.index) return;
     if (region.arrived_ns != 0) {
       const std::uint64_t stayed = arrival.now_ns - region.arrived_ns;
       region.stayed_ns = region.stayed_ns == 0 ? stayed : (region.stayed_ns + stayed) / 2;
     }
     region.arrived_ns = wanted ? arrival.now_ns : 0;
+    region.at = static_cast<std::int8_t>(arrival.to.index);
   });
   return 0;
 }
@@ -173,9 +201,7 @@ PageMask AdaptivePolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) 
   for (unsigned i = 0; i < regions.size(); ++i) {
     if (regions[i].until_ns == 0 || regions[i].until_ns > now_ns) continue;
     ended |= PageMask::of(region_run(i));
-    // Whether it pays by now is found out.
-    regions[i].until_ns = regions[i].stayed_ns = 0;
-    regions[i].arrived_ns = 0;
+    begin_trial(regions[i]);
   }
   return ended;
 }

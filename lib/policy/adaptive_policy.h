@@ -36,6 +36,7 @@ class AdaptivePolicy final : public Policy {
  private:
   // How much of the time of p's accesses to q's memory it would save to have the pages itself, in percent.
   unsigned saved_percent(Processor p, Processor q) const;
+  Opinion first_touch(const FaultFacts& facts, PageRun region) const;
   // What is treated as the page is.
   PageRun region(const FaultFacts& facts) const;
   Opinion stay(const FaultFacts& facts, Processor at, PageRun region, BlockHistory& history,

@@ -22,10 +22,12 @@ class BlockStreams {
       streams.expected[place].store(next, std::memory_order_relaxed);
     }
   }
-  // The processor uses this block for the first time. Whether that was expected; then the one after it is.
+  // The processor uses this block for the first time. Whether that was expected; then the one after it is. It may be asked again,
+  // and says the same.
   bool follow(Processor p, std::uint64_t block) {
     for (auto& place : of(p).expected) {
       const std::uint64_t expected = place.load(std::memory_order_relaxed);
+      if (expected == up(block + 1) || expected == down(block - 1)) return true;
       if (expected != up(block) && expected != down(block)) continue;
       place.store(expected == up(block) ? up(block + 1) : down(block - 1),
                   std::memory_order_relaxed);

@@ -250,6 +250,60 @@ TEST_CASE("what comes back from an eviction comes as a whole") {
   CHECK(game.policy.on_fault(facts, game.history).region == PageRun{0, 512});
 }
 
+TEST_CASE("what comes to a processor in pieces has not been taken away in between") {
+  AdaptiveParameters parameters;
+  parameters.prefetches = false;
+  Game game(200, parameters);
+  for (unsigned page = 0; page < 512; ++page) game.touch(host, page);
+  for (unsigned page = 0; page < 512; ++page, game.now += 30 * us)
+    REQUIRE(game.touch(device, page) == device);
+  CHECK(game.migrations == 512);
+}
+
+TEST_CASE("what the toucher has takes no more room, and a little may fit where much does not") {
+  Game game(200);
+  for (unsigned page = 0; page < 256; page += 16) game.touch(device, page);
+  game.free_pages = 300;  // 256 come with the next
+  CHECK(game.touch(device, 256) == device);
+  game.next_block();
+  game.block = 300;
+  for (unsigned page = 0; page < 256; page += 16) game.touch(device, page);
+  game.free_pages = 20;
+  CHECK(game.touch(device, 256) == device);
+  CHECK(game.exists.count() == 256 + 16);
+}
+
+TEST_CASE("pages that come to another one's memory are none of the toucher's") {
+  Game game(200);
+  FaultFacts facts = game.facts(host, 7);
+  facts.preferred = device;
+  const Opinion opinion = game.policy.on_fault(facts, game.history);
+  CHECK_FALSE(opinion.destination);
+  CHECK_FALSE(opinion.region);
+}
+
+TEST_CASE("a stay that is over is tried, whether anybody has ended it or not") {
+  Game game(200);
+  game.touch(host, 3);
+  for (int i = 0; !game.opinion.stays; ++i, game.now += 30 * us) {
+    REQUIRE(i < 20);
+    game.touch(i % 2 == 0 ? device : host, 3);
+  }
+  game.now = game.opinion.stays_until_ns;
+  const Processor other = game.at_device.test(3) ? host : device;
+  CHECK(game.touch(other, 3) == other);
+  CHECK_FALSE(game.opinion.stays);
+}
+
+TEST_CASE("who is asked twice about one fault says the same") {
+  Game game(200);
+  game.sweep(device);
+  game.next_block();
+  const FaultFacts facts = game.facts(device, 0);
+  for (int i = 0; i < 3; ++i)
+    CHECK(game.policy.on_fault(facts, game.history).region == PageRun{0, 512});
+}
+
 TEST_CASE("where the program puts pages, what was seen before is forgotten") {
   Game game(200);
   for (int i = 0; i < 3; ++i, game.now += 20 * us) game.touch(i % 2 == 0 ? host : device, 3);

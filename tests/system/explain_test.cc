@@ -154,8 +154,12 @@ TEST_CASE("wrong arguments of wherryExplain, and other sizes of its struct", "[s
   explanation.size = offsetof(wherryExplanation, decision);
   explanation.decision[0].time_ns = 7;
   CHECK(wherryExplain(address, &explanation) == CUDA_SUCCESS);
-  CHECK(explanation.decisions == 1);
+  CHECK(explanation.decisions == 0);  // none fits
   CHECK(explanation.decision[0].time_ns == 7);
+  explanation.size += sizeof(wherryDecision);
+  CHECK(wherryExplain(address, &explanation) == CUDA_SUCCESS);
+  CHECK(explanation.decisions == 1);
+  CHECK(explanation.decision[0].time_ns > 7);
   explanation.size = sizeof explanation;
   CHECK(wherryExplain(0, &explanation) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryExplain(reinterpret_cast<CUdeviceptr>(&explanation), &explanation) ==

@@ -26,7 +26,7 @@ typedef enum {
   WHERRY_REASON_PREFERRED = 4, /* advised: its preferred location; or a device's own memory */
   WHERRY_REASON_ACCESSED_BY = 5, /* advised: who touched it maps it where it is */
   WHERRY_REASON_POLICY = 6,      /* the policy wanted it there */
-  WHERRY_REASON_POLICY_STAY = 7, /* ... and for a while: processors had taken it from each other */
+  WHERRY_REASON_POLICY_STAY = 7, /* ... and for a while, since moving it would not pay */
   WHERRY_REASON_NO_ROOM = 8,     /* where it should have been there was no room */
   WHERRY_REASON_NO_MAPPINGS = 9, /* who touched it could map no more of others' memory */
   WHERRY_REASON_NO_FAULT = 10    /* nobody touched it: see the cause */
@@ -61,7 +61,8 @@ typedef struct {
   uint32_t pinned;            /* 1 or 0 */
   int32_t preferred_location; /* a processor, or nobody */
   uint32_t accessed_by;       /* as resident */
-  /* The newest first; what is older than the latest 4096 decisions about all memory is forgotten. */
+  /* How many follow, and fit, the newest first. Kept are the latest 4096 about all memory: decisions on faults, pages that came or went
+   * for another reason, and blocks that were freed. */
   uint32_t decisions;
   uint32_t reserved;
   wherryDecision decision[WHERRY_DECISIONS_MAX];
