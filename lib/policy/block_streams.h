@@ -17,7 +17,7 @@ class BlockStreams {
   void note_dense(Processor p, std::uint64_t block) {
     Streams& streams = of(p);
     for (const std::uint64_t next : {up(block + 1), down(block - 1)}) {
-      if (contains(streams, next)) continue;
+      if (contains(streams, next) || contains(streams, next | followed)) continue;
       const unsigned place = streams.next_place.fetch_add(1, std::memory_order_relaxed) % count;
       streams.expected[place].store(next, std::memory_order_relaxed);
     }
@@ -27,11 +27,14 @@ class BlockStreams {
   bool follow(Processor p, std::uint64_t block) {
     for (auto& place : of(p).expected) {
       const std::uint64_t expected = place.load(std::memory_order_relaxed);
-      if (expected == up(block + 1) || expected == down(block - 1)) return true;
-      if (expected != up(block) && expected != down(block)) continue;
-      place.store(expected == up(block) ? up(block + 1) : down(block - 1),
-                  std::memory_order_relaxed);
-      return true;
+      const bool upwards = (expected & ~followed) == up(block);
+      if (upwards || (expected & ~followed) == down(block)) {
+        place.store((upwards ? up(block + 1) : down(block - 1)) | followed,
+                    std::memory_order_relaxed);
+        return true;
+      }
+      if (expected == (up(block + 1) | followed) || expected == (down(block - 1) | followed))
+        return true;
     }
     return false;
   }
@@ -39,9 +42,10 @@ class BlockStreams {
  private:
   static constexpr unsigned count = 8;
 
-  // 0 is none.
-  static constexpr std::uint64_t up(std::uint64_t block) { return 2 * block + 2; }
-  static constexpr std::uint64_t down(std::uint64_t block) { return 2 * block + 3; }
+  // What is expected next, as a number; 0 is nothing. With `followed` if the one before was expected, too.
+  static constexpr std::uint64_t followed = 1;
+  static constexpr std::uint64_t up(std::uint64_t block) { return 4 * (block + 1); }
+  static constexpr std::uint64_t down(std::uint64_t block) { return 4 * (block + 1) + 2; }
 
   struct Streams {
     std::array<std::atomic<std::uint64_t>, count> expected{};

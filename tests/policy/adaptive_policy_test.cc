@@ -304,6 +304,14 @@ TEST_CASE("who is asked twice about one fault says the same") {
     CHECK(game.policy.on_fault(facts, game.history).region == PageRun{0, 512});
 }
 
+TEST_CASE("a block that left and is touched again is no sweep") {
+  Game game(200);
+  game.sweep(host);
+  game.sweep(device);
+  CHECK(game.touch(host, 7) == host);
+  CHECK(game.opinion.region->count == 16);
+}
+
 TEST_CASE("where the program puts pages, what was seen before is forgotten") {
   Game game(200);
   for (int i = 0; i < 3; ++i, game.now += 20 * us) game.touch(i % 2 == 0 ? host : device, 3);
