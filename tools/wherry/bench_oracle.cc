@@ -37,13 +37,11 @@ class PassingFile {
   std::string path_;
 };
 
-// With each touched page seen.
-std::string record(const Workload& workload, std::uint64_t seed, const std::string& file,
-                   Interval& interval) {
+std::string record(const Workload& workload, const std::string& policy, std::uint64_t seed,
+                   const std::string& file, Interval& interval) {
   return run_apart(interval, [&](Interval& result) {
     ::setenv("WHERRY_TRACE", file.c_str(), 1);
-    ::setenv("WHERRY_FAULT_REGION", "4K", 1);
-    detail::check(wherrySetPolicy("migrate-always"), "wherrySetPolicy");
+    detail::check(wherrySetPolicy(policy.c_str()), "wherrySetPolicy");
     const runtime library;
     result = workload.run({library, seed});
     // The process does not end as programs do.
@@ -63,11 +61,11 @@ std::variant<replay::CostModel, std::string> costs_here() {
   return costs;
 }
 
-std::variant<double, std::string> oracle_seconds(const Workload& workload, std::uint64_t seed,
-                                                 const replay::CostModel& costs) {
+std::variant<double, std::string> oracle_share(const Workload& workload, const std::string& policy,
+                                               std::uint64_t seed, const replay::CostModel& costs) {
   const PassingFile file;
   Interval interval;
-  if (std::string wrong = record(workload, seed, file.path(), interval); !wrong.empty())
+  if (std::string wrong = record(workload, policy, seed, file.path(), interval); !wrong.empty())
     return wrong;
   auto loaded = load_trace(file.path());
   if (auto* wrong = std::get_if<std::string>(&loaded)) return std::move(*wrong);
@@ -83,7 +81,7 @@ std::variant<double, std::string> oracle_seconds(const Workload& workload, std::
                                       oracle,
                                       {interval.begin_ns, interval.end_ns},
                                       oracle.current()});
-  return static_cast<double>(result.time_ns) / 1e9;
+  return static_cast<double>(result.time_ns) / 1e9 / interval.seconds();
 }
 
 }  // namespace wherry::tool

@@ -73,11 +73,14 @@ std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
 struct Row {
   const Workload* workload;
   std::vector<Result> results;  // the best of the rounds
-  double oracle_seconds = 0;
+  double oracle_share = 0;      // of the best policy's time, if the future were known
 
-  double best() const { return std::ranges::min_element(results, {}, &Result::seconds)->seconds; }
+  std::size_t best_policy() const {
+    const auto best = std::ranges::min_element(results, {}, &Result::seconds);
+    return static_cast<std::size_t>(best - results.begin());
+  }
+  double best() const { return results[best_policy()].seconds; }
   double of_best(std::size_t policy) const { return results[policy].seconds / best(); }
-  double best_of_oracle() const { return best() / oracle_seconds; }
 };
 
 // A string: one line that says what went wrong.
@@ -98,10 +101,10 @@ std::variant<Row, std::string> measure(const Workload& workload,
       if (!wrong.empty()) return fmt::format("{} under {}: {}", workload.name, policies[i], wrong);
       if (result.seconds < row.results[i].seconds) row.results[i] = result;
     }
-  const auto oracle = oracle_seconds(workload, options.seed, costs);
+  const auto oracle = oracle_share(workload, policies[row.best_policy()], options.seed, costs);
   if (const auto* wrong = std::get_if<std::string>(&oracle))
     return fmt::format("{}, recorded: {}", workload.name, *wrong);
-  row.oracle_seconds = std::get<double>(oracle);
+  row.oracle_share = std::get<double>(oracle);
   return row;
 }
 
@@ -124,7 +127,7 @@ std::string to_text(const std::vector<Row>& rows, const std::vector<std::string>
     text += fmt::format("{:<18}{:>8.1f}ms", row.workload->name, row.best() * 1e3);
     for (std::size_t i = 0; i < policies.size(); ++i)
       text += fmt::format("{:>16.2f}", row.of_best(i));
-    text += fmt::format("{:>10.2f}\n", row.best_of_oracle());
+    text += fmt::format("{:>10.2f}\n", 1 / row.oracle_share);
   }
   text += fmt::format("{:<28}", "geometric mean");
   for (std::size_t i = 0; i < policies.size(); ++i)
@@ -148,7 +151,8 @@ Json to_json(const Row& row, const std::vector<std::string>& policies) {
   return {{"workload", row.workload->name},
           {"meaning", row.workload->meaning},
           {"policies", by_policy},
-          {"oracle", {{"seconds", row.oracle_seconds}, {"best_of_oracle", row.best_of_oracle()}}}};
+          {"oracle",
+           {{"seconds", row.best() * row.oracle_share}, {"best_of_oracle", 1 / row.oracle_share}}}};
 }
 
 }  // namespace
