@@ -3,23 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "faults/fault_service.h"
+#include "os/mapped_memory.h"
 
 namespace wherry::impl {
 
 class PostponedFaults {
  public:
-  // Has room at once: who faulted may hold the lock of the program's malloc until there is an answer.
-  PostponedFaults() {
-    std::vector<Postponed> room;
-    room.reserve(room_first);
-    faults_ = Queue({}, std::move(room));
-  }
+  PostponedFaults() : faults_({}, make_room()) {}
 
   // `due`: a moment as now_ns() counts.
   void put(std::uint64_t due, const Fault& fault) { faults_.push({due, fault}); }
@@ -42,9 +39,16 @@ class PostponedFaults {
     Fault fault;
     bool operator<(const Postponed& other) const { return due > other.due; }
   };
-  using Queue = std::priority_queue<Postponed>;
+  // Not of malloc, whose lock somebody may hold who waits for an answer.
+  using Queue = std::priority_queue<Postponed, std::pmr::vector<Postponed>>;
 
   static constexpr std::size_t room_first = 256;
+
+  static std::pmr::vector<Postponed> make_room() {
+    std::pmr::vector<Postponed> room(&mapped_memory());
+    room.reserve(room_first);
+    return room;
+  }
 
   Queue faults_;
 };
