@@ -11,6 +11,9 @@
 namespace wherry::impl {
 namespace {
 
+// What an answer in the thread that touches takes, twice. Alternate stacks may be as small as two signal frames and a little.
+constexpr std::size_t answer_stack_bytes = 16 * 1024;
+
 struct Caught {
   explicit Caught(const ArenaLayout& pages) : layout(&pages) {}
 
@@ -33,7 +36,8 @@ bool on_access_fault(const AccessFault& fault) {
   event.write = fault.write;
   event.kind_known = false;
   FaultService* const service = caught->service.load(std::memory_order_acquire);
-  if (service != nullptr && service->resolve_in_handler(event)) return true;
+  const bool fits = fault.alternate_stack_bytes >= answer_stack_bytes;
+  if (fits && service != nullptr && service->resolve_in_handler(event)) return true;
   return post_fault(caught->board, caught->bell, fault.address, fault.write, Patience::bounded);
 }
 

@@ -72,6 +72,13 @@ bool was_held(std::uintptr_t address) {
   return is_writable(round_down(address, page_size));
 }
 
+std::size_t alternate_stack_bytes(const ucontext_t& context) {
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto start = reinterpret_cast<std::uintptr_t>(context.uc_stack.ss_sp);
+  return here - start < context.uc_stack.ss_size ? here - start
+                                                 : std::numeric_limits<std::size_t>::max();
+}
+
 bool resolved(const siginfo_t& info, const ucontext_t& context) {
   if (info.si_code != SEGV_ACCERR && info.si_code != SEGV_MAPERR) return false;
   const AccessFaultHook hook = claimed_by.load(std::memory_order_acquire);
@@ -81,7 +88,7 @@ bool resolved(const siginfo_t& info, const ucontext_t& context) {
   const bool claimed = hook != nullptr &&
                        address >= claimed_start.load(std::memory_order_relaxed) &&
                        address < claimed_end.load(std::memory_order_relaxed);
-  if (claimed && hook({address, *write})) return true;
+  if (claimed && hook({address, *write, alternate_stack_bytes(context)})) return true;
   return *write && was_held(address);
 }
 

@@ -3,13 +3,17 @@
 // SIGSEGV, and SIGBUS, for memory that there is not, is for the application to see in any case.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace wherry::impl {
 
 struct AccessFault {
   std::uintptr_t address = 0;
   bool write = false;
+  // What is left of the alternate stack that the hook runs on; the largest number: it runs on none.
+  std::size_t alternate_stack_bytes = std::numeric_limits<std::size_t>::max();
 };
 
 // Whether the fault was the hook's, so that the access is tried again. Runs on the faulting thread, perhaps on a small

@@ -247,10 +247,15 @@ TEST_CASE("a thread with the smallest stack touches managed memory", "[system]")
   });
 }
 
-TEST_CASE("a handler on an alternate stack touches managed memory", "[system]") {
-  in_all_places([](const Field& field) {
-    std::vector<char> stack(static_cast<std::size_t>(::sysconf(_SC_SIGSTKSZ)));
-    const stack_t alternate{stack.data(), 0, stack.size()};
+TEST_CASE("a handler on an alternate stack, usual or large, touches managed memory", "[system]") {
+  const auto stacks = GENERATE(std::size_t{1}, std::size_t{8});
+  const std::size_t size = stacks * static_cast<std::size_t>(::sysconf(_SC_SIGSTKSZ));
+  in_all_places([size](const Field& field) {
+    constexpr std::size_t guard = 1 << 16;
+    void* const area =
+        ::mmap(nullptr, guard + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    expect(area != MAP_FAILED && ::mprotect(area, guard, PROT_NONE) == 0, "a guarded stack");
+    const stack_t alternate{static_cast<char*>(area) + guard, 0, size};
     expect(::sigaltstack(&alternate, nullptr) == 0, "sigaltstack");
     static const Field* touched;
     touched = &field;
