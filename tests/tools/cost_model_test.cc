@@ -91,6 +91,8 @@ TEST_CASE("costs follow what recorded migrations took, without what their faults
   costs.migrate_to_host = costs.migrate_to_device = {10'000, 0};
   const auto record = [](unsigned faults) {
     Trace trace;
+    trace.machine.page_bytes = page_size;
+    trace.machine.block_bytes = block_size;
     for (unsigned i = 0; i < faults; ++i) {
       const std::uint64_t time = 1'000'000 * (i + 1);
       // For 100 us it waits for somebody; then its page moves, and 15 us later it is answered.
@@ -111,8 +113,12 @@ TEST_CASE("costs follow what recorded migrations took, without what their faults
     }
     return trace;
   };
-  CHECK(cost_scale(record(100), costs) == Approx(1.5));
-  CHECK(cost_scale(record(3), costs) == 1);
-  CHECK(cost_scale({}, costs) == 1);
+  const auto scale = [&](const Trace& trace) {
+    const auto timeline = make_timeline(trace);
+    return cost_scale(std::get<Timeline>(timeline), costs);
+  };
+  CHECK(scale(record(100)) == Approx(1.5));
+  CHECK(scale(record(3)) == 1);
+  CHECK(scale(record(0)) == 1);
   CHECK(scaled(costs, 1.5).migrate_to_device.fixed_ns == Approx(15'000));
 }

@@ -152,6 +152,31 @@ TEST_CASE("the region of a page comes with it") {
   CHECK(result.counts.migrated_pages == 16);
 }
 
+TEST_CASE("what happens as it did when it was recorded takes as long as it did") {
+  constexpr std::uint64_t waited = 30 * us, moving = 77 * us;
+  Run run(page_size);
+  run.touch(host, 0, 10 * us, 3 * us);
+  run.add({.time_ns = start + 12 * us,
+           .address = base,
+           .bytes = page_size,
+           .kind = EventKind::populate,
+           .cause = EventCause::fault,
+           .destination = host});
+  run.touch(device, 0, 100 * us, waited + moving);
+  run.add({.time_ns = start + 100 * us + waited,
+           .duration_ns = moving / 2,
+           .address = base,
+           .bytes = page_size,
+           .kind = EventKind::migration,
+           .cause = EventCause::fault,
+           .source = host,
+           .destination = device});
+  // Whom it waited for is not there in the replay, and what it waited does not count.
+  CHECK(run.under("migrate-always").stall_ns == 3 * us + moving);
+  // What is done otherwise costs what such a thing does.
+  CHECK(run.under("first-touch").stall_ns == 3 * us + 5 * us);
+}
+
 TEST_CASE("a sweep over more than a device holds evicts, and not where it holds it all") {
   const auto sweep = [](std::uint64_t capacity) {
     Run run(4 * block_size, capacity, block_size);

@@ -70,10 +70,10 @@ std::variant<double, std::string> oracle_share(const Workload& workload, const s
   auto loaded = load_trace(file.path());
   if (auto* wrong = std::get_if<std::string>(&loaded)) return std::move(*wrong);
   const auto& trace = std::get<impl::Trace>(loaded);
-  const replay::CostModel model = replay::scaled(costs, replay::cost_scale(trace, costs));
   const auto made = replay::make_timeline(trace);
   if (const auto* wrong = std::get_if<std::string>(&made)) return *wrong;
   const auto& timeline = std::get<replay::Timeline>(made);
+  const replay::CostModel model = replay::scaled(costs, replay::cost_scale(timeline, costs));
   replay::Oracle oracle(timeline, model);
   const auto result = replay::replay({timeline,
                                       replay::setting_of(timeline),

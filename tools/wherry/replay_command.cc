@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "api/policy_source.h"
 #include "complain.h"
 #include "cost_file.h"
 #include "policies.h"
@@ -204,7 +205,7 @@ int run_replay(const ReplayOptions& options) {
   const auto setting = replay::setting_of(timeline, options.capacity / impl::page_size);
   const auto machine = replay::policy_machine_of(trace.machine, setting);
   const auto& calibrated = std::get<replay::CostModel>(costs);
-  const double scale = replay::cost_scale(trace, calibrated);
+  const double scale = replay::cost_scale(timeline, calibrated);
   const replay::CostModel model = replay::scaled(calibrated, scale);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < names.size(); ++i) {

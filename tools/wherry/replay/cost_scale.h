@@ -2,13 +2,13 @@
 // slower one, for all policies alike.
 #pragma once
 
-#include "events/trace_reader.h"
 #include "replay/cost_model.h"
+#include "replay/timeline.h"
 
 namespace wherry::replay {
 
 // By the migrations of recorded faults: the median of what each took, by what it costs. 1: there are too few to tell.
-double cost_scale(const impl::Trace& trace, const CostModel& costs);
+double cost_scale(const Timeline& timeline, const CostModel& costs);
 
 // Everything takes so many times as long.
 CostModel scaled(const CostModel& costs, double scale);

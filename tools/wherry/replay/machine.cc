@@ -14,8 +14,6 @@ using impl::FaultFacts;
 using impl::PageSpan;
 using impl::Processor;
 
-// As a live run's fault service has it.
-constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 // Nobody asks again sooner, whatever a policy says.
 constexpr std::uint64_t look_again_ns = 1000;
 
@@ -104,14 +102,14 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   impl::Opinion opinion;
   if (impl::AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
   if (touch.comes_alone && opinion.region)
-    opinion.region = impl::within_region(*opinion.region, facts.page);
+    opinion.region = impl::aligned_part(*opinion.region, facts.page, impl::pages_per_region);
   Decision decision = rules_.decide(facts, opinion);
   if (decision.stay_begins && decision.stays_until_ns != 0)
     stays_.push({decision.stays_until_ns, touch.block, decision.region});
-  if (decision.wait_until_ns > now_ns && touch.throttled_ns < throttle_limit_ns) {
+  if (decision.wait_until_ns > now_ns && touch.throttled_ns < impl::throttle_limit_ns) {
     ++books_.counts().throttled;
-    const std::uint64_t until =
-        std::clamp(decision.wait_until_ns, now_ns + look_again_ns, now_ns + throttle_limit_ns);
+    const std::uint64_t until = std::clamp(decision.wait_until_ns, now_ns + look_again_ns,
+                                           now_ns + impl::throttle_limit_ns);
     touch.throttled_ns += until - now_ns;
     return {.outcome = Outcome::again, .time_ns = until};
   }
@@ -121,22 +119,27 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   const bool there = block.at(at).resident.test(facts.page);
   const bool has_copies = std::popcount(facts.residents) > 1;
   const double before = static_cast<double>(books_.cost_ns());
+  Carried carried;
   if (!there || (facts.write && has_copies)) {
     const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now_ns);
     if (facts.residents != 0 && end > now_ns) {
       touch.comes_alone = true;
       return {.outcome = Outcome::again, .time_ns = end};
     }
-    std::uint64_t pages = 0;
-    if (!there && !bring(touch, block, facts, decision, pages))
-      return {.outcome = Outcome::room_needed, .at = at, .pages = pages};
+    if (!there && !bring(touch, block, facts, decision, carried))
+      return {.outcome = Outcome::room_needed, .at = at, .pages = carried.pages};
     block.tenures.begin(decision.region, facts.toucher, now_ns);
   }
   if (facts.write && (there || has_copies))
     books_.collapse(touch.block, block, decision.region, at);
   show(touch, block, decision);
   follow(touch.block, block, decision.region);
-  if (static_cast<double>(books_.cost_ns()) <= before) books_.add_cost(costs_.minor_ns);
+  const double cost = static_cast<double>(books_.cost_ns()) - before;
+  // What happens as it did takes as long as it did.
+  if (touch.recorded.is_like(carried))
+    books_.add_cost(touch.recorded.ns - cost);
+  else if (cost <= 0)
+    books_.add_cost(costs_.minor_ns);
   return {.outcome = Outcome::resolved, .region = decision.region};
 }
 
@@ -154,10 +157,14 @@ Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
 }
 
 bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
-                    const Decision& decision, std::uint64_t& pages) {
+                    const Decision& decision, Carried& carried) {
+  using impl::EventKind;
   const Processor to = decision.destination;
   const auto [exists, copy, from, wanted] = impl::errand_for(block, facts, decision);
-  pages = wanted.count();
+  const std::uint64_t pages = wanted.count();
+  carried.pages = static_cast<std::uint16_t>(pages);
+  carried.kind = !exists ? EventKind::populate : copy ? EventKind::duplicate : EventKind::migration;
+  carried.destination = impl::index_of(to);
   // Where there is no room at all a live run would end the thread; here it goes on.
   if (!books_.has_room(to, pages) && !touch.stays_put) return false;
   const OperationCost& populates = to.is_host() ? costs_.populate_host : costs_.populate_device;

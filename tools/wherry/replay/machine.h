@@ -11,6 +11,7 @@
 #include "events/event.h"
 #include "policy/advice_rules.h"
 #include "replay/page_books.h"
+#include "replay/timeline.h"
 
 namespace wherry::replay {
 
@@ -20,6 +21,7 @@ struct Touch {
   unsigned page = 0;
   impl::Processor toucher;
   bool write = false;
+  Carried recorded;  // what came for it then
   // Of the fault that it became.
   bool comes_alone = false;  // only its region comes with it
   bool stays_put = false;    // there is no room where it should come to
@@ -85,9 +87,9 @@ class Machine {
   Attempt attempt(Touch& touch, Block& block, std::uint64_t now_ns) REQUIRES(block.lock);
   // Where the page goes that finds no room where it should be.
   impl::Decision without_room(const impl::FaultFacts& facts, impl::Decision wanted) const;
-  // False: there is no room for so many pages.
+  // Has pages come as is decided; `carried`: which, as far as it is known before. False: there is no room for them.
   bool bring(const Touch& touch, Block& block, const impl::FaultFacts& facts,
-             const impl::Decision& decision, std::uint64_t& pages) REQUIRES(block.lock);
+             const impl::Decision& decision, Carried& carried) REQUIRES(block.lock);
   void show(const Touch& touch, Block& block, const impl::Decision& decision) REQUIRES(block.lock);
   // Has those map the pages who are advised to access them.
   void follow(std::uint32_t number, Block& block, PageRun run) REQUIRES(block.lock);

@@ -1,7 +1,7 @@
 // What a policy of a replay is told of the machine: that of the trace, which need not be this one.
 #pragma once
 
-#include "api/policy_source.h"
+#include "api/policy_machine.h"
 #include "events/trace_chunks.h"
 #include "replay/page_books.h"
 

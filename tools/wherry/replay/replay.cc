@@ -87,7 +87,8 @@ class Walk {
       lane.touch = {.block = node.what,
                     .page = node.page,
                     .toucher = {node.processor},
-                    .write = node.write != 0};
+                    .write = node.write != 0,
+                    .recorded = timeline_.carried[lane.node]};
     }
     put({begin_ns, lane.node, number});
   }

@@ -44,12 +44,26 @@ struct Node {
   std::uint8_t processor = 0;
 };
 
+// What came for a fault when it was recorded.
+struct Carried {
+  std::uint32_t ns = 0;  // from when it began to come until the fault was answered; 0: nothing came
+  std::uint16_t pages = 0;                        // in all
+  impl::EventKind kind = impl::EventKind::fault;  // how: populate, migration or duplicate
+  std::int8_t destination = impl::EventRecord::nobody;
+
+  bool is_like(const Carried& other) const {
+    return ns != 0 && pages == other.pages && kind == other.kind &&
+           destination == other.destination;
+  }
+};
+
 struct Timeline {
   const impl::Trace* trace = nullptr;  // outlives it
   std::vector<Node> nodes;             // in order of time, and one more, which ends the edges
   std::vector<std::uint32_t>
       edges;                        // to nodes that ended before, beside the one before of the lane
   std::vector<std::uint64_t> ends;  // when each had ended, as recorded
+  std::vector<Carried> carried;     // by node
   std::vector<std::uint32_t> first_of_lane;
   std::vector<std::uint64_t> blocks;  // their numbers by address, in order of appearance
   std::uint64_t touches = 0;
