@@ -46,9 +46,7 @@ int number_of(Processor p) {
 
 wherry::page_set to_theirs(const PageMask& pages) {
   wherry::page_set theirs;
-  for (const PageRun run : runs_of(pages))
-    for (unsigned page = run.first; page < run.end(); ++page)
-      theirs.words[page / 64] |= std::uint64_t{1} << page % 64;
+  std::ranges::copy(pages.words(), theirs.words);
   return theirs;
 }
 

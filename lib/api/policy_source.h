@@ -9,16 +9,10 @@
 #include <variant>
 #include <wherry/policy.hpp>
 
+#include "api/policy_machine.h"
 #include "policy/policy.h"
-#include "policy/reach.h"
 
 namespace wherry::impl {
-
-// What a policy may know of the machine.
-struct PolicyMachine {
-  Reach reach;
-  wherry::policy_machine nodes;
-};
 
 // Null: the policy refuses its parameters.
 using PolicySource = std::function<std::unique_ptr<const Policy>(const PolicyMachine&)>;

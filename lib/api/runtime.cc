@@ -65,52 +65,12 @@ std::string pool_name(Processor p) {
   return p.is_host() ? "wherry-pool-host" : fmt::format("wherry-pool-dev{}", p.ordinal());
 }
 
-// Every processor maps every pool. Memory is nearly as fast as one's own on nodes that the firmware says are next to each other, as
-// those of one socket may be; 10 is a node's distance to itself. An emulated device is to be taken for one that has memory of its
-// own, elsewhere.
-Reach reach_of(const Topology& topology) {
-  constexpr int close_distance = 12;
-  const int count = 1 + static_cast<int>(topology.devices.size());
-  const auto node_of = [&](int p) {
-    return p == 0 ? topology.host_nodes.front()
-                  : topology.devices[static_cast<std::size_t>(p - 1)].node;
-  };
-  const auto is_emulated = [&](int p) {
-    return p != 0 && topology.devices[static_cast<std::size_t>(p - 1)].emulated;
-  };
-  Reach reach;
-  for (int p = 0; p < count; ++p) {
-    const auto row = static_cast<std::size_t>(p);
-    for (int other = 0; other < count; ++other) {
-      reach.maps[row] |= Processor{other}.bit();
-      const bool close = !is_emulated(p) && !is_emulated(other) &&
-                         node_distance(node_of(p), node_of(other)) <= close_distance;
-      if (p == other || close) reach.close[row] |= Processor{other}.bit();
-      // The firmware's distances are ratios of latencies, times 10.
-      reach.percent[row][static_cast<std::size_t>(other)] =
-          static_cast<std::uint16_t>(10 * node_distance(node_of(p), node_of(other)));
-    }
-  }
-  return reach;
-}
-
 PolicyMachine machine_of(const Topology& topology) {
-  PolicyMachine machine{reach_of(topology), {}};
-  wherry::policy_machine& nodes = machine.nodes;
-  nodes.processors = 1 + static_cast<int>(topology.devices.size());
-  const auto fill = [&](int p, int node, std::size_t capacity) {
-    nodes.node[p] = node;
-    nodes.capacity_pages[p] = capacity == 0 ? ~std::uint64_t{0} : capacity / page_size;
-  };
-  fill(0, topology.host_nodes.front(), topology.host_capacity);
-  for (int p = 1; p < nodes.processors; ++p) {
-    const DeviceConfig& device = topology.devices[static_cast<std::size_t>(p - 1)];
-    fill(p, device.node, device.capacity);
-  }
-  for (int p = 0; p < nodes.processors; ++p)
-    for (int other = 0; other < nodes.processors; ++other)
-      nodes.distance[p][other] = node_distance(nodes.node[p], nodes.node[other]);
-  return machine;
+  std::vector<PolicyProcessor> processors{
+      {topology.host_nodes.front(), topology.host_capacity / page_size}};
+  for (const DeviceConfig& device : topology.devices)
+    processors.push_back({device.node, device.capacity / page_size, device.emulated});
+  return policy_machine(processors, node_distance);
 }
 
 std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {

@@ -29,6 +29,14 @@ constexpr PageSpan span_of(std::uint64_t block, PageRun run) {
   return {block * pages_per_block + run.first, run.count};
 }
 
+// What of `run` lies in the naturally aligned part of `size` pages (a power of two) around one of its pages.
+constexpr PageRun aligned_part(PageRun run, unsigned page, unsigned size) {
+  const unsigned start = page & ~(size - 1);
+  const unsigned first = run.first > start ? run.first : start;
+  const unsigned end = run.end() < start + size ? run.end() : start + size;
+  return {first, end - first};
+}
+
 class alignas(64) PageMask {
  public:
   constexpr PageMask() = default;
@@ -72,6 +80,9 @@ class alignas(64) PageMask {
     return mask;
   }
   constexpr bool operator==(const PageMask&) const = default;
+
+  // Page i is bit i % 64 of word i / 64.
+  constexpr const auto& words() const { return words_; }
 
   // The first run of set pages at or after `from`; count 0 when there is none.
   constexpr PageRun next_run(unsigned from) const {

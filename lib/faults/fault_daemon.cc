@@ -89,7 +89,7 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
       }
     }
     descriptors[used] = {kick.get(), POLLIN, 0};
-    const auto due = earlier(postponed.next_due(), service_.next_end_of_stay());
+    const auto due = earlier(postponed.next_due(), service_.stays().next_end());
     if (wait_for_any({descriptors.data(), used + 1}, due) > 0) {
       if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
       for (unsigned i = 0; i < used; ++i) {
@@ -105,7 +105,7 @@ void FaultDaemon::handle(int cpu, const Fd& kick) {
     // Each of them once: what they wait for may be a message that nobody has read yet.
     const std::uint64_t now = now_ns();
     while (const auto fault = postponed.take_due(now)) answer(*fault);
-    service_.end_stays(now);
+    service_.stays().end_due(now);
   }
 }
 

@@ -19,11 +19,6 @@ constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
-// A policy that has a fault wait for so long is not obeyed any more.
-constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
-// How often, and how long apart, is looked whether a page that need not stay is seen at home by everybody.
-constexpr int end_tries_max = 100;
-constexpr std::uint64_t end_pause_ns = 10'000'000;
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
 // How long a fault waits for its processor to see another pool.
@@ -139,8 +134,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
   return put_off(fault, now_ns() + moment_ns, "others changed the page all the time");
 }
 
-FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation,
-                                  Block& block) const {
+FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation, Block& block,
+                                  const Room& room) const {
   const std::uint64_t number = block_of(fault.page);
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
   FaultFacts facts;
@@ -154,7 +149,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.mapped = block.at(fault.toucher).mapped;
   facts.fault_ns = costs_.fault_ns.get();
   facts.page_ns = costs_.page_ns.get();
-  facts.free_pages = free_pages(fault.toucher);
+  facts.free_pages = free_pages(fault.toucher, room);
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
@@ -169,11 +164,12 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   return facts;
 }
 
-std::uint64_t FaultService::free_pages(Processor p) const {
+std::uint64_t FaultService::free_pages(Processor p, const Room& room) const {
   const Capacity& capacity = engine_.at(p).capacity;
   // The host's pool is where pages are evicted to.
   const std::uint64_t kept = p.is_host() ? 0 : Watermarks::of(capacity.pages()).low;
-  return capacity.pages() - std::min(capacity.reserved() + kept, capacity.pages());
+  const std::uint64_t taken = capacity.reserved() - room.pages_of(capacity) + kept;
+  return capacity.pages() - std::min(taken, capacity.pages());
 }
 
 unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) const {
@@ -209,7 +205,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (!allocation) return {Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.toucher)) return {Outcome::foreign};
 
-  const FaultFacts facts = facts_of(fault, *allocation, block);
+  const FaultFacts facts = facts_of(fault, *allocation, block, room);
   if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   // To remember something takes memory.
@@ -217,7 +213,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   Opinion opinion;
   if (AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
   if (fault.comes_alone && opinion.region)
-    opinion.region = within_region(*opinion.region, facts.page);
+    opinion.region = aligned_part(*opinion.region, facts.page, pages_per_region);
   Decision decision = rules_.decide(facts, opinion);
   // Something may have been advised since this was looked at.
   if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
@@ -225,7 +221,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   end_throttle(fault, facts.now_ns);
   if (decision.cause == MoveCause::thrash_pin && (decision.stay_begins || fault.owes_stay)) {
     fault.owes_stay =
-        !begin_stay(number, decision.region, decision.destination, decision.stays_until_ns);
+        !stays_.begin(number, decision.region, decision.destination, decision.stays_until_ns);
     if (fault.owes_stay) return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
   }
   if (decision.wait_until_ns > facts.now_ns && fault.throttled_ns < throttle_limit_ns) {
@@ -311,58 +307,6 @@ void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
                            .reason = origin.reason,
                            .cause = decision.cause,
                            .access = facts.write ? EventAccess::write : EventAccess::read});
-}
-
-void FaultService::push_stay(const Stay& stay) {
-  stays_.push(stay);
-  next_end_.store(stays_.top().until_ns, std::memory_order_relaxed);
-}
-
-bool FaultService::begin_stay(std::uint64_t number, PageRun run, Processor at,
-                              std::uint64_t until_ns) {
-  if (until_ns != 0) {
-    const LockGuard guard(stays_lock_);
-    try {
-      push_stay({until_ns, number, run});
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  }
-  count(engine_.at(at).counters.thrash_pinned, run.count);
-  record_stay(EventKind::pin, number, run, at);
-  return true;
-}
-
-void FaultService::end_stays(std::uint64_t now) {
-  while (next_end_.load(std::memory_order_relaxed) <= now) {
-    Stay stay;
-    {
-      const LockGuard guard(stays_lock_);
-      if (stays_.empty() || stays_.top().until_ns > now) return;
-      stay = stays_.top();
-      stays_.pop();
-      next_end_.store(stays_.empty() ? ~std::uint64_t{0} : stays_.top().until_ns,
-                      std::memory_order_relaxed);
-    }
-    Block& block = blocks_.at(stay.number);
-    const LockGuard guard(block.lock);
-    PageMask pages = PageMask::of(stay.run);
-    if (stay.tries == 0 && block.history) {
-      const PageMask over = policy_.end_stays(now, *block.history);
-      pages |= over;
-      for (int i = 0; i < engine_.processors(); ++i) {
-        const PageMask ended = over & block.at(Processor{i}).resident;
-        count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
-        for (const PageRun run : runs_of(ended))
-          record_stay(EventKind::unpin, stay.number, run, Processor{i});
-      }
-    }
-    // A view is changed by others, later, and may fail: it is looked at again.
-    if (effects_.end_stay(block, stay.number, pages) || ++stay.tries > end_tries_max) continue;
-    stay.until_ns = now + end_pause_ns;
-    const LockGuard again(stays_lock_);
-    push_stay(stay);  // where it was
-  }
 }
 
 std::optional<Decision> FaultService::without_room(Block& block, const FaultFacts& facts,
@@ -591,19 +535,6 @@ void FaultService::record_throttle(const Fault& fault, EventKind kind, std::uint
                 .thread = fault.event.thread,
                 .kind = kind,
                 .destination = index_of(fault.toucher)});
-}
-
-void FaultService::record_stay(EventKind kind, std::uint64_t number, PageRun run,
-                               Processor at) const {
-  if (!is_recorded(kind)) return;
-  const PageSpan span = span_of(number, run);
-  if (const auto address = engine_.address_of(span.first))
-    record_event({.time_ns = now_ns(),
-                  .address = *address,
-                  .bytes = span.bytes(),
-                  .kind = kind,
-                  .cause = MoveCause::thrash_pin,
-                  .destination = index_of(at)});
 }
 
 bool FaultService::came_back(const Fault& fault) {

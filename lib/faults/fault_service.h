@@ -4,17 +4,14 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <memory_resource>
 #include <optional>
-#include <queue>
 
 #include "base/lock.h"
+#include "faults/stays.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
-#include "os/mapped_memory.h"
 #include "pages/address_space.h"
 #include "pages/arena_layout.h"
 #include "pages/block_directory.h"
@@ -73,7 +70,8 @@ class FaultService {
         address_space_(address_space),
         audiences_(audiences),
         rules_(rules),
-        policy_(policy) {}
+        policy_(policy),
+        stays_(engine, effects, blocks, policy) {}
 
   // The message becomes a fault, and is counted.
   Fault take(Processor toucher, const FaultEvent& event);
@@ -84,14 +82,7 @@ class FaultService {
   // what a signal handler may not do, or others use the block, and the fault has to be posted.
   [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
 
-  // The policy has pages stay somewhere for a while. When the first of these whiles ends, as now_ns() counts; nothing: none is
-  // running.
-  std::optional<std::uint64_t> next_end_of_stay() const {
-    const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
-    return end == ~std::uint64_t{0} ? std::nullopt : std::optional(end);
-  }
-  // Has pages whose while has ended move again.
-  void end_stays(std::uint64_t now) EXCLUDES(stays_lock_);
+  Stays& stays() { return stays_; }
 
  private:
   enum class Outcome {
@@ -115,24 +106,16 @@ class FaultService {
     bool is_many = false;  // room for more than the region of the page
   };
 
-  struct Stay {
-    std::uint64_t until_ns = 0;
-    std::uint64_t number = 0;  // of the block
-    PageRun run;
-    int tries = 0;  // to have nobody see it elsewhere than at home
-
-    bool operator<(const Stay& other) const { return until_ns > other.until_ns; }
-  };
-
   Attempt attempt(Fault& fault, Room& room);
   Attempt attempt_locked(Fault& fault, Block& block, Room& room) REQUIRES(block.lock);
   // Says what kind of fault it is where its source does not know.
   void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
   void count_once(Fault& fault) const;
-  FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
-      REQUIRES(block.lock);
+  // `room`: what the fault has reserved for itself so far.
+  FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block,
+                      const Room& room) const REQUIRES(block.lock);
   // Room in p's pool, as FaultFacts has it.
-  std::uint64_t free_pages(Processor p) const;
+  std::uint64_t free_pages(Processor p, const Room& room) const;
   // The coarsest of those whose mappings this may split.
   unsigned grain_for(Processor toucher, ProcessorMask residents) const;
   // Where the page goes that cannot come to where the policy wants it; nothing: there is no room where it may be.
@@ -157,7 +140,6 @@ class FaultService {
                      const Fault::Origin& origin);
   // So many pages have come for it.
   void note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns);
-  void push_stay(const Stay& stay) REQUIRES(stays_lock_);
   // When it began, as far as it has not been the policy that had it wait.
   static std::uint64_t patience_since(const Fault& fault) {
     return fault.taken_ns + fault.throttled_ns;
@@ -167,9 +149,6 @@ class FaultService {
     fault.comes_alone = true;
     return {Outcome::try_again};
   }
-  // The policy wants these pages to stay at `at`. False: there is no memory to remember it.
-  bool begin_stay(std::uint64_t number, PageRun run, Processor at, std::uint64_t until_ns)
-      EXCLUDES(stays_lock_);
   // Everything is in place: lets the threads go on.
   void finish(Fault& fault, PageSpan wake);
   // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where
@@ -187,8 +166,6 @@ class FaultService {
   void end_throttle(Fault& fault, std::uint64_t now) const;
   void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
                        std::uint64_t now) const;
-  // Pages begin, or end, to stay at `at`.
-  void record_stay(EventKind kind, std::uint64_t number, PageRun run, Processor at) const;
   // Its thread only tries again, which may be all that it takes.
   void let_try_again(Fault& fault);
 
@@ -214,11 +191,7 @@ class FaultService {
   const Policy& policy_;
   FaultCosts costs_;
 
-  mutable Mutex stays_lock_;  // a leaf
-  // The first to end on top.
-  std::priority_queue<Stay, std::pmr::vector<Stay>> stays_ GUARDED_BY(stays_lock_){
-      std::less<Stay>(), std::pmr::vector<Stay>(&mapped_memory())};
-  std::atomic<std::uint64_t> next_end_{~std::uint64_t{0}};  // the top's, so that most need no lock
+  Stays stays_;
 
   Mutex suspects_lock_;  // a leaf
   // The latest touches of memory that is not allocated; more at once only take another round.

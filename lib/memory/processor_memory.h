@@ -75,6 +75,10 @@ class Room {
   }
 
   std::uint64_t pages() const { return pages_; }
+  // ... as far as it is this capacity's.
+  std::uint64_t pages_of(const Capacity& capacity) const {
+    return capacity_ == &capacity ? pages_ : 0;
+  }
   // Makes the room at least `pages` large, from `capacity`; false when the pool is too full.
   [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages) {
     if (capacity_ != &capacity) *this = Room(capacity, 0);  // room elsewhere is of no use

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <new>
 
 #include "os/mapped_memory.h"
 
@@ -17,5 +19,17 @@ struct BlockHistory {
     mapped_memory().deallocate(memory, bytes);
   }
 };
+
+// Has there be a history, of the policy's own kind. False: there is none, and no memory for it.
+template <typename History>
+bool has_history(std::unique_ptr<BlockHistory>& history) {
+  if (history) return true;
+  try {
+    history = std::make_unique<History>();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 }  // namespace wherry::impl

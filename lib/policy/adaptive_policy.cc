@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 
 namespace wherry::impl {
 namespace {
@@ -45,11 +44,6 @@ AdaptiveHistory& adaptive(BlockHistory& history) {
 constexpr PageRun region_run(unsigned i) {
   constexpr unsigned count = pages_per_region;
   return {i * count, count};
-}
-
-PageRun within_natural_region(PageRun run, unsigned page) {
-  const PageMask natural = PageMask::of(region_run(page / pages_per_region));
-  return (PageMask::of(run) & natural).run_around(page);
 }
 
 // How many pages of the run the toucher has not got.
@@ -99,7 +93,7 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
 
 Opinion AdaptivePolicy::first_touch(const FaultFacts& facts, PageRun region) const {
   // Nothing is evicted for what may never be touched again; a little may fit where much does not.
-  for (const PageRun part : {region, within_natural_region(region, facts.page)})
+  for (const PageRun part : {region, aligned_part(region, facts.page, pages_per_region)})
     if (facts.free_pages >= pages_to_come(facts, part))
       return {.destination = facts.toucher, .region = part};
   return {.destination = Processor::host(), .region = region};
@@ -134,13 +128,7 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
     if (known.stayed_ns != 0) adaptive(*history).of(facts.page).stays = 0;
     return {.destination = facts.toucher, .region = region};
   }
-  if (!history) {
-    try {
-      history = std::make_unique<AdaptiveHistory>();
-    } catch (const std::bad_alloc&) {
-      return {.destination = at, .region = region};
-    }
-  }
+  if (!has_history<AdaptiveHistory>(history)) return {.destination = at, .region = region};
   return stay(facts, at, region, *history, cost_ns);
 }
 
@@ -148,7 +136,7 @@ Opinion AdaptivePolicy::stay(const FaultFacts& facts, Processor at, PageRun regi
                              BlockHistory& history, std::uint64_t cost_ns) const {
   Region& known = adaptive(history).of(facts.page);
   Opinion opinion{.destination = at};
-  opinion.region = within_natural_region(region, facts.page);
+  opinion.region = aligned_part(region, facts.page, pages_per_region);
   opinion.stays = true;
   opinion.stay_begins = known.until_ns <= facts.now_ns;
   if (opinion.stay_begins) {
@@ -170,14 +158,8 @@ ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
     if (history) on_release(arrival.run, *history);
     return 0;
   }
-  if (!history) {
-    // Pages are on the move: this must not fail. Without memory nothing is seen.
-    try {
-      history = std::make_unique<AdaptiveHistory>();
-    } catch (const std::bad_alloc&) {
-      return 0;
-    }
-  }
+  // Pages are on the move: this must not fail. Without memory nothing is seen.
+  if (!has_history<AdaptiveHistory>(history)) return 0;
   adaptive(*history).for_each(arrival.run, [&](Region& region) {
     // More of it came to whom it was coming to.
     if (wanted && region.arrived_ns != 0 && region.at == arrival.to.index) return;

@@ -49,9 +49,7 @@ AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& op
 
 PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion) const {
   const auto aligned = [&](unsigned pages) {
-    const unsigned first = facts.page & ~(pages - 1);
-    const unsigned low = std::max(first, facts.stretch.first);
-    return PageRun{low, std::min(first + pages, facts.stretch.end()) - low};
+    return aligned_part(facts.stretch, facts.page, pages);
   };
   if (opinion.region) return join(*opinion.region, aligned(grain_of(facts)));
   return aligned(std::max(region_pages_, grain_of(facts)));

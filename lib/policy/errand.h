@@ -1,21 +1,12 @@
 // What has to be carried for a decision: which pages, from where, as what. The same for a live run and a replay.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 
 #include "pages/block.h"
 #include "policy/advice_rules.h"
 
 namespace wherry::impl {
-
-// What of a run lies in the natural region of one of its pages.
-inline PageRun within_region(PageRun run, unsigned page) {
-  constexpr unsigned pages = pages_per_region;
-  const unsigned start = page / pages * pages;
-  const unsigned first = std::max(run.first, start);
-  return {first, std::min(run.end(), start + pages) - first};
-}
 
 struct Errand {
   bool exists = false;  // there are pages; else they are created

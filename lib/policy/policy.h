@@ -15,6 +15,9 @@
 
 namespace wherry::impl {
 
+// A policy that has had a fault wait for so long in all is not obeyed any more.
+inline constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
+
 // What is known when processor `toucher` faults on `page` (a page number within its block).
 struct FaultFacts {
   Processor toucher;

@@ -1,7 +1,5 @@
 #include "policy/uvm_policy.h"
 
-#include <new>
-
 namespace wherry::impl {
 namespace {
 
@@ -65,11 +63,7 @@ ProcessorMask UvmPolicy::on_arrival(const Arrival& arrival,
     case MoveCause::fault:
       if (arrival.is_copy) break;
       // Pages are on the move: this must not fail. Without memory nothing is seen.
-      try {
-        if (!history) history = std::make_unique<UvmHistory>();
-      } catch (const std::bad_alloc&) {
-        return 0;
-      }
+      if (!has_history<UvmHistory>(history)) return 0;
       return thrashing_in(*history).moved(arrival.run, arrival.to, arrival.now_ns,
                                           parameters_.thrashing);
     case MoveCause::thrash_pin:

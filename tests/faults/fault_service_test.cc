@@ -19,10 +19,12 @@ constexpr Processor device = Processor::device(0);
 
 // Says what a test has it say; that a stay begins once.
 struct ScriptedPolicy final : impl::Policy {
-  mutable impl::Opinion opinion;  // none at first
+  mutable impl::Opinion opinion;   // none at first
+  mutable impl::FaultFacts asked;  // the last time
 
-  impl::Opinion on_fault(const impl::FaultFacts&,
+  impl::Opinion on_fault(const impl::FaultFacts& facts,
                          std::unique_ptr<impl::BlockHistory>& history) const override {
+    asked = facts;
     if (!history) history = std::make_unique<impl::BlockHistory>();
     impl::Opinion said = opinion;
     opinion.stay_begins = false;
@@ -95,6 +97,17 @@ TEST_CASE("a first touch populates the natural region at the toucher and wakes i
   CHECK(s.machine.at(1).maps_writable(31));
   CHECK(s.woke(device, 21));
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
+}
+
+TEST_CASE("the room that was made for a fault is free when the policy is asked again") {
+  Setup s;
+  s.policy.opinion.region = PageRun{0, pages_per_block};
+  s.touch(device, 0);
+  CHECK(s.policy.asked.free_pages == 512);
+  s.policy.opinion.region.reset();
+  s.touch(device, pages_per_block);
+  CHECK_FALSE(s.machine.at(1).holds(0));
+  CHECK(s.policy.asked.free_pages == 512);
 }
 
 TEST_CASE("a touch elsewhere moves the page and its neighbours from the same place only") {
@@ -367,7 +380,7 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   s.switcher.start();
   s.touch(host, 21);
   Setup::let_tenures_end();
-  CHECK_FALSE(s.service.next_end_of_stay());
+  CHECK_FALSE(s.service.stays().next_end());
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
                       .stays = true,
@@ -380,20 +393,20 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   CHECK(s.machine.at(1).maps_writable(21));
   CHECK_FALSE(s.machine.at(1).maps(22));
   CHECK(s.machine.memory(0).counters.thrash_pinned == 1);
-  CHECK(s.service.next_end_of_stay() == s.policy.opinion.stays_until_ns);
+  CHECK(s.service.stays().next_end() == s.policy.opinion.stays_until_ns);
   // Neither before its time, nor twice.
-  s.service.end_stays(s.policy.opinion.stays_until_ns - 1);
+  s.service.stays().end_due(s.policy.opinion.stays_until_ns - 1);
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
-  s.service.end_stays(s.policy.opinion.stays_until_ns);
+  s.service.stays().end_due(s.policy.opinion.stays_until_ns);
   s.switcher.wait_until_done(1000);
   // It is looked at once more, since a view may not be changed at once.
-  while (const auto next = s.service.next_end_of_stay()) s.service.end_stays(*next);
+  while (const auto next = s.service.stays().next_end()) s.service.stays().end_due(*next);
   CHECK_FALSE(s.machine.at(1).maps(21));
   CHECK(s.machine.at(1).view(21) == 1);
   CHECK(s.machine.at(0).holds(21));
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 1);
-  CHECK_FALSE(s.service.next_end_of_stay());
+  CHECK_FALSE(s.service.stays().next_end());
   s.policy.opinion = {};
   s.touch(device, 21);
   CHECK(s.machine.at(1).holds(21));
@@ -411,11 +424,11 @@ TEST_CASE("a stay that is over before anybody could map it is over all the same"
   // Nobody changes views yet.
   Fault fault = s.service.take(device, {base + 21 * page_size, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
-  s.service.end_stays(s.policy.opinion.stays_until_ns);
+  s.service.stays().end_due(s.policy.opinion.stays_until_ns);
   s.switcher.start();
   s.switcher.wait_until_done(1000);
-  while (const auto next = s.service.next_end_of_stay()) {
-    s.service.end_stays(*next);
+  while (const auto next = s.service.stays().next_end()) {
+    s.service.stays().end_due(*next);
     s.switcher.wait_until_done(1000);
   }
   CHECK(s.machine.at(1).view(21) == 1);
@@ -438,7 +451,7 @@ TEST_CASE("who is advised to access what stayed goes on to map it") {
                       .stays_until_ns = now_ns()};
   s.touch(device, 21);
   REQUIRE(s.machine.at(1).maps(21));
-  s.service.end_stays(now_ns());
+  s.service.stays().end_due(now_ns());
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
 }
@@ -459,7 +472,7 @@ TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
     s.engine.release(block, 0, {0, 512});
     CHECK(block.history == nullptr);
   }
-  s.service.end_stays(now_ns());
+  s.service.stays().end_due(now_ns());
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 0);
 }
 

@@ -23,6 +23,13 @@ inline constexpr std::size_t region_words = 16 * page_words;
 constexpr std::uint32_t bit_of(int processor) {
   return 1u << (processor + 1);
 }
+// As in events and in wherryExplanation: the host is 0.
+constexpr int index_of(int processor) {
+  return processor + 1;
+}
+inline CUdeviceptr address_of(const std::uint64_t* word) {
+  return reinterpret_cast<CUdeviceptr>(word);
+}
 constexpr CUmemLocation location_of(int processor) {
   return processor == host ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0}
                            : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, processor};
@@ -30,6 +37,10 @@ constexpr CUmemLocation location_of(int processor) {
 
 // Managed words, on regions of their own.
 using Words = Managed<std::uint64_t>;
+
+inline CUdeviceptr address_of(const Words& words) {
+  return address_of(words.data());
+}
 
 void advise(const Words& words, CUmem_advise advice, int processor = host);
 // ... for part of them.

@@ -17,11 +17,6 @@ Stage& stage() {
   return the_stage;
 }
 
-// As events number processors.
-constexpr int index_of(int processor) {
-  return processor + 1;
-}
-
 std::vector<wherryEvent> read_events() {
   std::vector<wherryEvent> events(100'000);
   events[0].size = sizeof(wherryEvent);
@@ -53,10 +48,6 @@ std::uint64_t bytes_of(const std::vector<wherryEvent>& events) {
   std::uint64_t sum = 0;
   for (const wherryEvent& event : events) sum += event.bytes;
   return sum;
-}
-
-CUdeviceptr address_of(const std::uint64_t* word) {
-  return reinterpret_cast<CUdeviceptr>(word);
 }
 
 }  // namespace

@@ -17,15 +17,6 @@ Stage& stage() {
   return the_stage;
 }
 
-// As explanations number processors.
-constexpr int index_of(int processor) {
-  return processor + 1;
-}
-
-CUdeviceptr address_of(const std::uint64_t* word) {
-  return reinterpret_cast<CUdeviceptr>(word);
-}
-
 wherryExplanation explain(const std::uint64_t* word) {
   wherryExplanation explanation{};
   explanation.size = sizeof explanation;

@@ -16,9 +16,6 @@ Stage& stage() {
   return the_stage;
 }
 
-CUdeviceptr address_of(const Words& words) {
-  return reinterpret_cast<CUdeviceptr>(words.data());
-}
 void pin(const Words& words) {
   WHERRY_TRY(wherryPin(address_of(words), words.bytes()));
 }

@@ -19,10 +19,6 @@ Stage& stage() {
   return the_stage;
 }
 
-CUdeviceptr address_of(const Words& words) {
-  return reinterpret_cast<CUdeviceptr>(words.data());
-}
-
 // Prefetches all of it, and waits.
 void prefetch(const Words& words, int to) {
   const CUstream stream = stage().session().stream(0);
