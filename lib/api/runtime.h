@@ -53,8 +53,8 @@ struct RuntimeOptions {
   std::uint64_t mappings_budget =
       0;  // of one process, beyond which remote ones are declined; 0: no limit
   CopySettings copying;
-  unsigned flight_pages_min =
-      32;                       // fewer are prefetched under their block's lock, a region at a time
+  // Fewer are prefetched, or evicted, under their block's lock, a region at a time.
+  unsigned flight_pages_min = usual_flight_pages_min;
   bool launches_block = false;  // each waits until its kernel has finished
   // Tests put themselves between the engine and the kernel here, to delay or fail single steps.
   std::function<std::unique_ptr<Mapper>(Processor, Mapper&)> wrap_mapper;

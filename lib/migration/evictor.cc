@@ -11,9 +11,6 @@ namespace {
 // Others may take what is freed; who loses that often lets them go first.
 constexpr int evictions_max = 64;
 
-// What is moved under one hold of a block's lock: a fault on another page of the block waits for no more.
-constexpr unsigned piece_pages = pages_per_region;
-
 }  // namespace
 
 OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
@@ -77,7 +74,7 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
       if (flies) {
         status = engine_.begin_flight(block, departure.flight);
       } else {
-        run.count = std::min(run.count, piece_pages);
+        run.count = std::min(run.count, eviction_piece_pages);
         status = carry_now(block, departure, done);
       }
     }
@@ -85,6 +82,10 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
     const bool flew = flies && status == OpStatus::ok;
     if (flew) flies = fly(block, departure, done) == OpStatus::ok;
     if (flies || !flew) left -= PageMask::of(run);
+  }
+  if (status != OpStatus::ok) {
+    const LockGuard guard(block.lock);
+    block.evicted_from &= ~request.at.bit();
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;
@@ -115,6 +116,8 @@ void Evictor::record_eviction(const Eviction& done, std::uint64_t begun_ns) cons
 OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
                         Eviction& done, Departure& next) {
   const PageMask leaving = (left & block.at(p).resident) - effects_.pinned(number);
+  // Before any of them is gone: who faults from then on is told.
+  if (left == ~PageMask{} && Replacement::leaves_as_one(leaving)) block.evicted_from |= p.bit();
   const PageMask copies = leaving & block.held_beside(p);
   for (const PageRun run : runs_of(copies))
     engine_.drop(block, number, run, p, MoveCause::eviction);
@@ -122,7 +125,7 @@ OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const P
   PageRun run = (leaving - copies).next_run(0);
   Capacity& host = engine_.at(Processor::host()).capacity;
   if (!next.room.try_grow(host, run.count)) {
-    run.count = std::min(run.count, piece_pages);
+    run.count = std::min(run.count, eviction_piece_pages);
     if (!next.room.try_grow(host, run.count)) return OpStatus::no_memory;
   }
   next.flight = {number, run, Cargo::Kind::move, p, Processor::host(), MoveCause::eviction};

@@ -16,6 +16,11 @@
 
 namespace wherry::impl {
 
+// Fewer pages in a row do not fly, if nobody says otherwise: to begin and end a flight costs as much as they do.
+inline constexpr unsigned usual_flight_pages_min = 32;
+// As many move under one hold of a block's lock: a fault on another page of the block waits for no more.
+inline constexpr unsigned eviction_piece_pages = pages_per_region;
+
 // Who needs room in a pool, and what for.
 struct RoomRequest {
   Processor at;

@@ -170,11 +170,6 @@ void PageEngine::note_departure(Block& block, std::uint64_t number, Processor p,
                                                        : Replacement::Departure::otherwise);
 }
 
-void PageEngine::note_eviction(Block& block, Processor p, unsigned pages) {
-  if (pages >= pages_per_block / 2) block.evicted_from |= p.bit();
-  count(at(p).counters.evicted, pages);
-}
-
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
                               Room& room, Entry entry, Motive motive) {
   ProcessorMemory& target = at(p);
@@ -255,7 +250,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
   count(source.migrated_out, run.count);
   count(target.migrated_in, run.count);
   count(target.bytes_copied, run.count * page_size);
-  if (cause == MoveCause::eviction) note_eviction(block, from, run.count);
+  if (cause == MoveCause::eviction) count(source.evicted, run.count);
 }
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
@@ -387,7 +382,7 @@ void PageEngine::drop(Block& block, std::uint64_t number, PageRun run, Processor
   const PageMask dropped = take_out(block, number, PageMask::of(run), p, cause);
   for (const PageRun part : runs_of(dropped)) block.dropped(p, part);
   note_departure(block, number, p, !dropped.none(), cause);
-  if (cause == MoveCause::eviction) note_eviction(block, p, dropped.count());
+  if (cause == MoveCause::eviction) count(at(p).counters.evicted, dropped.count());
 }
 
 void PageEngine::collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper,

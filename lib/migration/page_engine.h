@@ -171,7 +171,6 @@ class PageEngine {
   void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
   void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
                       MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
-  void note_eviction(Block& block, Processor p, unsigned pages) REQUIRES(block.lock);
 
   void tell_policy(Block& block, std::uint64_t number, Arrival arrival) REQUIRES(block.lock);
 

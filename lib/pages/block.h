@@ -54,7 +54,7 @@ class alignas(64) Block {
   Tenures tenures;  // any thread
   // Which round of prefetching brought pages here that were not accessed since, as far as that is seen; 0: none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
-  // Pools that most of the block was evicted from at once, and that nothing of it has come back to. (Bits: with these, and
+  // Pools that the block was evicted from as one (Replacement::leaves_as_one), and that nothing of it has come back to. (Bits: with these, and
   // processors_, in one word a block is a thousandth of what it describes.)
   ProcessorMask evicted_from : max_processors GUARDED_BY(lock) = 0;
   // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also where a part is protected.

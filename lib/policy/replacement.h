@@ -23,6 +23,8 @@
 #include <optional>
 #include <span>
 
+#include "base/page_mask.h"
+
 namespace wherry::impl {
 
 // What is remembered of a block, also while the pool holds none of it. Zeros: nothing.
@@ -62,6 +64,13 @@ class Replacement {
   // The next block of which a touch should be made visible; none when the oldest ones are watched already. It counts as
   // watched from now on.
   std::optional<std::uint64_t> watch();
+
+  // Whether a block of which these pages are evicted comes back as a whole, if it does: it was filled from one end to the other. What
+  // came in pieces is more than what its next touch needs.
+  static constexpr bool leaves_as_one(const PageMask& pages) {
+    const PageRun run = pages.next_run(0);
+    return run.count >= pages_per_block / 2 && pages == PageMask::of(run);
+  }
 
   // Whether a touch of it would be seen.
   bool is_watched(std::uint64_t block) const { return links(block).watched; }

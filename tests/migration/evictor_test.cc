@@ -105,6 +105,25 @@ TEST_CASE(
   CHECK(evictions[0].moved == 0);
 }
 
+TEST_CASE(
+    "a block that was filled from one end to the other is to come back as a whole, one of pieces "
+    "is not") {
+  const auto marked = [](const std::vector<PageRun>& runs) {
+    Setup s;
+    for (const PageRun run : runs) s.populate(0, run, device);
+    REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
+    CHECK(s.machine.at(1).held() == 0);
+    Block& block = s.machine.blocks().at(0);
+    const LockGuard guard(block.lock);
+    return (block.evicted_from & device.bit()) != 0;
+  };
+  CHECK(marked({Setup::all}));
+  CHECK(marked({{100, 300}}));
+  CHECK_FALSE(marked({{100, 200}}));
+  CHECK_FALSE(marked({{0, 16}, {32, 400}}));
+  CHECK_FALSE(marked({{0, 300}, {400, 40}}));
+}
+
 TEST_CASE("a block with pages in flight is not evicted, the next one is") {
   Setup s;
   s.fill(device, 4);
@@ -210,6 +229,11 @@ TEST_CASE("an eviction that stops early goes on with the next call, and nothing 
   s.machine.failures.push_back({"copy", OpStatus::no_memory, 5});
   Room room;
   CHECK(s.evictor.make_room({device, 16, 0}, room) == OpStatus::no_memory);
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    Block& block = s.machine.blocks().at(number);
+    const LockGuard guard(block.lock);
+    CHECK(block.evicted_from == 0);
+  }
   CHECK(s.machine.at(0).held() == 5);
   REQUIRE(s.evictor.make_room({device, 16, 0}, room) == OpStatus::ok);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page) {
