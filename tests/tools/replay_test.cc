@@ -78,6 +78,10 @@ class Run {
                 .detail = code_of(what),
                 .destination = where});
   }
+  Run& with_region(std::uint64_t bytes) {
+    trace_.machine.region_bytes = bytes;
+    return *this;
+  }
   Run& end(std::uint64_t time) {
     trace_.end_ns = start + time;
     return *this;
@@ -163,6 +167,13 @@ TEST_CASE("what happens as it did when it was recorded takes as long as it did")
            .cause = EventCause::fault,
            .destination = host});
   run.touch(device, 0, 100 * us, waited + moving);
+  run.add({.time_ns = start + 100 * us,
+           .duration_ns = waited,
+           .address = base,
+           .bytes = page_size,
+           .thread = 100 + device,
+           .kind = EventKind::throttle_end,
+           .destination = device});
   run.add({.time_ns = start + 100 * us + waited,
            .duration_ns = moving / 2,
            .address = base,
@@ -171,10 +182,70 @@ TEST_CASE("what happens as it did when it was recorded takes as long as it did")
            .cause = EventCause::fault,
            .source = host,
            .destination = device});
-  // Whom it waited for is not there in the replay, and what it waited does not count.
+  // Nobody throttles it in the replay.
   CHECK(run.under("migrate-always").stall_ns == 3 * us + moving);
   // What is done otherwise costs what such a thing does.
   CHECK(run.under("first-touch").stall_ns == 3 * us + 5 * us);
+}
+
+TEST_CASE("a thread that was woken by the answer to another fault goes on from there") {
+  Run run(block_size, 0, 65536);
+  const auto came = [&](std::uint64_t time, std::uint64_t duration) {
+    run.add({.time_ns = start + time,
+             .duration_ns = duration,
+             .address = base,
+             .bytes = 65536,
+             .kind = EventKind::migration,
+             .cause = EventCause::fault,
+             .source = host,
+             .destination = device});
+  };
+  for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * us, 0);
+  const auto touch = [&](std::uint32_t thread, std::uint64_t page, std::uint64_t time,
+                         std::uint64_t duration) {
+    run.add({.time_ns = start + time,
+             .duration_ns = duration,
+             .address = base + page * page_size,
+             .bytes = 65536,
+             .thread = thread,
+             .kind = EventKind::fault,
+             .access = EventAccess::write,
+             .destination = device});
+  };
+  touch(201, 0, 100 * us, 50 * us);
+  came(100 * us, 50 * us);
+  // Its own message is answered long after it has gone on.
+  touch(202, 1, 110 * us, 200 * us);
+  touch(202, 17, 160 * us, 5 * us);
+  run.end(320 * us);
+  const ReplayResult result = run.under("migrate-always");
+  CHECK(result.counts.migrations == 1);
+  CHECK(result.time_ns > 310 * us);
+  CHECK(result.time_ns < 330 * us);
+  CHECK(result.stall_ns < 130 * us);
+}
+
+TEST_CASE(
+    "pages that came along are touched one by one where they do not, if the toucher is known to "
+    "use them") {
+  Run run(block_size, 0, 65536);
+  for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * us, 0);
+  // Once the device touches four of them, one after the other; then all of them come at once.
+  for (std::uint64_t page = 0; page < 4; ++page) run.touch(device, page, (100 + 20 * page) * us, 0);
+  for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (300 + page) * us, 0);
+  run.touch(device, 0, 400 * us, 10 * us);
+  run.add({.time_ns = start + 400 * us,
+           .duration_ns = 10 * us,
+           .address = base,
+           .bytes = 65536,
+           .kind = EventKind::migration,
+           .cause = EventCause::fault,
+           .source = host,
+           .destination = device});
+  run.end(500 * us);
+  // What a fault brings is its page alone.
+  const MachineCounts counts = run.with_region(page_size).under("migrate-always").counts;
+  CHECK(counts.migrated_pages == 4 + 4 + 4);
 }
 
 TEST_CASE("a sweep over more than a device holds evicts, and not where it holds it all") {

@@ -33,6 +33,8 @@ Row recorded_row(const impl::Trace& trace) {
   using impl::EventKind;
   Row row{"recorded", {}, false};
   replay::MachineCounts& counts = row.result.counts;
+  // What moved together is in parts, one after the other: the page that was touched, and what came along.
+  impl::EventRecord last;
   for (const impl::EventRecord& event : trace.events) {
     const std::uint64_t pages = event.bytes / impl::page_size;
     switch (event.kind) {
@@ -41,7 +43,10 @@ Row recorded_row(const impl::Trace& trace) {
         row.result.stall_ns += event.duration_ns;
         break;
       case EventKind::migration:
-        ++counts.migrations;
+        if (event.time_ns != last.time_ns || event.source != last.source ||
+            event.destination != last.destination)
+          ++counts.migrations;
+        last = event;
         counts.migrated_pages += pages;
         break;
       case EventKind::remote_map:

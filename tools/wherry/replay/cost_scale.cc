@@ -12,12 +12,13 @@ constexpr std::size_t samples_min = 32;
 
 double cost_scale(const Timeline& timeline, const CostModel& costs) {
   std::vector<double> scales;
-  for (const Carried& carried : timeline.carried) {
-    if (carried.kind != impl::EventKind::migration) continue;
+  for (const RecordedAnswer& answer : timeline.answers) {
+    const Arrivals& arrivals = answer.arrivals;
+    if (arrivals.kind != impl::EventKind::migration) continue;
     const double cost_ns =
-        (carried.destination == 0 ? costs.migrate_to_host : costs.migrate_to_device)
-            .of(carried.pages);
-    if (cost_ns > 0) scales.push_back(carried.ns / cost_ns);
+        (arrivals.destination == 0 ? costs.migrate_to_host : costs.migrate_to_device)
+            .of(arrivals.pages);
+    if (cost_ns > 0) scales.push_back(answer.ns / cost_ns);
   }
   if (scales.size() < samples_min) return 1;
   const auto middle = scales.begin() + static_cast<std::ptrdiff_t>(scales.size() / 2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "policy/errand.h"
 
@@ -17,6 +18,10 @@ using impl::Processor;
 // Nobody asks again sooner, whatever a policy says.
 constexpr std::uint64_t look_again_ns = 1000;
 
+bool is_as_recorded(const Touch& touch, const Arrivals& arrivals) {
+  return touch.recorded.ns != 0 && touch.recorded.arrivals == arrivals;
+}
+
 }  // namespace
 
 Machine::Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy)
@@ -27,12 +32,14 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
       by_address_(setting.blocks.size()),
       stretches_(setting.blocks),
       books_(setting, costs, policy, stretches_),
-      busy_until_(setting.blocks.size()) {
+      busy_(setting.blocks.size()) {
   std::iota(by_address_.begin(), by_address_.end(), 0u);
   std::ranges::sort(by_address_, {}, [this](std::uint32_t number) { return blocks_[number]; });
 }
 
-bool Machine::access(const Touch& touch, std::uint64_t& extra_ns) {
+bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns) {
+  if (const Busy& busy = busy_[touch.block]; busy.until_ns > now_ns && busy.brings(touch))
+    return false;
   Block& block = books_.block(touch.block);
   const impl::LockGuard guard(block.lock);
   const impl::ProcessorPages& its = block.at(touch.toucher);
@@ -43,6 +50,16 @@ bool Machine::access(const Touch& touch, std::uint64_t& extra_ns) {
   const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
   extra_ns = owner == touch.toucher || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
   return true;
+}
+
+std::optional<unsigned> Machine::first_missing(const Touch& touch, const PageMask& pages) {
+  Block& block = books_.block(touch.block);
+  const impl::LockGuard guard(block.lock);
+  const impl::ProcessorPages& its = block.at(touch.toucher);
+  const PageMask missing =
+      touch.write ? pages - (its.mapped - its.write_protected) : pages - its.mapped;
+  const PageRun run = missing.next_run(0);
+  return run.count == 0 ? std::nullopt : std::optional(run.first);
 }
 
 FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns) {
@@ -71,8 +88,16 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
 }
 
 Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
-  std::uint64_t& busy_until = busy_until_[touch.block];
-  if (busy_until > now_ns) return {false, busy_until};
+  const auto minor_ns = static_cast<std::uint64_t>(costs_.minor_ns);
+  Busy& busy = busy_[touch.block];
+  if (busy.until_ns > now_ns) {
+    // Whoever waits for the same pages is woken with him.
+    const bool comes = busy.brings(touch);
+    if (comes) ++books_.counts().faults;
+    return {comes, busy.until_ns};
+  }
+  if (const std::uint32_t wait_ns = std::exchange(touch.recorded.wait_ns, 0); wait_ns != 0)
+    return {false, now_ns + wait_ns};
   books_.begin(now_ns);
   Block& block = books_.block(touch.block);
   Attempt attempt;
@@ -90,7 +115,9 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   }
   ++books_.counts().faults;
   const std::uint64_t end_ns = now_ns + books_.cost_ns();
-  busy_until = end_ns;
+  // Where nothing came it was the thread that the recorded time went by for, not the block.
+  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), attempt.region,
+          touch.toucher};
   block.tenures.woken(attempt.region, touch.toucher, end_ns);
   for (int i = 1; i < books_.processors(); ++i) books_.keep_free(Processor{i});
   return {true, end_ns};
@@ -119,28 +146,33 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   const bool there = block.at(at).resident.test(facts.page);
   const bool has_copies = std::popcount(facts.residents) > 1;
   const double before = static_cast<double>(books_.cost_ns());
-  Carried carried;
+  const std::uint64_t mapped = books_.counts().mapped_pages;
+  Arrivals arrivals;
   if (!there || (facts.write && has_copies)) {
     const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now_ns);
     if (facts.residents != 0 && end > now_ns) {
       touch.comes_alone = true;
       return {.outcome = Outcome::again, .time_ns = end};
     }
-    if (!there && !bring(touch, block, facts, decision, carried))
-      return {.outcome = Outcome::room_needed, .at = at, .pages = carried.pages};
+    if (!there && !bring(touch, block, facts, decision, arrivals))
+      return {.outcome = Outcome::room_needed, .at = at, .pages = arrivals.pages};
     block.tenures.begin(decision.region, facts.toucher, now_ns);
   }
   if (facts.write && (there || has_copies))
     books_.collapse(touch.block, block, decision.region, at);
   show(touch, block, decision);
   follow(touch.block, block, decision.region);
+  if (const std::uint64_t pages = books_.counts().mapped_pages - mapped;
+      pages != 0 && arrivals.pages == 0)
+    arrivals = {static_cast<std::uint16_t>(pages), impl::EventKind::remote_map,
+                impl::index_of(facts.toucher)};
   const double cost = static_cast<double>(books_.cost_ns()) - before;
   // What happens as it did takes as long as it did.
-  if (touch.recorded.is_like(carried))
+  if (is_as_recorded(touch, arrivals))
     books_.add_cost(touch.recorded.ns - cost);
   else if (cost <= 0)
     books_.add_cost(costs_.minor_ns);
-  return {.outcome = Outcome::resolved, .region = decision.region};
+  return {.outcome = Outcome::resolved, .pages = arrivals.pages, .region = decision.region};
 }
 
 Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
@@ -157,19 +189,23 @@ Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
 }
 
 bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
-                    const Decision& decision, Carried& carried) {
+                    const Decision& decision, Arrivals& arrivals) {
   using impl::EventKind;
   const Processor to = decision.destination;
   const auto [exists, copy, from, wanted] = impl::errand_for(block, facts, decision);
   const std::uint64_t pages = wanted.count();
-  carried.pages = static_cast<std::uint16_t>(pages);
-  carried.kind = !exists ? EventKind::populate : copy ? EventKind::duplicate : EventKind::migration;
-  carried.destination = impl::index_of(to);
+  arrivals.pages = static_cast<std::uint16_t>(pages);
+  arrivals.kind = !exists ? EventKind::populate
+                  : copy  ? EventKind::duplicate
+                          : EventKind::migration;
+  arrivals.destination = impl::index_of(to);
   // Where there is no room at all a live run would end the thread; here it goes on.
   if (!books_.has_room(to, pages) && !touch.stays_put) return false;
   const OperationCost& populates = to.is_host() ? costs_.populate_host : costs_.populate_device;
   const OperationCost& migrates = to.is_host() ? costs_.migrate_to_host : costs_.migrate_to_device;
-  books_.add_cost((!exists ? populates : copy ? costs_.duplicate : migrates).of(pages));
+  const OperationCost& cost = !exists ? populates : copy ? costs_.duplicate : migrates;
+  // They are there at the end of it.
+  books_.add_cost(is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost.of(pages));
   for (const PageRun run : impl::runs_of(wanted)) {
     if (!exists)
       books_.populate(touch.block, block, run, to);

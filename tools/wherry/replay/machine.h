@@ -5,13 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <queue>
 #include <vector>
 
 #include "events/event.h"
 #include "policy/advice_rules.h"
 #include "replay/page_books.h"
-#include "replay/timeline.h"
+#include "replay/recorded_answers.h"
 
 namespace wherry::replay {
 
@@ -21,7 +22,7 @@ struct Touch {
   unsigned page = 0;
   impl::Processor toucher;
   bool write = false;
-  Carried recorded;  // what came for it then
+  RecordedAnswer recorded;
   // Of the fault that it became.
   bool comes_alone = false;  // only its region comes with it
   bool stays_put = false;    // there is no room where it should come to
@@ -39,7 +40,9 @@ class Machine {
   Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy);
 
   // Whether it needs no fault; then what it takes longer because its page is elsewhere.
-  bool access(const Touch& touch, std::uint64_t& extra_ns);
+  bool access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns);
+  // Of these pages of the touched block, the first that the toucher would fault on, as it did; nothing: there is none.
+  std::optional<unsigned> first_missing(const Touch& touch, const impl::PageMask& pages);
   // It has faulted.
   Answer resolve(Touch& touch, std::uint64_t now_ns);
   // What the program, or the library for it, does. Returns when it has ended.
@@ -69,6 +72,16 @@ class Machine {
       return block != other.block ? block > other.block : run.first > other.run.first;
     }
   };
+  // Somebody has a block's lock until then. The books have what he does from the start; to the toucher it shows at the end.
+  struct Busy {
+    std::uint64_t until_ns = 0;
+    PageRun run;
+    Processor toucher;
+
+    bool brings(const Touch& touch) const {
+      return touch.toucher == toucher && touch.page - run.first < run.count;
+    }
+  };
   struct Attempt {
     enum class Outcome {
       resolved,
@@ -78,8 +91,8 @@ class Machine {
     Outcome outcome = Outcome::resolved;
     std::uint64_t time_ns = 0;
     Processor at = {};
-    std::uint64_t pages = 0;
-    PageRun region = {};  // what was handled
+    std::uint64_t pages = 0;  // ... or that came, or were mapped
+    PageRun region = {};      // what was handled
   };
 
   impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
@@ -87,9 +100,9 @@ class Machine {
   Attempt attempt(Touch& touch, Block& block, std::uint64_t now_ns) REQUIRES(block.lock);
   // Where the page goes that finds no room where it should be.
   impl::Decision without_room(const impl::FaultFacts& facts, impl::Decision wanted) const;
-  // Has pages come as is decided; `carried`: which, as far as it is known before. False: there is no room for them.
+  // Has pages come as is decided; `arrivals`: which, also where there is no room. False: there is no room for them.
   bool bring(const Touch& touch, Block& block, const impl::FaultFacts& facts,
-             const impl::Decision& decision, Carried& carried) REQUIRES(block.lock);
+             const impl::Decision& decision, Arrivals& arrivals) REQUIRES(block.lock);
   void show(const Touch& touch, Block& block, const impl::Decision& decision) REQUIRES(block.lock);
   // Has those map the pages who are advised to access them.
   void follow(std::uint32_t number, Block& block, PageRun run) REQUIRES(block.lock);
@@ -111,7 +124,7 @@ class Machine {
   std::vector<std::uint32_t> by_address_;  // numbers of blocks
   Stretches stretches_;
   PageBooks books_;
-  std::vector<std::uint64_t> busy_until_;  // by block: somebody has its lock
+  std::vector<Busy> busy_;  // by block
   std::priority_queue<Stay> stays_;
 };
 

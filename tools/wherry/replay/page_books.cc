@@ -77,11 +77,8 @@ void PageBooks::migrate(std::uint32_t number, Block& block, PageRun run, Process
   note_arrival(number, to, held_to);
   ++counts_.migrations;
   counts_.migrated_pages += run.count;
-  if (cause == MoveCause::eviction) {
-    if (run.count >= impl::pages_per_block / 2) block.evicted_from |= from.bit();
-    return;  // not expected to be used soon: they are not entered
-  }
-  if (block.is_home(to, run)) block.mapped(to, run, true);
+  // What was evicted is not expected to be used soon, and is not entered.
+  if (cause != MoveCause::eviction && block.is_home(to, run)) block.mapped(to, run, true);
 }
 
 void PageBooks::duplicate(std::uint32_t number, Block& block, PageRun run, Processor from,
@@ -131,8 +128,6 @@ void PageBooks::drop(std::uint32_t number, Block& block, const PageMask& pages, 
   for (const PageRun part : impl::runs_of(dropped)) block.dropped(p, part);
   pool(p).used -= dropped.count();
   note_departure(number, block, p, true, cause);
-  if (cause == MoveCause::eviction && dropped.count() >= impl::pages_per_block / 2)
-    block.evicted_from |= p.bit();
 }
 
 void PageBooks::release(std::uint32_t number, Block& block, PageRun run) {
@@ -193,7 +188,7 @@ void PageBooks::send_home(Block& block, const PageMask& pages, Processor p) {
 
 void PageBooks::tell_policy(Block& block, impl::Arrival arrival) {
   if (!policy_.remembers()) return;
-  arrival.now_ns = now_ns_;
+  arrival.now_ns = now_ns_ + cost_ns();
   (void)policy_.on_arrival(arrival, block.history);
 }
 
@@ -271,8 +266,15 @@ bool PageBooks::evict(std::uint32_t number, Processor p) {
   cost_ns_ += costs_.evict_page_ns * leaving.count();
   ++counts_.evictions;
   drop(number, its, copies, p, MoveCause::eviction);
-  for (const PageRun run : impl::runs_of(leaving - copies))
-    migrate(number, its, run, p, Processor::host(), MoveCause::eviction);
+  // As the evictor does: from the first short run on, a piece at a time.
+  unsigned at_once = impl::pages_per_block;
+  for (const PageRun run : impl::runs_of(leaving - copies)) {
+    if (run.count < impl::usual_flight_pages_min) at_once = impl::eviction_piece_pages;
+    for (unsigned first = run.first; first < run.end(); first += at_once)
+      migrate(number, its, {first, std::min(at_once, run.end() - first)}, p, Processor::host(),
+              MoveCause::eviction);
+  }
+  if (impl::Replacement::leaves_as_one(leaving)) its.evicted_from |= p.bit();
   return true;
 }
 

@@ -28,7 +28,7 @@ class Walk {
       arm(lane);
     }
     while (!agenda_.empty()) {
-      std::ranges::pop_heap(agenda_, later);
+      std::ranges::pop_heap(agenda_, later());
       const Turn turn = agenda_.back();
       agenda_.pop_back();
       machine_.end_stays(turn.time_ns);
@@ -45,19 +45,27 @@ class Walk {
     std::uint64_t clock_ns = 0;  // when the one before had ended
     std::uint64_t fault_ns = 0;  // when the touch under way became a fault; 0: it has not
     Touch touch;
+    impl::PageMask along;  // of the touch under way: pages that it stands for, too
   };
   struct Turn {
     std::uint64_t time_ns;
     std::uint32_t node;
     std::uint32_t lane;
   };
-  static bool later(const Turn& a, const Turn& b) {
-    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.node > b.node;
-  }
+  // What is due at the same moment has its turn in the order in which it had ended: those who wait for the same are served in the same
+  // order.
+  struct Later {
+    const std::vector<std::uint64_t>& ends;
+    bool operator()(const Turn& a, const Turn& b) const {
+      if (a.time_ns != b.time_ns) return a.time_ns > b.time_ns;
+      return ends[a.node] != ends[b.node] ? ends[a.node] > ends[b.node] : a.node > b.node;
+    }
+  };
+  Later later() const { return {timeline_.ends}; }
 
   void put(const Turn& turn) {
     agenda_.push_back(turn);
-    std::ranges::push_heap(agenda_, later);
+    std::ranges::push_heap(agenda_, later());
   }
 
   // Of a fault: the part of the time before it that the trap takes. It is in the record, and is left out where there is none.
@@ -88,7 +96,8 @@ class Walk {
                     .page = node.page,
                     .toucher = {node.processor},
                     .write = node.write != 0,
-                    .recorded = timeline_.carried[lane.node]};
+                    .recorded = timeline_.answers[lane.node]};
+      lane.along = timeline_.used_along(lane.node);
     }
     put({begin_ns, lane.node, number});
   }
@@ -109,8 +118,8 @@ class Walk {
     Lane& lane = lanes_[turn.lane];
     if (lane.fault_ns == 0) {
       std::uint64_t extra_ns = 0;
-      if (machine_.access(lane.touch, extra_ns)) {
-        finish(turn, turn.time_ns + extra_ns);
+      if (machine_.access(lane.touch, turn.time_ns, extra_ns)) {
+        end_touch(turn, turn.time_ns + extra_ns);
         return;
       }
       lane.fault_ns = turn.time_ns + round_trip_ns(node);
@@ -126,7 +135,23 @@ class Walk {
     }
     stall_ns_ += answer.time_ns - lane.fault_ns;
     lane.fault_ns = 0;
-    finish(turn, answer.time_ns);
+    end_touch(turn, answer.time_ns);
+  }
+
+  // What came along then and has not come now is touched as well.
+  void end_touch(const Turn& turn, std::uint64_t end_ns) {
+    Lane& lane = lanes_[turn.lane];
+    if (const auto page = machine_.first_missing(lane.touch, lane.along)) {
+      lane.along -= impl::PageMask::of({*page, 1});
+      lane.touch = {.block = lane.touch.block,
+                    .page = *page,
+                    .toucher = lane.touch.toucher,
+                    .write = lane.touch.write,
+                    .recorded = {}};
+      put({end_ns, turn.node, turn.lane});
+      return;
+    }
+    finish(turn, end_ns);
   }
 
   void finish(const Turn& turn, std::uint64_t end_ns) {

@@ -47,15 +47,6 @@ bool is_change(const EventRecord& event) {
   }
 }
 
-// Pages came for somebody who waits for them.
-bool is_answer(const EventRecord& event) {
-  const bool comes = event.kind == EventKind::populate || event.kind == EventKind::migration ||
-                     event.kind == EventKind::duplicate;
-  return comes &&
-         (event.cause == EventCause::fault || event.cause == EventCause::speculative_prefetch ||
-          event.cause == EventCause::thrash_pin);
-}
-
 // Pages come somewhere with it.
 bool brings_pages(const EventRecord& event) {
   return event.kind == EventKind::populate || event.kind == EventKind::migration ||
@@ -73,7 +64,6 @@ class Builder {
     if (trace_.events.size() >= none / 2) return "it has too many events";
     timeline_.nodes.reserve(trace_.events.size() + 1);
     timeline_.ends.reserve(trace_.events.size());
-    timeline_.carried.reserve(trace_.events.size());
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       add(trace_.events[i], static_cast<std::uint32_t>(i));
       if (blocks_.size() > blocks_max)
@@ -81,6 +71,7 @@ class Builder {
     }
     add_edges_end();
     timeline_.blocks = std::move(blocks_).take();
+    timeline_.answers = answers_.take(timeline_.size());
     return std::move(timeline_);
   }
 
@@ -93,26 +84,6 @@ class Builder {
         none;  // of a device's: the latest node that an end of a launch came after
   };
 
-  // A touch that may not have been answered yet.
-  struct Open {
-    std::uint32_t node = none;
-    std::uint64_t begin_ns = 0;
-  };
-  using OpenTouches = std::array<Open, 4>;  // the latest of a block, first
-
-  // For which of them pages came. A block answers one at a time, and begins with whose page is among them, mostly.
-  const Open* answered_by(const OpenTouches& touches, const EventRecord& event,
-                          std::uint64_t first) const {
-    const Open* best = nullptr;
-    for (const Open& touch : touches) {
-      if (touch.node == none || timeline_.ends[touch.node] < event.time_ns) continue;
-      const std::uint64_t page = timeline_.nodes[touch.node].page;
-      if (page - first < event.bytes / impl::page_size) return &touch;
-      if (best == nullptr || timeline_.carried[touch.node].ns != 0) best = &touch;
-    }
-    return best;
-  }
-
   void add(const EventRecord& event, std::uint32_t index) {
     if (is_touch(event))
       add_touch(event);
@@ -122,11 +93,8 @@ class Builder {
       add_launch_end(event);
     else if (is_change(event))
       add_change(event, index);
-    else if (is_answer(event))
-      add_answer(event);
-    else if (event.kind == EventKind::eviction && event.source > 0 &&
-             event.detail == impl::code_of(impl::EvictionDetail::needed))
-      note_eviction(event);
+    else if (RecordedAnswers::concerns(event))
+      answers_.add(event, blocks_.of(event.address / impl::block_size));
   }
 
   void add_touch(const EventRecord& event) {
@@ -134,6 +102,9 @@ class Builder {
     const std::uint64_t page = event.address / impl::page_size;
     const std::uint32_t block = blocks_.of(impl::block_of(page));
     const auto in_block = static_cast<std::uint16_t>(page % impl::pages_per_block);
+    if (const std::uint32_t last = lanes_[lane].last;
+        last != none && timeline_.ends[last] > event.time_ns)
+      timeline_.ends[last] = answers_.woken(last, timeline_.nodes[last].what, event.time_ns);
     begin({.lane = lane,
            .what = block,
            .page = in_block,
@@ -153,39 +124,13 @@ class Builder {
       after(toucher);
     toucher = node();
     ++timeline_.touches;
+    const std::size_t processors = trace_.machine.processors.size();
+    auto& touched = timeline_.touched;
+    touched.resize(std::max(touched.size(), blocks_.size() * processors));
+    touched[block * processors + static_cast<std::size_t>(event.destination)] |=
+        impl::PageMask::of({in_block, 1});
     finish(event.time_ns + event.duration_ns);
-    open_.resize(std::max(open_.size(), blocks_.size()));
-    OpenTouches& open = open_[block];
-    std::shift_right(open.begin(), open.end(), 1);
-    open.front() = {node(), event.time_ns};
-  }
-
-  void add_answer(const EventRecord& event) {
-    const std::uint64_t page = event.address / impl::page_size;
-    const std::uint32_t block = blocks_.of(impl::block_of(page));
-    if (block >= open_.size()) return;
-    const Open* const touch = answered_by(open_[block], event, page % impl::pages_per_block);
-    if (touch == nullptr) return;
-    const std::uint64_t end_ns = timeline_.ends[touch->node];
-    Carried& carried = timeline_.carried[touch->node];
-    if (carried.ns == 0) {
-      carried.kind = event.kind;
-      carried.destination = event.destination;
-      // That pages are created is said when it is done: they wait for nobody, but for room.
-      const std::uint64_t begin_ns =
-          event.kind == EventKind::populate
-              ? std::max(touch->begin_ns, made_room_[static_cast<std::size_t>(event.destination)])
-              : event.time_ns;
-      constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-      carried.ns = static_cast<std::uint32_t>(
-          std::clamp<std::uint64_t>(end_ns - std::min(begin_ns, end_ns), 1, most));
-    }
-    carried.pages = static_cast<std::uint16_t>(carried.pages + event.bytes / impl::page_size);
-  }
-
-  void note_eviction(const EventRecord& event) {
-    std::uint64_t& end_ns = made_room_[static_cast<std::size_t>(event.source)];
-    end_ns = std::max(end_ns, event.time_ns + event.duration_ns);
+    answers_.add_fault(event, block, node());
   }
 
   void add_launch_begin(const EventRecord& event) {
@@ -297,7 +242,6 @@ class Builder {
     Node& made = timeline_.nodes.back();
     made.slack_ns = time_ns_ - std::min(begins_at_, time_ns_);
     timeline_.ends.push_back(end_ns);
-    timeline_.carried.emplace_back();
     Lane& lane = lanes_[made.lane];
     if (lane.last == none)
       timeline_.first_of_lane[made.lane] = node();
@@ -314,10 +258,8 @@ class Builder {
   const impl::Trace& trace_;
   Timeline timeline_;
   BlockNumbers blocks_;
+  RecordedAnswers answers_;
   std::vector<std::uint32_t> pages_;  // by block and page: who touched it last
-  std::vector<OpenTouches> open_;     // by block
-  // By processor: when somebody who needed room there had last made some.
-  std::array<std::uint64_t, impl::max_processors> made_room_{};
   std::vector<Lane> lanes_;
   std::unordered_map<std::uint64_t, std::uint32_t> lane_numbers_;
   std::uint64_t last_key_ = ~std::uint64_t{0};

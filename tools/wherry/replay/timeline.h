@@ -17,8 +17,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/page_mask.h"
 #include "base/processor.h"
 #include "events/trace_reader.h"
+#include "replay/recorded_answers.h"
 
 namespace wherry::replay {
 
@@ -44,31 +46,30 @@ struct Node {
   std::uint8_t processor = 0;
 };
 
-// What came for a fault when it was recorded.
-struct Carried {
-  std::uint32_t ns = 0;  // from when it began to come until the fault was answered; 0: nothing came
-  std::uint16_t pages = 0;                        // in all
-  impl::EventKind kind = impl::EventKind::fault;  // how: populate, migration or duplicate
-  std::int8_t destination = impl::EventRecord::nobody;
-
-  bool is_like(const Carried& other) const {
-    return ns != 0 && pages == other.pages && kind == other.kind &&
-           destination == other.destination;
-  }
-};
-
 struct Timeline {
   const impl::Trace* trace = nullptr;  // outlives it
   std::vector<Node> nodes;             // in order of time, and one more, which ends the edges
   std::vector<std::uint32_t>
       edges;                        // to nodes that ended before, beside the one before of the lane
   std::vector<std::uint64_t> ends;  // when each had ended, as recorded
-  std::vector<Carried> carried;     // by node
+  std::vector<RecordedAnswer> answers;  // of touches, by node
   std::vector<std::uint32_t> first_of_lane;
-  std::vector<std::uint64_t> blocks;  // their numbers by address, in order of appearance
+  std::vector<impl::PageMask> touched;  // by block and processor
+  std::vector<std::uint64_t> blocks;    // their numbers by address, in order of appearance
   std::uint64_t touches = 0;
 
   std::size_t size() const { return ends.size(); }
+  // Pages that came with a touch, and of which the trace knows that the toucher does use them: had they not come, it would have touched
+  // them then.
+  impl::PageMask used_along(std::uint32_t node) const {
+    const Node& its = nodes[node];
+    const RecordedAnswer& answer = answers[node];
+    if (answer.end - answer.first <= 1) return {};
+    const impl::PageMask came =
+        impl::PageMask::of({answer.first, static_cast<unsigned>(answer.end - answer.first)});
+    return (came & touched[its.what * trace->machine.processors.size() + its.processor]) -
+           impl::PageMask::of({its.page, 1});
+  }
   std::span<const std::uint32_t> edges_of(std::uint32_t node) const {
     return std::span(edges).subspan(nodes[node].edges_begin,
                                     nodes[node + 1].edges_begin - nodes[node].edges_begin);

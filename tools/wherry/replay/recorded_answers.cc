@@ -1,0 +1,164 @@
+#include "replay/recorded_answers.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/page.h"
+#include "pages/tenure.h"
+
+namespace wherry::replay {
+namespace {
+
+using impl::EventCause;
+using impl::EventKind;
+using impl::EventRecord;
+
+// Pages came, or were mapped, for somebody who waits for them.
+bool is_answer(const EventRecord& event) {
+  switch (event.kind) {
+    case EventKind::populate:
+    case EventKind::migration:
+    case EventKind::duplicate:
+      return event.cause == EventCause::fault || event.cause == EventCause::speculative_prefetch ||
+             event.cause == EventCause::thrash_pin;
+    case EventKind::remote_map:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool makes_room(const EventRecord& event) {
+  return event.kind == EventKind::eviction && event.source > 0 &&
+         event.detail == impl::code_of(impl::EvictionDetail::needed);
+}
+
+unsigned page_of(const EventRecord& event) {
+  return static_cast<unsigned>(event.address / impl::page_size % impl::pages_per_block);
+}
+
+std::uint64_t end_of(const EventRecord& event) {
+  return event.time_ns + event.duration_ns;
+}
+
+}  // namespace
+
+bool RecordedAnswers::concerns(const EventRecord& event) {
+  return is_answer(event) || makes_room(event) || event.kind == EventKind::throttle_end;
+}
+
+void RecordedAnswers::note_times(const Open& fault) {
+  const auto length = [](std::uint64_t begin_ns, std::uint64_t end_ns) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        end_ns - std::min(begin_ns, end_ns), std::numeric_limits<std::uint32_t>::max()));
+  };
+  RecordedAnswer& answer = answers_[fault.number];
+  answer.wait_ns = length(fault.free_ns, fault.served_ns);
+  answer.ns = std::max(length(std::max(fault.served_ns, fault.free_ns), fault.end_ns), 1u);
+}
+
+void RecordedAnswers::add_fault(const EventRecord& event, std::uint32_t block,
+                                std::uint32_t number) {
+  open_.resize(std::max<std::size_t>(open_.size(), block + 1));
+  OpenFaults& faults = open_[block];
+  Open fault{.number = number,
+             .thread = event.thread,
+             .page = page_of(event),
+             .toucher = event.destination,
+             .begin_ns = event.time_ns,
+             .end_ns = end_of(event),
+             .free_ns = event.time_ns};
+  // A block answers one at a time.
+  for (const Open& other : faults)
+    if (other.end_ns <= fault.end_ns) fault.free_ns = std::max(fault.free_ns, other.end_ns);
+  std::shift_right(faults.begin(), faults.end(), 1);
+  faults.front() = fault;
+  answers_.resize(std::max<std::size_t>(answers_.size(), number + 1));
+  note_times(fault);
+}
+
+std::uint64_t RecordedAnswers::woken(std::uint32_t number, std::uint32_t block,
+                                     std::uint64_t time_ns) {
+  OpenFaults& faults = open_[block];
+  const auto fault = std::ranges::find(faults, number, &Open::number);
+  if (fault == faults.end()) return time_ns;
+  // The one that was under way.
+  fault->end_ns = time_ns;
+  for (const Open& other : faults)
+    if (other.end_ns > fault->begin_ns) fault->end_ns = std::min(fault->end_ns, other.end_ns);
+  note_times(*fault);
+  return fault->end_ns;
+}
+
+void RecordedAnswers::add(const EventRecord& event, std::uint32_t block) {
+  if (makes_room(event)) {
+    std::uint64_t& end_ns = made_room_[static_cast<std::size_t>(event.source)];
+    end_ns = std::max(end_ns, end_of(event));
+    return;
+  }
+  if (block >= open_.size()) return;
+  OpenFaults& faults = open_[block];
+  if (event.kind == EventKind::throttle_end) {
+    const auto fault = std::ranges::find_if(faults, [&](const Open& open) {
+      return open.thread == event.thread && open.toucher == event.destination &&
+             open.end_ns >= end_of(event);
+    });
+    if (fault == faults.end()) return;
+    fault->free_ns = std::max(fault->free_ns, end_of(event));
+    note_times(*fault);
+  } else if (Open* const fault = answered_by(faults, event)) {
+    came(faults, *fault, event);
+  }
+}
+
+RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const EventRecord& event) {
+  const auto is_open = [&](const Open& fault) { return fault.end_ns >= event.time_ns; };
+  // What came in one go has one time, and has the page that was touched, mostly.
+  for (Open& fault : faults)
+    if (is_open(fault) && fault.answered_ns == event.time_ns) return &fault;
+  Open* best = nullptr;
+  for (Open& fault : faults) {
+    if (!is_open(fault)) continue;
+    if (fault.page - page_of(event) < event.bytes / impl::page_size) return &fault;
+    if (best == nullptr || fault.answered_ns != 0) best = &fault;
+  }
+  return best;
+}
+
+void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& event) {
+  RecordedAnswer& answer = answers_[fault.number];
+  const bool maps = event.kind == EventKind::remote_map;
+  // What has come is mapped as well, and others may be advised to.
+  if (maps && (event.destination != fault.toucher ||
+               (answer.arrivals.pages != 0 && answer.arrivals.kind != EventKind::remote_map)))
+    return;
+  fault.answered_ns = event.time_ns;
+  if (answer.arrivals.pages == 0) {
+    answer.arrivals.kind = event.kind;
+    answer.arrivals.destination = event.destination;
+    if (!maps)
+      fault.free_ns =
+          std::max(fault.free_ns, made_room_[static_cast<std::size_t>(event.destination)]);
+    for (const Open& other : faults) {
+      // Who had pages keeps them for a moment.
+      const bool keeps = event.kind == EventKind::migration && other.toucher != fault.toucher;
+      if (other.number != fault.number && other.end_ns <= event.time_ns)
+        fault.free_ns =
+            std::max(fault.free_ns, other.end_ns + (keeps ? impl::Tenures::residence_ns : 0));
+    }
+    fault.free_ns = std::min(fault.free_ns, event.time_ns);
+    // That pages are created, or mapped, is said when it is done.
+    const bool says_begin =
+        event.kind == EventKind::migration || event.kind == EventKind::duplicate;
+    fault.served_ns = says_begin ? event.time_ns : fault.free_ns;
+    note_times(fault);
+  }
+  const auto first = static_cast<std::uint16_t>(page_of(event));
+  const auto end = static_cast<std::uint16_t>(first + event.bytes / impl::page_size);
+  answer.first = answer.end == 0 ? first : std::min(answer.first, first);
+  answer.end = std::max(answer.end, end);
+  answer.arrivals.pages =
+      static_cast<std::uint16_t>(answer.arrivals.pages + event.bytes / impl::page_size);
+}
+
+}  // namespace wherry::replay
