@@ -19,6 +19,8 @@ constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
+// No handler comes so late unless the process was stopped, or the machine: for a debugger, or to move elsewhere.
+constexpr std::uint64_t late_ns = 1'000'000'000;
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
 // How long a fault waits for its processor to see another pool.
@@ -80,6 +82,10 @@ bool FaultService::resolve_in_handler(const FaultEvent& event) {
 }
 
 std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
+  if (const std::uint64_t due = std::exchange(fault.due_ns, 0); due != 0) {
+    const std::uint64_t now = now_ns();
+    if (now > due + late_ns) fault.stood_still_ns += now - due;
+  }
   Room room;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault, room);
@@ -445,7 +451,8 @@ void FaultService::finish(Fault& fault, PageSpan wake) {
   const std::uint64_t now = now_ns();
   const std::uint64_t service_ns = now - fault.taken_ns;
   count(memory.counters.service_ns, service_ns);
-  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.carrying_ns));
+  const std::uint64_t others_ns = fault.throttled_ns + fault.stood_still_ns + fault.carrying_ns;
+  costs_.fault_ns.add(service_ns - std::min(service_ns, others_ns));
   record_answer(fault, wake, now);
   if (wake.empty()) return;
   (void)memory.mapper.wake(wake);
@@ -470,7 +477,7 @@ std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t d
   // While the policy has it wait it does nothing in vain.
   const std::uint64_t since =
       patience_since(fault) + (fault.throttled_since_ns != 0 ? throttle_limit_ns : 0);
-  if (due < since + life_limit_ns) return due;
+  if (due < since + life_limit_ns) return fault.due_ns = due;
   refuse(fault, why);
   return std::nullopt;
 }

@@ -144,6 +144,31 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
   CHECK(refused);
 }
 
+TEST_CASE("while the machine stands still nobody loses patience") {
+  constexpr std::uint64_t still_ns = 60'000'000'000;
+  Setup s;
+  s.touch(host, 0);
+  Block& block = s.machine.blocks().at(0);
+  {
+    const LockGuard guard(block.lock);
+    block.flight_begun({0, 16});
+  }
+  Fault fault = s.service.take(device, {base, 2, true, false, false});
+  REQUIRE(s.service.resolve(fault));
+  for (int i = 0; i < 2; ++i) {
+    // As if it had been looked at again only now.
+    fault.taken_ns -= still_ns;
+    fault.due_ns -= still_ns;
+    REQUIRE(s.service.resolve(fault));
+  }
+  // Who is looked at all the time, and gets nothing, has waited.
+  fault.taken_ns -= still_ns;
+  CHECK_FALSE(s.service.resolve(fault));
+  CHECK(fault.refused);
+  const LockGuard guard(block.lock);
+  block.flight_ended({0, 16});
+}
+
 TEST_CASE("pages stay with a thread that was not woken yet") {
   int refusals = 0;
   // Once more where this thread was kept from running for longer than a tenure lasts.

@@ -93,6 +93,7 @@ TEST_CASE("costs follow what recorded migrations took, without what their faults
     Trace trace;
     trace.machine.page_bytes = page_size;
     trace.machine.block_bytes = block_size;
+    trace.machine.processors.resize(2);
     for (unsigned i = 0; i < faults; ++i) {
       const std::uint64_t time = 1'000'000 * (i + 1);
       // For 100 us it waits for somebody; then its page moves, and 15 us later it is answered.
