@@ -248,6 +248,29 @@ TEST_CASE(
   CHECK(counts.migrated_pages == 4 + 4 + 4);
 }
 
+TEST_CASE("who loses a page to somebody faults after that has begun") {
+  Run run(page_size);
+  run.touch(host, 0, 10 * us, 0);
+  const auto take = [&](int from, int to, std::uint64_t time, std::uint64_t duration) {
+    run.touch(to, 0, time, duration);
+    run.add({.time_ns = start + time + us,
+             .duration_ns = duration - us,
+             .address = base,
+             .bytes = page_size,
+             .kind = EventKind::migration,
+             .cause = EventCause::fault,
+             .source = static_cast<std::int8_t>(from),
+             .destination = static_cast<std::int8_t>(to)});
+  };
+  // Each touches the page again as soon as the other has begun to take it.
+  for (std::uint64_t turn = 0; turn < 20; ++turn) {
+    const bool even = turn % 2 == 0;
+    take(even ? host : device, even ? device : host, (100 + turn * 30) * us, 40 * us);
+  }
+  CHECK(run.under("migrate-always").counts.migrations == 20);
+  CHECK(run.under("first-touch").counts.migrations == 0);
+}
+
 TEST_CASE("a sweep over more than a device holds evicts, and not where it holds it all") {
   const auto sweep = [](std::uint64_t capacity) {
     Run run(4 * block_size, capacity, block_size);

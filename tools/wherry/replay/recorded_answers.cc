@@ -90,6 +90,19 @@ std::uint64_t RecordedAnswers::woken(std::uint32_t number, std::uint32_t block,
   return fault->end_ns;
 }
 
+std::optional<RecordedAnswers::Taking> RecordedAnswers::taking(std::uint32_t block, unsigned page,
+                                                               std::int8_t toucher,
+                                                               std::uint64_t time_ns) const {
+  if (block >= open_.size()) return std::nullopt;
+  for (const Open& fault : open_[block]) {
+    if (fault.answered_ns == 0 || fault.end_ns <= time_ns || fault.toucher == toucher) continue;
+    const RecordedAnswer& answer = answers_[fault.number];
+    if (answer.arrivals.kind == EventKind::migration && page >= answer.first && page < answer.end)
+      return Taking{fault.number, fault.answered_ns};
+  }
+  return std::nullopt;
+}
+
 void RecordedAnswers::add(const EventRecord& event, std::uint32_t block) {
   if (makes_room(event)) {
     std::uint64_t& end_ns = made_room_[static_cast<std::size_t>(event.source)];

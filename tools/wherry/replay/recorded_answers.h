@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,6 +38,13 @@ class RecordedAnswers {
   void add_fault(const impl::EventRecord& event, std::uint32_t block, std::uint32_t number);
   // That fault's thread goes on at `time_ns`, before the answer: an answer to another fault has woken it. When that was.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
+  // Somebody else's fault for which the page is being taken away at that moment, and since when; nothing: there is none.
+  struct Taking {
+    std::uint32_t number;
+    std::uint64_t since_ns;
+  };
+  std::optional<Taking> taking(std::uint32_t block, unsigned page, std::int8_t toucher,
+                               std::uint64_t time_ns) const;
   // What else is in the record, in that block.
   void add(const impl::EventRecord& event, std::uint32_t block);
 

@@ -15,6 +15,7 @@ class Walk {
       : request_(request),
         timeline_(request.timeline),
         machine_(request.setting, request.costs, request.policy),
+        begins_(timeline_.size()),
         ends_(timeline_.size(), not_yet),
         lanes_(timeline_.first_of_lane.size()) {
     agenda_.reserve(lanes_.size());
@@ -81,13 +82,15 @@ class Walk {
     if (lane.node == none) return;
     const Node& node = timeline_.nodes[lane.node];
     std::uint64_t begin_ns = lane.clock_ns;
-    for (const std::uint32_t earlier : timeline_.edges_of(lane.node)) {
+    for (const std::uint32_t edge : timeline_.edges_of(lane.node)) {
+      const std::uint32_t earlier = edge & ~Timeline::begun;
       if (ends_[earlier] == not_yet) {
         lane.awaited = earlier;
         blocked_.push_back(number);
         return;
       }
-      begin_ns = std::max(begin_ns, ends_[earlier]);
+      begin_ns =
+          std::max(begin_ns, (edge & Timeline::begun) != 0 ? begins_[earlier] : ends_[earlier]);
     }
     begin_ns += node.slack_ns;
     if (node.kind == Node::Kind::touch) {
@@ -155,6 +158,7 @@ class Walk {
   }
 
   void finish(const Turn& turn, std::uint64_t end_ns) {
+    begins_[turn.node] = turn.time_ns;
     ends_[turn.node] = end_ns;
     Lane& lane = lanes_[turn.lane];
     lane.clock_ns = end_ns;
@@ -187,7 +191,9 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
-  std::vector<std::uint64_t> ends_;  // of nodes, as simulated
+  // Of nodes, as simulated; touches begin when they are answered.
+  std::vector<std::uint64_t> begins_;
+  std::vector<std::uint64_t> ends_;
   std::vector<Lane> lanes_;
   std::vector<Turn> agenda_;            // a heap
   std::vector<std::uint32_t> blocked_;  // lanes whose next node waits for another

@@ -123,6 +123,10 @@ class Builder {
         timeline_.ends[toucher] <= event.time_ns)
       after(toucher);
     toucher = node();
+    if (const auto taking = answers_.taking(block, in_block, event.destination, event.time_ns)) {
+      begins_at_ = std::max(begins_at_, taking->since_ns);
+      timeline_.edges.push_back(taking->number | Timeline::begun);
+    }
     ++timeline_.touches;
     const std::size_t processors = trace_.machine.processors.size();
     auto& touched = timeline_.touched;

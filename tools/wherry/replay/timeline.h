@@ -49,9 +49,10 @@ struct Node {
 struct Timeline {
   const impl::Trace* trace = nullptr;  // outlives it
   std::vector<Node> nodes;             // in order of time, and one more, which ends the edges
-  std::vector<std::uint32_t>
-      edges;                        // to nodes that ended before, beside the one before of the lane
-  std::vector<std::uint64_t> ends;  // when each had ended, as recorded
+  // To nodes that had ended before, beside the one before of the lane; with `begun`: that had begun to take what a touch is of.
+  static constexpr std::uint32_t begun = std::uint32_t{1} << 31;
+  std::vector<std::uint32_t> edges;
+  std::vector<std::uint64_t> ends;      // when each had ended, as recorded
   std::vector<RecordedAnswer> answers;  // of touches, by node
   std::vector<std::uint32_t> first_of_lane;
   std::vector<impl::PageMask> touched;  // by block and processor
