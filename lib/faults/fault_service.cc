@@ -19,8 +19,8 @@ constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
-// No handler comes so late unless the process was stopped, or the machine: for a debugger, or to move elsewhere.
-constexpr std::uint64_t late_ns = 1'000'000'000;
+// Longer between two looks counts as much: then the process was stopped, or the machine, for a debugger or to move elsewhere.
+constexpr std::uint64_t look_max_ns = 1'000'000'000;
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
 // How long a fault waits for its processor to see another pool.
@@ -47,6 +47,7 @@ Fault FaultService::take(Processor toucher, const FaultEvent& event) {
   // What is no page is nobody's memory, as the last page never is.
   const std::uint64_t nowhere = layout_.bytes() / page_size - 1;
   Fault fault{toucher, event, layout_.page_of(event.address).value_or(nowhere), now_ns()};
+  fault.seen_ns = fault.taken_ns;
   if (event.kind_known) count_once(fault);
   return fault;
 }
@@ -82,10 +83,7 @@ bool FaultService::resolve_in_handler(const FaultEvent& event) {
 }
 
 std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
-  if (const std::uint64_t due = std::exchange(fault.due_ns, 0); due != 0) {
-    const std::uint64_t now = now_ns();
-    if (now > due + late_ns) fault.stood_still_ns += now - due;
-  }
+  note_wait(fault);
   Room room;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault, room);
@@ -277,8 +275,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (there || filled || !block.at(facts.toucher).mapped.test(facts.page)) {
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
-  if (!effects_.follow(block, number, decision.region) &&
-      now_ns() < patience_since(fault) + follow_limit_ns)
+  if (!effects_.follow(block, number, decision.region) && fault.waited_ns < follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   note_decision(fault, facts, decision, origin);
   return {Outcome::resolved, span_of(number, decision.region)};
@@ -406,8 +403,8 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
       case AdviceEffects::Progress::done:
         break;  // it sees another copy
       case AdviceEffects::Progress::pending:
-        if (const std::uint64_t now = now_ns(); now < patience_since(fault) + view_limit_ns)
-          return Attempt{Outcome::not_yet, {}, now + moment_ns};
+        if (fault.waited_ns < view_limit_ns)
+          return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
         [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the thread
       case AdviceEffects::Progress::declined:
         // A pinned page does not come; others may give mappings back.
@@ -451,8 +448,7 @@ void FaultService::finish(Fault& fault, PageSpan wake) {
   const std::uint64_t now = now_ns();
   const std::uint64_t service_ns = now - fault.taken_ns;
   count(memory.counters.service_ns, service_ns);
-  const std::uint64_t others_ns = fault.throttled_ns + fault.stood_still_ns + fault.carrying_ns;
-  costs_.fault_ns.add(service_ns - std::min(service_ns, others_ns));
+  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.carrying_ns));
   record_answer(fault, wake, now);
   if (wake.empty()) return;
   (void)memory.mapper.wake(wake);
@@ -474,12 +470,17 @@ OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room&
 
 std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t due,
                                                    const char* why) {
-  // While the policy has it wait it does nothing in vain.
-  const std::uint64_t since =
-      patience_since(fault) + (fault.throttled_since_ns != 0 ? throttle_limit_ns : 0);
-  if (due < since + life_limit_ns) return fault.due_ns = due;
+  note_wait(fault);
+  if (fault.waited_ns < life_limit_ns) return due;
   refuse(fault, why);
   return std::nullopt;
+}
+
+void FaultService::note_wait(Fault& fault) {
+  const std::uint64_t now = now_ns();
+  const std::uint64_t since = now - std::exchange(fault.seen_ns, now);
+  // While the policy has it wait it does nothing in vain.
+  if (fault.throttled_since_ns == 0) fault.waited_ns += std::min(since, look_max_ns);
 }
 
 bool FaultService::answer_unallocated(Fault& fault) {

@@ -30,8 +30,10 @@ struct Fault {
   // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
-  std::uint64_t due_ns = 0;  // when it was to be looked at again; 0: it has not been put off
-  std::uint64_t stood_still_ns = 0;  // how long nobody could have looked at it
+  // How long it has waited, as far as it has not been the policy that had it wait, or a machine that stood still; and up to when that
+  // is known.
+  std::uint64_t waited_ns = 0;
+  std::uint64_t seen_ns = 0;
   bool owes_stay = false;         // its pages are to stay, and there was no memory to remember it
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
   // Where the page was before anything was done for it, those in a row with it that shared its fate, and why they did. Nothing:
@@ -142,10 +144,8 @@ class FaultService {
                      const Fault::Origin& origin);
   // So many pages have come for it.
   void note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns);
-  // When it began, as far as it has not been the policy that had it wait, or a machine that stood still.
-  static std::uint64_t patience_since(const Fault& fault) {
-    return fault.taken_ns + fault.throttled_ns + fault.stood_still_ns;
-  }
+  // Keeps Fault::waited_ns.
+  static void note_wait(Fault& fault);
   // Another attempt without what is not of its region.
   static Attempt come_alone(Fault& fault) {
     fault.comes_alone = true;

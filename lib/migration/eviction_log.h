@@ -1,5 +1,5 @@
-// Which blocks left which pool, and for which address: a ring of what happened last, for whoever asks. Writing takes no
-// lock and never waits: where nobody asks for long, what is new is dropped, and counted.
+// Which blocks left which pool, and for which address: what happened last, for whoever asks. Where nobody asks for long, what is new is
+// dropped, and counted.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/bounded_ring.h"
 #include "base/lock.h"
 #include "base/processor.h"
 #include "os/mapping.h"
@@ -39,22 +40,12 @@ class EvictionLog {
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  // `turn` of a place in lap n: 2n free, 2n + 1 holds an entry, 2n + 2 free for the next lap; so memory that is zero is a log that is
-  // empty.
-  struct Place {
-    std::atomic<std::uint64_t> turn;
-    Eviction eviction;
-  };
-
-  Place& place_of(std::uint64_t entry) { return ring_[entry % capacity]; }
-  static constexpr std::uint64_t free_turn(std::uint64_t entry) { return 2 * (entry / capacity); }
+  using Ring = BoundedRing<Eviction>;
 
   const Mapping memory_;
-  Place* const ring_;
-  std::atomic<std::uint64_t> next_{0};  // entry to be written
   std::atomic<std::uint64_t> dropped_{0};
   Mutex take_lock_;  // a leaf
-  std::uint64_t taken_ GUARDED_BY(take_lock_) = 0;
+  Ring ring_;        // read under it
 };
 
 }  // namespace wherry::impl

@@ -1,6 +1,7 @@
 #include "migration/evictor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "events/recorder.h"
@@ -60,6 +61,7 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   Eviction done;
   OpStatus status = OpStatus::ok;
   bool flies = true;
+  bool begun = false;
   // Each page once: what comes back meanwhile stays.
   for (PageMask left = ~PageMask{}; status == OpStatus::ok;) {
     Departure departure;
@@ -68,6 +70,10 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
       const LockGuard guard(block.lock);
       verdict = may_evict(block, number, request);
       if (verdict != Verdict::yes) break;
+      // Before any of it is gone: who faults from then on is told.
+      if (!std::exchange(begun, true) &&
+          Replacement::leaves_as_one(leaving(block, number, request.at)))
+        block.evicted_from |= request.at.bit();
       status = begin(block, number, request.at, left, done, departure);
       if (run.count == 0 || status != OpStatus::ok) break;
       flies = flies && run.count >= flight_pages_min_;
@@ -83,7 +89,8 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
     if (flew) flies = fly(block, departure, done) == OpStatus::ok;
     if (flies || !flew) left -= PageMask::of(run);
   }
-  if (status != OpStatus::ok) {
+  if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
+    // Some of it stays.
     const LockGuard guard(block.lock);
     block.evicted_from &= ~request.at.bit();
   }
@@ -113,11 +120,13 @@ void Evictor::record_eviction(const Eviction& done, std::uint64_t begun_ns) cons
                 .destination = index_of(Processor::host())});
 }
 
+PageMask Evictor::leaving(const Block& block, std::uint64_t number, Processor p) const {
+  return block.at(p).resident - effects_.pinned(number);
+}
+
 OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
                         Eviction& done, Departure& next) {
-  const PageMask leaving = (left & block.at(p).resident) - effects_.pinned(number);
-  // Before any of them is gone: who faults from then on is told.
-  if (left == ~PageMask{} && Replacement::leaves_as_one(leaving)) block.evicted_from |= p.bit();
+  const PageMask leaving = left & this->leaving(block, number, p);
   const PageMask copies = leaving & block.held_beside(p);
   for (const PageRun run : runs_of(copies))
     engine_.drop(block, number, run, p, MoveCause::eviction);

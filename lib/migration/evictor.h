@@ -77,6 +77,9 @@ class Evictor {
   };
   // Has p's pages of the block leave. `verdict`: whether they may.
   OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
+  // What of the block p's pool would lose.
+  PageMask leaving(const Block& block, std::uint64_t number, Processor p) const
+      REQUIRES(block.lock);
   // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages: nothing is left.
   OpStatus begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
                  Eviction& done, Departure& next) REQUIRES(block.lock);

@@ -1,7 +1,7 @@
 // What a fault leads to: first what the documentation of the advice says, then, where that leaves room, what the policy thinks,
 // and where that has no opinion: the page goes to whoever touched it. It brings along its natural, aligned region (64 KiB unless
-// configured), as far as its allocation and equal advice reach. What was evicted together had been used, and comes
-// back together: that costs one fault instead of one for each region. Where the trap needs a coarser grain the region grows to
+// configured), as far as its allocation and equal advice reach. What was evicted as one (policy/replacement.h) comes
+// back as one: that costs one fault instead of one for each region. Where the trap needs a coarser grain the region grows to
 // it, and what is nowhere of it is created, since holes divide mappings; but no block is created for the sake of a few pages:
 // sparse data would take many times the memory that it needs.
 #pragma once

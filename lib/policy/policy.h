@@ -32,7 +32,7 @@ struct FaultFacts {
   ProcessorMask accessed_by = 0;       // who wants it mapped wherever it is
   bool pinned = false;                 // it must stay where it is; then it has no copies
   bool evicted =
-      false;        // most of the block was evicted from the toucher's pool, and nothing came back
+      false;        // the block was evicted from the toucher's pool as one, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
   PageMask held;    // pages of the block that the toucher's pool holds
   std::uint64_t free_pages =

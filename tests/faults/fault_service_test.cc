@@ -155,14 +155,18 @@ TEST_CASE("while the machine stands still nobody loses patience") {
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 5; ++i) {
     // As if it had been looked at again only now.
     fault.taken_ns -= still_ns;
-    fault.due_ns -= still_ns;
+    fault.seen_ns -= still_ns;
     REQUIRE(s.service.resolve(fault));
   }
   // Who is looked at all the time, and gets nothing, has waited.
-  fault.taken_ns -= still_ns;
+  for (int i = 0; i < 5; ++i) {
+    fault.seen_ns -= 900'000'000;
+    REQUIRE(s.service.resolve(fault));
+  }
+  fault.seen_ns -= 900'000'000;
   CHECK_FALSE(s.service.resolve(fault));
   CHECK(fault.refused);
   const LockGuard guard(block.lock);

@@ -65,6 +65,17 @@ class Run {
                 .access = write ? EventAccess::write : EventAccess::read,
                 .destination = static_cast<std::int8_t>(processor)});
   }
+  // Pages came for a fault.
+  Run& moved(int from, int to, std::uint64_t pages, std::uint64_t time, std::uint64_t duration) {
+    return add({.time_ns = start + time,
+                .duration_ns = duration,
+                .address = base,
+                .bytes = pages * page_size,
+                .kind = EventKind::migration,
+                .cause = EventCause::fault,
+                .source = static_cast<std::int8_t>(from),
+                .destination = static_cast<std::int8_t>(to)});
+  }
   Run& launch(EventKind begin_or_end, std::uint64_t time) {
     return add({.time_ns = start + time, .kind = begin_or_end, .destination = device});
   }
@@ -174,14 +185,7 @@ TEST_CASE("what happens as it did when it was recorded takes as long as it did")
            .thread = 100 + device,
            .kind = EventKind::throttle_end,
            .destination = device});
-  run.add({.time_ns = start + 100 * us + waited,
-           .duration_ns = moving / 2,
-           .address = base,
-           .bytes = page_size,
-           .kind = EventKind::migration,
-           .cause = EventCause::fault,
-           .source = host,
-           .destination = device});
+  run.moved(host, device, 1, 100 * us + waited, moving / 2);
   // Nobody throttles it in the replay.
   CHECK(run.under("migrate-always").stall_ns == 3 * us + moving);
   // What is done otherwise costs what such a thing does.
@@ -190,16 +194,6 @@ TEST_CASE("what happens as it did when it was recorded takes as long as it did")
 
 TEST_CASE("a thread that was woken by the answer to another fault goes on from there") {
   Run run(block_size, 0, 65536);
-  const auto came = [&](std::uint64_t time, std::uint64_t duration) {
-    run.add({.time_ns = start + time,
-             .duration_ns = duration,
-             .address = base,
-             .bytes = 65536,
-             .kind = EventKind::migration,
-             .cause = EventCause::fault,
-             .source = host,
-             .destination = device});
-  };
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * us, 0);
   const auto touch = [&](std::uint32_t thread, std::uint64_t page, std::uint64_t time,
                          std::uint64_t duration) {
@@ -213,7 +207,7 @@ TEST_CASE("a thread that was woken by the answer to another fault goes on from t
              .destination = device});
   };
   touch(201, 0, 100 * us, 50 * us);
-  came(100 * us, 50 * us);
+  run.moved(host, device, 16, 100 * us, 50 * us);
   // Its own message is answered long after it has gone on.
   touch(202, 1, 110 * us, 200 * us);
   touch(202, 17, 160 * us, 5 * us);
@@ -233,15 +227,7 @@ TEST_CASE(
   // Once the device touches four of them, one after the other; then all of them come at once.
   for (std::uint64_t page = 0; page < 4; ++page) run.touch(device, page, (100 + 20 * page) * us, 0);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (300 + page) * us, 0);
-  run.touch(device, 0, 400 * us, 10 * us);
-  run.add({.time_ns = start + 400 * us,
-           .duration_ns = 10 * us,
-           .address = base,
-           .bytes = 65536,
-           .kind = EventKind::migration,
-           .cause = EventCause::fault,
-           .source = host,
-           .destination = device});
+  run.touch(device, 0, 400 * us, 10 * us).moved(host, device, 16, 400 * us, 10 * us);
   run.end(500 * us);
   // What a fault brings is its page alone.
   const MachineCounts counts = run.with_region(page_size).under("migrate-always").counts;
@@ -251,24 +237,58 @@ TEST_CASE(
 TEST_CASE("who loses a page to somebody faults after that has begun") {
   Run run(page_size);
   run.touch(host, 0, 10 * us, 0);
-  const auto take = [&](int from, int to, std::uint64_t time, std::uint64_t duration) {
-    run.touch(to, 0, time, duration);
-    run.add({.time_ns = start + time + us,
-             .duration_ns = duration - us,
-             .address = base,
-             .bytes = page_size,
-             .kind = EventKind::migration,
-             .cause = EventCause::fault,
-             .source = static_cast<std::int8_t>(from),
-             .destination = static_cast<std::int8_t>(to)});
-  };
   // Each touches the page again as soon as the other has begun to take it.
   for (std::uint64_t turn = 0; turn < 20; ++turn) {
-    const bool even = turn % 2 == 0;
-    take(even ? host : device, even ? device : host, (100 + turn * 30) * us, 40 * us);
+    const int from = turn % 2 == 0 ? host : device, to = turn % 2 == 0 ? device : host;
+    const std::uint64_t time = (100 + turn * 30) * us;
+    run.touch(to, 0, time, 40 * us).moved(from, to, 1, time + us, 39 * us);
   }
   CHECK(run.under("migrate-always").counts.migrations == 20);
   CHECK(run.under("first-touch").counts.migrations == 0);
+}
+
+TEST_CASE("who writes a page while a copy of it comes for another thread has not written it then") {
+  Run run(page_size);
+  run.advise(AdviceDetail::set_read_mostly, 0, 1).touch(host, 0, 10 * us, 0);
+  const auto touch = [&](std::uint32_t thread, EventAccess access, std::uint64_t time) {
+    run.add({.time_ns = start + time,
+             .address = base,
+             .bytes = page_size,
+             .thread = thread,
+             .kind = EventKind::fault,
+             .access = access,
+             .destination = device});
+  };
+  // A copy takes 8 us.
+  touch(201, EventAccess::read, 100 * us);
+  touch(202, EventAccess::write, 104 * us);
+  run.touch(host, 0, 200 * us, 0, /*write=*/false);
+  CHECK(run.under("migrate-always").counts.duplicated_pages == 2);
+}
+
+TEST_CASE("a trace that says impossible things of what came is replayed somehow") {
+  Run run(4 * block_size);
+  run.touch(host, 0, 10 * us, 0);
+  std::uint64_t time = 0;
+  for (const std::uint64_t bytes : {513 * page_size, block_size << 16, ~std::uint64_t{0}}) {
+    time += 100 * us;
+    run.touch(device, 500, time, 20 * us).moved(host, device, 1, time, ~std::uint64_t{0});
+    run.touch(host, 500, time + 50 * us, 5 * us);
+    run.moved(device, host, bytes / page_size, time + 50 * us, us);
+  }
+  run.add({.time_ns = start + time,
+           .duration_ns = 0 - (start + time),
+           .address = base,
+           .kind = EventKind::throttle_end});
+  for (const EventKind kind : {EventKind::populate, EventKind::migration, EventKind::duplicate})
+    run.add({.time_ns = start + time,
+             .address = base + 500 * page_size,
+             .bytes = page_size,
+             .kind = kind,
+             .cause = EventCause::fault});
+  run.touch(device, 500, ~std::uint64_t{0} - start, us);
+  for (const char* const policy : {"migrate-always", "uvm", "adaptive"})
+    CHECK(run.under(policy).counts.faults >= 2);
 }
 
 TEST_CASE("a sweep over more than a device holds evicts, and not where it holds it all") {

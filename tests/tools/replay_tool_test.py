@@ -46,7 +46,7 @@ class Folder(Case):
 
 
 class Predict(Folder):
-    """Counts of a replay under the policy that the run was recorded with. Times depend on what else the machine does: no test."""
+    """A replay under the policy that the run was recorded with: what happens as it did takes as long, whatever the machine does."""
 
     def assert_migrations_are_predicted(self, policy, *program, environment=TWO_SMALL):
         self.record(*program, "--policy", policy, environment=environment)
@@ -55,8 +55,10 @@ class Predict(Folder):
             self.skipTest("how much a touch brings along depends on what this trap has split so far")
         report = self.replay("--policy", policy)
         recorded, predicted = report["recorded"], report["policies"][policy]
-        for key in ("migrated_pages", "remotely_mapped_pages"):
+        for key in ("migrations", "migrated_pages", "remotely_mapped_pages"):
             self.assertLessEqual(abs(predicted[key] - recorded[key]), 0.1 * recorded[key] + 16, (key, report))
+        self.assertGreater(predicted["of_recorded"], 0.75, report)
+        self.assertLess(predicted["of_recorded"], 1.25, report)
         return recorded
 
     def test_pages_that_always_move(self):
@@ -141,6 +143,7 @@ class Replay(Folder):
         self.assert_complaint(wherry("replay", self.trace, environment=nowhere), 1, "cache/wherry/cost.json", "wherry calibrate")
         self.assert_complaint(wherry("replay", "/nonexistent.trace", "--cost", self.costs), 1, "/nonexistent.trace: No such file")
         self.assert_complaint(wherry("replay", self.costs, "--cost", self.costs), 1, "this is no trace")
+        self.assert_complaint(wherry("replay", "/dev/zero", "--cost", self.costs), 1, "this is no trace")
         self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs, "--policy", "./nonexistent.so,4"), 1,
                               "cannot load a policy")
 
@@ -171,6 +174,8 @@ class Calibrate(Folder):
         blocked = self.folder / "file"
         blocked.write_text("")
         self.assert_complaint(wherry("calibrate", "-o", blocked / "cost.json"), 1, "cannot write")
+        self.assert_complaint(wherry("calibrate", "-o", self.folder / "missing/cost.json"), 1, "cannot write", "No such file")
+        self.assertFalse((self.folder / "missing").exists())
 
 
 if __name__ == "__main__":

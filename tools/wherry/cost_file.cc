@@ -53,8 +53,9 @@ std::string save_costs(const replay::CostModel& costs, const std::string& path) 
   if (path.empty()) return "there is no home to keep the costs in: name a file, -o FILE";
   const std::string unfinished = path + ".new";
   std::error_code error;
-  if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty())
-    std::filesystem::create_directories(folder, error);
+  // The user's cache may not be there yet; a folder that somebody names should be.
+  if (path == usual_cost_file())
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (!error) {
     std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
     file << replay::to_json(costs);

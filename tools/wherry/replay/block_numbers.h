@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace wherry::replay {
@@ -21,6 +22,12 @@ class BlockNumbers {
     }
     last_block_ = block;
     return last_ = place - 1;
+  }
+
+  // Nothing: it has none.
+  std::optional<std::uint32_t> find(std::uint64_t block) {
+    const std::uint32_t place = places_.empty() ? 0 : place_of(block);
+    return place == 0 ? std::nullopt : std::optional(place - 1);
   }
 
   std::size_t size() const { return blocks_.size(); }

@@ -42,9 +42,7 @@ bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& ex
     return false;
   Block& block = books_.block(touch.block);
   const impl::LockGuard guard(block.lock);
-  const impl::ProcessorPages& its = block.at(touch.toucher);
-  if (!its.mapped.test(touch.page)) return false;
-  if (touch.write && its.write_protected.test(touch.page)) return false;
+  if (!open_to(block, touch.toucher, touch.write).test(touch.page)) return false;
   const Processor owner = block.view(touch.toucher, touch.page);
   books_.note_hit(touch.block, owner);
   const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
@@ -55,11 +53,13 @@ bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& ex
 std::optional<unsigned> Machine::first_missing(const Touch& touch, const PageMask& pages) {
   Block& block = books_.block(touch.block);
   const impl::LockGuard guard(block.lock);
-  const impl::ProcessorPages& its = block.at(touch.toucher);
-  const PageMask missing =
-      touch.write ? pages - (its.mapped - its.write_protected) : pages - its.mapped;
-  const PageRun run = missing.next_run(0);
+  const PageRun run = (pages - open_to(block, touch.toucher, touch.write)).next_run(0);
   return run.count == 0 ? std::nullopt : std::optional(run.first);
+}
+
+impl::PageMask Machine::open_to(const Block& block, Processor p, bool write) {
+  const impl::ProcessorPages& its = block.at(p);
+  return write ? its.mapped - its.write_protected : its.mapped;
 }
 
 FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns) {
@@ -89,22 +89,29 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
 
 Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   const auto minor_ns = static_cast<std::uint64_t>(costs_.minor_ns);
+  Block& block = books_.block(touch.block);
   Busy& busy = busy_[touch.block];
   if (busy.until_ns > now_ns) {
+    const impl::LockGuard guard(block.lock);
     // Whoever waits for the same pages is woken with him.
-    const bool comes = busy.brings(touch);
+    const bool comes =
+        busy.brings(touch) && open_to(block, touch.toucher, touch.write).test(touch.page);
     if (comes) ++books_.counts().faults;
     return {comes, busy.until_ns};
   }
   if (const std::uint32_t wait_ns = std::exchange(touch.recorded.wait_ns, 0); wait_ns != 0)
     return {false, now_ns + wait_ns};
   books_.begin(now_ns);
-  Block& block = books_.block(touch.block);
   Attempt attempt;
+  PageMask opened;
   for (;;) {
     {
       const impl::LockGuard guard(block.lock);
+      const PageMask read = open_to(block, touch.toucher, false);
+      const PageMask written = open_to(block, touch.toucher, true);
       attempt = this->attempt(touch, block, now_ns);
+      opened = (open_to(block, touch.toucher, false) - read) |
+               (open_to(block, touch.toucher, true) - written);
     }
     if (attempt.outcome == Attempt::Outcome::again) return {false, attempt.time_ns};
     if (attempt.outcome == Attempt::Outcome::resolved) break;
@@ -116,9 +123,9 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   ++books_.counts().faults;
   const std::uint64_t end_ns = now_ns + books_.cost_ns();
   // Where nothing came it was the thread that the recorded time went by for, not the block.
-  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), attempt.region,
-          touch.toucher};
+  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), opened, touch.toucher};
   block.tenures.woken(attempt.region, touch.toucher, end_ns);
+  books_.begin(end_ns);
   for (int i = 1; i < books_.processors(); ++i) books_.keep_free(Processor{i});
   return {true, end_ns};
 }

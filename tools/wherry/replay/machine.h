@@ -75,11 +75,11 @@ class Machine {
   // Somebody has a block's lock until then. The books have what he does from the start; to the toucher it shows at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
-    PageRun run;
+    PageMask pages;  // that the toucher may touch then, and could not before, or not write
     Processor toucher;
 
     bool brings(const Touch& touch) const {
-      return touch.toucher == toucher && touch.page - run.first < run.count;
+      return touch.toucher == toucher && pages.test(touch.page);
     }
   };
   struct Attempt {
@@ -95,6 +95,8 @@ class Machine {
     PageRun region = {};      // what was handled
   };
 
+  // Pages that need no fault.
+  static PageMask open_to(const Block& block, Processor p, bool write) REQUIRES(block.lock);
   impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
       REQUIRES(block.lock);
   Attempt attempt(Touch& touch, Block& block, std::uint64_t now_ns) REQUIRES(block.lock);

@@ -40,7 +40,8 @@ PageBooks::PageBooks(const MachineSetting& setting, const CostModel& costs,
       stride_(impl::round_up(Block::bytes_for(setting.processors), 64)),
       storage_(make_blocks(setting.blocks.size(), stride_, setting.processors),
                FreeBlocks{setting.blocks.size(), stride_}),
-      pools_(static_cast<std::size_t>(setting.processors)) {
+      pools_(static_cast<std::size_t>(setting.processors)),
+      told_ns_(setting.blocks.size()) {
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     Pool& its = pools_[i];
     if (setting.capacity_pages[i] != 0) its.capacity = setting.capacity_pages[i];
@@ -71,7 +72,7 @@ void PageBooks::migrate(std::uint32_t number, Block& block, PageRun run, Process
   pool(to).used += run.count;
   pool(from).used -= run.count;
   block.moved(from, to, run);
-  tell_policy(block, {run, to, cause});
+  tell_policy(number, block, {run, to, cause});
   block.evicted_from &= ~to.bit();
   note_departure(number, block, from, held_from, cause);
   note_arrival(number, to, held_to);
@@ -88,7 +89,7 @@ void PageBooks::duplicate(std::uint32_t number, Block& block, PageRun run, Proce
   pool(to).used += run.count;
   block.evicted_from &= ~to.bit();
   block.duplicated(to, run);
-  tell_policy(block, {run, to, cause, /*is_copy=*/true});
+  tell_policy(number, block, {run, to, cause, /*is_copy=*/true});
   note_arrival(number, to, held);
   counts_.duplicated_pages += run.count;
   if (block.is_home(to, run)) block.mapped(to, run, false);
@@ -186,9 +187,11 @@ void PageBooks::send_home(Block& block, const PageMask& pages, Processor p) {
   for (const PageRun run : impl::runs_of(pages & block.foreign(p))) block.switched(p, run, p);
 }
 
-void PageBooks::tell_policy(Block& block, impl::Arrival arrival) {
+void PageBooks::tell_policy(std::uint32_t number, Block& block, impl::Arrival arrival) {
   if (!policy_.remembers()) return;
-  arrival.now_ns = now_ns_ + cost_ns();
+  // Somebody may evict what is still on its way.
+  told_ns_[number] = std::max(told_ns_[number], now_ns_ + cost_ns());
+  arrival.now_ns = told_ns_[number];
   (void)policy_.on_arrival(arrival, block.history);
 }
 

@@ -138,7 +138,7 @@ class PageBooks {
   void note_arrival(std::uint32_t number, Processor p, bool held_before);
   void note_departure(std::uint32_t number, const Block& block, Processor p, bool held_before,
                       MoveCause cause) REQUIRES(block.lock);
-  void tell_policy(Block& block, impl::Arrival arrival) REQUIRES(block.lock);
+  void tell_policy(std::uint32_t number, Block& block, impl::Arrival arrival) REQUIRES(block.lock);
 
   const CostModel& costs_;
   const impl::Policy& policy_;
@@ -147,6 +147,7 @@ class PageBooks {
   const std::size_t stride_;
   const std::unique_ptr<std::byte[], FreeBlocks> storage_;
   std::vector<Pool> pools_;
+  std::vector<std::uint64_t> told_ns_;  // by block: when pages last came, as the policy knows
   MachineCounts counts_;
   std::uint64_t now_ns_ = 0;
   double cost_ns_ = 0;  // of what is under way

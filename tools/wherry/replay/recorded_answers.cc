@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
-#include "base/page.h"
+#include "base/page_mask.h"
 #include "pages/tenure.h"
 
 namespace wherry::replay {
@@ -15,6 +16,7 @@ using impl::EventRecord;
 
 // Pages came, or were mapped, for somebody who waits for them.
 bool is_answer(const EventRecord& event) {
+  if (event.destination < 0) return false;
   switch (event.kind) {
     case EventKind::populate:
     case EventKind::migration:
@@ -35,6 +37,14 @@ bool makes_room(const EventRecord& event) {
 
 unsigned page_of(const EventRecord& event) {
   return static_cast<unsigned>(event.address / impl::page_size % impl::pages_per_block);
+}
+
+// The library's are of one block; a file may say anything.
+impl::PageRun pages_of(const EventRecord& event) {
+  const unsigned first = page_of(event);
+  const std::uint64_t pages = event.bytes / impl::page_size;
+  return {first,
+          static_cast<unsigned>(std::min<std::uint64_t>(pages, impl::pages_per_block - first))};
 }
 
 std::uint64_t end_of(const EventRecord& event) {
@@ -71,8 +81,8 @@ void RecordedAnswers::add_fault(const EventRecord& event, std::uint32_t block,
   // A block answers one at a time.
   for (const Open& other : faults)
     if (other.end_ns <= fault.end_ns) fault.free_ns = std::max(fault.free_ns, other.end_ns);
-  std::shift_right(faults.begin(), faults.end(), 1);
-  faults.front() = fault;
+  // In place of one that has been answered, if there is one.
+  *std::ranges::min_element(faults, {}, &Open::end_ns) = fault;
   answers_.resize(std::max<std::size_t>(answers_.size(), number + 1));
   note_times(fault);
 }
@@ -103,17 +113,17 @@ std::optional<RecordedAnswers::Taking> RecordedAnswers::taking(std::uint32_t blo
   return std::nullopt;
 }
 
-void RecordedAnswers::add(const EventRecord& event, std::uint32_t block) {
+void RecordedAnswers::add(const EventRecord& event, std::optional<std::uint32_t> block) {
   if (makes_room(event)) {
     std::uint64_t& end_ns = made_room_[static_cast<std::size_t>(event.source)];
     end_ns = std::max(end_ns, end_of(event));
     return;
   }
-  if (block >= open_.size()) return;
-  OpenFaults& faults = open_[block];
+  if (!block || *block >= open_.size()) return;
+  OpenFaults& faults = open_[*block];
   if (event.kind == EventKind::throttle_end) {
     const auto fault = std::ranges::find_if(faults, [&](const Open& open) {
-      return open.thread == event.thread && open.toucher == event.destination &&
+      return open.is_known() && open.thread == event.thread && open.toucher == event.destination &&
              open.end_ns >= end_of(event);
     });
     if (fault == faults.end()) return;
@@ -125,16 +135,21 @@ void RecordedAnswers::add(const EventRecord& event, std::uint32_t block) {
 }
 
 RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const EventRecord& event) {
-  const auto is_open = [&](const Open& fault) { return fault.end_ns >= event.time_ns; };
+  const auto is_open = [&](const Open& fault) {
+    return fault.is_known() && fault.end_ns >= event.time_ns;
+  };
   // What came in one go has one time, and has the page that was touched, mostly.
   for (Open& fault : faults)
     if (is_open(fault) && fault.answered_ns == event.time_ns) return &fault;
+  const impl::PageRun run = pages_of(event);
+  const auto rank = [&](const Open& fault) {
+    const bool has_page = fault.page - run.first < run.count;
+    const bool goes_on = !has_page && fault.answered_ns != 0;
+    return std::tuple(has_page, fault.toucher == event.destination, goes_on, fault.begin_ns);
+  };
   Open* best = nullptr;
-  for (Open& fault : faults) {
-    if (!is_open(fault)) continue;
-    if (fault.page - page_of(event) < event.bytes / impl::page_size) return &fault;
-    if (best == nullptr || fault.answered_ns != 0) best = &fault;
-  }
+  for (Open& fault : faults)
+    if (is_open(fault) && (best == nullptr || rank(fault) > rank(*best))) best = &fault;
   return best;
 }
 
@@ -166,12 +181,11 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& e
     fault.served_ns = says_begin ? event.time_ns : fault.free_ns;
     note_times(fault);
   }
-  const auto first = static_cast<std::uint16_t>(page_of(event));
-  const auto end = static_cast<std::uint16_t>(first + event.bytes / impl::page_size);
-  answer.first = answer.end == 0 ? first : std::min(answer.first, first);
-  answer.end = std::max(answer.end, end);
-  answer.arrivals.pages =
-      static_cast<std::uint16_t>(answer.arrivals.pages + event.bytes / impl::page_size);
+  const impl::PageRun run = pages_of(event);
+  answer.first = static_cast<std::uint16_t>(
+      answer.end == 0 ? run.first : std::min<unsigned>(answer.first, run.first));
+  answer.end = static_cast<std::uint16_t>(std::max<unsigned>(answer.end, run.end()));
+  answer.arrivals.pages = static_cast<std::uint16_t>(answer.arrivals.pages + run.count);
 }
 
 }  // namespace wherry::replay

@@ -45,8 +45,8 @@ class RecordedAnswers {
   };
   std::optional<Taking> taking(std::uint32_t block, unsigned page, std::int8_t toucher,
                                std::uint64_t time_ns) const;
-  // What else is in the record, in that block.
-  void add(const impl::EventRecord& event, std::uint32_t block);
+  // What else is in the record; the number of its block, if that has one.
+  void add(const impl::EventRecord& event, std::optional<std::uint32_t> block);
 
   // Whether it is of the kinds that add() wants to know of.
   static bool concerns(const impl::EventRecord& event);
@@ -60,7 +60,8 @@ class RecordedAnswers {
  private:
   // One that may not have been answered by now.
   struct Open {
-    std::uint32_t number = ~std::uint32_t{0};
+    static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+    std::uint32_t number = nobody;
     std::uint32_t thread = 0;
     unsigned page = 0;
     std::int8_t toucher = impl::EventRecord::nobody;
@@ -69,8 +70,10 @@ class RecordedAnswers {
     std::uint64_t free_ns = 0;      // nobody was in the way then, as far as is known
     std::uint64_t served_ns = 0;    // somebody looked into it; 0: not known
     std::uint64_t answered_ns = 0;  // when the latest pages that came for it began to
+
+    bool is_known() const { return number != nobody; }
   };
-  using OpenFaults = std::array<Open, 8>;  // the latest of a block, the very latest first
+  using OpenFaults = std::array<Open, 8>;  // of a block
 
   // For which of them these pages came; null: it is not there.
   static Open* answered_by(OpenFaults& faults, const impl::EventRecord& event);

@@ -15,7 +15,7 @@ class Walk {
       : request_(request),
         timeline_(request.timeline),
         machine_(request.setting, request.costs, request.policy),
-        begins_(timeline_.size()),
+        begins_(timeline_.size(), not_yet),
         ends_(timeline_.size(), not_yet),
         lanes_(timeline_.first_of_lane.size()) {
     agenda_.reserve(lanes_.size());
@@ -84,13 +84,13 @@ class Walk {
     std::uint64_t begin_ns = lane.clock_ns;
     for (const std::uint32_t edge : timeline_.edges_of(lane.node)) {
       const std::uint32_t earlier = edge & ~Timeline::begun;
-      if (ends_[earlier] == not_yet) {
+      const auto& times = (edge & Timeline::begun) != 0 ? begins_ : ends_;
+      if (times[earlier] == not_yet) {
         lane.awaited = earlier;
         blocked_.push_back(number);
         return;
       }
-      begin_ns =
-          std::max(begin_ns, (edge & Timeline::begun) != 0 ? begins_[earlier] : ends_[earlier]);
+      begin_ns = std::max(begin_ns, times[earlier]);
     }
     begin_ns += node.slack_ns;
     if (node.kind == Node::Kind::touch) {
@@ -143,6 +143,7 @@ class Walk {
 
   // What came along then and has not come now is touched as well.
   void end_touch(const Turn& turn, std::uint64_t end_ns) {
+    note_begin(turn);
     Lane& lane = lanes_[turn.lane];
     if (const auto page = machine_.first_missing(lane.touch, lane.along)) {
       lane.along -= impl::PageMask::of({*page, 1});
@@ -158,22 +159,29 @@ class Walk {
   }
 
   void finish(const Turn& turn, std::uint64_t end_ns) {
-    begins_[turn.node] = turn.time_ns;
+    note_begin(turn);
     ends_[turn.node] = end_ns;
     Lane& lane = lanes_[turn.lane];
     lane.clock_ns = end_ns;
     lane.node = timeline_.nodes[turn.node].next;
     arm(turn.lane);
-    for (std::size_t i = 0; i < blocked_.size();) {
-      const std::uint32_t number = blocked_[i];
-      if (lanes_[number].awaited != turn.node) {
-        ++i;
-        continue;
-      }
-      blocked_[i] = blocked_.back();
-      blocked_.pop_back();
-      arm(number);
-    }
+    arm_those_who_await(turn.node);
+  }
+
+  void note_begin(const Turn& turn) {
+    if (begins_[turn.node] != not_yet) return;
+    begins_[turn.node] = turn.time_ns;
+    arm_those_who_await(turn.node);
+  }
+
+  void arm_those_who_await(std::uint32_t node) {
+    armed_.clear();
+    std::erase_if(blocked_, [&](std::uint32_t number) {
+      if (lanes_[number].awaited != node) return false;
+      armed_.push_back(number);
+      return true;
+    });
+    for (const std::uint32_t number : armed_) arm(number);
   }
 
   // When, as simulated, a recorded moment is: as long after the last end before it as it was.
@@ -191,11 +199,12 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
-  // Of nodes, as simulated; touches begin when they are answered.
+  // Of nodes, as simulated; a touch begins when its own page is answered.
   std::vector<std::uint64_t> begins_;
   std::vector<std::uint64_t> ends_;
   std::vector<Lane> lanes_;
   std::vector<Turn> agenda_;            // a heap
+  std::vector<std::uint32_t> armed_;    // of those, for a moment
   std::vector<std::uint32_t> blocked_;  // lanes whose next node waits for another
   std::uint64_t stall_ns_ = 0;
 };

@@ -17,7 +17,7 @@ using impl::EventCause;
 using impl::EventKind;
 using impl::EventRecord;
 
-// What is known of a block takes about a kilobyte.
+// What is known of a block takes a few kilobytes.
 constexpr std::uint64_t blocks_max = std::uint64_t{1} << 20;
 
 // A stale message, or the end of a thread, is no touch that another policy would answer otherwise.
@@ -94,7 +94,7 @@ class Builder {
     else if (is_change(event))
       add_change(event, index);
     else if (RecordedAnswers::concerns(event))
-      answers_.add(event, blocks_.of(event.address / impl::block_size));
+      answers_.add(event, blocks_.find(event.address / impl::block_size));
   }
 
   void add_touch(const EventRecord& event) {
