@@ -35,9 +35,7 @@ class Reader {
   }
 
   bool read_header() {
-    const bool is_trace = file_.size() >= trace_magic.size() &&
-                          std::memcmp(file_.data(), trace_magic.data(), trace_magic.size()) == 0;
-    if (!is_trace) {
+    if (!begins_as_trace(file_)) {
       error_ = "this is no trace of Wherry";
       return false;
     }
@@ -126,6 +124,11 @@ class Reader {
 };
 
 }  // namespace
+
+bool begins_as_trace(std::span<const std::byte> file) {
+  return file.size() >= trace_magic.size() &&
+         std::memcmp(file.data(), trace_magic.data(), trace_magic.size()) == 0;
+}
 
 std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file) {
   return Reader(file).read();

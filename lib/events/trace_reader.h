@@ -27,6 +27,9 @@ struct TraceError {
   std::string message;
 };
 
+// Whether the file may be a trace, by its first bytes.
+bool begins_as_trace(std::span<const std::byte> file);
+
 // `file`: all of its bytes. A file that breaks off is as good as one that ended where its last whole chunk does, from the
 // first chunk on; anything else that is not as docs/trace-format.md says is an error. Throws std::bad_alloc. Any thread.
 std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file);

@@ -83,7 +83,8 @@ bool FaultService::resolve_in_handler(const FaultEvent& event) {
 }
 
 std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
-  note_wait(fault);
+  const bool was_put_off = fault.seen_ns != fault.taken_ns;
+  if (was_put_off) note_wait(fault);
   Room room;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault, room);

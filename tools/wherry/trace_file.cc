@@ -11,11 +11,6 @@
 namespace wherry::tool {
 namespace {
 
-bool begins_as_trace(const impl::TraceBytes& bytes) {
-  return bytes.size() >= impl::trace_magic.size() &&
-         std::memcmp(bytes.data(), impl::trace_magic.data(), impl::trace_magic.size()) == 0;
-}
-
 // What is no trace is not read to its end, which it may not have. Returns 0 or an errno.
 int read_file(const std::string& path, impl::TraceBytes& bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
@@ -27,7 +22,7 @@ int read_file(const std::string& path, impl::TraceBytes& bytes) {
     const std::size_t got = std::fread(bytes.data() + done, 1, piece, file.get());
     bytes.resize(done += got);
     if (got < piece) return std::ferror(file.get()) != 0 ? errno : 0;
-    if (!begins_as_trace(bytes)) return 0;
+    if (!impl::begins_as_trace(bytes)) return 0;
   }
 }
 

@@ -159,7 +159,6 @@ class Walk {
   }
 
   void finish(const Turn& turn, std::uint64_t end_ns) {
-    note_begin(turn);
     ends_[turn.node] = end_ns;
     Lane& lane = lanes_[turn.lane];
     lane.clock_ns = end_ns;
@@ -199,7 +198,7 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
-  // Of nodes, as simulated; a touch begins when its own page is answered.
+  // Of nodes, as simulated. Only touches begin: when their own page is answered.
   std::vector<std::uint64_t> begins_;
   std::vector<std::uint64_t> ends_;
   std::vector<Lane> lanes_;
