@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "api/system_calls.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "os/fork_mark.h"
 
@@ -93,6 +94,7 @@ CUresult Driver::start() {
   const std::lock_guard guard(start_lock);
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
   try {
+    complain_about_environment();
     OptionsError problem;
     const auto options = Runtime::options_from_environment(problem, the_policy);
     if (!options) {

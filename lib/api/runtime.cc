@@ -10,6 +10,7 @@
 #include "api/visible_devices.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "events/recorder.h"
 #include "memory/touch.h"
@@ -29,11 +30,6 @@ namespace {
 
 // Beyond this many CPUs more handlers only wake each other up for nothing.
 constexpr std::size_t handlers_max = 32;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::uint64_t memory_of(const Machine& machine) {
   std::uint64_t bytes = 0;
@@ -104,7 +100,7 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   }
   RuntimeOptions options;
   options.topology = std::get<Topology>(std::move(topology));
-  keep_visible(options.topology, std::getenv("CUDA_VISIBLE_DEVICES"));
+  keep_visible(options.topology, environment_value("CUDA_VISIBLE_DEVICES"));
   if (options.topology.devices.empty()) {
     error.kind = OptionsError::Kind::no_device;
     return std::nullopt;

@@ -2,12 +2,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "devices/device_process.h"
 #include "events/recorder.h"
@@ -61,7 +61,7 @@ TraceMachine describe(const Runtime& runtime, std::uint64_t start_ns) {
 }  // namespace
 
 PendingTrace::PendingTrace() {
-  const char* const path = std::getenv("WHERRY_TRACE");
+  const char* const path = environment_value("WHERRY_TRACE");
   if (path == nullptr || *path == '\0') return;
   start_ns_ = now_ns();
   try {

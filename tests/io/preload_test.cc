@@ -1,4 +1,4 @@
-// libwherry_io by LD_PRELOAD, for a program that was not built for it. WHERRY_IO_LIBRARY and WHERRY_IO_READER say where both are.
+// libwherry_io by LD_PRELOAD, for a program that was not built for it. WHERRY_TEST_IO_LIBRARY and WHERRY_TEST_IO_READER say where both are.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -19,8 +19,8 @@ std::string from_environment(const char* name) {
 }
 
 Outcome run_reader(bool preloaded, bool restricted) {
-  const std::string library = from_environment("WHERRY_IO_LIBRARY");
-  const std::string reader = from_environment("WHERRY_IO_READER");
+  const std::string library = from_environment("WHERRY_TEST_IO_LIBRARY");
+  const std::string reader = from_environment("WHERRY_TEST_IO_READER");
   return in_fresh_process([&] {
     if (preloaded) ::setenv("LD_PRELOAD", library.c_str(), 1);
     // Where everything is built with the address sanitizer its runtime comes second, which is all right.

@@ -21,8 +21,8 @@ namespace {
 Outcome info_under(FilterAction action, const char* format) {
   return in_fresh_process([action, format] {
     // Opened by who may: its folder need not be open to everybody.
-    const int program = ::open(std::getenv("WHERRY_TOOL"), O_RDONLY | O_CLOEXEC);
-    expect(program >= 0, "WHERRY_TOOL does not name the program");
+    const int program = ::open(std::getenv("WHERRY_TEST_TOOL"), O_RDONLY | O_CLOEXEC);
+    expect(program >= 0, "WHERRY_TEST_TOOL does not name the program");
     ::setenv("WHERRY_DEVICES", "capacity=4M", 1);
     become_nobody();
     forbid_system_call(SYS_userfaultfd, action);

@@ -3,12 +3,13 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+
+#include "base/environment.h"
 
 namespace wherry::tool {
 namespace {
@@ -18,8 +19,8 @@ constexpr const char* how_to_measure = "(measure them: wherry calibrate)";
 }  // namespace
 
 std::string usual_cost_file() {
-  const auto below = [](const char* variable, const char* rest) {
-    const char* const folder = std::getenv(variable);
+  const auto below = [](impl::EnvironmentName variable, const char* rest) {
+    const char* const folder = impl::environment_value(variable);
     // The specification has paths ignored that are not absolute.
     return folder != nullptr && folder[0] == '/' ? folder + std::string(rest) : std::string();
   };

@@ -5,6 +5,7 @@
 #include <string>
 #include <wherry/wherry.hpp>
 
+#include "base/environment.h"
 #include "bench.h"
 #include "calibrate_command.h"
 #include "cg.h"
@@ -83,6 +84,8 @@ int run(int argc, char** argv) {
     complain(stop.what() + std::string(" (try: wherry --help)"));
     return exit_usage;
   }
+  // The program that it runs says so itself.
+  if (!record->parsed()) impl::complain_about_environment();
   if (cg->parsed()) return run_cg(cg_options);
   if (bench->parsed()) return run_bench(bench_options);
   if (policies->parsed()) return run_policies(policies_json);

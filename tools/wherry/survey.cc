@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <wherry/wherry.hpp>
 
 #include "api/visible_devices.h"
+#include "base/environment.h"
 #include "base/page.h"
 #include "trap/trap_limits.h"
 
@@ -17,11 +17,6 @@ namespace wherry::tool {
 namespace {
 
 constexpr std::string_view pool_prefix = "wherry-pool-";
-
-const char* environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 // Links read "/memfd:wherry-pool-host (deleted)", or end in the name where the file has a directory.
 std::string pool_name(const std::string& target) {
@@ -72,7 +67,7 @@ void look_at_library(Survey& survey) {
 
 void look_at_trap(Survey& survey) {
   const impl::Permissions& permissions = survey.features.permissions;
-  auto chosen = impl::choose_trap(environment("WHERRY_TRAP"), permissions,
+  auto chosen = impl::choose_trap(impl::environment("WHERRY_TRAP"), permissions,
                                   impl::userfaultfd_remedy(permissions, survey.features.settings));
   if (auto* choice = std::get_if<impl::TrapChoice>(&chosen))
     survey.trap = std::move(*choice);
@@ -87,20 +82,21 @@ Survey take_survey() {
   survey.features = impl::probe_features();
   look_at_trap(survey);
   survey.machine = impl::read_machine();
-  const auto copying = impl::choose_copy_settings(
-      environment("WHERRY_COPIERS"), environment("WHERRY_HUGE_PAGES"), impl::allowed_cpus().size());
+  const auto copying = impl::choose_copy_settings(impl::environment("WHERRY_COPIERS"),
+                                                  impl::environment("WHERRY_HUGE_PAGES"),
+                                                  impl::allowed_cpus().size());
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
     survey.huge_pools =
         survey.trap && impl::permits_huge_pages(survey.trap->access) &&
         impl::MemoryFile("wherry-probe", impl::page_size, settings->huge_pages).has_huge_pages();
   }
-  impl::TopologyResult chosen =
-      impl::choose_topology(survey.machine, environment("WHERRY_DEVICES"),
-                            environment("WHERRY_HOST_NODES"), environment("WHERRY_HOST_CAPACITY"));
+  impl::TopologyResult chosen = impl::choose_topology(
+      survey.machine, impl::environment("WHERRY_DEVICES"), impl::environment("WHERRY_HOST_NODES"),
+      impl::environment("WHERRY_HOST_CAPACITY"));
   if (auto* topology = std::get_if<impl::Topology>(&chosen)) {
     survey.topology = std::move(*topology);
-    impl::keep_visible(survey.topology, std::getenv("CUDA_VISIBLE_DEVICES"));
+    impl::keep_visible(survey.topology, impl::environment_value("CUDA_VISIBLE_DEVICES"));
     try {
       look_at_library(survey);
     } catch (const error& failure) {

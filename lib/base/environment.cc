@@ -1,0 +1,110 @@
+#include "base/environment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "base/log.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::string_view our_prefix = "WHERRY_";
+constexpr std::string_view test_prefix = "WHERRY_TEST_";
+// A longer name is no slip of the finger, and the log is a line.
+constexpr std::size_t name_length_max = 64;
+
+// How many characters must be inserted, removed or replaced to make one of the other.
+std::size_t distance_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j + 1] + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Empty: no name is near enough to be meant.
+std::string_view nearest_name(std::string_view unknown) {
+  std::string_view nearest;
+  // A third of what distinguishes the names.
+  std::size_t distance = std::max<std::size_t>(2, (unknown.size() - our_prefix.size()) / 3) + 1;
+  for (const EnvironmentVariable& variable : environment_variables) {
+    if (!variable.name.starts_with(our_prefix)) continue;
+    if (const std::size_t found = distance_between(unknown, variable.name); found < distance) {
+      distance = found;
+      nearest = variable.name;
+    }
+  }
+  return nearest;
+}
+
+std::string unknown_text(std::string_view name) {
+  std::string printable(name.substr(0, name_length_max));
+  std::ranges::replace_if(
+      printable, [](char c) { return c < ' ' || c > '~'; }, '?');
+  const std::string_view nearest = nearest_name(printable);
+  return nearest.empty()
+             ? fmt::format("{} is not a setting of Wherry: docs/tuning.md lists them", printable)
+             : fmt::format("{} is not a setting of Wherry: did you mean {}?", printable, nearest);
+}
+
+const EnvironmentVariable* find_variable(std::string_view name) {
+  const auto* const found =
+      std::ranges::find(environment_variables, name, &EnvironmentVariable::name);
+  return found == std::end(environment_variables) ? nullptr : found;
+}
+
+}  // namespace
+
+const char* environment_value(EnvironmentName name) {
+  // The names are literals, which end in a zero.
+  const char* const text = name.row().name.data();
+  return name.row().read_when_privileged ? std::getenv(text) : ::secure_getenv(text);
+}
+
+std::string environment(EnvironmentName name) {
+  const char* const value = environment_value(name);
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> environment_complaints(const char* const* lines, bool privileged) {
+  std::vector<std::string> complaints;
+  std::vector<std::string_view> not_read;
+  for (; lines != nullptr && *lines != nullptr; ++lines) {
+    const std::string_view line(*lines);
+    const std::string_view name = line.substr(0, line.find('='));
+    if (!name.starts_with(our_prefix) || name.starts_with(test_prefix)) continue;
+    if (const EnvironmentVariable* const variable = find_variable(name); variable == nullptr)
+      complaints.push_back(unknown_text(name));
+    else if (privileged && !variable->read_when_privileged)
+      not_read.push_back(variable->name);
+  }
+  if (!not_read.empty())
+    complaints.push_back(fmt::format(
+        "{}: not read: this program has privileges that its user does not have (set-uid, set-gid "
+        "or file capabilities)",
+        fmt::join(not_read, ", ")));
+  return complaints;
+}
+
+void complain_about_environment() {
+  static std::atomic<bool> said = false;
+  if (said.exchange(true)) return;
+  for (const std::string& complaint : environment_complaints(environ, ::getauxval(AT_SECURE) != 0))
+    log_line("{}", complaint);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,62 @@
+// Every environment variable that the library and the tools read. docs/tuning.md describes each one, and
+// tests/tree/environment_test.py compares that page with the table here. No other code calls getenv.
+//
+// A privileged program (set-uid, set-gid, or with file capabilities: Linux passes AT_SECURE) runs with more rights
+// than the user who chose its environment. There a variable that names a file or code is not read.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wherry::impl {
+
+struct EnvironmentVariable {
+  std::string_view name;
+  bool read_when_privileged;
+  std::string_view meaning;
+};
+
+// A new variable is a row here and a part of docs/tuning.md. Names that begin with WHERRY_TEST_ belong to the tests.
+inline constexpr EnvironmentVariable environment_variables[] = {
+    {"WHERRY_DEVICES", true, "which devices there are"},
+    {"WHERRY_HOST_NODES", true, "NUMA nodes of the host's pool"},
+    {"WHERRY_HOST_CAPACITY", true, "bytes of the host's pool"},
+    {"WHERRY_POLICY", false, "what decides where pages go: a name, or a shared object to load"},
+    {"WHERRY_FAULT_REGION", true, "how much one fault moves"},
+    {"WHERRY_COPIERS", true, "threads that prefetch and copy"},
+    {"WHERRY_HUGE_PAGES", true, "whether pools have pages of 2 MiB"},
+    {"WHERRY_TRACE", false, "the file that events are written to"},
+    {"WHERRY_TRAP", true, "how touches are noticed"},
+    {"CUDA_VISIBLE_DEVICES", true, "which devices the program sees"},
+    {"CUDA_LAUNCH_BLOCKING", true, "each launch waits for its kernel"},
+    {"XDG_CACHE_HOME", false, "where the tool keeps this machine's costs"},
+    {"HOME", false, "where the tool keeps this machine's costs without XDG_CACHE_HOME"},
+};
+
+// The name of a row of the table; any other name does not compile.
+class EnvironmentName {
+ public:
+  consteval EnvironmentName(const char* name) : row_(nullptr) {
+    for (const EnvironmentVariable& variable : environment_variables)
+      if (variable.name == name) row_ = &variable;
+    if (row_ == nullptr) throw "lib/base/environment.h has no row with this name";
+  }
+  const EnvironmentVariable& row() const { return *row_; }
+
+ private:
+  const EnvironmentVariable* row_;
+};
+
+// The value; null where the variable is unset, or where a privileged program does not read it.
+const char* environment_value(EnvironmentName name);
+// The same; empty instead of null.
+std::string environment(EnvironmentName name);
+
+// What is wrong with an environment of lines NAME=VALUE, one line each: variables of ours that the table does not have, with the
+// nearest name that it has, and those that a privileged program does not read.
+std::vector<std::string> environment_complaints(const char* const* lines, bool privileged);
+// Logs that of this process, once: cuInit and the tools call it.
+void complain_about_environment();
+
+}  // namespace wherry::impl
