@@ -43,9 +43,9 @@ def main():
     for flavour in sys.argv[1:]:
         name, _, path = flavour.partition("=")
         log = pathlib.Path(path)
-        tests = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        tests = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
         if not tests:
-            failed.append(f"{name}: did not get as far as its tests")
+            failed.append(f"{name}: was not built, or did not get as far as its tests")
         failed += [f"{name}: {line}" for line in sanitizer_errors(log.parent.parent)]
         skipped_for = {}
         for test in tests:
