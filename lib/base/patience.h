@@ -1,0 +1,99 @@
+// Waiting with a limit that counts only time in which this process ran.
+//
+// A waiter looks again and again: it waits at most next_slice_ns(), then calls note_wait(). Each look
+// counts at most `look_max_ns`, however long ago the look before was. So time in which the process was
+// stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine was suspended, or the thread got no CPU
+// is not counted. Plain data without a lock: one waiter each; usable in signal handlers.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace wherry::impl {
+
+// The longest that a waiter should wait between two looks, and the most that one look counts.
+inline constexpr std::uint64_t wait_slice_ns = 50'000'000;
+inline constexpr std::uint64_t look_max_ns = 4 * wait_slice_ns;
+
+// For debugging (WHERRY_WAIT_LIMITS=off): limits that end in an error or a signal are not applied.
+// Device processes inherit the setting.
+void apply_wait_limits(bool applied);
+bool wait_limits_applied();
+
+// How long something has waited, without the time in which this process did not run.
+class WaitedTime {
+ public:
+  using Clock = std::uint64_t (*)();
+
+  explicit WaitedTime(Clock clock = now_ns) : WaitedTime(clock(), clock) {}
+  // From `begun_ns` on, as the clock counts.
+  explicit WaitedTime(std::uint64_t begun_ns, Clock clock = now_ns)
+      : clock_(clock), seen_ns_(begun_ns) {}
+  // Counts the time since the last look.
+  void note_wait() { waited_ns_ += std::min(since_look(), look_max_ns); }
+  // Leaves the time since the last look out.
+  void skip_wait() { (void)since_look(); }
+  std::uint64_t ns() const { return waited_ns_; }
+
+ private:
+  std::uint64_t since_look() {
+    const std::uint64_t now = clock_();
+    const std::uint64_t since = now - seen_ns_;
+    seen_ns_ = now;
+    return since;
+  }
+
+  Clock clock_;
+  std::uint64_t seen_ns_;
+  std::uint64_t waited_ns_ = 0;
+};
+
+// What the waiter does once the limit is reached. Only failures can be switched off.
+enum class AtLimit {
+  fails,    // the caller gets an error, a thread a signal, or a process is ended
+  goes_on,  // the waiter goes another way, and nothing is lost
+};
+
+class Patience {
+ public:
+  using Clock = WaitedTime::Clock;
+
+  explicit Patience(std::uint64_t limit_ns, AtLimit at_limit = AtLimit::fails, Clock clock = now_ns)
+      : limit_ns_(limit_ns), at_limit_(at_limit), waited_(clock) {}
+
+  // How long the waiter may wait before its next look; 0 once the limit is reached.
+  std::uint64_t next_slice_ns() const {
+    if (is_endless()) return wait_slice_ns;
+    return std::min(wait_slice_ns, limit_ns_ - std::min(limit_ns_, waited_.ns()));
+  }
+  // In whole milliseconds, rounded up, as poll(2) wants it.
+  int next_slice_ms() const { return static_cast<int>((next_slice_ns() + 999'999) / 1'000'000); }
+  std::chrono::nanoseconds next_slice() const { return std::chrono::nanoseconds(next_slice_ns()); }
+
+  void note_wait() { waited_.note_wait(); }
+  bool is_over() const { return !is_endless() && waited_.ns() >= limit_ns_; }
+  std::uint64_t waited_ns() const { return waited_.ns(); }
+
+ private:
+  bool is_endless() const { return at_limit_ == AtLimit::fails && !wait_limits_applied(); }
+
+  std::uint64_t limit_ns_;
+  AtLimit at_limit_;
+  WaitedTime waited_;
+};
+
+// Waits on a condition variable until done() or the limit. Returns done(). The caller holds `lock`.
+template <typename Condition, typename Lock, typename Predicate>
+bool wait_patiently(Condition& condition, Lock& lock, Patience& patience, const Predicate& done) {
+  while (!done()) {
+    if (patience.is_over()) return false;
+    condition.wait_for(lock, patience.next_slice());
+    patience.note_wait();
+  }
+  return true;
+}
+
+}  // namespace wherry::impl
