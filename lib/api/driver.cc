@@ -16,6 +16,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "os/fork_mark.h"
+#include "os/valgrind.h"
 
 namespace wherry::impl {
 
@@ -95,6 +96,12 @@ CUresult Driver::start() {
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
   try {
     complain_about_environment();
+    if (runs_in_valgrind()) {
+      log_line(
+          "cannot start in valgrind: it has no userfaultfd and no room for the addresses of "
+          "managed memory; use gdb or AddressSanitizer (docs/debugging.md)");
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
     OptionsError problem;
     const auto options = Runtime::options_from_environment(problem, the_policy);
     if (!options) {

@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <string_view>
 
 #include "os/mapping.h"
 #include "os/process.h"
@@ -36,12 +38,23 @@ bool adopts_orphans() {
   return ::getpid() == 1 || subreaper != 0;
 }
 
+// Whether a debugger or strace follows the calling process.
+bool is_traced() {
+  std::ifstream status("/proc/self/status");
+  constexpr std::string_view name = "TracerPid:";
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name)) return std::strtol(line.c_str() + name.size(), nullptr, 10) != 0;
+  return true;  // the careful answer
+}
+
 // fork() without an exit signal and without the C library. It keeps the thread's id, which the
 // library caches, right where the kernel tells us the place.
 pid_t clone_without_signal() {
   pid_t* cached_id = nullptr;
   if (::prctl(PR_GET_TID_ADDRESS, &cached_id) != 0) cached_id = nullptr;
-  const unsigned long flags = cached_id == nullptr ? 0 : CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+  // Linux reports a clone without the signal SIGCHLD to a tracer as a new thread, and gdb believes it: no report at all.
+  const unsigned long flags =
+      CLONE_UNTRACED | (cached_id == nullptr ? 0 : CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
 #if defined(__x86_64__)
   return static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, cached_id, 0UL));
 #else
@@ -125,7 +138,9 @@ SpawnedProcess spawn_by_clone(void (*entry)(void*), void* argument) {
 }  // namespace
 
 SpawnMethod choose_spawn_method() {
-  if (!has_several_threads()) return SpawnMethod::clone;
+  // Under a tracer an intermediate process is better: gdb takes its breakpoints out of memory while it lets the
+  // intermediate go, so that the device has none, and strace follows it to the device.
+  if (!has_several_threads() && !is_traced()) return SpawnMethod::clone;
   if (can_fork_sibling()) return SpawnMethod::sibling;
   return adopts_orphans() ? SpawnMethod::risky_clone : SpawnMethod::orphan;
 }

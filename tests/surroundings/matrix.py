@@ -15,7 +15,7 @@ import re
 import resource
 import sys
 
-from surroundings import Skip, as_pid_1, as_subreaper, closed, full_stderr, limit, on_cpus, run, wrapped
+from surroundings import Skip, as_pid_1, as_subreaper, closed, full_stderr, limit, may_be_debugged, on_cpus, run, under_gdb, wrapped
 
 SKIPPED = 77
 MIB = 1 << 20
@@ -69,6 +69,12 @@ def at_most(name, most):
     return expect
 
 
+def says(*words):
+    def expect(row, end):
+        return all_done(row, end) + [f"the output does not say '{word}'" for word in words if not re.search(word, end.stdout)]
+    return expect
+
+
 def silent(row, end):
     return all_done(row, end) + ([f"it said: {end.stderr}"] if end.stderr else [])
 
@@ -82,6 +88,11 @@ ROWS = [
     Row("subreaper", (as_subreaper,)),
     Row("one_cpu", (on_cpus(0),)),
     Row("strace", (wrapped("strace", "-f", "-o", "/dev/null"),), seconds=240),
+    # Debuggers. What gdb says is among the output.
+    Row("gdb", (under_gdb,), seconds=240),
+    Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"), expect=says("debugger=0", r"#0 .*\n"),
+        seconds=240),
+    Row("valgrind", (wrapped("valgrind", "--tool=none"),), expect=refused("cannot start in valgrind"), seconds=240),
     # Standard streams.
     Row("closed_stderr", (closed(2),)),
     Row("full_stderr", (full_stderr,)),

@@ -82,6 +82,19 @@ def wrapped(*command):
     return surround
 
 
+def under_gdb(start):
+    wrapped("gdb", "-nx", "-batch", "-return-child-result", "-iex", "set debuginfod enabled off",
+            "-ex", "handle SIGSEGV nostop noprint pass", "-ex", "run", "--args")(start)
+
+
+def may_be_debugged(start):
+    if shutil.which("gdb") is None:
+        raise Skip("no gdb")
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    if os.geteuid() != 0 and scope.exists() and scope.read_text().strip() != "0":
+        raise Skip("Yama lets no debugger attach to a process that it has not started")
+
+
 def as_pid_1(start):
     needs_root()
     if subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode != 0:

@@ -8,6 +8,7 @@
  *   lock, lock-future, lock-on-fault   mlockall(MCL_CURRENT), ... with MCL_FUTURE, ... with MCL_ONFAULT
  *   resident     prints how many MiB this process and its devices have in memory
  *   freed        touches freed memory 20 times, which must end in a signal each time
+ *   debugged=WHO has gdb attach to the host or to the device (WHO), look around and let go, while kernels run
  *   crash        writes to address 8
  *   device-crash has a kernel write to address 8, which ends the device
  *
@@ -291,6 +292,54 @@ static void freed(const char* argument) {
   signal(SIGBUS, SIG_DFL);
 }
 
+static pid_t start_debugger(const char* who) {
+  char pid[32];
+  const int on_device = strcmp(who, "device") == 0;
+  pid_t process = getpid(), debugger;
+  if (on_device) TRY(wherryDeviceProcess(device, &process));
+  snprintf(pid, sizeof pid, "%d", (int)process);
+  const char* const on_host[] = {
+      "gdb", "-nx", "-batch", "-p", pid, "-ex", "thread apply all backtrace 2", NULL};
+  const char* const in_kernel[] = {"gdb",
+                                   "-nx",
+                                   "-batch",
+                                   "-p",
+                                   pid,
+                                   "-ex",
+                                   "handle SIGSEGV nostop noprint pass",
+                                   "-ex",
+                                   "break add",
+                                   "-ex",
+                                   "continue",
+                                   "-ex",
+                                   "backtrace",
+                                   NULL};
+  extern char** environ;
+  if (posix_spawnp(&debugger, "gdb", NULL, NULL, (char* const*)(on_device ? in_kernel : on_host),
+                   environ) != 0)
+    try_call(CUDA_ERROR_OPERATING_SYSTEM, "posix_spawnp");
+  return debugger;
+}
+
+static void debugged(const char* who) {
+  const size_t count = 1 << 16;
+  CUdeviceptr managed;
+  unsigned rounds = 0;
+  int status = 0;
+  TRY(cuMemAllocManaged(&managed, count * sizeof(unsigned), CU_MEM_ATTACH_GLOBAL));
+  unsigned* words = (unsigned*)(uintptr_t)managed;
+  for (size_t i = 0; i < count; ++i) words[i] = (unsigned)i;
+  const pid_t debugger = start_debugger(who == NULL ? "host" : who);
+  while (waitpid(debugger, &status, WNOHANG) == 0) {
+    add_on_device(words, count, 1);
+    expect_all("beside a debugger", words, count, ++rounds);
+  }
+  printf("debugger=%d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  add_on_device(words, count, 1);
+  expect_all("without the debugger", words, count, rounds + 1);
+  TRY(cuMemFree(managed));
+}
+
 static void device_crash(const char* argument) {
   (void)argument;
   TRY(wherryLaunch(stream, write_wildly, NULL, 0, 1));
@@ -313,6 +362,7 @@ static int run(const char* word) {
       {"children", children}, {"memory", memory},
       {"hold", hold},         {"resident", resident},
       {"freed", freed},       {"device-crash", device_crash},
+      {"debugged", debugged},
   };
   static const struct {
     const char* name;
