@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -121,21 +122,33 @@ std::string Child::read_line(int limit_ms) {
   }
 }
 
+void Child::notice_end() {
+  int status = 0;
+  if (pid_ <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return;
+  if (WIFEXITED(status)) outcome_.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) outcome_.signal = WTERMSIG(status);
+  pid_ = -1;
+}
+
+bool Child::runs_on(int limit_ms) {
+  const auto deadline = Clock::now() + std::chrono::milliseconds{limit_ms};
+  do {
+    if (!read_some(std::min(5, limit_ms))) ::poll(nullptr, 0, 1);
+    notice_end();
+  } while (pid_ > 0 && Clock::now() < deadline);
+  return pid_ > 0;
+}
+
+void Child::kill_group() {
+  if (pid_ > 0) ::kill(-pid_, SIGKILL);
+}
+
 Outcome Child::wait(int limit_ms) {
   auto deadline = Clock::now() + std::chrono::milliseconds{limit_ms};
-  while (pid_ > 0) {
-    read_some(5);
-    int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_) {
-      if (WIFEXITED(status)) outcome_.exit_code = WEXITSTATUS(status);
-      if (WIFSIGNALED(status)) outcome_.signal = WTERMSIG(status);
-      pid_ = -1;
-    } else if (!outcome_.timed_out && Clock::now() >= deadline) {
-      outcome_.timed_out = true;
-      ::kill(pid_, SIGKILL);
-    }
-    if (out_ < 0 && err_ < 0 && pid_ > 0) ::poll(nullptr, 0, 1);
+  while (runs_on(5)) {
+    if (outcome_.timed_out || Clock::now() < deadline) continue;
+    outcome_.timed_out = true;
+    ::kill(pid_, SIGKILL);
   }
   deadline = Clock::now() + std::chrono::milliseconds{limit_to_close_ms};
   while (read_some(5) && Clock::now() < deadline) {

@@ -38,11 +38,16 @@ class Child {
   // Reads its stdout up to and without the next newline. Throws std::runtime_error when none comes
   // within `limit_ms`.
   std::string read_line(int limit_ms = 20'000);
+  // Takes in what it writes, for about `limit_ms`; false once it has ended.
+  bool runs_on(int limit_ms);
+  // Kills it and all processes of its group.
+  void kill_group();
   // Waits for its end, and up to five seconds more for its output to close.
   Outcome wait(int limit_ms = 60'000);
 
  private:
   bool read_some(int limit_ms);
+  void notice_end();
 
   pid_t pid_ = -1;
   int out_ = -1;
