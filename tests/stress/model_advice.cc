@@ -88,11 +88,12 @@ void check_attributes(World& world, Slot& slot, const View& view, std::size_t op
                                      slot.known(view.offset), view.width));
     return answer;
   };
-  // What all pages have in common.
+  // What all pages have in common: as many as the width has, from the first one on.
   const Slot::Page& first = slot.pages()[first_page(view)];
+  const std::size_t end = first_page(view) + (view.width + model_page - 1) / model_page;
   bool read_mostly = true, same_type = true, same_number = true;
   std::uint32_t accessed_by = ~0u;
-  for (std::size_t i = first_page(view); i < end_page(view); ++i) {
+  for (std::size_t i = first_page(view); i < end; ++i) {
     const Slot::Page& page = slot.pages()[i];
     read_mostly = read_mostly && page.read_mostly;
     accessed_by &= page.accessed_by;

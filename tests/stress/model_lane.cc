@@ -201,7 +201,8 @@ void Lane::wait_for(unsigned stream, unsigned variant) {
       whole_device = true;
   }
   // A default stream has finished when the blocking ones have, but not the other way round.
-  const bool whole_default = stream % streams_per_device == legacy;
+  const bool by_event = variant % 8 == 3 || variant % 8 == 4 || variant % 8 == 6;
+  const bool whole_default = stream % streams_per_device == legacy && by_event;
   std::erase_if(pending_, [&](const Pending& pending) {
     return pending.stream == stream || (whole_default && ordered_by_kind(stream, pending.stream)) ||
            (whole_device && device_of(pending.stream) == device_of(stream));
