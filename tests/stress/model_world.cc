@@ -244,9 +244,8 @@ void World::compare(Slot& slot, unsigned number, unsigned variant, std::size_t o
 }
 
 void World::fail_device(int device, std::size_t operation) {
-  const std::uintptr_t nowhere = 1u << 20;
-  session_.launch(device, 1,
-                  [nowhere](std::size_t) { *reinterpret_cast<volatile int*>(nowhere) = 1; });
+  auto* const nowhere = reinterpret_cast<volatile int*>(std::uintptr_t{1} << 20);
+  session_.launch(device, 1, [nowhere](std::size_t) { *nowhere = 1; });
   const auto require = [&](CUresult result, const char* what) {
     board_.count();
     if (result != CUDA_ERROR_ILLEGAL_ADDRESS)
