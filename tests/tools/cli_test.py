@@ -368,11 +368,17 @@ class Refuse(Case):
         self.assertIn("thrashing_nap", done.stderr)
 
     def test_output_that_cannot_be_written(self):
-        with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, "cg", "--poisson", "8"], stdout=full, stderr=subprocess.PIPE, text=True,
-                                  timeout=60)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot write", done.stderr)
+        for arguments in (["cg", "--poisson", "8"], ["info"], ["info", "--json"], ["policies"], ["policies", "--json"],
+                          ["--help"], ["--version"], ["bench", "--help"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("cannot write: No space left on device", done.stderr)
+
+    def test_a_misspelt_variable_gets_one_line(self):
+        done = wherry("policies", environment={"WHERRY_TRAPS": "mprotect"})
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, "wherry: WHERRY_TRAPS is not a setting of Wherry: did you mean WHERRY_TRAP?\n")
 
 
 class Info(Case):

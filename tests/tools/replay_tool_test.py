@@ -173,8 +173,8 @@ class Calibrate(Folder):
     def test_a_place_that_cannot_be_written(self):
         blocked = self.folder / "file"
         blocked.write_text("")
-        self.assert_complaint(wherry("calibrate", "-o", blocked / "cost.json"), 1, "cannot write")
-        self.assert_complaint(wherry("calibrate", "-o", self.folder / "missing/cost.json"), 1, "cannot write", "No such file")
+        self.assert_complaint(wherry("calibrate", "-o", blocked / "cost.json"), 2, "cannot write")
+        self.assert_complaint(wherry("calibrate", "-o", self.folder / "missing/cost.json"), 2, "cannot write", "No such file")
         self.assertFalse((self.folder / "missing").exists())
 
 

@@ -10,10 +10,12 @@ import io
 import json
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -188,12 +190,71 @@ class Record(Case):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue((pathlib.Path(folder) / "wherry.trace").exists())
 
-    def test_a_trace_that_cannot_be_written_does_not_stop_the_program(self):
-        done = record("/nonexistent/x.trace", cli_test.PROGRAM, "cg", "--poisson", "8")
+    def test_a_trace_that_cannot_be_written_is_refused_before_the_program_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ran = pathlib.Path(folder) / "ran"
+            for file, words in (("/nonexistent/x.trace", "No such file"), (folder, "Is a directory"),
+                                ("/dev/full", "it is no regular file"), ("/etc/passwd/x", "Not a directory")):
+                with self.subTest(file=file):
+                    done = record(file, "touch", ran)
+                    self.assert_complaint(done, 2, f"cannot write {file}: {words}", "touch was not run")
+                    self.assertFalse(ran.exists())
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_without_record_a_trace_that_cannot_be_written_does_not_stop_the_program(self):
+        done = wherry("cg", "--poisson", "8", environment=DEVICE | {"WHERRY_TRACE": "/nonexistent/x.trace"})
         self.assertEqual(done.returncode, 0)
         self.assertIn("iterations", done.stdout)
         self.assertIn("no trace /nonexistent/x.trace is written: No such file or directory", done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 2)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def start(self, trace, *program):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
+        return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program], env=clean | DEVICE, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_signals_are_passed_on_and_the_program_s_answer_is_the_exit_code(self):
+        script = "trap 'exit 5' TERM; trap 'exit 6' INT; trap 'exit 7' HUP; echo ready; while :; do sleep 0.01; done"
+        with tempfile.TemporaryDirectory() as folder:
+            for sent, code in ((signal.SIGTERM, 5), (signal.SIGINT, 6), (signal.SIGHUP, 7)):
+                with self.subTest(signal=sent):
+                    started = self.start(pathlib.Path(folder) / "x.trace", "sh", "-c", script)
+                    self.assertEqual(started.stdout.readline(), "ready\n")
+                    started.send_signal(sent)
+                    out, err = started.communicate(timeout=60)
+                    self.assertEqual((started.returncode, out), (code, ""), err)
+
+    def test_a_program_that_a_signal_ended_leaves_a_trace_until_then(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "x.trace"
+            started = self.start(trace, "sh", "-c", f"exec '{os.path.abspath(cli_test.PROGRAM)}' cg --poisson 1000 --tolerance 1e-15")
+            deadline = time.monotonic() + 60
+            while not (trace.exists() and trace.stat().st_size > 10_000) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            started.send_signal(signal.SIGTERM)
+            _, err = started.communicate(timeout=60)
+            self.assertEqual(started.returncode, 128 + signal.SIGTERM, err)
+            self.assertIn("until the signal that ended sh", err)
+            done = wherry("trace", trace)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("The trace breaks off", done.stdout)
+
+    def test_a_full_disk_is_said_with_what_is_lost_and_the_exit_code_is_not_0(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mount = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=8k none "$0" && exec "$@"', folder]
+            if subprocess.run([*mount, "true"], capture_output=True).returncode != 0:
+                self.skipTest("a small file system cannot be mounted here")
+            trace = pathlib.Path(folder) / "x.trace"
+            program = os.path.abspath(cli_test.PROGRAM)
+            clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
+            for solver, code in (([program, "cg", "--poisson", "64"], 1),
+                                 (["sh", "-c", f"'{program}' cg --poisson 64; exit 9"], 9)):
+                done = subprocess.run([*mount, program, "record", "-o", trace, "--", *solver], env=clean | DEVICE,
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("iterations", done.stdout)
+                self.assertIn(f"the trace {trace} ends early: No space left on device", done.stderr)
+                self.assertIn("could not be written to its end, and the events after that are lost", done.stderr)
 
 
 class Refuse(Case):

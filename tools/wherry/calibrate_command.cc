@@ -51,6 +51,11 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
 
 int run_calibrate(const CalibrateOptions& options) {
   const std::string path = options.file.empty() ? usual_cost_file() : options.file;
+  // Before measuring, which takes a while.
+  if (const std::string wrong = why_not_saved(path); !wrong.empty()) {
+    complain(wrong);
+    return exit_usage;
+  }
   const auto measured = calibrate();
   if (const auto* wrong = std::get_if<std::string>(&measured)) return complain(*wrong);
   const auto& costs = std::get<replay::CostModel>(measured);

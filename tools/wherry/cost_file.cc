@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/environment.h"
+#include "os/new_file.h"
 
 namespace wherry::tool {
 namespace {
@@ -50,21 +51,30 @@ std::variant<replay::CostModel, std::string> load_costs(const std::string& path)
   return parsed;
 }
 
-std::string save_costs(const replay::CostModel& costs, const std::string& path) {
+std::string why_not_saved(const std::string& path) {
   if (path.empty()) return "there is no home to keep the costs in: name a file, -o FILE";
-  const std::string unfinished = path + ".new";
   std::error_code error;
-  // The user's cache may not be there yet; a folder that somebody names should be.
+  // The user's cache may not be there yet; a folder that the user names should be.
   if (path == usual_cost_file())
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (!error) {
+  if (!error) error.assign(impl::try_create_in_place_of(path), std::generic_category());
+  return error ? fmt::format("cannot write {}: {}", path, error.message()) : std::string();
+}
+
+std::string save_costs(const replay::CostModel& costs, const std::string& path) {
+  if (const std::string wrong = why_not_saved(path); !wrong.empty()) return wrong;
+  const std::string unfinished = path + ".new";
+  std::error_code error, ignored;
+  {
     std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
     file << replay::to_json(costs);
     file.close();
     if (!file) error.assign(errno == 0 ? EIO : errno, std::generic_category());
   }
   if (!error) std::filesystem::rename(unfinished, path, error);
-  return error ? fmt::format("cannot write {}: {}", path, error.message()) : std::string();
+  if (!error) return {};
+  std::filesystem::remove(unfinished, ignored);
+  return fmt::format("cannot write {}: {}", path, error.message());
 }
 
 }  // namespace wherry::tool

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <new>
+#include <sstream>
 #include <string>
 #include <wherry/wherry.hpp>
 
@@ -80,7 +81,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& stop) {
-    if (stop.get_exit_code() == 0) return app.exit(stop);  // --help, --version
+    if (stop.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      app.exit(stop, text);
+      return print_out(text.str());
+    }
     complain(stop.what() + std::string(" (try: wherry --help)"));
     return exit_usage;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <wherry/wherry.hpp>
 
+#include "complain.h"
 #include "policy/policies.h"
 
 namespace wherry::tool {
@@ -23,11 +24,13 @@ nlohmann::ordered_json to_json(const impl::PolicyDescription& policy) {
   return {{"name", policy.name}, {"meaning", policy.meaning}, {"parameters", parameters}};
 }
 
-void print(const impl::PolicyDescription& policy, bool usual) {
-  fmt::print("{}{}\n  {}\n", policy.name, usual ? " (default)" : "", policy.meaning);
+std::string to_text(const impl::PolicyDescription& policy, bool usual) {
+  std::string text =
+      fmt::format("{}{}\n  {}\n", policy.name, usual ? " (default)" : "", policy.meaning);
   for (const impl::PolicyParameter& parameter : policy.parameters)
-    fmt::print("  {:<24} {:>5}  {}..{}  {}\n", parameter.name, parameter.usual, parameter.least,
-               parameter.most, parameter.meaning);
+    text += fmt::format("  {:<24} {:>5}  {}..{}  {}\n", parameter.name, parameter.usual,
+                        parameter.least, parameter.most, parameter.meaning);
+  return text;
 }
 
 }  // namespace
@@ -37,13 +40,14 @@ int run_policies(bool json) {
   if (json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const impl::PolicyDescription& policy : policies) all.push_back(to_json(policy));
-    fmt::print("{}\n", all.dump(2));
-    return 0;
+    return print_out(all.dump(2) + "\n");
   }
-  for (const impl::PolicyDescription& policy : policies) print(policy, &policy == policies.data());
-  fmt::print(
+  std::string text;
+  for (const impl::PolicyDescription& policy : policies)
+    text += to_text(policy, &policy == policies.data());
+  return print_out(
+      text +
       "Choose one with WHERRY_POLICY=NAME[,PARAMETER=NUMBER...], or --policy of a command.\n");
-  return 0;
 }
 
 std::string why_no_policy(const std::string& text) {

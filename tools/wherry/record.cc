@@ -7,13 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "complain.h"
+#include "os/new_file.h"
+#include "trace_file.h"
 
 namespace wherry::tool {
 namespace {
@@ -33,57 +37,114 @@ std::optional<Found> look_at(const std::string& path) {
   return Found{found.st_ino, static_cast<std::uint64_t>(found.st_size)};
 }
 
-// The terminal's keys are for the program, which gets them as if it had been started without us.
-class IgnoredKeys {
- public:
-  IgnoredKeys() {
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    ::sigaction(SIGINT, &ignore, &interrupt_);
-    ::sigaction(SIGQUIT, &ignore, &quit_);
-  }
-  ~IgnoredKeys() {
-    ::sigaction(SIGINT, &interrupt_, nullptr);
-    ::sigaction(SIGQUIT, &quit_, nullptr);
-  }
-  IgnoredKeys(const IgnoredKeys&) = delete;
-  IgnoredKeys& operator=(const IgnoredKeys&) = delete;
+// The program, for the handler of signals; 0: it does not run.
+std::atomic<pid_t> running = 0;
 
-  // Those that we have only ignored for ourselves.
-  sigset_t defaults() const {
-    sigset_t set;
-    ::sigemptyset(&set);
-    if (interrupt_.sa_handler != SIG_IGN) ::sigaddset(&set, SIGINT);
-    if (quit_.sa_handler != SIG_IGN) ::sigaddset(&set, SIGQUIT);
-    return set;
+// The terminal's keys reach the program without us. What was sent to this process alone is meant for the program.
+void pass_on(int signal, siginfo_t* info, void*) {
+  const int saved_errno = errno;
+  if (const pid_t process = running; process != 0 && info->si_code != SI_KERNEL)
+    ::kill(process, signal);
+  errno = saved_errno;
+}
+
+// While it lives, this process outlives the signals that are meant for the program.
+class PassedOnSignals {
+ public:
+  PassedOnSignals() {
+    struct sigaction action {};
+    action.sa_sigaction = pass_on;
+    action.sa_flags = SA_SIGINFO;
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+      struct sigaction before {};
+      ::sigaction(signal, nullptr, &before);
+      // As under nohup: the program ignores it, too.
+      if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+    }
   }
+};
+
+// Signals wait while this lives.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before_);
+  }
+  ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  const sigset_t& before() const { return before_; }
 
  private:
-  struct sigaction interrupt_ {};
-  struct sigaction quit_ {};
+  sigset_t before_{};
 };
 
 // Its process, or minus an errno.
-pid_t start(const std::vector<std::string>& program, const sigset_t& defaults) {
+pid_t start(const std::vector<std::string>& program) {
   std::vector<char*> arguments;
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  // A signal that comes now is passed on when the program is known.
+  const HeldSignals held;
   posix_spawnattr_t attributes;
   if (const int error = ::posix_spawnattr_init(&attributes)) return -error;
-  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setsigmask(&attributes, &held.before());
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t process = -1;
   const int error =
       ::posix_spawnp(&process, arguments[0], nullptr, &attributes, arguments.data(), ::environ);
   ::posix_spawnattr_destroy(&attributes);
-  return error == 0 ? process : -error;
+  if (error != 0) return -error;
+  running = process;
+  return process;
 }
 
-int wait_for(pid_t process) {
+// How a program ended.
+struct End {
+  int code = 0;  // as shells have it
+  bool by_signal = false;
+};
+End wait_for(pid_t process) {
+  siginfo_t info{};
+  // Until it is reaped its number is not given to another.
+  while (::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) < 0)
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot wait");
+  running = 0;
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0)
-    if (errno != EINTR) return complain(std::string("cannot wait: ") + std::strerror(errno));
-  return WIFSIGNALED(status) ? exit_of_signal + WTERMSIG(status) : WEXITSTATUS(status);
+  ::waitpid(process, &status, 0);
+  if (WIFSIGNALED(status)) return {exit_of_signal + WTERMSIG(status), true};
+  return {WEXITSTATUS(status), false};
+}
+
+// Says what has become of the trace. False: a part of it is lost that the program did not leave out itself.
+bool report_trace(const std::string& file, std::uint64_t bytes, const std::string& program,
+                  bool by_signal) {
+  const TraceEnding ending = how_it_ends(file);
+  const std::string where = fmt::format("the trace is in {}, {} bytes", file, bytes);
+  if (ending == TraceEnding::complete) {
+    complain(fmt::format("{} (wherry trace {})", where, file));
+    return true;
+  }
+  if (by_signal) {
+    complain(
+        fmt::format("{}, until the signal that ended {} (wherry trace {})", where, program, file));
+    return true;
+  }
+  if (ending == TraceEnding::between_chunks) {
+    complain(
+        fmt::format("{}; it breaks off where {} ended without its exit handlers, or could not "
+                    "write any more (wherry trace {})",
+                    where, program, file));
+    return true;
+  }
+  complain(
+      fmt::format("{}; it breaks off: it could not be written to its end, and the events after "
+                  "that are lost",
+                  where));
+  return false;
 }
 
 }  // namespace
@@ -100,23 +161,29 @@ CLI::App* add_record(CLI::App& app, RecordOptions& options) {
 int run_record(const RecordOptions& options) {
   // The program may change its folder before it begins.
   const std::string path = std::filesystem::absolute(options.file);
+  if (const int error = impl::try_create_in_place_of(path)) {
+    complain(fmt::format("cannot write {}: {}; {} was not run", options.file,
+                         error == EINVAL ? "it is no regular file" : std::strerror(error),
+                         options.program[0]));
+    return exit_usage;
+  }
   const auto before = look_at(path);
   ::setenv("WHERRY_TRACE", path.c_str(), 1);
-  const IgnoredKeys ignored;
-  const pid_t process = start(options.program, ignored.defaults());
+  const PassedOnSignals passed_on;
+  const pid_t process = start(options.program);
   if (process < 0) {
     complain(fmt::format("{}: {}", options.program[0], std::strerror(-process)));
     return process == -ENOENT ? exit_not_found : exit_not_runnable;
   }
-  const int code = wait_for(process);
+  const End end = wait_for(process);
   const auto after = look_at(path);
-  if (!after || (before && before->inode == after->inode))
+  if (!after || (before && before->inode == after->inode)) {
     complain(fmt::format("no trace: {} did not begin to use the library, or could not write {}",
                          options.program[0], options.file));
-  else
-    complain(fmt::format("the trace is in {}, {} bytes (wherry trace {})", options.file,
-                         after->bytes, options.file));
-  return code;
+    return end.code;
+  }
+  const bool whole = report_trace(options.file, after->bytes, options.program[0], end.by_signal);
+  return end.code == 0 && !whole ? exit_failed : end.code;
 }
 
 }  // namespace wherry::tool

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -36,6 +38,33 @@ std::variant<impl::Trace, std::string> load_trace(const std::string& path) {
   if (const auto* error = std::get_if<impl::TraceError>(&result))
     return fmt::format("{}: {}", path, error->message);
   return std::move(std::get<impl::Trace>(result));
+}
+
+TraceEnding how_it_ends(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(path, error);
+  if (!file || error) return TraceEnding::unknown;
+  impl::TraceBytes header(impl::chunk_header_bytes);
+  const auto read_header = [&] {
+    return static_cast<bool>(file.read(reinterpret_cast<char*>(header.data()),
+                                       static_cast<std::streamsize>(header.size())));
+  };
+  static_assert(impl::trace_header_bytes == impl::chunk_header_bytes);
+  if (!read_header()) return TraceEnding::within_chunk;
+  if (!impl::begins_as_trace(header)) return TraceEnding::unknown;
+  std::uint64_t at = header.size();
+  std::uint32_t kind = 0;
+  while (at < size) {
+    if (!read_header()) return TraceEnding::within_chunk;
+    impl::TraceSource words(header);
+    kind = words.take_word();
+    at += header.size() + words.take_word();
+    file.seekg(static_cast<std::streamoff>(at));
+  }
+  if (at > size || kind == 0) return TraceEnding::within_chunk;
+  return kind == static_cast<std::uint32_t>(impl::TraceChunk::end) ? TraceEnding::complete
+                                                                   : TraceEnding::between_chunks;
 }
 
 }  // namespace wherry::tool
