@@ -3,10 +3,10 @@
 // forks and resets, under every policy. Each seed is a process of its own. A case that fails is made
 // shorter and printed.
 //
-//   WHERRY_TEST_SEED       the first seed; each next process has the next one
-//   WHERRY_MODEL_SECONDS   runs new seeds for so long, and does not stop at a failure
-//   WHERRY_MODEL_FOLDER    failures are written here: NAME.script as found, NAME.short, NAME.log
-//   WHERRY_MODEL_REPLAY    runs this script, as often as WHERRY_MODEL_TIMES says (1)
+//   WHERRY_TEST_SEED     the first seed; each next process has the next one
+//   WHERRY_TEST_REPLAY   runs the script in this file, as often as WHERRY_TEST_TIMES says (1)
+//   WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them: the folder gets NAME.script as drawn,
+//                        NAME.short and NAME.log of each failure
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +18,7 @@
 #include "stress/model_process.h"
 #include "stress/shrink.h"
 #include "support/conditions.h"
+#include "support/soak.h"
 
 namespace wherry::test {
 namespace {
@@ -29,7 +30,9 @@ constexpr std::uint64_t operations_wanted = 400'000;
 constexpr std::size_t operations_per_script = 4'000;
 constexpr auto patience = seconds{60};
 constexpr auto time_to_shorten = seconds{120};
-constexpr int failures_to_shorten = 5;
+constexpr std::uint64_t failures_to_shorten = 5;
+constexpr std::uint64_t failures_to_keep = 100;
+constexpr std::uint64_t processes_that_do_all = 8;
 
 struct Totals {
   std::uint64_t operations = 0, processes = 0, failures = 0;
@@ -47,21 +50,16 @@ struct Totals {
   }
 };
 
-void write(const std::string& name, const std::string& text) {
-  if (const char* folder = std::getenv("WHERRY_MODEL_FOLDER"))
-    std::ofstream{std::string{folder} + "/" + name} << text;
-}
-
 void report(const Case& drawn, const CaseResult& result, bool shortens) {
   const std::string name = "seed-" + std::to_string(drawn.seed);
   std::printf("seed %llu: %s\n", static_cast<unsigned long long>(drawn.seed),
               result.failure->c_str());
   std::fflush(stdout);
-  write(name + ".script", text_of(drawn));
-  write(name + ".log", *result.failure);
+  keep_for_soak(name + ".script", text_of(drawn));
+  keep_for_soak(name + ".log", *result.failure);
   if (!shortens) return;
   const Case shortest = shortened(drawn, result, time_to_shorten);
-  write(name + ".short", text_of(shortest));
+  keep_for_soak(name + ".short", text_of(shortest));
   std::printf("shortened to %zu operations:\n%s", shortest.script.size(),
               text_of(shortest).c_str());
   std::fflush(stdout);
@@ -75,9 +73,9 @@ std::string contents_of(const char* path) {
   return text.str();
 }
 
-int number_from(const char* variable, int otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr ? std::stoi(text) : otherwise;
+int times_to_replay() {
+  const char* const text = std::getenv("WHERRY_TEST_TIMES");
+  return text != nullptr ? std::stoi(text) : 1;
 }
 
 TEST_CASE("what fails is shortened to what it takes to fail", "[stress]") {
@@ -106,26 +104,27 @@ TEST_CASE("a case of the model is read back as it was printed", "[stress]") {
 }
 
 TEST_CASE("random programs on the whole API give what plain memory gives", "[stress]") {
-  if (const char* path = std::getenv("WHERRY_MODEL_REPLAY")) {
+  if (const char* path = std::getenv("WHERRY_TEST_REPLAY")) {
     const Case replayed = case_from(contents_of(path));
-    for (int n = number_from("WHERRY_MODEL_TIMES", 1); n > 0; --n) {
+    for (int n = times_to_replay(); n > 0; --n) {
       const CaseResult result = run_in_process(replayed, patience);
       if (result.failure) FAIL_CHECK(*result.failure);
     }
     return;
   }
-  const int limit = number_from("WHERRY_MODEL_SECONDS", 0);
-  const auto end = Clock::now() + seconds{limit};
+  const auto time = soak_time();
+  const auto end = Clock::now() + time.value_or(seconds{0});
   const std::uint64_t wanted = scaled(operations_wanted);
   Totals totals;
   for (std::uint64_t number = seed();
-       limit > 0 ? Clock::now() < end : totals.operations < wanted && totals.failures == 0;
+       time ? Clock::now() < end && totals.failures < failures_to_keep
+            : totals.operations < wanted && totals.failures == 0;
        ++number) {
     const Case drawn = draw_case(number, operations_per_script);
     const CaseResult result = run_in_process(drawn, patience);
     totals.add(result);
     if (!result.failure) continue;
-    report(drawn, result, limit == 0 || totals.failures <= failures_to_shorten);
+    report(drawn, result, !time || totals.failures <= failures_to_shorten);
   }
   std::printf("%llu migrated, %llu evicted, %llu duplicated, %llu collapsed, %llu remote\n",
               static_cast<unsigned long long>(totals.did.migrated),
@@ -138,6 +137,7 @@ TEST_CASE("random programs on the whole API give what plain memory gives", "[str
               static_cast<unsigned long long>(totals.processes),
               static_cast<unsigned long long>(totals.failures));
   CHECK(totals.failures == 0);
+  if (totals.processes < processes_that_do_all) return;
   CHECK(totals.did.migrated > 0);
   CHECK(totals.did.evicted > 0);
   CHECK(totals.did.duplicated > 0);
