@@ -96,6 +96,13 @@ ROWS = [
     # Standard streams.
     Row("closed_stderr", (closed(2),)),
     Row("full_stderr", (full_stderr,)),
+    # Libraries that the program loads and unloads.
+    Row("dlclose_libwherry", steps=("libwherry.so.0",), program="loader"),
+    Row("dlclose_libcuda", steps=("compat/libcuda.so.1",), program="loader"),
+    Row("dlclose_libcudart", steps=("compat/libcudart.so.13",), program="loader"),
+    Row("dlclose_libwherry_io", steps=("io/libwherry_io.so.0",), program="loader"),
+    Row("dlclose_all", steps=("compat/libcudart.so.13", "io/libwherry_io.so.0", "compat/libcuda.so.1", "libwherry.so.0"),
+        program="loader"),
     # Sandboxes.
     Row("no_new_privileges", (wrapped("setpriv", "--no-new-privs"),)),
 ]
@@ -129,7 +136,8 @@ def main():
     variables = {"WHERRY_DEVICES": row.devices, "WHERRY_TEST_CONFINE": options.confine or ""}
     if options.trap:
         variables["WHERRY_TRAP"] = options.trap
-    command = [str(options.programs.resolve() / f"surroundings_{row.program}"), *row.steps]
+    steps = row.steps if row.program == "workload" else [str(options.libraries.resolve() / library) for library in row.steps]
+    command = [str(options.programs.resolve() / f"surroundings_{row.program}"), *steps]
     try:
         with run(command, row.around, variables, row.seconds) as end:
             wrong = complaints(row, end)
