@@ -16,6 +16,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "os/fork_mark.h"
+#include "os/resource_limits.h"
 #include "os/valgrind.h"
 
 namespace wherry::impl {
@@ -118,7 +119,8 @@ CUresult Driver::start() {
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
     the_mark = nullptr;
-    log_line("cannot start: {}", error.what());
+    const std::string limits = limits_in_force();
+    log_line("cannot start: {}{}{}", error.what(), limits.empty() ? "" : "; limits: ", limits);
     return to_result(error);
   } catch (const std::invalid_argument& error) {
     the_mark = nullptr;

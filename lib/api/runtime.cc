@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "api/arena_size.h"
 #include "api/visible_devices.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "os/numa.h"
 #include "os/permissions.h"
 #include "os/remedies.h"
+#include "os/resource_limits.h"
 #include "policy/advice_rules.h"
 #include "policy/fixed_policies.h"
 #include "trap/trap_choice.h"
@@ -27,9 +29,6 @@
 
 namespace wherry::impl {
 namespace {
-
-// Beyond this many CPUs more handlers only wake each other up for nothing.
-constexpr std::size_t handlers_max = 32;
 
 std::uint64_t memory_of(const Machine& machine) {
   std::uint64_t bytes = 0;
@@ -106,10 +105,16 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
     return std::nullopt;
   }
   options.handler_cpus = allowed_cpus();
-  if (options.handler_cpus.size() > handlers_max) options.handler_cpus.resize(handlers_max);
   options.copier_cpus = cpus_of(machine, options.topology.host_nodes);
-  options.arena_bytes = Arena::default_size(memory_of(machine),
-                                            1 + static_cast<int>(options.topology.devices.size()));
+  const ArenaSurroundings surroundings{
+      memory_of(machine), 1 + static_cast<int>(options.topology.devices.size()), file_size_limit(),
+      address_space_limit(), address_space_in_use()};
+  auto arena = choose_arena_size(environment("WHERRY_ARENA"), surroundings);
+  if (auto* wrong = std::get_if<std::string>(&arena)) {
+    error.message = std::move(*wrong);
+    return std::nullopt;
+  }
+  options.arena_bytes = std::get<std::size_t>(arena);
   if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
     const auto pages = parse_region_pages(region);
     if (!pages) {
@@ -184,6 +189,7 @@ Runtime::Runtime(const RuntimeOptions& options)
       blocks_(options.arena_bytes / block_size, processor_count()),
       address_space_(arena_.layout().row_bytes()),
       page_owners_(options.arena_bytes),
+      memory_(options.arena_bytes),
       policy_(make_policy(options)) {
   place_pools();
   std::vector<ProcessorMemory*> memories;
@@ -368,7 +374,9 @@ bool Runtime::open_arena(std::size_t needed) {
 std::optional<Allocation> Runtime::place(std::size_t bytes, unsigned flags, Ownership owner) {
   const auto allocation = address_space_.allocate(bytes, flags, owner);
   if (!allocation) return std::nullopt;
-  if (!open_arena(address_space_.high_water())) {
+  const std::uint64_t first = block_of(allocation->pages().first);
+  const std::uint64_t last = block_of(allocation->pages().end() - 1);
+  if (!blocks_.prepare(first, last - first + 1) || !open_arena(address_space_.high_water())) {
     address_space_.begin_free(allocation->offset);
     address_space_.end_free(*allocation);
     return std::nullopt;

@@ -63,6 +63,8 @@ void Runtime::show_on_host(const PlacedPages& placed) {
   if (const int error = map_file_part(placed.address, bytes, pools_.front()->file().fd(),
                                       placed.pages.offset(), Access::write, pools_map_huge_pages()))
     throw_errno(error, "cannot map managed variables");
+  if (const int error = leave_out_of_core_dumps(placed.address, bytes))
+    throw_errno(error, "cannot map managed variables");
   // Every page is there and has an entry, so that hardly anybody faults before others know of the place.
   (void)populate({reinterpret_cast<std::byte*>(placed.address), bytes});
 }
@@ -199,6 +201,8 @@ bool Runtime::adopt(const ManagedSection& section) {
   const auto placed = layout().find_room(section.pages.start, section.pages.size());
   if (!placed) return false;
   const std::uint64_t pages = placed->pages.count;
+  const std::uint64_t first = block_of(placed->pages.first);
+  if (!blocks_.prepare(first, block_of(placed->pages.end() - 1) - first + 1)) return false;
   if (managed_pages_.fetch_add(pages) + pages > managed_pages_max() || !fill_host_pool(*placed)) {
     managed_pages_.fetch_sub(pages);
     return false;

@@ -96,9 +96,60 @@ std::vector<int> default_device_nodes(const Machine& machine, const std::vector<
   return nodes;
 }
 
-std::size_t default_capacity(const NumaNode& node, bool shared_with_host, std::size_t devices) {
+// What all pools together may hold where a cgroup limits memory: the rest is left to the program. Nothing: the nodes are the limit.
+std::optional<std::uint64_t> pool_budget(const Machine& machine) {
+  if (!machine.memory_limit) return std::nullopt;
+  std::uint64_t memory = 0;
+  for (const NumaNode& node : machine.nodes) memory += node.total_bytes;
+  if (machine.memory_limit->bytes >= memory) return std::nullopt;
+  return round_down(machine.memory_limit->available / 16 * 15, block_size);
+}
+
+std::string beyond_limit(const Machine& machine, std::uint64_t budget) {
+  return fmt::format("capacity is more than the {}M that are left of the {}M in {}", budget >> 20,
+                     machine.memory_limit->bytes >> 20, machine.memory_limit->file);
+}
+
+// How many devices share what, where each takes the same part.
+struct Sharers {
+  std::size_t on_node = 1;
+  std::size_t in_all = 1;
+};
+
+std::size_t default_capacity(const Machine& machine, const NumaNode& node, bool shared_with_host,
+                             const Sharers& sharers) {
   const std::uint64_t usable = shared_with_host ? node.total_bytes / 4 : node.total_bytes / 16 * 15;
-  return std::max<std::size_t>(round_down(usable / devices, block_size), min_capacity);
+  std::uint64_t bytes = usable / sharers.on_node;
+  // The host keeps as much of a limit as it has of nodes: three quarters where it shares one, else a quarter.
+  if (const auto budget = pool_budget(machine))
+    bytes = std::min(bytes, (shared_with_host ? *budget / 4 : *budget / 4 * 3) / sharers.in_all);
+  return std::max<std::size_t>(round_down(bytes, block_size), min_capacity);
+}
+
+// The host's part of a limit: what the devices leave, or what was asked for. An error where they cannot have what they ask for.
+std::optional<TopologyError> divide_budget(const Machine& machine, std::string_view devices,
+                                           const std::vector<DeviceRequest>& requests,
+                                           std::string_view host_capacity,
+                                           const std::optional<Placed<std::size_t>>& asked,
+                                           Topology& topology) {
+  const auto budget = pool_budget(machine);
+  if (!budget) return std::nullopt;
+  std::uint64_t left = *budget;
+  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
+    const std::size_t capacity = topology.devices[i].capacity;
+    if (capacity + min_capacity > left) {
+      const auto& request = requests[i].capacity;
+      return TopologyError{topology_error(devices_variable, devices,
+                                          request ? request->position : requests[i].position,
+                                          beyond_limit(machine, left))};
+    }
+    left -= capacity;
+  }
+  if (asked && asked->value > left)
+    return TopologyError{topology_error(host_capacity_variable, host_capacity, asked->position,
+                                        beyond_limit(machine, left))};
+  if (!asked) topology.host_capacity = round_down(left, block_size);
+  return std::nullopt;
 }
 
 // Gives each request a node. `defaults` are handed out in turn, those that nobody names first.
@@ -115,15 +166,14 @@ void assign_nodes(std::vector<DeviceRequest>& requests, const std::vector<int>& 
   }
 }
 
-// `sharers` counts the devices on `node`, this one included.
 DeviceConfig make_device(int number, const Machine& machine, const NumaNode& node, bool emulated,
-                         std::size_t sharers, const DeviceRequest& request) {
+                         const Sharers& sharers, const DeviceRequest& request) {
   DeviceConfig device;
   device.number = number;
   device.node = node.id;
   device.emulated = emulated;
-  device.capacity =
-      request.capacity ? request.capacity->value : default_capacity(node, emulated, sharers);
+  device.capacity = request.capacity ? request.capacity->value
+                                     : default_capacity(machine, node, emulated, sharers);
   const NumaNode* workplace =
       nearest(machine, node.id, [](const NumaNode& candidate) { return !candidate.cpus.empty(); });
   if (!node.cpus.empty()) {
@@ -153,7 +203,7 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
   if (const auto* error = std::get_if<std::string>(&parsed_devices)) return TopologyError{*error};
   const NodeList parsed_hosts = parse_host_nodes(host_nodes);
   if (const auto* error = std::get_if<std::string>(&parsed_hosts)) return TopologyError{*error};
-  const HostCapacity parsed_capacity = parse_host_capacity(host_capacity);
+  const SizeText parsed_capacity = parse_size(host_capacity_variable, host_capacity);
   if (const auto* error = std::get_if<std::string>(&parsed_capacity)) return TopologyError{*error};
   auto& requests = std::get<std::vector<DeviceRequest>>(parsed_devices);
   const auto& hosts = std::get<std::vector<Placed<int>>>(parsed_hosts);
@@ -201,8 +251,12 @@ TopologyResult choose_topology(const Machine& machine, std::string_view devices,
     });
     topology.devices.push_back(make_device(static_cast<int>(topology.devices.size()), machine, node,
                                            contains(topology.host_nodes, node.id),
-                                           static_cast<std::size_t>(sharers), request));
+                                           {static_cast<std::size_t>(sharers), requests.size()},
+                                           request));
   }
+  if (auto error = divide_budget(machine, devices, requests, host_capacity,
+                                 std::get<0>(parsed_capacity), topology))
+    return *error;
   return topology;
 }
 

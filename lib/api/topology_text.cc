@@ -101,25 +101,25 @@ int suffix_shift(char suffix) {
   return 0;
 }
 
-std::size_t parse_capacity(Slice value) {
+std::size_t parse_bytes(Slice value, std::string_view what) {
   std::string_view digits = value.text;
   const int shift = digits.empty() ? 0 : suffix_shift(digits.back());
   if (shift != 0) digits.remove_suffix(1);
   const std::optional<std::uint64_t> number = parse_number(digits);
   if (!number) {
     throw ParseError{value.position,
-                     fmt::format("capacity must be bytes, or a number with K, M, G or T, not {}",
+                     fmt::format("{} must be bytes, or a number with K, M, G or T, not {}", what,
                                  quote(value.text))};
   }
   if (*number > (std::numeric_limits<std::size_t>::max() >> shift)) {
-    throw ParseError{value.position, fmt::format("capacity {} is too large", quote(value.text))};
+    throw ParseError{value.position, fmt::format("{} {} is too large", what, quote(value.text))};
   }
   const std::size_t bytes = *number << shift;
   if (bytes < min_capacity) {
-    throw ParseError{value.position, fmt::format("capacity {} is less than 2M", quote(value.text))};
+    throw ParseError{value.position, fmt::format("{} {} is less than 2M", what, quote(value.text))};
   }
   if (bytes % page_size != 0) {
-    throw ParseError{value.position, fmt::format("capacity {} is not a multiple of {} bytes",
+    throw ParseError{value.position, fmt::format("{} {} is not a multiple of {} bytes", what,
                                                  quote(value.text), page_size)};
   }
   return bytes;
@@ -129,7 +129,7 @@ void set_key(DeviceRequest& device, Slice key, Slice value) {
   if (key.text == "node") {
     device.node = {parse_bounded(value, "node", 0, max_node), value.position};
   } else if (key.text == "capacity") {
-    device.capacity = {parse_capacity(value), value.position};
+    device.capacity = {parse_bytes(value, "capacity"), value.position};
   } else if (key.text == "workers") {
     device.workers = parse_bounded(value, "workers", 1, max_workers);
   } else if (key.text == "concurrent") {
@@ -214,13 +214,13 @@ DeviceRequests parse_devices(std::string_view text) {
   return devices;
 }
 
-HostCapacity parse_host_capacity(std::string_view text) {
+SizeText parse_size(std::string_view variable, std::string_view text) {
   const Slice value = trim({text});
   if (value.text.empty()) return std::nullopt;
   try {
-    return Placed<std::size_t>{parse_capacity(value), value.position};
+    return Placed<std::size_t>{parse_bytes(value, "capacity"), value.position};
   } catch (const ParseError& error) {
-    return topology_error("WHERRY_HOST_CAPACITY", text, error.position, error.what);
+    return topology_error(variable, text, error.position, error.what);
   }
 }
 

@@ -1,10 +1,10 @@
-// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY, without knowledge of the machine: text to
+// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY and WHERRY_ARENA, without knowledge of the machine: text to
 // values with their positions, and error lines that show the place.
 //   WHERRY_DEVICES     device (';' device)*    device: key '=' value (',' key '=' value)*    blanks
 //   are ignored
 //                      node=N  capacity=BYTES[K|M|G|T]  workers=N  kind=isolated  concurrent=0|1
 //   WHERRY_HOST_NODES  range (',' range)*      range: N | N '-' N
-//   WHERRY_HOST_CAPACITY  BYTES[K|M|G|T]
+//   WHERRY_HOST_CAPACITY, WHERRY_ARENA  BYTES[K|M|G|T]
 #pragma once
 
 #include <cstddef>
@@ -37,12 +37,13 @@ struct DeviceRequest {
 
 using DeviceRequests = std::variant<std::vector<DeviceRequest>, std::string>;
 using NodeList = std::variant<std::vector<Placed<int>>, std::string>;
-using HostCapacity = std::variant<std::optional<Placed<std::size_t>>, std::string>;
+using SizeText = std::variant<std::optional<Placed<std::size_t>>, std::string>;
 
 // Values, or one error line. Text of blanks only: an empty vector, or nothing.
 DeviceRequests parse_devices(std::string_view text);
 NodeList parse_host_nodes(std::string_view text);
-HostCapacity parse_host_capacity(std::string_view text);
+// Of whole pages, at least min_capacity; `variable` is whose value it is.
+SizeText parse_size(std::string_view variable, std::string_view text);
 
 // "<variable>: <what> at character <position + 1> in "...>>>here...""; always one printable line.
 std::string topology_error(std::string_view variable, std::string_view text, std::size_t position,

@@ -22,6 +22,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_DEVICES", true, "which devices there are"},
     {"WHERRY_HOST_NODES", true, "NUMA nodes of the host's pool"},
     {"WHERRY_HOST_CAPACITY", true, "bytes of the host's pool"},
+    {"WHERRY_ARENA", true, "addresses for managed memory"},
     {"WHERRY_POLICY", false, "what decides where pages go: a name, or a shared object to load"},
     {"WHERRY_FAULT_REGION", true, "how much one fault moves"},
     {"WHERRY_COPIERS", true, "threads that prefetch and copy"},

@@ -113,6 +113,8 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
     case CommandKind::map_file:
       reply.error = map_file_part(command.address, command.bytes, passed.get(), command.offset,
                                   command.access, /*huge_pages=*/true);
+      // The host's core dump holds it.
+      if (reply.error == 0) reply.error = leave_out_of_core_dumps(command.address, command.bytes);
       break;
     case CommandKind::unmap_file:
       reply.error = unmap_file_part(command.address, command.bytes);

@@ -1,5 +1,7 @@
 #include "devices/annex.h"
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <vector>
 
@@ -26,7 +28,7 @@ int settle(DeviceProcess& process, int error) {
 }  // namespace
 
 Annex::Annex(std::size_t bytes, int devices)
-    : range_(Mapping::reserve(bytes, std::size_t{1} << 30)),
+    : range_(Mapping::reserve(bytes, std::min(std::size_t{1} << 30, std::bit_floor(bytes)))),
       all_devices_(((ProcessorMask{1} << devices) - 1) << 1),
       addresses_(bytes) {}
 

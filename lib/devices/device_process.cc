@@ -21,6 +21,7 @@
 #include "os/mapping.h"
 #include "os/poll.h"
 #include "os/process.h"
+#include "os/resource_limits.h"
 #include "os/shared_memory.h"
 #include "os/socket.h"
 
@@ -38,6 +39,13 @@ constexpr int kill_limit_ms = 5000;
 constexpr int command_limit_ms = 5000;
 // What a device may map for itself: its heap, its threads' stacks, modules.
 constexpr std::size_t window_bytes = std::size_t{64} << 30;
+
+// Whether devices see less of the program's address space than a fork gives them. Not where a limit leaves no room for the
+// mappings that hide it, and where /proc, which lists the mappings, is not mounted.
+bool masks_address_space() {
+  return !runs_under_sanitizer() && address_space_limit() == unlimited &&
+         !read_address_map().empty();
+}
 
 int milliseconds_until(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
@@ -124,7 +132,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->host_pidfd = open_own_pidfd();
   start->completion = &completion;
   copy_environment(*start);
-  if (runs_under_sanitizer()) return start;
+  if (window.size() == 0) return start;
   start->window = {window.address(), window.address() + window.size()};
   start->kept = ranges_needed_to_run();
   start->kept.push_back(start->window);
@@ -217,7 +225,8 @@ bool DeviceProcess::State::has_adopted(std::uintptr_t address) const {
 std::unique_ptr<DeviceProcess> DeviceProcess::start(const DeviceProcessOptions& options) {
   WHERRY_CHECK(options.workers > 0, "{} workers", options.workers);
   for (int attempt = 1;; ++attempt) {
-    auto state = std::make_unique<State>(options, Mapping::reserve(window_bytes, block_size));
+    auto state = std::make_unique<State>(
+        options, masks_address_space() ? Mapping::reserve(window_bytes, block_size) : Mapping());
     const int error = state->try_start();
     if (error == 0) {
       state->shared.hide_from_forks();

@@ -29,12 +29,6 @@ class MprotectDeviceTrap final : public DeviceTrap {
  public:
   MprotectDeviceTrap(const ArenaLayout& layout, FaultBoard& board)
       : layout_(layout), board_(board) {
-    int error = leave_out_of_core_dumps(layout.base(), layout.bytes());
-    if (error == 0)
-      error = layout.for_each_placed([](const PlacedPages& placed) {
-        return leave_out_of_core_dumps(placed.address, placed.pages.bytes());
-      });
-    if (error != 0) throw_errno(error, "madvise");
     of_this_process = this;
     // Pages may be placed anywhere later.
     claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);

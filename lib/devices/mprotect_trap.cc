@@ -21,16 +21,11 @@ MprotectTrap::~MprotectTrap() {
 }
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_host() {
-  if (const int error = leave_out_of_core_dumps(parts_.layout->base(), parts_.layout->bytes()))
-    throw_errno(error, "madvise");
   part(Processor::host()).mapper.attach(std::make_shared<OwnProtector>(*parts_.layout));
   return HostFaults::catch_faults(*parts_.layout);
 }
 
-void MprotectTrap::attach_host_pages(const PlacedPages& placed) {
-  if (const int error = leave_out_of_core_dumps(placed.address, placed.pages.bytes()))
-    throw_errno(error, "madvise");
-}
+void MprotectTrap::attach_host_pages(const PlacedPages&) {}
 
 std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
     int device, std::shared_ptr<DeviceProcess> process) {

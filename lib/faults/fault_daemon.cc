@@ -24,12 +24,21 @@ Moment earlier(Moment a, Moment b) {
 
 }  // namespace
 
+std::vector<std::vector<int>> divide_among_handlers(const std::vector<int>& cpus) {
+  const std::size_t handlers = std::min(cpus.size(), handlers_max);
+  std::vector<std::vector<int>> groups(handlers);
+  for (std::size_t i = 0; i < cpus.size(); ++i)
+    groups[i * handlers / cpus.size()].push_back(cpus[i]);
+  return groups;
+}
+
 FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus) : service_(service) {
-  handlers_.reserve(cpus.size());  // threads keep references to their kicks
+  const auto groups = divide_among_handlers(cpus);
+  handlers_.reserve(groups.size());  // threads keep references to their kicks
   const SignalBlock no_signals;
-  for (const int cpu : cpus) {
+  for (const std::vector<int>& group : groups) {
     Handler& handler = handlers_.emplace_back(Handler{make_eventfd(), {}});
-    handler.thread = std::thread([this, cpu, &kick = handler.kick] { handle(cpu, kick); });
+    handler.thread = std::thread([this, group, &kick = handler.kick] { handle(group, kick); });
   }
 }
 
@@ -53,9 +62,9 @@ FaultDaemon::Sources FaultDaemon::sources() const {
   return sources_;
 }
 
-void FaultDaemon::handle(int cpu, const Fd& kick) {
-  name_this_thread("wherry-fault" + std::to_string(cpu));
-  pin_this_thread(std::span(&cpu, 1));  // not ours to use any more: then unpinned, slower, as right
+void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick) {
+  name_this_thread("wherry-fault" + std::to_string(cpus.front()));
+  pin_this_thread(cpus);  // not ours to use any more: then unpinned, slower, as right
   wait_precisely();
 
   std::uint64_t seen = 0;

@@ -1,6 +1,7 @@
 #include "memory/arena.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/page.h"
 #include "os/fd.h"
@@ -13,11 +14,14 @@ constexpr std::size_t gib = std::size_t{1} << 30;
 }  // namespace
 
 std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
+  const std::uint64_t wanted = std::max<std::uint64_t>(1024 * gib, 16 * memory_bytes);
+  return std::min<std::size_t>(round_up(wanted, gib), largest_size(processors));
+}
+
+std::size_t Arena::largest_size(int processors) {
   // And the arena itself, and the annex.
   const std::uint64_t views = static_cast<std::uint64_t>(processors) + 2;
-  const std::uint64_t most = 64 * 1024 * gib / views;
-  const std::uint64_t wanted = std::max<std::uint64_t>(1024 * gib, 16 * memory_bytes);
-  return round_down(std::min(round_up(wanted, gib), most), gib);
+  return round_down(64 * 1024 * gib / views, gib);
 }
 
 std::size_t Arena::placed_bytes(std::size_t bytes) {
@@ -25,7 +29,9 @@ std::size_t Arena::placed_bytes(std::size_t bytes) {
 }
 
 Arena::Arena(std::size_t bytes, const MemoryPoolFile& host_pool)
-    : range_(Mapping::reserve(bytes, gib)), layout_(range_.address(), bytes, placed_bytes(bytes)) {
+    // Aligned as its size is, so that a small one does not need a large range for a moment.
+    : range_(Mapping::reserve(bytes, std::min(gib, std::bit_floor(bytes)))),
+      layout_(range_.address(), bytes, placed_bytes(bytes)) {
   if (const int error = map_pool_view({range_.address(), bytes, 0}, 0, host_pool.file().fd(),
                                       host_pool.maps_huge_pages()))
     throw_errno(error, "cannot map the host's pool");

@@ -19,6 +19,9 @@ class Arena {
   // the reading views of `processors` pools would not fit into half of the address space.
   static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
+  // The most that an arena and the reading views of so many pools may take of the address space.
+  static std::size_t largest_size(int processors);
+
   // How much of an arena is kept for pages that lie elsewhere.
   static std::size_t placed_bytes(std::size_t bytes);
 

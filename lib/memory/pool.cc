@@ -27,11 +27,7 @@ MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes,
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
                                  access == UffdAccess::none ? Access::write : Access::read)),
       filler_(make_filler(access)) {
-  if (!filler_) {
-    if (const int error = leave_out_of_core_dumps(alias_.address(), alias_.size()))
-      throw_errno(error, "madvise");
-    return;
-  }
+  if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
 }

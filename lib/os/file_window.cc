@@ -15,7 +15,7 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
   WHERRY_CHECK(inside + bytes <= place_.size(), "{} bytes at {} do not fit the window", bytes,
                offset);
   std::byte* const start = place_.data() + inside;
-  // Inaccessible until it is as it shall be: a program that locks its memory would have the pages made at once.
+  // Inaccessible until it is not locked: mlockall(MCL_FUTURE) would create the pages at once.
   if (::mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
              static_cast<off_t>(offset)) == MAP_FAILED)
     return errno;
@@ -23,8 +23,10 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
   // A kernel without huge pages has nothing to turn off.
   const bool small = use == Use::creating_small_pages;
   const int access = use == Use::reading ? PROT_READ : PROT_READ | PROT_WRITE;
-  if ((small && ::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) ||
-      ::madvise(start, bytes, MADV_DONTFORK) != 0 || ::mprotect(start, bytes, access) != 0) {
+  if (::munlock(start, bytes) != 0 ||
+      (small && ::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) ||
+      ::madvise(start, bytes, MADV_DONTFORK) != 0 || ::madvise(start, bytes, MADV_DONTDUMP) != 0 ||
+      ::mprotect(start, bytes, access) != 0) {
     const int error = errno;
     hide();
     return error;

@@ -22,12 +22,10 @@ class Mapping {
   // Inaccessible address space of at least `bytes`, aligned to `alignment` (a power of two, pages
   // at least). Throws std::system_error.
   static Mapping reserve(std::size_t bytes, std::size_t alignment);
-  // Zero pages for bookkeeping, committed as they are touched. Not inherited by fork(). Throws.
+  // Zero pages for bookkeeping, created as they are touched; what may grow large is a SparseMemory. Not inherited by fork(),
+  // not in core dumps. Throws.
   static Mapping zeroed(std::size_t bytes);
-  // The same for what may grow large: in small pages at first, and from `small_bytes` on in huge ones, where the kernel has
-  // some, since looks at random places of much memory cost more in page tables than in caches.
-  static Mapping zeroed_large(std::size_t bytes, std::size_t small_bytes);
-  // The whole of a file, shared, for the library's own use. Not inherited by fork(). Aligned like the
+  // The whole of a file, shared, for the library's own use. Not inherited by fork(), not in core dumps. Aligned like the
   // arena, so that a touch maps the neighbours that are moved with it: the kernel maps aligned 64 KiB at a time, and a
   // run that straddles two such windows costs a fault more in every copy (a third of the copy's time). Throws.
   static Mapping file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access);
@@ -60,13 +58,13 @@ struct FileView {
 };
 
 // Maps the file shared there, accessible from the start up to `open_bytes` and inaccessible after, not inherited by
-// fork(): how every processor sees its pool. With `huge_pages` entries for
+// fork() and not in core dumps: how every processor sees its pool. With `huge_pages` entries for
 // huge pages are allowed; only where the kernel leaves the file's holes alone (MemoryFile::kernel_keeps_holes). Returns 0 or an errno.
 [[nodiscard]] int map_pool_view(const FileView& view, std::size_t open_bytes, int fd,
                                 bool huge_pages);
 
 // Makes the place show this from now on, whatever is there, at once for threads that use it meanwhile, and with no page mapped yet. It is registered with `userfaultfd` from then
-// on; the call returns only after the event of this has been read there. -1: it becomes inaccessible, and is left out of core dumps, instead. Returns 0 or an errno, with nothing
+// on; the call returns only after the event of this has been read there. -1: it becomes inaccessible instead. Returns 0 or an errno, with nothing
 // changed: ENOMEM, the process has as many mappings as it may have.
 [[nodiscard]] int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages);
 
@@ -84,7 +82,8 @@ struct FileView {
 // Whether the file has a page anywhere in this part of a mapping of it.
 [[nodiscard]] bool holds_pages(const std::byte* start, std::size_t bytes);
 
-// Leaves this memory out of core dumps, which read whatever may be read, access or not, and would fill each hole of a file.
+// Leaves this memory out of core dumps. Linux dumps what a process may read, access or not: it looks at every page of a mapping,
+// which takes hours for terabytes, and creates a page for each hole of a file that no userfaultfd reports.
 // Returns 0 or an errno.
 [[nodiscard]] int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes);
 

@@ -18,6 +18,7 @@
 #include "os/mapping.h"
 #include "os/numa.h"
 #include "os/permissions.h"
+#include "os/resource_limits.h"
 #include "os/userfaultfd.h"
 
 namespace wherry::impl {
@@ -51,9 +52,12 @@ std::uint64_t allocated_bytes_of(int fd) {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
+// Not locked when it becomes accessible: mlockall(MCL_FUTURE) would fill the file.
 bool show(int fd, const Mapping& place) {
-  return ::mmap(place.data(), place.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-                0) != MAP_FAILED;
+  return ::mmap(place.data(), place.size(), PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+             MAP_FAILED &&
+         ::munlock(place.data(), place.size()) == 0 &&
+         set_access(place.address(), place.size(), Access::write) == 0;
 }
 
 // What `act`, which returns 0 or an errno, does with a mapping of this part of the file, which nobody may touch.
@@ -62,7 +66,8 @@ int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
   void* view =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (view == MAP_FAILED) return errno;
-  const int error = act(view);
+  int error = leave_out_of_core_dumps(reinterpret_cast<std::uintptr_t>(view), bytes);
+  if (error == 0) error = act(view);
   ::munmap(view, bytes);
   return error;
 }
@@ -72,7 +77,7 @@ bool memfds_have_huge_pages() {
   static const bool have = [] {
     const Fd file(::memfd_create("wherry-probe", MFD_CLOEXEC));
     const Mapping place = Mapping::reserve(huge_page, huge_page);
-    return file && ::ftruncate(file.get(), huge_page) == 0 && show(file.get(), place) &&
+    return file && set_file_size(file.get(), huge_page) == 0 && show(file.get(), place) &&
            ::madvise(place.data(), page_size, MADV_POPULATE_WRITE) == 0 &&
            allocated_bytes_of(file.get()) > page_size;
   }();
@@ -105,7 +110,7 @@ bool MemoryFile::can_use_huge_tmpfs() {
 bool MemoryFile::kernel_keeps_holes() {
   static const bool keeps = [] {
     const Fd file = create_on_huge_tmpfs("wherry-probe");
-    return file && ::ftruncate(file.get(), huge_page) == 0 && keeps_holes(file.get());
+    return file && set_file_size(file.get(), huge_page) == 0 && keeps_holes(file.get());
   }();
   return keeps;
 }
@@ -115,8 +120,8 @@ MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wan
   huge_ = fd_ || memfds_have_huge_pages();
   if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd_) throw_errno(errno, "memfd_create " + name);
-  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0)
-    throw_errno(errno, "cannot size pool file " + name);
+  if (const int error = set_file_size(fd_.get(), bytes))
+    throw_errno(error, "cannot size pool file " + name);
 }
 
 int MemoryFile::punch(std::uint64_t offset, std::uint64_t bytes) const {

@@ -54,7 +54,7 @@ Machine machine_without_numa() {
   node.cpus = allowed_cpus();
   node.distance = {local_distance};
   read_whole_memory(node);
-  return {{std::move(node)}, 0};
+  return {{std::move(node)}, 0, read_memory_limit()};
 }
 
 int set_policy(void* address, std::size_t bytes, int mode, std::span<const int> nodes) {
@@ -125,6 +125,7 @@ Machine read_machine() {
   const NodeMask memory_allowed{numa_get_mems_allowed()};
 
   Machine machine;
+  machine.memory_limit = read_memory_limit();
   for (int id = 0; id <= numa_max_node(); ++id) {
     if (!numa_bitmask_isbitset(numa_nodes_ptr, static_cast<unsigned>(id))) continue;
     NumaNode node;

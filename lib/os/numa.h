@@ -5,8 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "os/memory_limit.h"
 
 namespace wherry::impl {
 
@@ -24,6 +27,8 @@ struct NumaNode {
 struct Machine {
   std::vector<NumaNode> nodes;  // ascending ids, at least one
   int start_node = 0;           // id of the node that the calling thread ran on
+  // What cgroups leave this process of all nodes together.
+  std::optional<MemoryLimit> memory_limit = std::nullopt;
 
   const NumaNode* find(int id) const;
   // Distance between two nodes of this machine, by id; unknown nodes are far away.

@@ -7,6 +7,7 @@
 
 #include "os/missing.h"
 #include "os/raw_copy.h"
+#include "os/resource_limits.h"
 
 namespace wherry::impl {
 
@@ -15,8 +16,9 @@ Fd copy_to_file(const std::string& name, AddressRange extent, std::span<const Ad
   int made = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_EXEC);
   if (made < 0 && errno == EINVAL) made = ::memfd_create(name.c_str(), MFD_CLOEXEC);
   Fd file(made);
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(extent.size())) != 0)
-    throw_errno(errno, "cannot copy a module");
+  if (!file) throw_errno(errno, "cannot copy a module");
+  if (const int error = set_file_size(file.get(), extent.size()))
+    throw_errno(error, "cannot copy a module");
   void* place = ::mmap(nullptr, extent.size(), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (place == MAP_FAILED) throw_errno(errno, "cannot copy a module");
   for (const AddressRange& part : parts)

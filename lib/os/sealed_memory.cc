@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "os/file_io.h"
+#include "os/resource_limits.h"
 
 namespace wherry::impl {
 namespace {
@@ -12,7 +13,8 @@ constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 Fd make_file(const std::string& name, std::size_t bytes) {
   Fd file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw_errno(errno, name);
+  if (!file) throw_errno(errno, name);
+  if (const int error = set_file_size(file.get(), bytes)) throw_errno(error, name);
   return file;
 }
 

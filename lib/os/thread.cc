@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 namespace wherry::impl {
 
@@ -35,11 +37,11 @@ void name_this_thread(const std::string& name) {
 }
 
 bool pin_this_thread(std::span<const int> cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : cpus)
-    if (cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(cpu), &set);
-  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+  const int highest = cpus.empty() ? 0 : *std::max_element(cpus.begin(), cpus.end());
+  std::vector<cpu_set_t> set(static_cast<std::size_t>(highest) / CPU_SETSIZE + 1);
+  const std::size_t bytes = set.size() * sizeof(cpu_set_t);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set.data());
+  return pthread_setaffinity_np(pthread_self(), bytes, set.data()) == 0;
 }
 
 void wait_precisely() {

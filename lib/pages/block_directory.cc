@@ -12,7 +12,7 @@ BlockDirectory::BlockDirectory(std::uint64_t blocks, int processors)
     : blocks_(blocks),
       processors_(processors),
       stride_(Block::bytes_for(processors)),
-      storage_(Mapping::zeroed(blocks * stride_)),
+      storage_(blocks * stride_),
       used_(Mapping::zeroed(round_up(blocks, 64) / 8)),
       used_words_(Mapping::zeroed(round_up(round_up(blocks, 64) / 64, 64) / 8)) {}
 
@@ -27,10 +27,17 @@ Block* BlockDirectory::find(std::uint64_t block) const {
   return (word(used_, block).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
 }
 
+bool BlockDirectory::prepare(std::uint64_t first, std::uint64_t count) {
+  const LockGuard guard(create_lock_);
+  return storage_.commit(first * stride_, count * stride_) == 0;
+}
+
 Block& BlockDirectory::at(std::uint64_t block) {
   if (Block* existing = find(block)) return *existing;
   const LockGuard guard(create_lock_);
   if (Block* existing = find(block)) return *existing;
+  const int error = storage_.commit(block * stride_, stride_);
+  WHERRY_CHECK(error == 0, "no memory for the bookkeeping of block {} (errno {})", block, error);
   Block* created = new (place(block)) Block(processors_);
   auto* pages = reinterpret_cast<ProcessorPages*>(created + 1);
   for (int p = 0; p < processors_; ++p) new (pages + p) ProcessorPages();

@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "os/mapping.h"
+#include "os/sparse_memory.h"
 #include "pages/block.h"
 
 namespace wherry::impl {
@@ -16,7 +17,9 @@ class BlockDirectory {
   BlockDirectory(std::uint64_t blocks, int processors);
   ~BlockDirectory();
 
-  // The block, created if this is its first use.
+  // Makes bookkeeping memory for these blocks accessible, so that at() of them cannot fail later. False: Linux has none.
+  [[nodiscard]] bool prepare(std::uint64_t first, std::uint64_t count) EXCLUDES(create_lock_);
+  // The block, created if this is its first use. Aborts where prepare() would have failed.
   Block& at(std::uint64_t block) EXCLUDES(create_lock_);
   // The block, or nullptr when it was never used (then none of its pages is resident anywhere).
   Block* find(std::uint64_t block) const;
@@ -47,12 +50,12 @@ class BlockDirectory {
   std::uint64_t blocks_;
   int processors_;
   std::size_t stride_;
-  Mapping storage_;  // blocks, `stride_` bytes apart
+  Mutex create_lock_;
+  SparseMemory storage_;  // blocks, `stride_` bytes apart; committed under create_lock_
   Mapping
       used_;  // one bit a block; set (release) after the block was constructed, pairs with find()
   Mapping
       used_words_;  // one bit a word of used_, set before the first bit there: a walk skips 4096 blocks at once
-  Mutex create_lock_;
 };
 
 }  // namespace wherry::impl

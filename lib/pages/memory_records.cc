@@ -1,5 +1,6 @@
 #include "pages/memory_records.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -20,6 +21,9 @@ static_assert(sizeof(MemoryRecord) == sizeof(Words));
 
 constexpr unsigned device_bits = 4;
 
+// Memory of the program's own has records, too, however small the arena is.
+constexpr std::size_t records_min = std::size_t{1} << 18;
+
 std::uint8_t tag_of(const MemoryRecord& record) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(record.kind) << device_bits |
                                    record.device);
@@ -27,8 +31,11 @@ std::uint8_t tag_of(const MemoryRecord& record) {
 
 }  // namespace
 
-MemoryRecords::MemoryRecords()
-    : slots_(Mapping::zeroed_large(PointerTable::index_end * sizeof(Slot), block_size)) {}
+MemoryRecords::MemoryRecords(std::size_t arena_bytes)
+    : table_(arena_bytes),
+      records_max_(
+          std::clamp<std::size_t>(arena_bytes / page_size, records_min, PointerTable::index_end)),
+      slots_(records_max_ * sizeof(Slot), block_size) {}
 
 bool MemoryRecords::read(std::uint32_t index, MemoryRecord& record) const {
   const Slot& from = slot(index);
@@ -80,7 +87,8 @@ std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {
   if (record.kind == MemoryKind::registered && is_taken(record.base, record.bytes))
     return std::nullopt;
   if (free_.empty()) {
-    if (used_ == PointerTable::index_end) throw std::bad_alloc();
+    if (used_ == records_max_ || slots_.commit(used_ * sizeof(Slot), sizeof(Slot)) != 0)
+      throw std::bad_alloc();
     free_.push_back(used_++);
   }
   const std::uint32_t index = free_.back();

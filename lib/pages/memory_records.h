@@ -10,7 +10,7 @@
 
 #include "base/lock.h"
 #include "base/page.h"
-#include "os/mapping.h"
+#include "os/sparse_memory.h"
 #include "pages/pointer_table.h"
 
 namespace wherry::impl {
@@ -79,8 +79,8 @@ struct MemoryRecord {
 
 class MemoryRecords {
  public:
-  // Throws std::system_error.
-  MemoryRecords();
+  // For an arena of this size: a record for each of its pages, within limits. Throws std::system_error.
+  explicit MemoryRecords(std::size_t arena_bytes);
 
   // The record whose memory contains the address; nothing: there is none. Any thread, without a lock.
   std::optional<MemoryRecord> find(std::uintptr_t address) const;
@@ -122,7 +122,8 @@ class MemoryRecords {
   void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
   void erase(const MemoryRecord& record) REQUIRES(lock_);
   PointerTable table_;
-  const Mapping slots_;
+  const std::size_t records_max_;
+  SparseMemory slots_;  // accessible up to `used_`
   Mutex lock_;
   std::vector<std::uint32_t> free_ GUARDED_BY(lock_);  // of the slots that were in use
   std::uint32_t used_ GUARDED_BY(lock_) = 0;           // slots that ever were

@@ -9,21 +9,25 @@
 namespace wherry::impl {
 namespace {
 
-// Enough for two million blocks of 2 MiB that hold several ranges each, anywhere. Committed as it is used.
-constexpr std::size_t memory_bytes = std::size_t{1} << 30;
+// A thousandth of the memory that ranges may lie in, up to what two million blocks of 2 MiB need that hold several ranges each.
+std::size_t memory_bytes_for(std::size_t arena_bytes) {
+  constexpr std::size_t least = std::size_t{16} << 20;
+  constexpr std::size_t most = std::size_t{1} << 30;
+  return std::clamp(arena_bytes / 1024, least, most);
+}
 
 }  // namespace
 
 static_assert(block_size == 1 << 21 && page_size == 1 << 12);  // PointerTable::shifts
 
-PointerTable::PointerTable()
+PointerTable::PointerTable(std::size_t arena_bytes)
     : root_(Mapping::zeroed(sizeof(Word) << (address_bits - node_shift))),
-      memory_(Mapping::zeroed_large(memory_bytes, block_size)) {}
+      memory_(memory_bytes_for(arena_bytes), block_size) {}
 
 PointerTable::Word* PointerTable::make_table(std::size_t count) {
   const std::size_t bytes = count * sizeof(Word);
-  if (used_ + bytes > memory_.size()) throw std::bad_alloc();
-  Word* const table = words(memory_) + used_ / sizeof(Word);
+  if (used_ + bytes > memory_.size() || memory_.commit(used_, bytes) != 0) throw std::bad_alloc();
+  Word* const table = reinterpret_cast<Word*>(memory_.data()) + used_ / sizeof(Word);
   used_ += bytes;
   return table;
 }

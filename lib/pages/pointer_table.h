@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "os/mapping.h"
+#include "os/sparse_memory.h"
 
 namespace wherry::impl {
 
@@ -27,8 +28,8 @@ class PointerTable {
   };
   static constexpr std::uint32_t index_end = 1 << 24;
 
-  // Throws std::system_error.
-  PointerTable();
+  // For ranges of an arena of this size, and others. Throws std::system_error.
+  explicit PointerTable(std::size_t arena_bytes);
 
   // Of the range that the address lies in. What was written before a range was inserted is seen by who finds it. Any thread.
   std::optional<Entry> find(std::uintptr_t address) const {
@@ -108,8 +109,8 @@ class PointerTable {
   static void clear(Word& word, unsigned level, std::uintptr_t start, const Range& range);
 
   const Mapping root_;                      // pointers to nodes
-  const Mapping memory_;                    // that nodes and tables are cut from
   Mutex lock_;                              // a leaf
+  SparseMemory memory_ GUARDED_BY(lock_);   // that nodes and tables are cut from
   std::size_t used_ GUARDED_BY(lock_) = 0;  // bytes of the memory
 };
 

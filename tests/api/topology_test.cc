@@ -254,6 +254,50 @@ TEST_CASE("the host's pool may have a capacity, which must fit into its nodes") 
   CHECK(why_not(" much").find("at character 2 in \" >>>much\"") != std::string::npos);
 }
 
+namespace {
+
+Machine limited_to(Machine machine, std::uint64_t bytes, std::uint64_t available) {
+  machine.memory_limit = MemoryLimit{bytes, available, "/sys/fs/cgroup/app/memory.max"};
+  return machine;
+}
+
+}  // namespace
+
+TEST_CASE("a cgroup's limit divides among host and device as a node's memory does") {
+  const Topology topology = chosen(limited_to(one_node(), 512 * mib, 320 * mib));
+  REQUIRE(topology.devices.size() == 1);
+  CHECK(topology.devices[0].capacity == 74 * mib);  // a quarter of 15/16
+  CHECK(topology.host_capacity == 226 * mib);
+}
+
+TEST_CASE("pools on several nodes share a cgroup's limit") {
+  const Topology topology = chosen(limited_to(two_sockets_and_cxl(), 4 * gib, 3200 * mib));
+  std::size_t all = topology.host_capacity;
+  for (const DeviceConfig& device : topology.devices) all += device.capacity;
+  CHECK(topology.devices.size() == 2);
+  CHECK(topology.host_capacity >= 700 * mib);
+  CHECK(all <= 3000 * mib);
+}
+
+TEST_CASE("a limit that is no less than the memory changes nothing") {
+  const Topology topology = chosen(limited_to(one_node(), 16 * gib, 1 * gib));
+  CHECK(topology.devices[0].capacity == 4 * gib);
+  CHECK(topology.host_capacity == 0);
+}
+
+TEST_CASE("capacities that a cgroup's limit does not leave are refused with the limit's file") {
+  const Machine machine = limited_to(one_node(), 512 * mib, 320 * mib);
+  for (const char* devices : {"capacity=400M", "capacity=200M;capacity=200M"}) {
+    const std::string line = refused(machine, devices);
+    CHECK(line.find("WHERRY_DEVICES") == 0);
+    CHECK(line.find("512M in /sys/fs/cgroup/app/memory.max") != std::string::npos);
+  }
+  const TopologyResult host = choose_topology(machine, "capacity=64M", "", "300M");
+  REQUIRE(std::holds_alternative<TopologyError>(host));
+  CHECK(std::get<TopologyError>(host).message.find("WHERRY_HOST_CAPACITY") == 0);
+  CHECK(chosen(machine, "capacity=64M").host_capacity == 236 * mib);
+}
+
 TEST_CASE("any text gives either a usable topology or one printable line") {
   std::mt19937_64 random(test::seed());
   const std::string pieces[] = {"node",     "capacity", "workers", "kind", "concurrent",

@@ -15,6 +15,7 @@ using namespace wherry::impl;
 namespace {
 
 constexpr std::uintptr_t somewhere = 0x7f12'3400'0000;
+constexpr std::size_t arena_bytes = std::size_t{1} << 40;
 
 MemoryRecord record_at(std::uintptr_t base, std::size_t bytes, MemoryKind kind) {
   MemoryRecord record;
@@ -30,7 +31,7 @@ bool any(const MemoryRecord&) {
 }  // namespace
 
 TEST_CASE("a record is found with all that is known of it, until it is taken") {
-  MemoryRecords records;
+  MemoryRecords records(arena_bytes);
   MemoryRecord record = record_at(somewhere, 5000, MemoryKind::device);
   record.device = 3;
   record.flags = 77;
@@ -58,7 +59,7 @@ TEST_CASE("a record is found with all that is known of it, until it is taken") {
 }
 
 TEST_CASE("ids are never used twice") {
-  MemoryRecords records;
+  MemoryRecords records(arena_bytes);
   std::set<std::uint64_t> ids;
   for (int i = 0; i < 100; ++i) {
     ids.insert(*records.insert(record_at(somewhere, 1, MemoryKind::managed)));
@@ -68,7 +69,7 @@ TEST_CASE("ids are never used twice") {
 }
 
 TEST_CASE("memory that devices have elsewhere is found by either address") {
-  MemoryRecords records;
+  MemoryRecords records(arena_bytes);
   MemoryRecord record = record_at(somewhere + 100, 10'000, MemoryKind::registered);
   record.device_base = somewhere + block_size + 100;
   REQUIRE(records.insert(record));
@@ -90,7 +91,7 @@ TEST_CASE("memory that devices have elsewhere is found by either address") {
 }
 
 TEST_CASE("sync_memops changes for the record that was meant, and for no later one") {
-  MemoryRecords records;
+  MemoryRecords records(arena_bytes);
   REQUIRE(records.insert(record_at(somewhere, 1, MemoryKind::device)));
   const auto first = *records.find(somewhere);
   CHECK(records.set_sync_memops(first, true));
@@ -102,7 +103,7 @@ TEST_CASE("sync_memops changes for the record that was meant, and for no later o
 }
 
 TEST_CASE("a look sees one record, never parts of two that follow each other") {
-  MemoryRecords records;
+  MemoryRecords records(arena_bytes);
   std::atomic<bool> stop = false;
   std::atomic<int> mixed = 0;
   std::vector<std::thread> readers;

@@ -15,11 +15,12 @@ using namespace wherry::impl;
 namespace {
 
 constexpr std::uintptr_t somewhere = 0x7f12'3400'0000;
+constexpr std::size_t arena_bytes = std::size_t{1} << 40;
 
 }  // namespace
 
 TEST_CASE("a range is found from its first byte to its last, whatever its size") {
-  PointerTable table;
+  PointerTable table(arena_bytes);
   const std::size_t bytes = GENERATE(as<std::size_t>(), 1, 4095, 4096, 65537, block_size - 1,
                                      block_size, 3 * block_size + 5000, std::size_t{40} << 30);
   const std::uintptr_t start =
@@ -36,7 +37,7 @@ TEST_CASE("a range is found from its first byte to its last, whatever its size")
 }
 
 TEST_CASE("no number is too large to ask for") {
-  PointerTable table;
+  PointerTable table(arena_bytes);
   table.insert(page_size, 1, {1, 0});
   CHECK(table.find(page_size));
   for (const std::uintptr_t address :
@@ -45,7 +46,7 @@ TEST_CASE("no number is too large to ask for") {
 }
 
 TEST_CASE("ranges that come and go side by side are found as in a map") {
-  PointerTable table;
+  PointerTable table(arena_bytes);
   std::map<std::uintptr_t, std::pair<std::size_t, PointerTable::Entry>> model;
   std::mt19937_64 random(wherry::test::seed());
   const std::uintptr_t end = somewhere + 8 * block_size;
@@ -83,7 +84,7 @@ TEST_CASE("ranges that come and go side by side are found as in a map") {
 }
 
 TEST_CASE("who looks while neighbours come and go finds what stays") {
-  PointerTable table;
+  PointerTable table(arena_bytes);
   table.insert(somewhere, 65536, {1, 1});
   table.insert(somewhere + block_size, block_size, {2, 2});
   std::atomic<bool> stop = false;

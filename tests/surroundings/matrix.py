@@ -13,9 +13,13 @@ import dataclasses
 import pathlib
 import re
 import resource
+import shutil
+import signal
+import subprocess
 import sys
 
-from surroundings import Skip, as_pid_1, as_subreaper, closed, full_stderr, limit, may_be_debugged, on_cpus, run, under_gdb, wrapped
+from surroundings import (Skip, as_pid_1, as_subreaper, as_user, closed, confined, environment, full_stderr, in_cgroup, in_chroot, limit,
+                          may_be_debugged, on_cpus, run, under_gdb, with_cores, wrapped)
 
 SKIPPED = 77
 MIB = 1 << 20
@@ -62,7 +66,8 @@ def number(end, name):
     return int(found[-1]) if found else None
 
 
-def at_most(name, most):
+def number_at_most(name, most):
+    """A number that the program printed."""
     def expect(row, end):
         value = number(end, name)
         return all_done(row, end) + ([] if value is not None and value <= most else [f"{name} is {value}, more than {most}"])
@@ -75,14 +80,104 @@ def says(*words):
     return expect
 
 
-def silent(row, end):
-    return all_done(row, end) + ([f"it said: {end.stderr}"] if end.stderr else [])
+def killed(signal_number):
+    def expect(row, end):
+        return [] if end.status == -signal_number else [f"it ended with {end.status}, not by signal {signal_number}"]
+    return expect
+
+
+def crashed(row, end):
+    """The same crash without the library takes as long, but for 2 s; the core is small, and a debugger reads it."""
+    wrong = killed(signal.SIGSEGV)(row, end)
+    with run([end.command[0], "crash"], (with_cores,), {}, 60) as plain:
+        limit_seconds = plain.last_words + 2
+        if end.last_words > limit_seconds:
+            wrong.append(f"the crash took {end.last_words:.2f} s, without the library {plain.last_words:.2f} s")
+    cores = list(end.folder.glob("core*"))
+    if not cores:
+        return wrong + ["there is no core"]
+    for core in cores:
+        bytes_apart = core.stat().st_size
+        print(f"{core.name} has {bytes_apart / MIB:.1f} MiB, {core.stat().st_blocks * 512 / MIB:.1f} MiB of them on disk")
+        if bytes_apart > 512 * MIB:
+            wrong.append(f"{core.name} has {bytes_apart >> 20} MiB")
+    if shutil.which("gdb"):
+        trace = subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "bt", end.command[0], cores[0]],
+                               capture_output=True, text=True, timeout=120)
+        if not re.search(r"^#\d+ .*\bmain\b", trace.stdout, re.MULTILINE):
+            wrong.append(f"gdb finds no main() in {cores[0].name}: {trace.stdout}{trace.stderr}")
+    return wrong
+
+
+def small_device_core(row, end):
+    """A device that crashes leaves no core of terabytes, either."""
+    wrong = all_done(row, end)
+    for core in end.folder.glob("core*"):
+        if core.stat().st_size > 512 * MIB:
+            wrong.append(f"{core.name} has {core.stat().st_size >> 20} MiB")
+    return wrong
+
+
+def no_line_of(*words):
+    def expect(row, end):
+        return all_done(row, end) + [f"the log says '{word}'" for word in words if word in end.stderr]
+    return expect
+
+
+def locked(row, end):
+    """What the program locks does not make what the library reserves resident, and no fault is reported that nobody had."""
+    return number_at_most("host", 400)(row, end) + no_line_of("SIGBUS", "wherry:")(row, end)
+
+
+def within(bytes_):
+    """What the library says of its memory fits, and memory beyond it is refused by an error."""
+    def expect(row, end):
+        wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
+        if "refused: cuMemAllocManaged" not in end.stdout:
+            wrong.append("cuMemAllocManaged did not refuse")
+        for name in ("total", "device"):
+            value = number(end, name)
+            if value is None or value > bytes_:
+                wrong.append(f"{name} is {value}, more than {bytes_}")
+        return wrong
+    return expect
 
 
 ROWS = [
     Row("plain"),
     # Limits of the process.
     Row("few_descriptors", (limit(resource.RLIMIT_NOFILE, 40),), expect=done_or_refused("descriptor|RLIMIT_NOFILE|open files")),
+    Row("file_size_below_arena", (limit(resource.RLIMIT_FSIZE, 2 * GIB),), seconds=120),
+    Row("file_size_tiny", (limit(resource.RLIMIT_FSIZE, 1 * MIB),),
+        expect=refused(r"RLIMIT_FSIZE \(ulimit -f\) is 1M.*64M")),
+    Row("file_size_small_arena", (limit(resource.RLIMIT_FSIZE, 2 * GIB), environment(WHERRY_ARENA="3G")),
+        expect=refused(r"RLIMIT_FSIZE \(ulimit -f\) is 2G.*WHERRY_ARENA=2G")),
+    Row("address_space", (limit(resource.RLIMIT_AS, 4 * GIB),),
+        expect=refused(r"RLIMIT_AS \(ulimit -v\) is 4096M.*needs \d+M more.*WHERRY_ARENA=\d+M")),
+    Row("address_space_small_arena", (limit(resource.RLIMIT_AS, 4 * GIB), environment(WHERRY_ARENA="256M"))),
+    Row("small_arena", (environment(WHERRY_ARENA="64M"),)),
+    Row("data_size", (limit(resource.RLIMIT_DATA, 512 * MIB),)),
+    Row("data_size_tiny", (limit(resource.RLIMIT_DATA, 24 * MIB),), expect=done_or_refused(r"RLIMIT_DATA \(ulimit -d\) is 24M")),
+    Row("no_processes", (as_user, limit(resource.RLIMIT_NPROC, 1)), expect=refused(r"RLIMIT_NPROC \(ulimit -u\) is 1\b")),
+    Row("unprivileged", (confined("--user"),)),
+    # What vm.overcommit_memory=2 charges; the setting is the machine's, so no row changes it.
+    Row("commit_charge", steps=("init", "life", "charged"), expect=number_at_most("charged", 300)),
+    # Memory that is locked.
+    Row("lock_future_before", steps=("lock-future", "init", "life", "children", "resident"), expect=locked),
+    Row("lock_on_fault_before", steps=("lock-on-fault", "init", "life", "children", "resident"), expect=locked),
+    Row("lock_after", steps=("init", "hold=4M", "lock", "life", "children", "resident"), expect=locked),
+    Row("lock_future_after", steps=("init", "hold=4M", "lock-future", "life", "children", "resident"), expect=locked),
+    # Core dumps.
+    Row("core_dump", (with_cores,), steps=("init", "life", "hold=16M", "crash"), expect=crashed),
+    Row("core_dump_of_device", (with_cores,), steps=("init", "life", "device-dump"), expect=small_device_core),
+    Row("device_crash", (with_cores,), steps=("init", "life", "device-crash"), expect=small_device_core),
+    Row("no_core_dump", (limit(resource.RLIMIT_CORE, 0),), steps=("init", "life", "crash"), expect=killed(signal.SIGSEGV)),
+    # Control groups.
+    Row("memory_cgroup", (in_cgroup("memory", memory__limit_in_bytes=120 * MIB),), devices="",
+        steps=("init", "memory", "life=4M", "children", "hold=300M"), expect=within(120 * MIB)),
+    Row("memory_cgroup_devices", (in_cgroup("memory", memory__limit_in_bytes=200 * MIB),),
+        steps=("init", "memory", "life", "children", "hold=64M")),
+    Row("cpuset", (in_cgroup("cpuset", cpuset__mems=0, cpuset__cpus=0),)),
     # Who started it, and where.
     Row("pid_1", (as_pid_1,)),
     Row("subreaper", (as_subreaper,)),
@@ -104,6 +199,9 @@ ROWS = [
     Row("dlclose_all", steps=("compat/libcudart.so.13", "io/libwherry_io.so.0", "compat/libcuda.so.1", "libwherry.so.0"),
         program="loader"),
     # Sandboxes.
+    Row("chroot", (in_chroot(),)),
+    Row("chroot_with_proc", (in_chroot("/proc", "/dev", "/sys"),)),
+    Row("no_userfaultfd", (confined("--refuse-userfaultfd", "eperm", "--refuse-io-uring"),)),
     Row("no_new_privileges", (wrapped("setpriv", "--no-new-privs"),)),
 ]
 
@@ -115,7 +213,7 @@ def complaints(row, end):
     if end.left:
         wrong.append(f"processes were left: {', '.join(end.left)}")
     held = number(end, "held")
-    if held:
+    if held and not any(step.startswith("hold") for step in row.steps):
         wrong.append(f"the pools held {held} bytes when all memory was freed")
     return wrong
 
@@ -133,13 +231,13 @@ def main():
         print("\n".join(row.name for row in ROWS))
         return 0
     row, = (row for row in ROWS if row.name == options.row)
-    variables = {"WHERRY_DEVICES": row.devices, "WHERRY_TEST_CONFINE": options.confine or ""}
+    variables = {"WHERRY_DEVICES": row.devices}
     if options.trap:
         variables["WHERRY_TRAP"] = options.trap
     steps = row.steps if row.program == "workload" else [str(options.libraries.resolve() / library) for library in row.steps]
     command = [str(options.programs.resolve() / f"surroundings_{row.program}"), *steps]
     try:
-        with run(command, row.around, variables, row.seconds) as end:
+        with run(command, row.around, variables, row.seconds, options.confine) as end:
             wrong = complaints(row, end)
             print(end.stdout, end.stderr, sep="")
             print(f"{row.name}: ended with {end.status} after {end.seconds:.2f} s")

@@ -33,6 +33,7 @@ class Start:
     command: list
     folder: pathlib.Path  # its working directory, empty
     environment: dict
+    confine: str = ""  # the program that takes privilege and system calls away
     before: list = dataclasses.field(default_factory=list)
     stderr: object = None  # a descriptor instead of the pipe that is read
     undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
@@ -41,6 +42,7 @@ class Start:
 @dataclasses.dataclass
 class End:
     """How it ended."""
+    command: list
     status: int  # as subprocess has it: negative for a signal; None: the watchdog ended it
     stdout: str
     stderr: str
@@ -93,6 +95,23 @@ def may_be_debugged(start):
     scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
     if os.geteuid() != 0 and scope.exists() and scope.read_text().strip() != "0":
         raise Skip("Yama lets no debugger attach to a process that it has not started")
+
+
+def confined(*options):
+    """tests/confine starts it: as an unprivileged user, or without some system calls."""
+    def surround(start):
+        build = str(pathlib.Path(start.command[0]).parent.parent)
+        start.folder.chmod(0o777)
+        start.command[:0] = [start.confine, "--reach", build, *options]
+    return surround
+
+
+def as_user(start):
+    """A user whom no other process belongs to."""
+    needs_root()
+    user = 60000 + secrets.randbelow(5000)
+    start.folder.chmod(0o777)
+    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user), os.setresuid(user, user, user)))
 
 
 def as_pid_1(start):
@@ -182,7 +201,10 @@ def in_chroot(*mounts):
         root = pathlib.Path(tempfile.mkdtemp(prefix="wherry-root-"))
         start.undo.callback(shutil.rmtree, root)
         listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True, check=True).stdout
-        for path in [start.command[0], *re.findall(r"(?:=> )?(/\S+) \(0x", listing)]:
+        libraries = re.findall(r"(?:=> )?(/\S+) \(0x", listing)
+        # Where there is no /proc the loader does not know where the program lies.
+        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent) for library in libraries})
+        for path in [start.command[0], *libraries]:
             inside = root / path.lstrip("/")
             inside.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, inside)
@@ -233,13 +255,13 @@ def end_leftovers(seconds):
 
 
 @contextlib.contextmanager
-def run(command, surroundings, variables, seconds):
+def run(command, surroundings, variables, seconds, confine=""):
     """Runs a command in surroundings and says how it ended. A watchdog ends it after so many seconds."""
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wherry-")))
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-        start = Start(list(command), folder, inherited | variables, undo=stack)
+        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine), undo=stack)
         for surround in surroundings:
             surround(start)
 
@@ -277,4 +299,4 @@ def run(command, surroundings, variables, seconds):
         if start.stderr is None:
             stderr.seek(0)
             words = stderr.read().decode(errors="replace")
-        yield End(status, said.decode(errors="replace"), words, over - begin, over - last, folder, left)
+        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last, folder, left)

@@ -7,10 +7,12 @@
  *   hold=SIZE    touches SIZE of managed memory on the host, checks it, and keeps it
  *   lock, lock-future, lock-on-fault   mlockall(MCL_CURRENT), ... with MCL_FUTURE, ... with MCL_ONFAULT
  *   resident     prints how many MiB this process and its devices have in memory
+ *   charged      prints how many MiB of private memory this process may write: what vm.overcommit_memory=2 charges
  *   freed        touches freed memory 20 times, which must end in a signal each time
  *   debugged=WHO has gdb attach to the host or to the device (WHO), look around and let go, while kernels run
  *   crash        writes to address 8
  *   device-crash has a kernel write to address 8, which ends the device
+ *   device-dump  ends the device by a signal that has Linux write its core, and waits for the end of its work
  *
  * Prints a line with numbers where a step has some, and then "STEP ok". Exit status: 0, or 3 if a call of the API failed, or 4 if memory held wrong data. */
 #include <dirent.h>
@@ -269,6 +271,22 @@ static void resident(const char* argument) {
   printf("device=%llu\n", field_kib(path, "VmRSS:") >> 10);
 }
 
+static void charged(const char* argument) {
+  char line[512];
+  unsigned long long bytes = 0;
+  (void)argument;
+  FILE* file = fopen("/proc/self/maps", "re");
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    unsigned long long start, end;
+    char access[5];
+    if (sscanf(line, "%llx-%llx %4s", &start, &end, access) == 3 && access[1] == 'w' &&
+        access[3] == 'p')
+      bytes += end - start;
+  }
+  if (file != NULL) fclose(file);
+  printf("charged=%llu\n", bytes >> 20);
+}
+
 static sigjmp_buf back;
 
 static void jump_back(int signal) {
@@ -347,6 +365,19 @@ static void device_crash(const char* argument) {
   if (result != CUDA_ERROR_ILLEGAL_ADDRESS) try_call(CUDA_ERROR_UNKNOWN, "device-crash");
 }
 
+static void device_dump(const char* argument) {
+  pid_t pid;
+  (void)argument;
+  TRY(wherryDeviceProcess(device, &pid));
+  if (kill(pid, SIGSYS) != 0) try_call(CUDA_ERROR_OPERATING_SYSTEM, "kill");
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    wherryLaunch(stream, write_wildly, NULL, 0, 0);
+    if (cuStreamSynchronize(stream) != CUDA_SUCCESS) return;
+    usleep(10 * 1000);
+  }
+  try_call(CUDA_ERROR_UNKNOWN, "the device did not end");
+}
+
 static int is_step(const char* word, const char* name, const char** argument) {
   const size_t length = strlen(name);
   *argument = word[length] == '=' ? word + length + 1 : NULL;
@@ -358,11 +389,17 @@ static int run(const char* word) {
     const char* name;
     void (*step)(const char* argument);
   } steps[] = {
-      {"init", init},         {"life", life},
-      {"children", children}, {"memory", memory},
-      {"hold", hold},         {"resident", resident},
-      {"freed", freed},       {"device-crash", device_crash},
+      {"init", init},
+      {"life", life},
+      {"children", children},
+      {"memory", memory},
+      {"hold", hold},
+      {"resident", resident},
+      {"charged", charged},
+      {"freed", freed},
+      {"device-crash", device_crash},
       {"debugged", debugged},
+      {"device-dump", device_dump},
   };
   static const struct {
     const char* name;

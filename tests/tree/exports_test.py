@@ -12,8 +12,9 @@ import sys
 
 FUNCTION = re.compile(r"\b((?:cu|wherry)[A-Za-z0-9_]*)\s*\(")
 # Defined once more for the whole program, so that the application's SIGSEGV handlers and the library's live side by side.
-# lib/os/signal_interposers.cc says why each is there.
+# lib/os/lock_interposer.cc and lib/os/signal_interposers.cc say why each is there.
 INTERPOSERS = {
+    "mlockall",
     "sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset", "sigignore",
     "sigprocmask", "pthread_sigmask", "pthread_attr_setsigmask_np", "pthread_attr_getsigmask_np",
     "sighold", "sigrelse", "sigblock", "sigsetmask", "siggetmask",

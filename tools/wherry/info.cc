@@ -84,6 +84,9 @@ std::string nodes_text(const Survey& survey) {
                         bytes_text(node.total_bytes), bytes_text(node.free_bytes),
                         fmt::format("{}", fmt::join(node.distance, " ")), role_of(survey, node.id));
   }
+  if (const auto& limit = survey.machine.memory_limit)
+    text += fmt::format("  all of them together: {} for this control group, {} available ({})\n",
+                        bytes_text(limit->bytes), bytes_text(limit->available), limit->file);
   return text;
 }
 
@@ -191,6 +194,12 @@ Json nodes_json(const Survey& survey) {
   return nodes;
 }
 
+Json memory_limit_json(const Survey& survey) {
+  const auto& limit = survey.machine.memory_limit;
+  if (!limit) return nullptr;
+  return {{"bytes", limit->bytes}, {"available", limit->available}, {"file", limit->file}};
+}
+
 Json devices_json(const Survey& survey) {
   Json devices = Json::array();
   for (std::size_t i = 0; i < survey.topology.devices.size(); ++i) {
@@ -230,6 +239,7 @@ std::string as_json(const Survey& survey) {
       {"kernel", kernel_json(survey.features)},
       {"trap", trap_json(survey)},
       {"nodes", nodes_json(survey)},
+      {"memory_limit", memory_limit_json(survey)},
       {"host_nodes", survey.topology.host_nodes},
       {"devices", devices_json(survey)},
       {"pools", pools_json(survey)},

@@ -1,0 +1,95 @@
+// Limits that this process does not have: described as values.
+#include "api/arena_size.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/page.h"
+#include "os/resource_limits.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+ArenaSurroundings free_machine() {
+  return {16 * gib, 3, unlimited, unlimited, 10 * mib};
+}
+
+std::size_t chosen(std::string_view text, const ArenaSurroundings& surroundings) {
+  const ArenaSize size = choose_arena_size(text, surroundings);
+  if (const auto* wrong = std::get_if<std::string>(&size)) FAIL(*wrong);
+  return std::get<std::size_t>(size);
+}
+
+std::string refused(std::string_view text, const ArenaSurroundings& surroundings) {
+  const ArenaSize size = choose_arena_size(text, surroundings);
+  if (std::holds_alternative<std::size_t>(size)) FAIL("accepted: " << text);
+  return std::get<std::string>(size);
+}
+
+bool has(const std::string& text, const std::string& word) {
+  return text.find(word) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("without limits an arena is a tebibyte, or what WHERRY_ARENA says") {
+  CHECK(chosen("", free_machine()) == 1024 * gib);
+  CHECK(chosen(" ", free_machine()) == 1024 * gib);
+  CHECK(chosen("64M", free_machine()) == 64 * mib);
+  CHECK(chosen("3G", free_machine()) == 3 * gib);
+}
+
+TEST_CASE("an arena is whole blocks, or whole GiB from one GiB on") {
+  CHECK(chosen("65M", free_machine()) == 64 * mib);
+  CHECK(chosen("2500M", free_machine()) == 2 * gib);
+}
+
+TEST_CASE("a malformed arena is refused with the variable's name") {
+  for (const char* wrong : {"much", "63M", "100T", "-1", "1G;"})
+    CHECK(has(refused(wrong, free_machine()), "WHERRY_ARENA"));
+}
+
+TEST_CASE("an arena shrinks to what RLIMIT_FSIZE lets files be, unless its size was asked for") {
+  ArenaSurroundings limited = free_machine();
+  limited.file_size_limit = 10 * gib + 5;
+  CHECK(chosen("", limited) == 10 * gib);
+  CHECK(chosen("4G", limited) == 4 * gib);
+  const std::string line = refused("11G", limited);
+  CHECK(has(line, "RLIMIT_FSIZE"));
+  CHECK(has(line, "WHERRY_ARENA=10G"));
+}
+
+TEST_CASE(
+    "a file size limit below the smallest arena is refused with its value and what is needed") {
+  ArenaSurroundings limited = free_machine();
+  limited.file_size_limit = 1 * mib;
+  const std::string line = refused("", limited);
+  CHECK(has(line, "RLIMIT_FSIZE (ulimit -f) is 1M"));
+  CHECK(has(line, "64M"));
+}
+
+TEST_CASE(
+    "an address space limit is refused with its value, what is needed, and an arena that fits") {
+  ArenaSurroundings limited = free_machine();
+  limited.address_space_limit = 8 * gib;
+  const std::string line = refused("", limited);
+  CHECK(has(line, "RLIMIT_AS (ulimit -v) is 8192M"));
+  const std::size_t at = line.find("WHERRY_ARENA=");
+  REQUIRE(at != std::string::npos);
+  const std::string offered = line.substr(at + std::string("WHERRY_ARENA=").size());
+  const std::size_t fits = chosen(offered, limited);
+  CHECK(fits >= gib);
+  CHECK(limited.address_space_in_use + address_space_needed(fits, limited.processors) <=
+        limited.address_space_limit);
+}
+
+TEST_CASE("where no arena fits into the address space none is offered") {
+  ArenaSurroundings limited = free_machine();
+  limited.address_space_limit = 200 * mib;
+  const std::string line = refused("", limited);
+  CHECK(has(line, "RLIMIT_AS"));
+  CHECK_FALSE(has(line, "WHERRY_ARENA="));
+}
