@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "os/fork_mark.h"
 #include "os/resource_limits.h"
+#include "os/thread.h"
 #include "os/valgrind.h"
 
 namespace wherry::impl {
@@ -43,16 +44,27 @@ class DeviceStart {
 // That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing that it could disturb, as in
 // a child of an earlier fork.
 thread_local Driver* forking = nullptr;
+// While it forks no handler of the application runs in this thread: one that forks, too, would wait for this fork.
+thread_local SavedSignals signals_of_fork;
 
 void before_fork() {
-  forking = starts_device ? nullptr : Driver::current();
-  if (forking != nullptr) forking->runtime().before_fork();
+  Driver* const driver = starts_device ? nullptr : Driver::current();
+  if (driver == nullptr) return;
+  signals_of_fork.block();
+  forking = driver;
+  driver->runtime().before_fork();
 }
 void after_fork() {
-  if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork();
+  Driver* const driver = std::exchange(forking, nullptr);
+  if (driver == nullptr) return;
+  driver->runtime().after_fork();
+  signals_of_fork.restore();
 }
 void in_forked_child() {
-  if (Driver* driver = std::exchange(forking, nullptr)) driver->runtime().after_fork_in_child();
+  Driver* const driver = std::exchange(forking, nullptr);
+  if (driver == nullptr) return;
+  driver->runtime().after_fork_in_child();
+  signals_of_fork.restore();
 }
 
 // At the program's end, also in children and devices, where there is nothing to finish.

@@ -22,6 +22,7 @@
 #include "os/permissions.h"
 #include "os/remedies.h"
 #include "os/resource_limits.h"
+#include "os/thread.h"
 #include "policy/advice_rules.h"
 #include "policy/fixed_policies.h"
 #include "trap/trap_choice.h"
@@ -302,6 +303,8 @@ void Runtime::place_pools() {
 
 std::shared_ptr<DeviceProcess> Runtime::fork_device(DeviceProcessOptions options) {
   AdoptedRanges& adopted = host_memory_.adopted();
+  // A handler of the application that forks would wait for the end of this fork.
+  const SignalBlock no_signals;
   adopted.before_fork();
   try {
     options.withheld = adopted.unshared_pages();

@@ -1,13 +1,29 @@
 #include "base/check.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "base/log.h"
 
 namespace wherry::impl {
+namespace {
 
-void check_failed(const char* file, int line, std::string_view what) {
-  log_line("internal error at {}:{}: {}", file, line, what);
+// The last line of a process is worth a wait.
+constexpr int patience_ms = 1000;
+
+}  // namespace
+
+void vcheck_failed(const char* file, int line, const char* condition, fmt::string_view format,
+                   fmt::format_args values) {
+  std::array<char, log_line_max> what;
+  const auto result = fmt::vformat_to_n(what.data(), what.size(), format, values);
+  const fmt::string_view text(what.data(), std::min(result.size, what.size()));
+  if (condition != nullptr)
+    vlog_line("internal error at {}:{}: `{}`: {}",
+              fmt::make_format_args(file, line, condition, text), patience_ms);
+  else
+    vlog_line("internal error at {}:{}: {}", fmt::make_format_args(file, line, text), patience_ms);
   std::abort();
 }
 

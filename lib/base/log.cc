@@ -1,17 +1,90 @@
 #include "base/log.h"
 
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
-#include <string>
+#include <cstdint>
 
 namespace wherry::impl {
+namespace {
 
-void vlog_line(fmt::string_view format, fmt::format_args values) {
+std::atomic<std::uint64_t> lost_lines = 0;
+
+// A write to a pipe that has no reader raises SIGPIPE in the writing thread. While this lives it stays
+// pending there, and its end takes it away.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoPipeSignal() {
+    const timespec now{};
+    if (raised_ && !was_pending_) ::sigtimedwait(&pipe_, nullptr, &now);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  void raised() { raised_ = true; }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_ = false;
+  bool raised_ = false;
+};
+
+bool write_now(const char* text, std::size_t bytes, int patience_ms) {
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, patience_ms) <= 0 || (out.revents & POLLNVAL) != 0) return false;
+  NoPipeSignal no_signal;
+  // Others may have filled a pipe or a socket since. Where Linux cannot be asked not to wait, and for
+  // files and terminals, the answer of poll() has to do.
+  struct stat about {};
+  ssize_t written = -1;
+  if (::fstat(STDERR_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode))) {
+    const iovec line{const_cast<char*>(text), bytes};
+    written = ::pwritev2(STDERR_FILENO, &line, 1, -1, RWF_NOWAIT);
+    if (written < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+      written = ::write(STDERR_FILENO, text, bytes);
+  } else {
+    written = ::write(STDERR_FILENO, text, bytes);
+  }
+  if (written < 0 && errno == EPIPE) no_signal.raised();
+  return written >= 0;
+}
+
+}  // namespace
+
+void vlog_line(fmt::string_view format, fmt::format_args values, int patience_ms) {
   const int saved_errno = errno;
-  const std::string line = "wherry: " + fmt::vformat(format, values) + "\n";
-  // A log that cannot be written has nobody to tell.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  std::array<char, log_line_max> line;
+  const std::size_t room = line.size() - 1;  // and the newline
+  const std::uint64_t lost = lost_lines.exchange(0);
+  std::size_t used = 0;
+  const auto add = [&](const fmt::format_to_n_result<char*>& result) {
+    used += std::min(result.size, room - used);
+  };
+  if (lost != 0)
+    add(fmt::format_to_n(line.data(), room, "wherry: {} earlier {} lost: stderr had no room\n",
+                         lost, lost == 1 ? "line was" : "lines were"));
+  add(fmt::format_to_n(line.data() + used, room - used, "wherry: "));
+  add(fmt::vformat_to_n(line.data() + used, room - used, format, values));
+  line[used++] = '\n';
+  if (!write_now(line.data(), used, patience_ms)) lost_lines.fetch_add(lost + 1);
   errno = saved_errno;
 }
 

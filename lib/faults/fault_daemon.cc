@@ -78,10 +78,10 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick) {
     source.attend(fault.event);
     const auto due = service_.resolve(fault);
     source.leave();
-    if (due)
-      postponed.put(*due, fault);
-    else
-      source.answered(fault.event, fault.refused);
+    if (due && postponed.put(*due, fault)) return;
+    // Without memory to remember the fault, its thread remembers it: it wakes and touches the page again.
+    if (due) service_.let_try_again(fault);
+    source.answered(fault.event, fault.refused);
   };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next

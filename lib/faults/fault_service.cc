@@ -562,9 +562,6 @@ void FaultService::refuse(Fault& fault, const char* why) {
   fault.refused = true;
   count_once(fault);
   const Processor toucher = fault.toucher;
-  log_line("{} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV",
-           toucher.is_host() ? "host" : fmt::format("device {}", toucher.ordinal()),
-           fault.event.thread, fault.event.write ? "wrote to" : "read", fault.event.address, why);
   ProcessorMemory& memory = engine_.at(toucher);
   const PageSpan span{fault.page, 1};
   address_space_.retire(fault.page);
@@ -572,6 +569,14 @@ void FaultService::refuse(Fault& fault, const char* why) {
   end_throttle(fault, now);
   record_answer(fault, span, now);
   (void)memory.mapper.forbid(span);
+  // Before the wake: the signal that follows it may end the process. A log line never waits.
+  const char* const verb = fault.event.write ? "wrote to" : "read";
+  if (toucher.is_host())
+    log_line("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.event.thread, verb,
+             fault.event.address, why);
+  else
+    log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", toucher.ordinal(),
+             fault.event.thread, verb, fault.event.address, why);
   (void)memory.mapper.wake(span);
 }
 

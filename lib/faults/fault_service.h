@@ -82,7 +82,9 @@ class FaultService {
   // Whatever the event says, exactly one wake (or a trap that ends the thread) follows it. Nothing:
   // that has happened. Otherwise when, as now_ns() counts, it must be asked again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
-  // The same for a touch of the host by the thread that made it, in the handler of the signal that it got. False: this needs
+  // Its thread only tries again, which may be all that it takes.
+  void let_try_again(Fault& fault);
+  // The same as resolve() for a touch of the host by the thread that made it, in the handler of the signal that it got. False: this needs
   // what a signal handler may not do, or others use the block, and the fault has to be posted.
   [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
 
@@ -168,9 +170,6 @@ class FaultService {
   void end_throttle(Fault& fault, std::uint64_t now) const;
   void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
                        std::uint64_t now) const;
-  // Its thread only tries again, which may be all that it takes.
-  void let_try_again(Fault& fault);
-
   struct Suspect {
     Processor toucher;
     std::uint64_t page = 0;

@@ -2,10 +2,12 @@
 // thread-safe: each handler has its own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory_resource>
+#include <new>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -16,20 +18,33 @@ namespace wherry::impl {
 
 class PostponedFaults {
  public:
-  PostponedFaults() : faults_({}, make_room()) {}
+  // `memory`: not malloc, whose lock a thread may hold that waits for an answer. Throws std::bad_alloc.
+  explicit PostponedFaults(std::pmr::memory_resource& memory = mapped_memory()) : faults_(&memory) {
+    faults_.reserve(room_first);
+  }
 
-  // `due`: a moment as now_ns() counts.
-  void put(std::uint64_t due, const Fault& fault) { faults_.push({due, fault}); }
+  // `due`: a moment as now_ns() counts. False: there is no memory to remember the fault, and nothing has
+  // changed.
+  [[nodiscard]] bool put(std::uint64_t due, const Fault& fault) {
+    try {
+      faults_.push_back({due, fault});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    std::ranges::push_heap(faults_, std::ranges::greater{}, &Postponed::due);
+    return true;
+  }
   // When the next one is due; nothing when there is none.
   std::optional<std::uint64_t> next_due() const {
     if (faults_.empty()) return std::nullopt;
-    return faults_.top().due;
+    return faults_.front().due;
   }
   // Takes one that is due at `now`.
   std::optional<Fault> take_due(std::uint64_t now) {
-    if (faults_.empty() || faults_.top().due > now) return std::nullopt;
-    const Fault fault = faults_.top().fault;
-    faults_.pop();
+    if (faults_.empty() || faults_.front().due > now) return std::nullopt;
+    std::ranges::pop_heap(faults_, std::ranges::greater{}, &Postponed::due);
+    Fault fault = std::move(faults_.back().fault);
+    faults_.pop_back();
     return fault;
   }
 
@@ -37,20 +52,11 @@ class PostponedFaults {
   struct Postponed {
     std::uint64_t due;
     Fault fault;
-    bool operator<(const Postponed& other) const { return due > other.due; }
   };
-  // Not of malloc, whose lock somebody may hold who waits for an answer.
-  using Queue = std::priority_queue<Postponed, std::pmr::vector<Postponed>>;
 
   static constexpr std::size_t room_first = 256;
 
-  static std::pmr::vector<Postponed> make_room() {
-    std::pmr::vector<Postponed> room(&mapped_memory());
-    room.reserve(room_first);
-    return room;
-  }
-
-  Queue faults_;
+  std::pmr::vector<Postponed> faults_;  // a heap
 };
 
 }  // namespace wherry::impl

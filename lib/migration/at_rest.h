@@ -18,7 +18,7 @@ void wait_for_rest(const Predicate& is_at_rest, const char* otherwise) {
     if (is_at_rest()) return;
     std::this_thread::sleep_for(pause);
   }
-  check_failed(__FILE__, __LINE__, otherwise);
+  WHERRY_FAIL("{}", otherwise);
 }
 
 // Locks the block at a moment when nothing of the run is in flight. Not for threads that answer faults.

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "os/thread.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -55,6 +57,8 @@ bool disown_descriptor(int fd) {
 }
 
 void close_descriptor(int fd) {
+  // A handler of a signal that came in between might fork, and wait for the end of this.
+  const SignalBlock no_signals;
   const auto number = static_cast<std::size_t>(fd);
   closing.fetch_add(1);
   const bool later = forks.load() != 0 && number < descriptors_max &&

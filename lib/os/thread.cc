@@ -16,7 +16,7 @@ namespace wherry::impl {
 
 static_assert(sizeof(sigset_t) <= sizeof(unsigned long[16]));
 
-SignalBlock::SignalBlock() {
+void SavedSignals::block() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -26,7 +26,7 @@ SignalBlock::SignalBlock() {
   std::memcpy(saved_, &before, sizeof before);
 }
 
-SignalBlock::~SignalBlock() {
+void SavedSignals::restore() const {
   sigset_t before;
   std::memcpy(&before, saved_, sizeof before);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -7,18 +7,28 @@
 
 namespace wherry::impl {
 
-// Blocks every signal in the calling thread while it lives, so that threads started meanwhile
-// inherit the block and the application's handlers never run on ours. All but SIGSEGV and SIGBUS: host functions run on
-// our threads and touch managed memory, and Linux ends a process whose thread faults while it blocks the signal.
+// Blocks every signal in the calling thread from block() to restore(). All but SIGSEGV and SIGBUS: Linux ends a process whose
+// thread faults while it blocks the signal. Trivial, so that it may be a thread's own variable.
+class SavedSignals {
+ public:
+  void block();
+  void restore() const;
+
+ private:
+  unsigned long saved_[16];  // a sigset_t
+};
+
+// The same while it lives, so that threads started meanwhile inherit the block and the application's handlers never run on
+// ours. Host functions run on our threads and touch managed memory.
 class SignalBlock {
  public:
-  SignalBlock();
-  ~SignalBlock();
+  SignalBlock() { signals_.block(); }
+  ~SignalBlock() { signals_.restore(); }
   SignalBlock(const SignalBlock&) = delete;
   SignalBlock& operator=(const SignalBlock&) = delete;
 
  private:
-  unsigned long saved_[16];  // a sigset_t
+  SavedSignals signals_;
 };
 
 // Names the calling thread (at most 15 characters are kept).

@@ -57,7 +57,7 @@ OpStatus status_of(int error, const char* operation) {
     case EFAULT:
       return OpStatus::absent;
   }
-  check_failed(__FILE__, __LINE__, fmt::format("{}: unexpected errno {}", operation, error));
+  WHERRY_FAIL("{}: unexpected errno {}", operation, error);
 }
 
 // Runs an ioctl whose argument reports progress in `done` (a negative value repeats the errno).

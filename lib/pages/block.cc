@@ -42,7 +42,7 @@ Processor Block::view(Processor p, unsigned page) const {
   if (!foreign(p).test(page)) return p;
   for (int owner = 0; owner < processors_; ++owner)
     if (views_[p.index]->shown[owner].test(page)) return Processor{owner};
-  check_failed(__FILE__, __LINE__, "a foreign view of nobody's pool");
+  WHERRY_FAIL("a foreign view of nobody's pool");
 }
 
 PageMask Block::viewed(Processor p, Processor owner) const {

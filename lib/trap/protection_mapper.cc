@@ -98,7 +98,7 @@ OpResult ProtectionMapper::change(PageSpan span, Access access) {
     case ENOMEM:
       return {OpStatus::no_memory, 0};
   }
-  check_failed(__FILE__, __LINE__, fmt::format("changing access: unexpected errno {}", error));
+  WHERRY_FAIL("changing access: unexpected errno {}", error);
 }
 
 template <typename Fill>

@@ -84,7 +84,7 @@ OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) 
     std::this_thread::sleep_for(register_pause);
   }
   // Touches of absent pages would go unnoticed.
-  check_failed(__FILE__, __LINE__, "a block cannot be trapped: errno " + std::to_string(error));
+  WHERRY_FAIL("a block cannot be trapped: errno {}", error);
 }
 
 OpResult UserfaultfdMapper::write_protect(PageSpan span) {

@@ -1,6 +1,8 @@
 #include "os/fd.h"
 
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -62,6 +64,28 @@ TEST_CASE("a child has none of the descriptors, and closes nothing that is its o
     expect(status == 0, "the child says " + std::to_string(status));
     expect(::fcntl(kept.get(), F_GETFD) >= 0, "it is closed here, too");
   });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("a handler that interrupts the closing of a descriptor may fork", "[os]") {
+  constexpr int limit_ms = 20'000;
+  const auto outcome = wherry::test::in_fresh_process(
+      [] {
+        static std::atomic<int> forks = 0;
+        struct sigaction action {};
+        action.sa_handler = [](int) {
+          begin_fork_of_descriptors();
+          end_fork_of_descriptors();
+          ++forks;
+        };
+        expect(::sigaction(SIGALRM, &action, nullptr) == 0, "sigaction");
+        const itimerval often{{0, 20}, {0, 20}};
+        expect(::setitimer(ITIMER_REAL, &often, nullptr) == 0, "setitimer");
+        while (forks < 2000) open_one().reset();
+        ::_exit(0);
+      },
+      limit_ms);
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }

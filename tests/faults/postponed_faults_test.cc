@@ -1,0 +1,56 @@
+// Faults that wait, when there is no memory to remember them.
+#include "faults/postponed_faults.h"
+
+#include <catch2/catch.hpp>
+#include <memory_resource>
+#include <new>
+#include <vector>
+
+using namespace wherry::impl;
+
+namespace {
+
+// Gives memory once.
+class OnePiece final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    if (given_) throw std::bad_alloc();
+    given_ = true;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* start, std::size_t bytes, std::size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(start, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  bool given_ = false;
+};
+
+Fault fault_at(std::uint64_t page) {
+  Fault fault;
+  fault.page = page;
+  return fault;
+}
+
+}  // namespace
+
+TEST_CASE("the fault that is due first comes first", "[faults]") {
+  PostponedFaults postponed;
+  for (const std::uint64_t due : {5, 3, 9, 1, 7, 3}) CHECK(postponed.put(due, fault_at(due)));
+  CHECK_FALSE(postponed.take_due(0));
+  std::vector<std::uint64_t> order;
+  while (const auto fault = postponed.take_due(7)) order.push_back(fault->page);
+  CHECK(order == std::vector<std::uint64_t>{1, 3, 3, 5, 7});
+  CHECK(postponed.next_due() == 9);
+}
+
+TEST_CASE("a fault that there is no memory for is not put off, and the others stay", "[faults]") {
+  OnePiece memory;
+  PostponedFaults postponed(memory);
+  std::uint64_t kept = 0;
+  while (kept < 100'000 && postponed.put(kept, fault_at(kept))) ++kept;
+  REQUIRE(kept < 100'000);
+  CHECK(kept >= 256);
+  CHECK_FALSE(postponed.put(0, fault_at(0)));
+  for (std::uint64_t i = 0; i < kept; ++i) CHECK(postponed.take_due(kept)->page == i);
+  CHECK_FALSE(postponed.next_due());
+}
