@@ -48,7 +48,7 @@ struct Event {
   const std::shared_ptr<SharedEvent> shared;  // what it is if other processes have it, too; or null
 
   // Held while it is recorded, so that the last one to be recorded is the one that is kept.
-  mutable Mutex lock;
+  mutable Mutex lock{LockOrder::event};
   std::shared_ptr<Recording> recording GUARDED_BY(lock);
 };
 
@@ -62,8 +62,8 @@ class Device {
   DeviceEngine engine;
 
   // Held while the process is replaced, so that two resets come one after the other. Outside `lock`.
-  Mutex reset_lock;
-  Mutex lock;
+  Mutex reset_lock{LockOrder::reset};
+  Mutex lock{LockOrder::device};
   std::shared_ptr<Context> primary GUARDED_BY(lock);  // null: not active
   int primary_users GUARDED_BY(lock) = 0;
   unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // also of the next one

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -24,7 +23,7 @@ namespace wherry::impl {
 
 namespace {
 
-std::mutex start_lock;
+constinit Mutex start_lock{LockOrder::start};
 // Set by the first start() before it forks anything, so that no child takes itself for the host.
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
@@ -105,7 +104,7 @@ CUresult Driver::start() {
   if (const ForkMark* mark = the_mark; mark != nullptr && !mark->is_here()) {
     return CUDA_ERROR_NOT_INITIALIZED;
   }
-  const std::lock_guard guard(start_lock);
+  const LockGuard guard(start_lock);
   if (the_driver.load() != nullptr) return CUDA_SUCCESS;
   try {
     complain_about_environment();
@@ -154,7 +153,7 @@ CUresult Driver::set_policy(const char* text) {
       log_line("wherrySetPolicy: {}", *wrong);
       return CUDA_ERROR_INVALID_VALUE;
     }
-    const std::lock_guard guard(start_lock);
+    const LockGuard guard(start_lock);
     if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
     the_policy = std::get<PolicySource>(std::move(source));
     return CUDA_SUCCESS;

@@ -143,7 +143,7 @@ class Driver {
   Libraries libraries_{runtime_};
   std::vector<std::unique_ptr<Device>> devices_;
   const std::unique_ptr<TraceWriter> trace_ = pending_trace_.start(runtime_);
-  Mutex exclusive_lock_;
+  Mutex exclusive_lock_{LockOrder::exclusive};
   int exclusive_contexts_ GUARDED_BY(exclusive_lock_) = 0;
 };
 

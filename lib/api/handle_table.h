@@ -83,7 +83,7 @@ class HandleTable {
   static constexpr std::uintptr_t first = 0x1000;
   static constexpr std::uintptr_t step = 16;
 
-  mutable SharedMutex lock_;
+  mutable SharedMutex lock_{LockOrder::handles};
   std::uintptr_t next_ GUARDED_BY(lock_);
   std::unordered_map<Handle, std::shared_ptr<Object>> objects_ GUARDED_BY(lock_);
 };

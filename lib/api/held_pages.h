@@ -63,7 +63,8 @@ class HeldPages {
   Runtime& runtime_;
   const MemoryRecords& records_;
   const VirtualMemory& mapped_;
-  Mutex lock_;  // held while pages are pinned, so that nothing is freed under it
+  Mutex lock_{
+      LockOrder::held_pages};  // held while pages are pinned, so that nothing is freed under it
   std::vector<Hold> holds_ GUARDED_BY(lock_);
 };
 

@@ -53,7 +53,7 @@ class HostMemory {
   MemoryFile file_;
   const std::shared_ptr<const Fd> shown_;
   AdoptedRanges adopted_;
-  Mutex registering_;
+  Mutex registering_{LockOrder::registering};
 };
 
 }  // namespace wherry::impl

@@ -85,7 +85,7 @@ class ImportedMemory {
   static Annex::Window window_of(const Import& piece);
 
   Runtime& runtime_;
-  Mutex lock_;
+  Mutex lock_{LockOrder::imported};
   Imports imports_ GUARDED_BY(lock_);  // by address
 };
 

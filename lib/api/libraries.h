@@ -40,7 +40,7 @@ class Libraries {
   Runtime& runtime_;
   HandleTable<CUlibrary, Library> libraries_{6};
   HandleTable<CUkernel, Kernel> kernels_{10};
-  Mutex own_lock_;
+  Mutex own_lock_{LockOrder::own_libraries};
   // What the program is made of, by the loader's handle, and its kernels; some have ended.
   std::map<void*, CUlibrary> own_libraries_ GUARDED_BY(own_lock_);
   std::map<std::uintptr_t, CUkernel> own_kernels_ GUARDED_BY(own_lock_);

@@ -96,7 +96,7 @@ class MemoryPool {
   const unsigned audience_;
   const Limits limits_;
 
-  Mutex lock_;
+  Mutex lock_{LockOrder::memory_pool};
   PoolSpace space_ GUARDED_BY(lock_);
   std::map<std::uint64_t, StreamFrees> frees_ GUARDED_BY(lock_);  // by stream; none is empty
   std::size_t threshold_ GUARDED_BY(lock_) = 0;

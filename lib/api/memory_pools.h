@@ -52,7 +52,7 @@ class MemoryPools {
   const MemoryPool::Parts parts_;
   HandleTable<CUmemoryPool, MemoryPool> table_{
       12};  // also pools that were destroyed and are not over
-  Mutex lock_;
+  Mutex lock_{LockOrder::pools};
   std::array<OfDevice, max_devices> devices_ GUARDED_BY(lock_);
   std::atomic<bool> excess_ = false;
 };

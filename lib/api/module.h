@@ -50,7 +50,7 @@ struct Module {
   const bool is_library;  // as one context has it
 
   // Held while a function gets its handle, so that it gets one.
-  Mutex lock;
+  Mutex lock{LockOrder::library};
   std::map<std::string, CUfunction> functions GUARDED_BY(lock);
 };
 
@@ -71,7 +71,7 @@ struct Library {
   const CUlibrary handle;
 
   // Held while a kernel, or the library in a context, gets its handle, so that it gets one.
-  Mutex lock;
+  Mutex lock{LockOrder::library};
   std::map<std::string, CUkernel> kernels GUARDED_BY(lock);
   std::map<CUcontext, CUmodule> modules GUARDED_BY(lock);  // some have ended with their contexts
   bool is_unloaded GUARDED_BY(lock) = false;               // it gets no more of either

@@ -53,7 +53,7 @@ class Offers {
 
   Runtime& runtime_;
   HeldPages& held_pages_;
-  Mutex lock_;
+  Mutex lock_{LockOrder::offers};
   std::unique_ptr<OfferBoard> board_ GUARDED_BY(lock_);            // made for the first offer
   std::map<std::uint64_t, OfferHandle> memory_ GUARDED_BY(lock_);  // by the record's id
   std::map<std::uint64_t, OfferHandle> pools_ GUARDED_BY(lock_);   // by the handle

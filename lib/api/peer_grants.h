@@ -41,7 +41,7 @@ class PeerGrants {
   std::size_t take(const Predicate& predicate) REQUIRES(lock_);
 
   Runtime& runtime_;
-  Mutex lock_;  // held while mappings are taken away
+  Mutex lock_{LockOrder::peers};  // held while mappings are taken away
   std::vector<Grant> grants_ GUARDED_BY(lock_);
 };
 

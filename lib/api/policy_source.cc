@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-Mutex own_lock;
+constinit Mutex own_lock{LockOrder::policies};
 std::map<std::string, wherry::make_policy*, std::less<>>& own_policies() REQUIRES(own_lock) {
   static auto& policies = *new std::map<std::string, wherry::make_policy*, std::less<>>;
   return policies;

@@ -347,9 +347,9 @@ void Runtime::restart_device(int device) {
   const Processor p = Processor::device(device);
   // While it runs its mappings are real. Only when it is gone may nobody ask it any more.
   process(device)->stop();
+  const LockGuard guard(arena_lock_);
   // What is under way there fails now, and nothing else begins before the books are right again.
   const ViewSwitcher::Pause no_changes(*switcher_);
-  const LockGuard guard(arena_lock_);
   daemon_->listen(p, nullptr);
   trap_->detach_device(device);
   blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {

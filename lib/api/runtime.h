@@ -346,17 +346,17 @@ class Runtime {
   PageOwners page_owners_;
   MemoryRecords memory_;
   AdviceMap advice_;
-  SharedMutex advice_lock_;                       // exclusive: allocations end
+  SharedMutex advice_lock_{LockOrder::advising};  // exclusive: allocations end
   std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be
   // Pages of each device's pool that are allocations of its own, or about to be.
   std::array<std::atomic<std::uint64_t>, max_devices> device_pages_{};
   std::atomic<std::uint64_t> host_pages_ =
       0;  // of the host's pool, that no managed memory may have
   std::vector<std::unique_ptr<Part>> parts_;
-  Mutex audiences_lock_;
+  Mutex audiences_lock_{LockOrder::audiences};
   std::bitset<Audiences::end> audiences_in_use_ GUARDED_BY(audiences_lock_);  // of pools
-  mutable Mutex arena_lock_;  // the open part of the arena, and which process each device has
-  Mutex sections_lock_;       // before arena_lock_
+  mutable Mutex arena_lock_{LockOrder::arena};
+  Mutex sections_lock_{LockOrder::sections};
   ManagedSections sections_ GUARDED_BY(sections_lock_);
   // The first page of those that are being placed and nobody may know of yet.
   std::atomic<std::uint64_t> hidden_from_{~std::uint64_t{0}};

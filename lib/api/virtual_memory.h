@@ -110,7 +110,7 @@ class VirtualMemory {
   int give(Parts::iterator part, Processor p, Access access) REQUIRES(lock_);
 
   Runtime& runtime_;
-  mutable Mutex lock_;  // held while processors map and unmap
+  mutable Mutex lock_{LockOrder::virtual_memory};  // held while processors map and unmap
   std::map<std::uintptr_t, std::size_t> reserved_ GUARDED_BY(lock_);  // address -> bytes
   Parts parts_ GUARDED_BY(lock_);
   std::map<Handle, std::shared_ptr<Memory>> memories_ GUARDED_BY(lock_);  // with references

@@ -1,54 +1,13 @@
-// Mutexes that clang's thread-safety analysis understands, and the lock order that the whole
-// library follows.
-//
-// Locks, outermost first; a thread takes them only in this order, and at most one of each kind:
-//   api            a context's or device's life.       allowed: everything below, waiting with a limit.
-//   peers          who may access whose memory.        allowed: everything below, waiting with a limit.
-//   offers         what others may open.               allowed: kernel calls on files.
-//   imported       what of others is open here.        allowed: annex.
-//   held pages     which pages third parties have.     allowed: everything below, waiting with a limit.
-//   pools          which memory pools devices take.    allowed: one pool's.
-//   memory pool    what is allocated from one pool.    allowed: everything below, waiting with a limit.
-//   own libraries  which kernels the program has by    allowed: one library's.
-//                  itself.
-//   library        which handles are of a library, or  allowed: giving out handles.
-//                  a module.
-//   virtual memory what is reserved and mapped by hand. allowed: everything below, waiting with a limit.
-//   advising       which allocations may be advised.   allowed: address_space, advice; for who pins also
-//                                                      blocks, and waiting with a limit.
-//   registering    one registration of memory at a     allowed: adopted, annex.
-//                  time.
-//   adopted        which memory of the program's is    allowed: kernel calls on that memory, waiting with a
-//                  in a file.                          limit. not allowed: forking.
-//   annex          what is mapped in the annex.        allowed: agent commands.
-//   exclusive      which contexts forbid copies.       allowed: blocks.
-//   event          what an event recorded last.        allowed: engine.
-//   engine         a device's streams and launches.    allowed: agent commands.
-//                                                      not allowed: waiting for a launch.
-//   changes        one change of a view at a time.     allowed: blocks, agent, and waiting until its
-//                                                      fault message was read.
-//   agent          one command to a device process.    allowed: waiting for its answer, with a limit.
-//   block          the page states of one 2 MiB block. allowed: kernel calls on that block's pages.
-//                                                      not allowed: touching managed memory (the
-//                                                      fault would need this lock), waiting, eviction.
-//   pool           which blocks one pool holds, and    allowed: nothing else.
-//                  which leaves next.
-//   shared event   who waits for one.                  allowed: starting a thread, asking who lives.
-//   recording      when an event's moment was.         allowed: nothing else.
-//   completions    what others finished for an engine. allowed: signalling its descriptor.
-//   trace          one end of a trace at a time, and   allowed: waiting for its last write; events.
-//                  what waits to be named in it.
-//   events         who reads what is recorded.         allowed: nothing else.
-//   address_space  what is allocated.                  allowed: nothing else.
-//   advice         what was said of pages.             allowed: nothing else.
-//   view requests  which views are to be changed.      allowed: nothing else.
-//   carriers       who evicts by whole blocks.         allowed: nothing else.
-//   audiences      which audiences are in use.         allowed: nothing else.
-//   suspects       late touches of freed memory.       allowed: nothing else.
+// Mutexes that clang's thread-safety analysis understands, that follow the library's lock order
+// (base/lock_order.h), and that hold back signals where the order says so (base/signal_hold.h).
 #pragma once
 
 #include <mutex>
 #include <shared_mutex>
+
+#include "base/lock_checks.h"
+#include "base/lock_order.h"
+#include "base/signal_hold.h"
 
 #if defined(__clang__)
 #define WHERRY_TSA(x) __attribute__((x))
@@ -62,25 +21,89 @@
 
 namespace wherry::impl {
 
+// What both kinds of mutex do before they lock and after they unlock. Signals are held back first and let
+// through last, so that no handler of the application runs while the mutex is locked.
+class LockKind {
+ public:
+  explicit constexpr LockKind(LockOrder order) : order_(order) {}
+
+  LockOrder order() const { return order_; }
+  void before_lock() const {
+    check_lock(order_);
+    before_try();
+  }
+  // A thread that only tries cannot wait for ever, in whatever order it does.
+  void before_try() const {
+    if (blocks_signals(order_)) hold_signals();
+  }
+  void locked() const { note_locked(order_); }
+  void before_unlock() const { note_unlocked(order_); }
+  void unlocked() const {
+    if (blocks_signals(order_)) release_signals();
+  }
+
+ private:
+  const LockOrder order_;
+};
+
 class WHERRY_TSA(capability("mutex")) Mutex {
  public:
-  void lock() WHERRY_TSA(acquire_capability()) { mutex_.lock(); }
-  void unlock() WHERRY_TSA(release_capability()) { mutex_.unlock(); }
-  bool try_lock() WHERRY_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
+  explicit constexpr Mutex(LockOrder order) : kind_(order) {}
+
+  void lock() WHERRY_TSA(acquire_capability()) {
+    kind_.before_lock();
+    mutex_.lock();
+    kind_.locked();
+  }
+  void unlock() WHERRY_TSA(release_capability()) {
+    kind_.before_unlock();
+    mutex_.unlock();
+    kind_.unlocked();
+  }
+  bool try_lock() WHERRY_TSA(try_acquire_capability(true)) {
+    kind_.before_try();
+    if (mutex_.try_lock()) {
+      kind_.locked();
+      return true;
+    }
+    kind_.unlocked();
+    return false;
+  }
+  LockOrder order() const { return kind_.order(); }
 
  private:
   std::mutex mutex_;
+  const LockKind kind_;
 };
 
 class WHERRY_TSA(capability("mutex")) SharedMutex {
  public:
-  void lock() WHERRY_TSA(acquire_capability()) { mutex_.lock(); }
-  void unlock() WHERRY_TSA(release_capability()) { mutex_.unlock(); }
-  void lock_shared() WHERRY_TSA(acquire_shared_capability()) { mutex_.lock_shared(); }
-  void unlock_shared() WHERRY_TSA(release_shared_capability()) { mutex_.unlock_shared(); }
+  explicit SharedMutex(LockOrder order) : kind_(order) {}
+
+  void lock() WHERRY_TSA(acquire_capability()) {
+    kind_.before_lock();
+    mutex_.lock();
+    kind_.locked();
+  }
+  void unlock() WHERRY_TSA(release_capability()) {
+    kind_.before_unlock();
+    mutex_.unlock();
+    kind_.unlocked();
+  }
+  void lock_shared() WHERRY_TSA(acquire_shared_capability()) {
+    kind_.before_lock();
+    mutex_.lock_shared();
+    kind_.locked();
+  }
+  void unlock_shared() WHERRY_TSA(release_shared_capability()) {
+    kind_.before_unlock();
+    mutex_.unlock_shared();
+    kind_.unlocked();
+  }
 
  private:
   std::shared_mutex mutex_;
+  const LockKind kind_;
 };
 
 class WHERRY_TSA(scoped_lockable) LockGuard {
@@ -91,6 +114,18 @@ class WHERRY_TSA(scoped_lockable) LockGuard {
   ~LockGuard() WHERRY_TSA(release_capability()) { mutex_.unlock(); }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+// Lets go of a mutex that the caller has locked, by try_lock() for example.
+class WHERRY_TSA(scoped_lockable) AdoptGuard {
+ public:
+  explicit AdoptGuard(Mutex& mutex) WHERRY_TSA(requires_capability(mutex)) : mutex_(mutex) {}
+  ~AdoptGuard() WHERRY_TSA(release_capability()) { mutex_.unlock(); }
+  AdoptGuard(const AdoptGuard&) = delete;
+  AdoptGuard& operator=(const AdoptGuard&) = delete;
 
  private:
   Mutex& mutex_;
@@ -122,5 +157,11 @@ class WHERRY_TSA(scoped_lockable) ReadGuard {
  private:
   SharedMutex& mutex_;
 };
+
+// In a process that was forked while its only thread held locks: they are its parent's.
+inline void forget_locks_of_parent() {
+  forget_noted_locks();
+  forget_held_signals();
+}
 
 }  // namespace wherry::impl

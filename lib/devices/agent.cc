@@ -191,6 +191,7 @@ void prepare_and_obey(void* pointer) {
 }  // namespace
 
 void run_agent(void* pointer) {
+  forget_locks_of_parent();
   AgentStart& start = *static_cast<AgentStart*>(pointer);
   for (const AddressRange& range : start.options->withheld)
     if (const int error = unmap_file_part(range.start, range.size()))

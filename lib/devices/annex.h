@@ -86,7 +86,7 @@ class Annex {
   const Mapping range_;
   const ProcessorMask all_devices_;
   AddressSpace addresses_;
-  Mutex lock_;
+  Mutex lock_{LockOrder::annex};
   std::array<Part, max_processors> parts_ GUARDED_BY(lock_);
 };
 

@@ -90,10 +90,10 @@ struct DeviceProcess::State {
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
   int try_start();
-  int send_command(Command command, int passed = -1) EXCLUDES(agent_lock);
-  int send_command_locked(Command& command, int passed, std::uint64_t* value) REQUIRES(agent_lock);
-  int send_image_locked(const ModuleImage& image) REQUIRES(agent_lock);
-  bool has_adopted(std::uintptr_t address) const REQUIRES(agent_lock);
+  int send_command(Command command, int passed = -1, std::uint64_t* value = nullptr)
+      EXCLUDES(agent_lock);
+  int send_image(const ModuleImage& image) EXCLUDES(agent_lock);
+  bool has_adopted(std::uintptr_t address) const REQUIRES(modules_lock);
   void reap_if_ours() EXCLUDES(end_lock);
 
   const DeviceProcessOptions options;
@@ -111,14 +111,15 @@ struct DeviceProcess::State {
   Fd socket;
   Fd fault_fd;
 
-  Mutex agent_lock;
+  Mutex agent_lock{LockOrder::agent};
   std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
+  Mutex modules_lock{LockOrder::modules};
   // Kernels of modules that the device had to load, as long as the host unloads none.
-  std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(agent_lock);
-  std::uint64_t late_unloads GUARDED_BY(agent_lock) = 0;
-  std::vector<AddressRange> adopted GUARDED_BY(agent_lock);  // modules; they are never unloaded
+  std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(modules_lock);
+  std::uint64_t late_unloads GUARDED_BY(modules_lock) = 0;
+  std::vector<AddressRange> adopted GUARDED_BY(modules_lock);  // modules; they are never unloaded
 
-  Mutex end_lock;  // a leaf
+  Mutex end_lock{LockOrder::device_end};
   std::optional<ProcessEnd> end GUARDED_BY(end_lock);
 };
 
@@ -184,12 +185,9 @@ void DeviceProcess::State::reap_if_ours() {
   if (process.ours && !end) end = reap(process.pidfd);
 }
 
-int DeviceProcess::State::send_command(Command command, int passed) {
+int DeviceProcess::State::send_command(Command command, int passed, std::uint64_t* value) {
   const LockGuard guard(agent_lock);
-  return send_command_locked(command, passed, nullptr);
-}
-
-int DeviceProcess::State::send_command_locked(Command& command, int passed, std::uint64_t* value) {
+  check_wait();
   command.number = ++last_number;
   if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1)), passed))
     return error == EPIPE ? ESRCH : error;
@@ -206,7 +204,7 @@ int DeviceProcess::State::send_command_locked(Command& command, int passed, std:
   }
 }
 
-int DeviceProcess::State::send_image_locked(const ModuleImage& image) {
+int DeviceProcess::State::send_image(const ModuleImage& image) {
   Command command;
   command.kind = CommandKind::adopt_image;
   command.address = image.extent.start;
@@ -214,7 +212,7 @@ int DeviceProcess::State::send_image_locked(const ModuleImage& image) {
   command.unwind_info = image.unwind_info;
   command.part_count = image.parts.size();
   std::ranges::copy(image.parts, command.parts);
-  return send_command_locked(command, image.contents.get(), nullptr);
+  return send_command(command, image.contents.get());
 }
 
 bool DeviceProcess::State::has_adopted(std::uintptr_t address) const {
@@ -361,8 +359,8 @@ int DeviceProcess::unmap_file(std::uintptr_t address, std::size_t bytes) {
 std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
   State& state = *state_;
   if (state.modules.still_has(address)) return {};
-  const LockGuard guard(state.agent_lock);
-  const auto is_there = [&](const ModuleIdentity& module) REQUIRES(state.agent_lock) {
+  const LockGuard guard(state.modules_lock);
+  const auto is_there = [&](const ModuleIdentity& module) REQUIRES(state.modules_lock) {
     return state.has_adopted(module.extent.start) ||
            std::ranges::count(state.inherited, module) != 0;
   };
@@ -373,7 +371,7 @@ std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
   auto images = copy_modules(address, is_there);
   if (auto* why = std::get_if<std::string>(&images)) return std::move(*why);
   for (const ModuleImage& image : std::get<std::vector<ModuleImage>>(images)) {
-    const int error = state.send_image_locked(image);
+    const int error = state.send_image(image);
     if (error == ESRCH) return {};
     if (error != 0)
       return fmt::format("device {} cannot have it at its address: errno {}", state.options.ordinal,
@@ -389,7 +387,7 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
   if (state.modules.still_has(address)) return address;
 
   const std::uint64_t unloads = ModuleCounts::now().unloads;
-  const auto known = [&]() REQUIRES(state.agent_lock) -> std::optional<std::uintptr_t> {
+  const auto known = [&]() REQUIRES(state.modules_lock) -> std::optional<std::uintptr_t> {
     if (state.has_adopted(address)) return address;
     if (state.late_unloads != unloads) state.late_kernels.clear();
     state.late_unloads = unloads;
@@ -398,12 +396,12 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
     return found->second;
   };
   {
-    const LockGuard guard(state.agent_lock);
+    const LockGuard guard(state.modules_lock);
     if (const auto there = known()) return there;
   }
   // Not under the lock: the loader may be busy with a constructor that waits for us.
   const auto location = locate_module(address);
-  const LockGuard guard(state.agent_lock);
+  const LockGuard guard(state.modules_lock);
   if (const auto there = known()) return there;
   Command command;
   if (!location || location->path.size() >= sizeof command.path ||
@@ -414,7 +412,7 @@ std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kerne
   command.file_inode = location->file.inode;
   std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
   std::uint64_t base = 0;
-  if (state.send_command_locked(command, /*passed=*/-1, &base) != 0) return {};
+  if (state.send_command(command, /*passed=*/-1, &base) != 0) return {};
   return state.late_kernels[address] = address - location->base + base;
 }
 

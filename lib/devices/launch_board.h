@@ -92,7 +92,7 @@ class LaunchPoster {
  private:
   LaunchBoard& board_;
   const std::uint32_t workers_;
-  Mutex lock_;
+  Mutex lock_{LockOrder::launch_board};
   std::uint64_t busy_ GUARDED_BY(lock_) = 0;                // bit s: slot s holds a launch
   std::uint64_t ids_[launch_slots] GUARDED_BY(lock_) = {};  // of those
 };

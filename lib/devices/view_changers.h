@@ -48,7 +48,7 @@ class DeviceViewChanger final : public ViewChanger {
 
  private:
   const ArenaLayout& layout_;
-  mutable Mutex lock_;  // a leaf
+  mutable Mutex lock_{LockOrder::view_changer};
   std::shared_ptr<DeviceProcess> process_ GUARDED_BY(lock_);
 };
 

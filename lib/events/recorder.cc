@@ -17,7 +17,7 @@ namespace {
 std::atomic<EventRings*> current_rings = nullptr;
 
 struct Recorder {
-  Mutex lock;  // a leaf
+  Mutex lock{LockOrder::recorder};
   // By the power of two.
   std::array<std::unique_ptr<EventRings>, std::bit_width(EventRings::capacity_max)> rings
       GUARDED_BY(lock);

@@ -4,7 +4,6 @@
 // Where the file cannot be written any more, one line in the log says so, recording ends, and the program goes on.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "base/lock.h"
 #include "events/trace_chunks.h"
+#include "os/condition.h"
 #include "os/fd.h"
 
 namespace wherry::impl {
@@ -56,13 +56,13 @@ class TraceWriter {
   std::unordered_set<std::uint64_t> named_kernels_;
   TraceDrops written_drops_{};
 
-  Mutex lock_;  // a leaf
-  std::condition_variable_any wake_;
+  Mutex lock_{LockOrder::trace};
+  Condition wake_;
   std::vector<TraceName> names_ GUARDED_BY(lock_);  // not written yet
   bool stopping_ GUARDED_BY(lock_) = false;
   bool broken_ GUARDED_BY(lock_) = false;  // nobody writes any more
 
-  Mutex finish_lock_;  // before lock_
+  Mutex finish_lock_{LockOrder::trace_end};
   std::thread thread_ GUARDED_BY(finish_lock_);
 };
 

@@ -64,6 +64,7 @@ FaultDaemon::Sources FaultDaemon::sources() const {
 
 void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick) {
   name_this_thread("wherry-fault" + std::to_string(cpus.front()));
+  thread_gets_no_signals();
   pin_this_thread(cpus);  // not ours to use any more: then unpinned, slower, as right
   wait_precisely();
 

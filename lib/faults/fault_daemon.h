@@ -47,7 +47,7 @@ class FaultDaemon {
   Sources sources() const EXCLUDES(lock_);
 
   FaultService& service_;
-  mutable Mutex lock_;
+  mutable Mutex lock_{LockOrder::fault_sources};
   Sources sources_ GUARDED_BY(lock_);
   std::atomic<std::uint64_t> generation_{1};  // of sources_
   std::atomic<bool> stopping_{false};

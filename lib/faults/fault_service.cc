@@ -191,9 +191,8 @@ FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
   if (fault.in_handler) {
     // What advice asks for, and what is evicted, may need more than a handler may do.
     if (effects_.advises() || !block.lock.try_lock()) return {Outcome::not_here};
-    const Attempt result = attempt_locked(fault, block, room);
-    block.lock.unlock();
-    return result;
+    const AdoptGuard guard(block.lock);
+    return attempt_locked(fault, block, room);
   }
   const LockGuard guard(block.lock);
   return attempt_locked(fault, block, room);

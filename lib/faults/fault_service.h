@@ -194,7 +194,7 @@ class FaultService {
 
   Stays stays_;
 
-  Mutex suspects_lock_;  // a leaf
+  Mutex suspects_lock_{LockOrder::suspects};
   // The latest touches of memory that is not allocated; more at once only take another round.
   std::array<Suspect, 64> suspects_ GUARDED_BY(suspects_lock_);
   std::size_t next_suspect_ GUARDED_BY(suspects_lock_) = 0;

@@ -56,7 +56,7 @@ class Stays {
   BlockDirectory& blocks_;
   const Policy& policy_;
 
-  mutable Mutex lock_;  // a leaf
+  mutable Mutex lock_{LockOrder::stays};
   // The first to end on top.
   std::priority_queue<Stay, std::pmr::vector<Stay>> stays_ GUARDED_BY(lock_){
       std::less<Stay>(), std::pmr::vector<Stay>(&mapped_memory())};

@@ -232,16 +232,15 @@ bool AdoptedRanges::wait_for_fork() {
 }
 
 bool AdoptedRanges::wait_for_fork_locked() {
-  const auto limit = std::chrono::steady_clock::now() + fork_limit_;
-  while (forker_)
-    if (fork_over_.wait_until(lock_, limit) == std::cv_status::timeout && forker_) {
-      log_line(
-          "a fork() has not come to its end for {} ms: does a handler of pthread_atfork wait for a "
-          "lock that another thread has while it registers memory?",
-          fork_limit_.count());
-      return false;
-    }
-  return true;
+  if (fork_over_.wait_for(lock_, fork_limit_,
+                          [&]() REQUIRES(lock_) { return !forker_.has_value(); }))
+    return true;
+  log_line(
+      "a fork() has not come to its end for {} ms: does a handler of pthread_atfork wait for a "
+      "lock "
+      "that another thread has while it registers memory?",
+      fork_limit_.count());
+  return false;
 }
 
 void AdoptedRanges::get_ready() {

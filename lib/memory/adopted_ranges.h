@@ -18,7 +18,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +28,7 @@
 
 #include "base/lock.h"
 #include "os/address_map.h"
+#include "os/condition.h"
 #include "os/fd.h"
 #include "os/memory_file.h"
 #include "os/substitute.h"
@@ -108,8 +108,8 @@ class AdoptedRanges {
   const MemoryFile& file_;
   const UffdAccess access_;
   const std::chrono::milliseconds fork_limit_;
-  Mutex lock_;
-  std::condition_variable_any fork_over_;
+  Mutex lock_{LockOrder::adopted};
+  Condition fork_over_;
   std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nothing: nobody forks
   // What writers are held with, while there are ranges; changed under the lock. Nothing: no userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;

@@ -105,7 +105,7 @@ class IdleCarriers {
 
  private:
   const Make make_;
-  Mutex lock_;  // a leaf
+  Mutex lock_{LockOrder::carriers};
   std::vector<std::unique_ptr<Carrier>> idle_ GUARDED_BY(lock_);
 };
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/lock.h"
 #include "pages/block.h"
 
 namespace wherry::impl {
@@ -14,6 +15,7 @@ template <typename Predicate>
 void wait_for_rest(const Predicate& is_at_rest, const char* otherwise) {
   constexpr std::chrono::microseconds pause{50};
   constexpr int pauses_max = 1'000'000;  // a minute at least
+  check_wait();
   for (int i = 0; i < pauses_max; ++i) {
     if (is_at_rest()) return;
     std::this_thread::sleep_for(pause);

@@ -46,6 +46,7 @@ BackgroundEvictor::~BackgroundEvictor() {
 
 void BackgroundEvictor::work() {
   name_this_thread("wherry-evict");
+  thread_gets_no_signals();
   while (!stopping_) {
     const std::uint32_t seen = bell_.rung();
     bool relieved = true;

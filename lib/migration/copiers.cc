@@ -43,7 +43,7 @@ void Copiers::start() {
 
 Copiers::~Copiers() {
   {
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     stopping_ = true;
   }
   work_.notify_all();
@@ -53,7 +53,7 @@ Copiers::~Copiers() {
 
 void Copiers::submit(std::shared_ptr<Job> job) {
   {
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     jobs_.push_back(std::move(job));
   }
   // The first copier calls the others: to wake several threads takes longer than the program should wait.
@@ -96,14 +96,14 @@ std::unique_ptr<Copiers::Step> Copiers::take(unsigned copier, bool wait) {
   const bool may = may_work(copier);
   std::shared_ptr<Job> over;
   {
-    std::unique_lock guard(lock_);
-    const auto sleep = [&](std::optional<std::chrono::nanoseconds> limit) {
+    const LockGuard guard(lock_);
+    const auto sleep = [&](std::optional<std::chrono::nanoseconds> limit) REQUIRES(lock_) {
       if (!wait) return;
-      std::condition_variable& changed = copier == 0 ? work_ : surplus_;
+      Condition& changed = copier == 0 ? work_ : surplus_;
       if (limit)
-        changed.wait_for(guard, *limit);
+        changed.wait_for(lock_, *limit);
       else
-        changed.wait(guard);
+        changed.wait(lock_);
     };
     if (stopping_) return nullptr;
     if (jobs_.empty()) {
@@ -134,14 +134,14 @@ std::unique_ptr<Copiers::Step> Copiers::take(unsigned copier, bool wait) {
 
 void Copiers::put_back(std::unique_ptr<Step> step) {
   step->due_ns_ = now_ns() + moment_ns;
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   put_back_.push_back(std::move(step));
 }
 
 void Copiers::finish(std::unique_ptr<Step> step) {
   const auto job = step->job_;
   {
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     job->finish(*step);
     if (--job->open_steps_ != 0 || job->has_more()) return;
     jobs_.remove(job);
@@ -151,6 +151,7 @@ void Copiers::finish(std::unique_ptr<Step> step) {
 
 void Copiers::work(unsigned copier) {
   name_this_thread("wherry-copy" + std::to_string(copier));
+  thread_gets_no_signals();
   if (!limits_.cpus.empty()) pin_this_thread(limits_.cpus);
   std::unique_ptr<Carrier> carrier;             // made for the first load
   std::vector<std::unique_ptr<Step>> flown(1);  // by slot
@@ -193,7 +194,7 @@ void Copiers::work(unsigned copier) {
       continue;
     }
     if (flying == 0) {
-      const std::lock_guard guard(lock_);
+      const LockGuard guard(lock_);
       if (stopping_) return;
       continue;
     }

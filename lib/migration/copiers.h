@@ -3,19 +3,19 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "base/lock.h"
 #include "memory/carrier.h"
+#include "os/condition.h"
 
 namespace wherry::impl {
 
@@ -84,10 +84,10 @@ class Copiers {
 
   void work(unsigned copier);
   // A step whose time has come; null: none has, or the CPU is wanted elsewhere. Waits for one if `wait`.
-  std::unique_ptr<Step> take(unsigned copier, bool wait);
+  std::unique_ptr<Step> take(unsigned copier, bool wait) EXCLUDES(lock_);
   // Whether the program leaves a CPU to this copier.
   bool may_work(unsigned copier);
-  std::unique_ptr<Step> next_step();
+  std::unique_ptr<Step> next_step() REQUIRES(lock_);
   void put_back(std::unique_ptr<Step> step);
   void finish(std::unique_ptr<Step> step);
 
@@ -98,13 +98,13 @@ class Copiers {
   std::atomic<unsigned> busy_threads_{0};
   std::atomic<unsigned> others_average_{0};  // threads of others that want a CPU
 
-  std::mutex lock_;                  // a leaf
-  std::condition_variable work_;     // for the first copier: there is something to do
-  std::condition_variable surplus_;  // for the others: there is more than that one does at once
-  std::list<std::shared_ptr<Job>>
-      jobs_;  // the next step is the first one's, which then becomes the last
-  std::deque<std::unique_ptr<Step>> put_back_;
-  bool stopping_ = false;
+  Mutex lock_{LockOrder::copiers};
+  Condition work_;     // for the first copier: there is something to do
+  Condition surplus_;  // for the others: there is more than that one does at once
+  // The next step is the first one's, which then becomes the last.
+  std::list<std::shared_ptr<Job>> jobs_ GUARDED_BY(lock_);
+  std::deque<std::unique_ptr<Step>> put_back_ GUARDED_BY(lock_);
+  bool stopping_ GUARDED_BY(lock_) = false;
   std::vector<std::thread> copiers_;
 };
 

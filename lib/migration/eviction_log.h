@@ -44,8 +44,8 @@ class EvictionLog {
 
   const Mapping memory_;
   std::atomic<std::uint64_t> dropped_{0};
-  Mutex take_lock_;  // a leaf
-  Ring ring_;        // read under it
+  Mutex take_lock_{LockOrder::evictions};
+  Ring ring_;  // read under it
 };
 
 }  // namespace wherry::impl

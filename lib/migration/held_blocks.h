@@ -61,7 +61,7 @@ class HeldBlocks {
  private:
   const Mapping links_;
   std::atomic<std::uint64_t> last_arrival_{0};
-  mutable Mutex lock_;
+  mutable Mutex lock_{LockOrder::pool};
   Replacement replacement_ GUARDED_BY(lock_);
 };
 

@@ -33,7 +33,7 @@ void ViewSwitcher::start() {
 
 ViewSwitcher::~ViewSwitcher() {
   {
-    const std::lock_guard guard(queue_lock_);
+    const LockGuard guard(queue_lock_);
     stopping_ = true;
   }
   queue_changed_.notify_all();
@@ -46,7 +46,7 @@ bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pa
   if (now < account.fails_until.load()) return false;
   if (wish == Wish::see && now < account.declines_until.load()) return false;
   {
-    const std::lock_guard guard(queue_lock_);
+    const LockGuard guard(queue_lock_);
     const auto [request, is_new] = requested_.try_emplace({number, p.index, wish}, PageMask{});
     if (is_new) {
       order_.push_back(request->first);
@@ -60,42 +60,53 @@ bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pa
 
 void ViewSwitcher::withdraw(Processor p, std::uint64_t number, const PageMask& pages) {
   const Request wish{number, p.index, Wish::see};
-  const std::lock_guard guard(queue_lock_);
+  const LockGuard guard(queue_lock_);
   if (const auto request = requested_.find(wish); request != requested_.end())
     request->second -= pages;
   if (current_ == wish) withdrawn_ |= pages;
 }
 
+ViewSwitcher::Request ViewSwitcher::current_request() {
+  const LockGuard guard(queue_lock_);
+  return current_;
+}
+
 PageMask ViewSwitcher::withdrawn() {
-  const std::lock_guard guard(queue_lock_);
+  const LockGuard guard(queue_lock_);
   return withdrawn_;
 }
 
 bool ViewSwitcher::wait_until_done(int limit_ms) {
-  std::unique_lock guard(queue_lock_);
+  const LockGuard guard(queue_lock_);
   const std::uint64_t awaited = issued_;
-  return queue_changed_.wait_for(guard, std::chrono::milliseconds(limit_ms),
-                                 [&] { return completed_ >= awaited; });
+  return queue_changed_.wait_for(queue_lock_, std::chrono::milliseconds(limit_ms),
+                                 [&]() REQUIRES(queue_lock_) { return completed_ >= awaited; });
+}
+
+bool ViewSwitcher::take_request(PageMask& pages) {
+  const LockGuard guard(queue_lock_);
+  while (!stopping_ && order_.empty()) queue_changed_.wait(queue_lock_);
+  if (stopping_) return false;
+  current_ = order_.front();
+  order_.pop_front();
+  pages = requested_.extract(current_).mapped();
+  withdrawn_ = {};
+  return true;
 }
 
 void ViewSwitcher::work() {
   name_this_thread("wherry-views");
-  std::unique_lock guard(queue_lock_);
-  for (;;) {
-    queue_changed_.wait(guard, [&] { return stopping_ || !order_.empty(); });
-    if (stopping_) return;
-    const Request request = order_.front();
-    order_.pop_front();
-    const PageMask pages = requested_.extract(request).mapped();
-    current_ = request;
-    withdrawn_ = {};
-    guard.unlock();
+  thread_gets_no_signals();
+  PageMask pages;
+  while (take_request(pages)) {
     {
-      const std::lock_guard one_at_a_time(change_lock_);
-      carry_out(request, pages);
+      const LockGuard one_at_a_time(change_lock_);
+      carry_out(current_request(), pages);
     }
-    guard.lock();
-    ++completed_;
+    {
+      const LockGuard guard(queue_lock_);
+      ++completed_;
+    }
     queue_changed_.notify_all();
   }
 }

@@ -9,14 +9,14 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "base/lock.h"
 #include "migration/page_engine.h"
+#include "os/condition.h"
 #include "os/mapped_memory.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
@@ -53,7 +53,7 @@ class ViewSwitcher {
     explicit Pause(ViewSwitcher& switcher) : guard_(switcher.change_lock_) {}
 
    private:
-    std::lock_guard<std::mutex> guard_;
+    const LockGuard guard_;
   };
 
  private:
@@ -73,6 +73,9 @@ class ViewSwitcher {
   };
 
   void work();
+  // Takes the next request; waits for one. False: it is time to stop.
+  bool take_request(PageMask& pages) EXCLUDES(queue_lock_);
+  Request current_request() EXCLUDES(queue_lock_);
   void carry_out(const Request& request, const PageMask& pages);
   PageMask withdrawn();
   // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes; empty:
@@ -93,18 +96,19 @@ class ViewSwitcher {
   const std::uint64_t budget_;
   std::array<Account, max_processors> accounts_;
 
-  std::mutex change_lock_;  // outside the blocks' locks
-  std::mutex queue_lock_;   // a leaf
-  std::condition_variable queue_changed_;
+  Mutex change_lock_{LockOrder::changes};
+  Mutex queue_lock_{LockOrder::view_requests};
+  Condition queue_changed_;
   // Both grow while threads wait for what they ask for.
-  std::pmr::deque<Request> order_{&mapped_memory()};
-  std::pmr::map<Request, PageMask> requested_{&mapped_memory()};  // which pages of the block
+  std::pmr::deque<Request> order_ GUARDED_BY(queue_lock_){&mapped_memory()};
+  // Which pages of the block.
+  std::pmr::map<Request, PageMask> requested_ GUARDED_BY(queue_lock_){&mapped_memory()};
   // Of the request under way.
-  Request current_{};
-  PageMask withdrawn_;
-  std::uint64_t issued_ = 0;     // requests queued so far
-  std::uint64_t completed_ = 0;  // ... and carried out, in the same order
-  bool stopping_ = false;
+  Request current_ GUARDED_BY(queue_lock_){};
+  PageMask withdrawn_ GUARDED_BY(queue_lock_);
+  std::uint64_t issued_ GUARDED_BY(queue_lock_) = 0;     // requests queued so far
+  std::uint64_t completed_ GUARDED_BY(queue_lock_) = 0;  // ... and carried out, in the same order
+  bool stopping_ GUARDED_BY(queue_lock_) = false;
   std::thread thread_;
 };
 

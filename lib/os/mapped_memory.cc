@@ -40,7 +40,7 @@ class LockedPool final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
   Pages pages_;
-  Mutex lock_;  // a leaf
+  Mutex lock_{LockOrder::mapped_memory};
   std::pmr::unsynchronized_pool_resource pool_ GUARDED_BY(lock_);
 };
 

@@ -129,7 +129,7 @@ class AddressSpace {
   std::optional<Allocation> find_locked(std::uint64_t offset) const REQUIRES_SHARED(lock_);
   void retire_locked(std::uint64_t page) REQUIRES(lock_);
 
-  mutable SharedMutex lock_;
+  mutable SharedMutex lock_{LockOrder::address_space};
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
   // Multiples of 64 KiB inside 2 MiB chunks taken from large_: for managed memory, and for devices' own, so that no block holds
   // both.

@@ -132,7 +132,7 @@ class AdviceMap {
   // Merges the stretch with the one before it if they are equal, and returns the next one.
   Starts::iterator merge_with_previous(Starts::iterator stretch) REQUIRES(lock_);
 
-  mutable SharedMutex lock_;
+  mutable SharedMutex lock_{LockOrder::advice};
   // First page of a stretch -> its advice, up to the next one's first page. Without advice before
   // the first one; the last one has none. Neighbours are unequal.
   Starts starts_ GUARDED_BY(lock_);

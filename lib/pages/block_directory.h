@@ -50,7 +50,7 @@ class BlockDirectory {
   std::uint64_t blocks_;
   int processors_;
   std::size_t stride_;
-  Mutex create_lock_;
+  Mutex create_lock_{LockOrder::blocks};
   SparseMemory storage_;  // blocks, `stride_` bytes apart; committed under create_lock_
   Mapping
       used_;  // one bit a block; set (release) after the block was constructed, pairs with find()

@@ -124,7 +124,7 @@ class MemoryRecords {
   PointerTable table_;
   const std::size_t records_max_;
   SparseMemory slots_;  // accessible up to `used_`
-  Mutex lock_;
+  Mutex lock_{LockOrder::records};
   std::vector<std::uint32_t> free_ GUARDED_BY(lock_);  // of the slots that were in use
   std::uint32_t used_ GUARDED_BY(lock_) = 0;           // slots that ever were
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;

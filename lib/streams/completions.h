@@ -33,7 +33,7 @@ class Completions {
 
  private:
   const Fd fd_ = make_eventfd();
-  Mutex lock_;
+  Mutex lock_{LockOrder::completions};
   bool closed_ GUARDED_BY(lock_) = false;
   std::vector<Entry> entries_ GUARDED_BY(lock_);
 };

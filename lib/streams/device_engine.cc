@@ -501,6 +501,7 @@ void DeviceEngine::wait_until(const std::function<bool()>& done) {
                                        {target_->exit_fd(), POLLIN, 0},
                                        {completions_->fd(), POLLIN, 0},
                                        {leader_wake_.get(), POLLIN, 0}}};
+    check_wait_without(lock_.order());
     lock_.unlock();
     poll_descriptors(descriptors, wait_step_ms);
     lock_.lock();

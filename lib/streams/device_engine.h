@@ -7,7 +7,6 @@
 // process ends, unfinished work is thrown away and every context of the device fails for good.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +18,7 @@
 
 #include "base/lock.h"
 #include "events/event.h"
+#include "os/condition.h"
 #include "os/fd.h"
 #include "streams/completions.h"
 #include "streams/host_functions.h"
@@ -166,8 +166,8 @@ class DeviceEngine {
   const Fd leader_wake_;  // eventfd: the leader must look again
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
 
-  mutable Mutex lock_;
-  std::condition_variable_any changed_;  // something finished or failed, or the leader left
+  mutable Mutex lock_{LockOrder::engine};
+  Condition changed_;  // something finished or failed, or the leader left
   std::shared_ptr<LaunchTarget> target_ GUARDED_BY(lock_);
   bool dead_ GUARDED_BY(lock_) = false;  // the process has ended and nobody replaces it yet
   bool stopping_ GUARDED_BY(lock_) = false;

@@ -2,13 +2,13 @@
 // Started with the first function: most programs have none. Any thread may post.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <string>
 #include <thread>
 
 #include "base/lock.h"
+#include "os/condition.h"
 
 namespace wherry::impl {
 
@@ -28,8 +28,8 @@ class HostFunctionThread {
   void run() EXCLUDES(lock_);
 
   const std::string name_;
-  Mutex lock_;
-  std::condition_variable_any changed_;
+  Mutex lock_{LockOrder::host_functions};
+  Condition changed_;
   std::deque<std::function<void()>> functions_ GUARDED_BY(lock_);
   bool stopping_ GUARDED_BY(lock_) = false;
   std::thread thread_ GUARDED_BY(lock_);

@@ -31,7 +31,7 @@ class Recording {
  private:
   using Waiter = std::pair<std::shared_ptr<Completions>, Completions::Entry>;
 
-  mutable Mutex lock_;
+  mutable Mutex lock_{LockOrder::recording};
   std::optional<Outcome> outcome_ GUARDED_BY(lock_);
   std::vector<Waiter> waiters_ GUARDED_BY(lock_);  // until then
 };

@@ -125,6 +125,7 @@ std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment, std::uint64_t
 }
 
 WorkStatus SharedEvent::wait(std::uint64_t moment) const {
+  check_wait();
   const std::uint64_t since = now_ns();
   for (;;) {
     const std::uint32_t seen = state().changes.load();

@@ -84,7 +84,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   SealedMemory memory_;
   const std::uint32_t recorder_;  // this one, among all that have opened the file
   const std::uint64_t serial_;
-  Mutex lock_;
+  Mutex lock_{LockOrder::shared_event};
   std::vector<Waiter> waiters_ GUARDED_BY(lock_);
   bool serving_ GUARDED_BY(lock_) = false;  // by a thread of its own
 };

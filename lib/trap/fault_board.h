@@ -106,7 +106,7 @@ class BoardProtector final : public Protector {
   const pid_t pid_;
   const Fd process_;
   const ArenaLayout& layout_;
-  Mutex lock_;  // board_.changes
+  Mutex lock_{LockOrder::protector};  // board_.changes
 };
 
 }  // namespace wherry::impl

@@ -79,7 +79,7 @@ class ProtectionMapper final : public Mapper {
   const std::uint64_t budget_;
   std::atomic<std::uint64_t> mappings_{0};  // at most so many; 0: not counted yet
   std::atomic<unsigned> shortage_{none};
-  SharedMutex lock_;
+  SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<Protector> protector_ GUARDED_BY(lock_);  // null: the process is gone
 };
 

@@ -48,7 +48,7 @@ class UserfaultfdMapper final : public Mapper {
 
   const ArenaLayout& layout_;
   const std::function<int(std::uintptr_t, std::size_t)> forbid_;
-  SharedMutex lock_;
+  SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
   pid_t process_ GUARDED_BY(lock_) = 0;
   std::atomic<bool> enters_huge_pages_{true};  // no: the kernel refuses

@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "support/child.h"
+#include "support/session.h"
 
 using namespace wherry::impl;
 using wherry::test::expect;
@@ -54,7 +56,8 @@ void require_passed(const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("a line that a full pipe has no room for is dropped, and the next one says so", "[base]") {
+TEST_CASE("a line that a full pipe has no room for is dropped, and the next one says so",
+          "[base]") {
   constexpr int limit_ms = 10'000;
   require_passed(in_fresh_process(
       [] {

@@ -1,0 +1,76 @@
+#include "base/signal_hold.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+namespace wherry::impl {
+namespace {
+
+// As Linux counts: bit n - 1 is signal n.
+constexpr std::uint64_t bit_of(int signal) {
+  return std::uint64_t{1} << (signal - 1);
+}
+
+// SIGSTKFLT stands in for SIGSEGV where the application blocks that (os/signal_chain.h). 32 and 33 are the C
+// library's: setuid() waits until every thread has answered the second.
+constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) |
+                                     bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
+                                     bit_of(SIGSYS) | bit_of(SIGSTKFLT) | bit_of(32) | bit_of(33);
+constexpr std::uint64_t held_back = ~left_alone;
+
+// Not pthread_sigmask(), before which the library itself puts a function (os/signal_interposers.cc).
+std::uint64_t change_mask(int how, std::uint64_t mask) {
+  const int saved_errno = errno;
+  std::uint64_t before = 0;
+  ::syscall(SYS_rt_sigprocmask, how, &mask, &before, sizeof mask);
+  errno = saved_errno;
+  return before;
+}
+
+// Signal handlers read and write these, too. A handler leaves both as it found them, so a plain variable is
+// enough; the fences keep the compiler from moving accesses over the calls that change the mask.
+struct Hold {
+  unsigned depth;
+  bool always;           // the thread has all signals blocked anyway
+  std::uint64_t before;  // the mask; meaningful while depth > 0
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Hold hold{};
+
+}  // namespace
+
+void hold_signals() {
+  Hold& mine = hold;
+  if (mine.depth == 0 && !mine.always) {
+    // A handler that runs before this call finds depth 0, and leaves it so.
+    const std::uint64_t before = change_mask(SIG_BLOCK, held_back);
+    mine.before = before;
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  ++mine.depth;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void release_signals() {
+  Hold& mine = hold;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (--mine.depth != 0 || mine.always) return;
+  const std::uint64_t before = mine.before;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Pending signals arrive in this call, and their handlers may hold signals anew.
+  change_mask(SIG_SETMASK, before);
+}
+
+void forget_held_signals() {
+  hold = {};
+}
+
+void thread_gets_no_signals() {
+  hold.always = true;
+}
+
+}  // namespace wherry::impl
