@@ -348,14 +348,17 @@ void Runtime::restart_device(int device) {
   // While it runs its mappings are real. Only when it is gone may nobody ask it any more.
   process(device)->stop();
   const LockGuard guard(arena_lock_);
-  // What is under way there fails now, and nothing else begins before the books are right again.
-  const ViewSwitcher::Pause no_changes(*switcher_);
   daemon_->listen(p, nullptr);
-  trap_->detach_device(device);
-  blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {
-    const LockGuard block_guard(block.lock);
-    block.unmapped(p);
-  });
+  {
+    // What is under way there fails now, and nothing else begins before the books are right again. What begins after
+    // that fails, too, or concerns the fresh process, which sees its own pool everywhere as the books say.
+    const ViewSwitcher::Pause no_changes(*switcher_);
+    trap_->detach_device(device);
+    blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {
+      const LockGuard block_guard(block.lock);
+      block.unmapped(p);
+    });
+  }
   const auto source = start_device(device);
   daemon_->listen(p, source);
   part(p).process->run();

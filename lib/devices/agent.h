@@ -7,6 +7,8 @@
 
 #include <climits>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -86,7 +88,11 @@ struct AgentStart {
   AddressRange window;
   std::vector<AddressRange> kept;
   StartBlock start_block;
-  const void* heap_block = nullptr;
+  struct Free {
+    void operator()(void* block) const { std::free(block); }
+  };
+  // Of the C library's heap, which the device needs, too.
+  std::unique_ptr<void, Free> heap_block{std::malloc(64)};
   bool hide_memory = true;
 };
 

@@ -19,6 +19,7 @@
 #include "devices/module_image.h"
 #include "os/loader_memory.h"
 #include "os/mapping.h"
+#include "os/own_heap.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "os/resource_limits.h"
@@ -149,7 +150,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   const auto owners = reinterpret_cast<std::uintptr_t>(options.page_owners.bytes);
   if (owners != 0)
     start->kept.push_back({owners, owners + round_up(options.page_owners.size(), page_size)});
-  start->heap_block = start.get();
+  start->kept.push_back(own_heap_range());
   start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
   return start;
 }

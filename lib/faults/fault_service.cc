@@ -1,6 +1,7 @@
 #include "faults/fault_service.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -185,17 +186,22 @@ unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) con
   return grain;
 }
 
+// Memory for the books may be missing, as that for pages may. No exception leaves a signal handler, or a handler's thread.
 FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
-  const std::uint64_t number = block_of(fault.page);
-  Block& block = blocks_.at(number);
-  if (fault.in_handler) {
+  try {
+    Block& block = blocks_.at(block_of(fault.page));
+    if (!fault.in_handler) {
+      const LockGuard guard(block.lock);
+      return attempt_locked(fault, block, room);
+    }
     // What advice asks for, and what is evicted, may need more than a handler may do.
     if (effects_.advises() || !block.lock.try_lock()) return {Outcome::not_here};
     const AdoptGuard guard(block.lock);
     return attempt_locked(fault, block, room);
+  } catch (const std::bad_alloc&) {
+    if (fault.in_handler) return {Outcome::not_here};
+    return {Outcome::not_yet, {}, now_ns() + memory_pause_ns};
   }
-  const LockGuard guard(block.lock);
-  return attempt_locked(fault, block, room);
 }
 
 FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, Room& room) {

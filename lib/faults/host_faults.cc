@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "base/check.h"
+#include "base/lock_checks.h"
 #include "os/access_faults.h"
 #include "os/fork_mark.h"
 #include "os/poll.h"
@@ -30,6 +32,12 @@ Caught* caught = nullptr;
 bool on_access_fault(const AccessFault& fault) {
   const ArenaLayout* const layout = caught->layout.load(std::memory_order_acquire);
   if (layout == nullptr || !layout->page_of(fault.address) || !caught->mark.is_here()) return false;
+#if defined(WHERRY_CHECKS)
+  // The answer may need that very lock.
+  if (holds_lock_of_fault_path())
+    WHERRY_FAIL("{:#x} is managed memory, and touched under a lock of the fault path",
+                fault.address);
+#endif
   FaultEvent event;
   event.address = fault.address;
   event.thread = this_thread_id();

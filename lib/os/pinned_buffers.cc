@@ -1,10 +1,14 @@
 #include "os/pinned_buffers.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
+#include <climits>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
-#include <system_error>
+#include <string_view>
 
 namespace wherry::impl {
 namespace {
@@ -19,8 +23,8 @@ bool has_pinned_memory() {
   return true;
 }
 
-void add_buffers(const std::filesystem::path& info, std::vector<AddressRange>& buffers) {
-  std::ifstream lines(info);
+void add_buffers(const char* descriptor, std::vector<AddressRange>& buffers) {
+  std::ifstream lines(std::string("/proc/self/fdinfo/") + descriptor);
   bool listed = false;
   for (std::string line; std::getline(lines, line);) {
     unsigned long start = 0;
@@ -39,12 +43,18 @@ void add_buffers(const std::filesystem::path& info, std::vector<AddressRange>& b
 std::vector<AddressRange> pinned_buffers() {
   std::vector<AddressRange> buffers;
   if (!has_pinned_memory()) return buffers;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
-       !error && entry != end; entry.increment(error)) {
-    std::error_code gone;
-    if (std::filesystem::read_symlink(entry->path(), gone) == "anon_inode:[io_uring]")
-      add_buffers("/proc/self/fdinfo" / entry->path().filename(), buffers);
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Close> directory(::opendir("/proc/self/fd"));
+  if (!directory) return buffers;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    char target[PATH_MAX];
+    const ssize_t length =
+        ::readlinkat(::dirfd(directory.get()), entry->d_name, target, sizeof target);
+    if (length > 0 &&
+        std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[io_uring]")
+      add_buffers(entry->d_name, buffers);
   }
   return buffers;
 }

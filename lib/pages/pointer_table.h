@@ -108,7 +108,7 @@ class PointerTable {
   void put(Word& word, unsigned level, std::uintptr_t start, const Range& range) REQUIRES(lock_);
   static void clear(Word& word, unsigned level, std::uintptr_t start, const Range& range);
 
-  const Mapping root_;                      // pointers to nodes
+  const Mapping root_;  // pointers to nodes
   Mutex lock_{LockOrder::addresses};
   SparseMemory memory_ GUARDED_BY(lock_);   // that nodes and tables are cut from
   std::size_t used_ GUARDED_BY(lock_) = 0;  // bytes of the memory

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -350,6 +351,33 @@ TEST_CASE("while another thread forks nothing is adopted or given back, and wait
   patient.ranges.after_fork(/*child_copies=*/false);
   CHECK(adopting.get() == Verdict::adopted);
   CHECK(is_in_file(place));
+}
+
+TEST_CASE("a handler that interrupts adopting and giving back may fork", "[memory]") {
+  constexpr int limit_ms = 30'000;
+  const Outcome outcome = in_fresh_process(
+      [] {
+        static Adoption adoption;
+        static std::atomic<int> forks = 0;
+        struct sigaction action {};
+        action.sa_handler = [](int) {
+          adoption.ranges.before_fork();
+          adoption.ranges.after_fork(/*child_copies=*/false);
+          ++forks;
+        };
+        expect(::sigaction(SIGALRM, &action, nullptr) == 0, "sigaction");
+        const itimerval often{{0, 100}, {0, 100}};
+        expect(::setitimer(ITIMER_REAL, &often, nullptr) == 0, "setitimer");
+        const Place place(2 * page_size);
+        while (forks < 300) {
+          expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
+          expect(adoption.ranges.give_back(place.range()), "given back");
+        }
+        ::_exit(0);
+      },
+      limit_ms);
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
 }
 
 TEST_CASE("adopting and giving back leaves no mappings behind", "[memory]") {
