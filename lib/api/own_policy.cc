@@ -24,6 +24,16 @@ struct OwnHistory final : BlockHistory {
   std::unique_ptr<wherry::block_history> theirs;
   std::pmr::vector<Stay> stays{&mapped_memory()};
 
+  // False: this page stays already.
+  bool stay(PageRun run, unsigned page, std::uint64_t until_ns) {
+    const auto stays_already = [&](unsigned i) {
+      return std::ranges::find(stays, i, &Stay::page) != stays.end();
+    };
+    if (stays_already(page)) return false;
+    for (unsigned i = run.first; i < run.end(); ++i)
+      if (!stays_already(i)) stays.push_back({i, until_ns});
+    return true;
+  }
   void leave(PageRun run) {
     std::erase_if(
         stays, [&](const Stay& stay) { return stay.page >= run.first && stay.page < run.end(); });
@@ -118,13 +128,10 @@ Opinion OwnPolicy::checked(const wherry::opinion& opinion, const FaultFacts& fac
   if (opinion.wait_until_ns > facts.now_ns)
     result.wait_until_ns = std::min(opinion.wait_until_ns, facts.now_ns + wait_max_ns);
   if (opinion.stays_until_ns > facts.now_ns && result.destination) {
-    auto& stays = own(history).stays;
-    const auto stay = std::ranges::find(stays, facts.page, &OwnHistory::Stay::page);
+    if (!result.region) result.region = aligned_part(facts.stretch, facts.page, pages_per_region);
     result.stays = true;
     result.stays_until_ns = opinion.stays_until_ns;
-    result.stay_begins = stay == stays.end();
-    if (result.stay_begins) stays.push_back({facts.page, opinion.stays_until_ns});
-    if (!result.region) result.region = PageRun{facts.page, 1};
+    result.stay_begins = own(history).stay(*result.region, facts.page, opinion.stays_until_ns);
   }
   return result;
 }

@@ -429,12 +429,14 @@ bool Runtime::free(std::uintptr_t address) {
                   .address = address,
                   .bytes = allocation->pages().bytes(),
                   .kind = EventKind::free});
-  wait_for_rest([&] { return !address_space_.is_held(*allocation); }, "a copy never ended");
   const PageSpan pages = allocation->pages();
+  wait_for_rest(
+      engine_->flights(), pages, [&] { return !address_space_.is_held(*allocation); },
+      "a copy never ended");
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
                         [&](std::uint64_t number, Block& block) {
                           const PageRun run = run_in_block(number, pages);
-                          const RestGuard guard(block, run);
+                          const RestGuard guard(engine_->flights(), block, number, run);
                           engine_->release(block, number, run);
                           effects_->released(block, number, run);
                         });
@@ -485,7 +487,7 @@ std::optional<PageWhereabouts> Runtime::page_whereabouts(std::uintptr_t address)
   Block* block = blocks_.find(block_of(page));
   if (block == nullptr) return answer;
   // Not while it is in flight: it may have left already where the books say that it is.
-  const RestGuard guard(*block, {in_block, 1});
+  const RestGuard guard(engine_->flights(), *block, block_of(page), {in_block, 1});
   answer.resident = block->residents(in_block);
   answer.mapped = block->mappers(in_block);
   answer.writable = block->writers(in_block);

@@ -102,6 +102,10 @@ const char* name_of(LockOrder order) {
       return "view_requests";
     case LockOrder::carriers:
       return "carriers";
+    case LockOrder::room:
+      return "room";
+    case LockOrder::flights:
+      return "flights";
     case LockOrder::completions:
       return "completions";
     case LockOrder::fault_sources:

@@ -67,6 +67,8 @@ enum class LockOrder : std::uint8_t {
   advice,          // what the program said of pages.
   view_requests,   // which views are to be changed.
   carriers,        // carriers that no thread uses.
+  room,            // which requests wait for room in one pool.
+  flights,         // which threads carry which pages.
   completions,     // what others finished for one engine.
   fault_sources,   // where the fault handlers read.
   mapper,          // the descriptor by which one page table is changed.

@@ -1,6 +1,7 @@
 #include "faults/fault_daemon.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "faults/postponed_faults.h"
@@ -108,13 +109,13 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick) {
         if (const auto event = source->read_event()) {
           Fault fault = service_.take(owners[i], *event);
           fault.source = source;
-          answer(fault);
+          answer(std::move(fault));
         }
       }
     }
     // Each of them once: what they wait for may be a message that nobody has read yet.
     const std::uint64_t now = now_ns();
-    while (const auto fault = postponed.take_due(now)) answer(*fault);
+    while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
     service_.stays().end_due(now);
   }
 }

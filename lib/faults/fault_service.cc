@@ -20,10 +20,18 @@ constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
-// Longer between two looks counts as much: then the process was stopped, or the machine, for a debugger or to move elsewhere.
-constexpr std::uint64_t look_max_ns = 1'000'000'000;
+// The most that one look counts, however long ago the look before was. So a fault is given up only
+// after many looks in vain: then the handler ran, and the machine was neither stopped nor without a
+// CPU for it.
+constexpr std::uint64_t look_max_ns = 200'000'000;
+// Without memory for it a fault is given up after as many looks, over as long at least.
 constexpr int memory_attempts_max = 20;
+constexpr std::uint64_t memory_limit_ns = 1'000'000'000;
 constexpr std::uint64_t memory_pause_ns = 5'000'000;
+// A fault that has waited for long looks less often: its looks take a CPU from the thread that it
+// waits for.
+constexpr std::uint64_t pause_max_ns = 1'000'000;
+constexpr unsigned pause_share = 16;
 // How long a fault waits for its processor to see another pool.
 constexpr std::uint64_t view_limit_ns = 3'000'000'000;
 // How long a fault waits for others to have what it brought mapped as they are advised to.
@@ -31,6 +39,12 @@ constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 
 constexpr const char* no_room_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
+
+// When a fault looks again that waits for something that takes its time.
+std::uint64_t later(const Fault& fault) {
+  const std::uint64_t now = now_ns();
+  return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
+}
 
 void count_event(Counters& counters, const FaultEvent& event) {
   if (event.write_protect) {
@@ -72,9 +86,8 @@ void FaultService::classify(Fault& fault, const Block& block) const {
 bool FaultService::resolve_in_handler(const FaultEvent& event) {
   Fault fault = take(Processor::host(), event);
   fault.in_handler = true;
-  Room room;
   for (int i = 0; i < attempts_max; ++i) {
-    const Attempt attempt = this->attempt(fault, room);
+    const Attempt attempt = this->attempt(fault);
     if (attempt.outcome == Outcome::try_again) continue;
     if (attempt.outcome != Outcome::resolved) return false;
     finish(fault, attempt.wake);
@@ -86,9 +99,9 @@ bool FaultService::resolve_in_handler(const FaultEvent& event) {
 std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
   const bool was_put_off = fault.seen_ns != fault.taken_ns;
   if (was_put_off) note_wait(fault);
-  Room room;
+  fault.is_under_way = false;
   for (int i = 0; i < attempts_max; ++i) {
-    const Attempt attempt = this->attempt(fault, room);
+    const Attempt attempt = this->attempt(fault);
     switch (attempt.outcome) {
       case Outcome::resolved:
         finish(fault, attempt.wake);
@@ -96,6 +109,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
       case Outcome::try_again:
         continue;
       case Outcome::not_yet:
+        fault.is_under_way = attempt.is_under_way;
         return put_off(fault, attempt.due, "the page never came free");
       case Outcome::unallocated:
         if (answer_unallocated(fault)) return std::nullopt;
@@ -104,10 +118,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
         answer_foreign(fault);
         return std::nullopt;
       case Outcome::full:
-        if (++fault.memory_failures < memory_attempts_max)
-          return put_off(fault, now_ns() + memory_pause_ns, no_room_anywhere);
-        refuse(fault, no_room_anywhere);
-        return std::nullopt;
+        return put_off_for_memory(fault, no_room_anywhere);
       case Outcome::not_here:
         break;  // only in a handler
       case Outcome::lost:
@@ -116,7 +127,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
         return std::nullopt;
       case Outcome::room_needed:
       case Outcome::no_memory:
-        switch (relieve(fault, attempt, room)) {
+        switch (relieve(fault, attempt)) {
           case OpStatus::ok:
             continue;
           case OpStatus::absent:
@@ -127,21 +138,18 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             continue;
           case OpStatus::no_memory:
             // The kernel may be reclaiming: a moment later there may be some.
-            if (++fault.memory_failures < memory_attempts_max)
-              return put_off(fault, now_ns() + memory_pause_ns, "no memory is left for the page");
-            refuse(fault, "no memory is left for the page");
-            return std::nullopt;
+            return put_off_for_memory(fault, "no memory is left for the page");
           default:
             fault.comes_alone = true;
-            return put_off(fault, now_ns() + moment_ns, "no room is left for the page");
+            return put_off_in_line(fault, attempt.destination);
         }
     }
   }
   return put_off(fault, now_ns() + moment_ns, "others changed the page all the time");
 }
 
-FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation, Block& block,
-                                  const Room& room) const {
+FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation,
+                                  Block& block) const {
   const std::uint64_t number = block_of(fault.page);
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
   FaultFacts facts;
@@ -155,7 +163,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.mapped = block.at(fault.toucher).mapped;
   facts.fault_ns = costs_.fault_ns.get();
   facts.page_ns = costs_.page_ns.get();
-  facts.free_pages = free_pages(fault.toucher, room);
+  facts.free_pages = free_pages(fault.toucher, fault.room);
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
@@ -163,8 +171,10 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.accessed_by = segment.advice.accessed_by;
   facts.pinned = segment.advice.pinned;
-  facts.evicted = !fault.comes_alone && (block.evicted_from & fault.toucher.bit()) != 0;
   facts.stretch = run_in_block(number, intersect(allocation.pages(), segment.span));
+  facts.evicted =
+      !fault.comes_alone && (block.evicted_from & fault.toucher.bit()) != 0 &&
+      Replacement::returns_as_one(facts.stretch, engine_.at(fault.toucher).capacity.pages());
   if (!fault.comes_alone) facts.grain = grain_for(fault.toucher, facts.residents);
   if (facts.grain > 1) facts.present = (PageMask::of(facts.stretch) - block.absent()).count();
   return facts;
@@ -187,24 +197,24 @@ unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) con
 }
 
 // Memory for the books may be missing, as that for pages may. No exception leaves a signal handler, or a handler's thread.
-FaultService::Attempt FaultService::attempt(Fault& fault, Room& room) {
+FaultService::Attempt FaultService::attempt(Fault& fault) {
   try {
     Block& block = blocks_.at(block_of(fault.page));
     if (!fault.in_handler) {
       const LockGuard guard(block.lock);
-      return attempt_locked(fault, block, room);
+      return attempt_locked(fault, block);
     }
     // What advice asks for, and what is evicted, may need more than a handler may do.
     if (effects_.advises() || !block.lock.try_lock()) return {Outcome::not_here};
     const AdoptGuard guard(block.lock);
-    return attempt_locked(fault, block, room);
+    return attempt_locked(fault, block);
   } catch (const std::bad_alloc&) {
     if (fault.in_handler) return {Outcome::not_here};
     return {Outcome::not_yet, {}, now_ns() + memory_pause_ns};
   }
 }
 
-FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, Room& room) {
+FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
   const std::uint64_t number = block_of(fault.page);
   classify(fault, block);
   // To see another pool is not a thing to be done in passing.
@@ -215,9 +225,16 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (!allocation) return {Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.toucher)) return {Outcome::foreign};
 
-  const FaultFacts facts = facts_of(fault, *allocation, block, room);
-  if (block.switching(facts.toucher).test(facts.page) || block.in_flight().test(facts.page))
+  const FaultFacts facts = facts_of(fault, *allocation, block);
+  if (block.switching(facts.toucher).test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
+  if (block.in_flight().test(facts.page)) {
+    // That may take long: others may need the room more.
+    fault.room.release();
+    Attempt wait{Outcome::not_yet, {}, later(fault)};
+    wait.is_under_way = engine_.flights().is_carried({fault.page, 1}, fault.event.thread);
+    return wait;
+  }
   // To remember something takes memory.
   if (fault.in_handler && policy_.remembers()) return {Outcome::not_here};
   Opinion opinion;
@@ -238,12 +255,13 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
     count(engine_.at(fault.toucher).counters.throttled);
     fault.throttled_since_ns = facts.now_ns;
     record_throttle(fault, EventKind::throttle_begin, facts.now_ns, facts.now_ns);
+    fault.room.release();
     return {
         Outcome::not_yet, {}, std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns)};
   }
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.stays_put) {
-    const auto placed = without_room(block, facts, allocation->owner, decision, room);
+    const auto placed = without_room(block, facts, allocation->owner, decision, fault.room);
     if (!placed) return {Outcome::full};
     decision = *placed;
   }
@@ -268,8 +286,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
       return {Outcome::not_yet, {}, std::min(end, now + moment_ns)};
     }
     if (!there)
-      if (const auto hindered = bring(fault, block, number, facts, decision, room))
-        return *hindered;
+      if (const auto hindered = bring(fault, block, number, facts, decision)) return *hindered;
     fault.origin = origin;
     block.tenures.begin(decision.region, facts.toucher, now);
   }
@@ -277,7 +294,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block, R
   if (facts.write && (there || has_copies)) engine_.collapse(block, number, decision.region, at);
   if (facts.write && facts.read_mostly && at.is_host())
     effects_.settle_on_host(block, number, decision.region);
-  const bool filled = decision.fills && fill(block, number, decision, room);
+  const bool filled = decision.fills && fill(block, number, decision, fault.room);
   if (there || filled || !block.at(facts.toucher).mapped.test(facts.page)) {
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
@@ -340,8 +357,9 @@ std::optional<Decision> FaultService::without_room(Block& block, const FaultFact
 std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& block,
                                                          std::uint64_t number,
                                                          const FaultFacts& facts,
-                                                         const Decision& decision, Room& room) {
+                                                         const Decision& decision) {
   const Processor to = decision.destination;
+  Room& room = fault.room;
   const auto [exists, copy, from, wanted] = errand_for(block, facts, decision);
   if (!room.try_grow(engine_.at(to).capacity, wanted.count())) {
     // Nobody has to go for the sake of mappings.
@@ -462,10 +480,10 @@ void FaultService::finish(Fault& fault, PageSpan wake) {
   blocks_.at(number).tenures.woken(run_in_block(number, wake), fault.toucher, now_ns());
 }
 
-OpStatus FaultService::relieve(const Fault& fault, const Attempt& attempt, Room& room) {
+OpStatus FaultService::relieve(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
   if (attempt.outcome == Outcome::room_needed) {
-    const OpStatus status = evictor_.make_room({p, attempt.room_needed, fault.page}, room);
+    const OpStatus status = evictor_.make_room({p, attempt.room_needed, fault.page}, fault.room);
     // Nothing leaves the host, and what would have to leave a device finds no room there.
     return status == OpStatus::no_memory ? OpStatus::absent : status;
   }
@@ -482,11 +500,27 @@ std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t d
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> FaultService::put_off_in_line(Fault& fault, Processor p) {
+  // While pages come free, and older requests get them, this one's turn comes.
+  const std::uint64_t progress = engine_.at(p).capacity.progress();
+  fault.is_under_way = std::exchange(fault.line_progress, progress) != progress;
+  return put_off(fault, later(fault), "no room is left for the page");
+}
+
+std::optional<std::uint64_t> FaultService::put_off_for_memory(Fault& fault, const char* why) {
+  // The kernel may be reclaiming: a moment later there may be some.
+  ++fault.memory_failures;
+  if (fault.memory_failures < memory_attempts_max || fault.waited_ns < memory_limit_ns)
+    return put_off(fault, now_ns() + memory_pause_ns, why);
+  refuse(fault, why);
+  return std::nullopt;
+}
+
 void FaultService::note_wait(Fault& fault) {
   const std::uint64_t now = now_ns();
   const std::uint64_t since = now - std::exchange(fault.seen_ns, now);
-  // While the policy has it wait it does nothing in vain.
-  if (fault.throttled_since_ns == 0) fault.waited_ns += std::min(since, look_max_ns);
+  if (!fault.is_under_way && fault.throttled_since_ns == 0)
+    fault.waited_ns += std::min(since, look_max_ns);
 }
 
 bool FaultService::answer_unallocated(Fault& fault) {

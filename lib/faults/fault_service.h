@@ -30,10 +30,11 @@ struct Fault {
   // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
-  // How long it has waited, as far as it has not been the policy that had it wait, or a machine that stood still; and up to when that
-  // is known.
+  // How long it has waited in vain, and up to when that is known. Not counted: waiting for the
+  // policy, for something that is under way, and while the machine did not run.
   std::uint64_t waited_ns = 0;
   std::uint64_t seen_ns = 0;
+  bool is_under_way = false;      // what it has waited for since it was looked at last is under way
   bool owes_stay = false;         // its pages are to stay, and there was no memory to remember it
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
   // Where the page was before anything was done for it, those in a row with it that shared its fate, and why they did. Nothing:
@@ -59,6 +60,11 @@ struct Fault {
   bool counted = false;
   bool refused = false;                            // the thread gets a signal
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
+  // Where the page is to come: kept while the fault is postponed, so that younger faults do not get
+  // the room that was made for this one. And the progress of that pool's line when it was looked at
+  // last.
+  Room room = {};
+  std::uint64_t line_progress = 0;
 };
 
 class FaultService {
@@ -109,18 +115,18 @@ class FaultService {
     std::uint64_t due = 0;
     Processor destination{};
     std::uint64_t room_needed = 0;
-    bool is_many = false;  // room for more than the region of the page
+    bool is_many = false;       // room for more than the region of the page
+    bool is_under_way = false;  // not_yet: what it waits for comes to an end by itself
   };
 
-  Attempt attempt(Fault& fault, Room& room);
-  Attempt attempt_locked(Fault& fault, Block& block, Room& room) REQUIRES(block.lock);
+  Attempt attempt(Fault& fault);
+  Attempt attempt_locked(Fault& fault, Block& block) REQUIRES(block.lock);
   // Says what kind of fault it is where its source does not know.
   void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
   void count_once(Fault& fault) const;
-  // `room`: what the fault has reserved for itself so far.
-  FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block,
-                      const Room& room) const REQUIRES(block.lock);
-  // Room in p's pool, as FaultFacts has it.
+  FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
+      REQUIRES(block.lock);
+  // Room in p's pool, as FaultFacts has it. `room`: what the fault has reserved for itself so far.
   std::uint64_t free_pages(Processor p, const Room& room) const;
   // The coarsest of those whose mappings this may split.
   unsigned grain_for(Processor toucher, ProcessorMask residents) const;
@@ -131,7 +137,7 @@ class FaultService {
   // Both answer nothing when it is done, otherwise why not, or why it need not be.
   // Has the page at the decision's destination, as far as pools go.
   std::optional<Attempt> bring(Fault& fault, Block& block, std::uint64_t number,
-                               const FaultFacts& facts, const Decision& decision, Room& room)
+                               const FaultFacts& facts, const Decision& decision)
       REQUIRES(block.lock);
   // Creates what of the decision's region is nowhere, where there is room for it. False: nothing.
   bool fill(Block& block, std::uint64_t number, const Decision& decision, Room& room)
@@ -155,11 +161,16 @@ class FaultService {
   }
   // Everything is in place: lets the threads go on.
   void finish(Fault& fault, PageSpan wake);
-  // Makes the room, or the memory, that the attempt found missing; says ok, no_memory, absent where
-  // nothing can make room, or another time.
-  OpStatus relieve(const Fault& fault, const Attempt& attempt, Room& room);
-  // `due`, or nothing when the fault has waited for so long that its thread gets a signal instead.
+  // Makes the room, or the memory, that the attempt found missing. Returns ok, no_memory, absent
+  // where nothing can make room, or another status if it may go better later.
+  OpStatus relieve(Fault& fault, const Attempt& attempt);
+  // Return when to look again, or nothing when the fault has waited in vain for so long that its
+  // thread has got a signal instead.
   std::optional<std::uint64_t> put_off(Fault& fault, std::uint64_t due, const char* why);
+  // ... for room in p's pool, where the fault waits in the line.
+  std::optional<std::uint64_t> put_off_in_line(Fault& fault, Processor p);
+  // ... for memory that the kernel, or other faults, may give back.
+  std::optional<std::uint64_t> put_off_for_memory(Fault& fault, const char* why);
   // False: the memory is allocated after all.
   bool answer_unallocated(Fault& fault);
   void answer_foreign(Fault& fault);

@@ -25,12 +25,13 @@ class PostponedFaults {
 
   // `due`: a moment as now_ns() counts. False: there is no memory to remember the fault, and nothing has
   // changed.
-  [[nodiscard]] bool put(std::uint64_t due, const Fault& fault) {
+  [[nodiscard]] bool put(std::uint64_t due, Fault& fault) {
     try {
-      faults_.push_back({due, fault});
+      if (faults_.size() == faults_.capacity()) faults_.reserve(2 * faults_.capacity());
     } catch (const std::bad_alloc&) {
       return false;
     }
+    faults_.push_back({due, std::move(fault)});
     std::ranges::push_heap(faults_, std::ranges::greater{}, &Postponed::due);
     return true;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/processor.h"
+#include "memory/capacity.h"
 #include "memory/pool.h"
 #include "pages/block_directory.h"
 #include "trap/mapper.h"
@@ -55,44 +56,6 @@ struct ProcessorMemory {
   Capacity capacity;
   BlockDirectory& blocks;  // every processor's
   alignas(64) Counters counters;
-};
-
-// Room in a pool: pages reserved and not yet spent. What is left is given back.
-class Room {
- public:
-  Room() = default;
-  Room(Capacity& capacity, std::uint64_t pages) : capacity_(&capacity), pages_(pages) {}
-  Room(Room&& other) noexcept
-      : capacity_(std::exchange(other.capacity_, nullptr)),
-        pages_(std::exchange(other.pages_, 0)) {}
-  Room& operator=(Room&& other) noexcept {
-    std::swap(capacity_, other.capacity_);
-    std::swap(pages_, other.pages_);
-    return *this;
-  }
-  ~Room() {
-    if (capacity_ != nullptr) capacity_->give_back(pages_);
-  }
-
-  std::uint64_t pages() const { return pages_; }
-  // ... as far as it is this capacity's.
-  std::uint64_t pages_of(const Capacity& capacity) const {
-    return capacity_ == &capacity ? pages_ : 0;
-  }
-  // Makes the room at least `pages` large, from `capacity`; false when the pool is too full.
-  [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages) {
-    if (capacity_ != &capacity) *this = Room(capacity, 0);  // room elsewhere is of no use
-    if (pages <= pages_) return true;
-    if (!capacity.try_reserve(pages - pages_)) return false;
-    pages_ = pages;
-    return true;
-  }
-  // The pages exist now: they stay reserved until they leave the pool.
-  void spend(std::uint64_t pages) { pages_ -= pages; }
-
- private:
-  Capacity* capacity_ = nullptr;
-  std::uint64_t pages_ = 0;
 };
 
 }  // namespace wherry::impl

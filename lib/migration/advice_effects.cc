@@ -157,7 +157,8 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   const auto visit = [&](std::uint64_t number, Block& block) {
     const PageRun run = run_in_block(number, pages);
     // A copy that is under way must not outlast this; anything else minds what was said when it lands.
-    const RestGuard guard(block, change.kind == Kind::unset_read_mostly ? run : PageRun{});
+    const RestGuard guard(engine_.flights(), block, number,
+                          change.kind == Kind::unset_read_mostly ? run : PageRun{});
     switch (change.kind) {
       case Kind::set_read_mostly:
         // Who reads elsewhere must fault to get its copy.
@@ -190,7 +191,7 @@ void AdviceEffects::forbid_copies() {
   copies_forbidden_.store(true);
   constexpr PageRun all{0, pages_per_block};
   blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
-    const RestGuard guard(block, all);
+    const RestGuard guard(engine_.flights(), block, number, all);
     collapse(block, number, all);
     (void)follow(block, number, all);
   });

@@ -92,6 +92,7 @@ struct CopyEngine::Pages {
     const std::uint64_t end = round_up(where + piece.bytes, page_size) / page_size;
     return run_in_block(number(), {first, end - first});
   }
+  PageSpan span() const { return span_of(number(), run()); }
   // Leaves of the piece what lies in the first pages.
   void cut_to(PageRun kept) {
     piece.bytes =
@@ -145,6 +146,7 @@ class CopyEngine::Leg final : public Copiers::Step {
   std::uint64_t carried = 0;                   // bytes that are under way
   std::array<std::uint64_t, 2> allocations{};  // that are held; 0: none
   std::array<std::optional<Hold>, 2> holds;
+  std::array<PageSpan, 2> in_place{};  // of devices' own memory, that bytes are carried from or to
   Room room;
   bool at_home = true;  // there may be room where pages should be created
   int failures = 0;
@@ -256,11 +258,19 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
   if (step != Step::ready) release(leg);
   if (step == Step::waits) {
     const std::uint64_t now = now_ns();
-    if (leg.waits_since_ns == 0) leg.waits_since_ns = now;
+    // A live flight ends, however slow its source is.
+    if (leg.waits_since_ns == 0 || is_carried(to) || is_carried(from)) leg.waits_since_ns = now;
     if (now - leg.waits_since_ns > wait_limit_ns) step = give_up(leg);
   }
   if (step != Step::ready) return step;
   leg.waits_since_ns = 0;
+  // What never moves is held by its allocation alone.
+  for (const Pages* part : {&to, &from}) {
+    if (part->side.memory != CopyRequest::Memory::device) continue;
+    const PageSpan span = part->span();
+    parts_.engine.flights().begun(span);
+    (leg.in_place[0].empty() ? leg.in_place[0] : leg.in_place[1]) = span;
+  }
   leg.room = Room();
   leg.carried = piece.bytes;
   if (is_managed(to_side)) to_side.owner = *to.owner;
@@ -274,6 +284,10 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
   }
   parcel = {place_of(to_side, piece.to), place_of(from_side, piece.from), piece.bytes};
   return Step::ready;
+}
+
+bool CopyEngine::is_carried(const Pages& pages) const {
+  return is_of_arena(pages.side) && parts_.engine.flights().is_carried(pages.span());
 }
 
 void CopyEngine::end(Leg& leg, OpStatus status) {
@@ -371,7 +385,7 @@ CopyEngine::Step CopyEngine::hold_in_block(Leg& leg, Pages& pages, Pages* togeth
   Hold hold{pages.number(), {}};
   for (const Pages* part : {&pages, together})
     if (part != nullptr && part->owner) hold.pages |= PageMask::of(part->run());
-  for (const PageRun run : runs_of(hold.pages)) block.flight_begun(run);
+  parts_.engine.begin_hold(block, hold.number, hold.pages);
   (leg.holds[0] ? leg.holds[1] : leg.holds[0]) = hold;
   return Step::ready;
 }
@@ -391,11 +405,14 @@ void CopyEngine::release(Leg& leg) {
     if (!hold) continue;
     Block& block = parts_.blocks.at(hold->number);
     const LockGuard guard(block.lock);
-    for (const PageRun run : runs_of(hold->pages)) block.flight_ended(run);
+    parts_.engine.end_hold(block, hold->number, hold->pages);
     hold.reset();
   }
+  for (PageSpan& span : leg.in_place)
+    if (!span.empty()) parts_.engine.flights().landed(std::exchange(span, {}));
   for (std::uint64_t& allocation : leg.allocations)
     if (const std::uint64_t held = std::exchange(allocation, 0)) parts_.address_space.let_go(held);
+  parts_.engine.flights().announce();
 }
 
 }  // namespace wherry::impl

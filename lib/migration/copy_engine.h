@@ -1,4 +1,5 @@
-// Copies and fills memory of every kind where it is: pages stay in their pools, whoever has them mapped goes on to use
+// Copies and fills memory of every kind where it is: pages stay in their pools, whoever has them
+// mapped goes on to use
 // them, and nobody moves them while their bytes are copied (they are in flight, and lose no rights).
 //
 // Pages that do not exist read as zeros, and come into being where they are written to: where the program prefers them, else
@@ -72,6 +73,8 @@ class CopyEngine {
   // Begins what comes next of the leg.
   Step begin(Leg& leg, Parcel& parcel);
   void end(Leg& leg, OpStatus status);
+  // Whether a live flight carries some of the pages.
+  bool is_carried(const Pages& pages) const;
   Step create(Leg& leg, Pages& pages);
   // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are full.
   std::optional<Processor> elsewhere(Leg& leg, Pages& pages, std::uint64_t absent);

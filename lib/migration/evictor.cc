@@ -9,23 +9,32 @@
 namespace wherry::impl {
 namespace {
 
-// Others may take what is freed; who loses that often lets them go first.
+// Older requests take what is freed first. A request that has evicted so often for them looks again
+// later.
 constexpr int evictions_max = 64;
 
 }  // namespace
 
 OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
   Capacity& capacity = engine_.at(request.at).capacity;
-  if (request.pages > capacity.pages()) return OpStatus::absent;
+  if (request.pages > capacity.pages()) {
+    room.release();
+    return OpStatus::absent;
+  }
+  // Nothing leaves the host, so no request waits there.
+  if (request.at.is_host())
+    return room.try_grow(capacity, request.pages) ? OpStatus::ok : OpStatus::no_memory;
   for (int evicted = 0; evicted < evictions_max; ++evicted) {
-    if (room.try_grow(capacity, request.pages)) return OpStatus::ok;
-    if (request.at.is_host()) return OpStatus::no_memory;
+    if (room.join_line(capacity, request.pages)) return OpStatus::ok;
     const OpStatus status = evict_one(request);
-    if (status == OpStatus::no_memory) return status;
-    // Nothing is there: everything is spoken for by faults in flight, whose pages are about to come.
-    if (status == OpStatus::absent)
-      return engine_.held_by(request.at).size() == 0 ? OpStatus::incomplete : OpStatus::absent;
-    if (status != OpStatus::ok) return OpStatus::incomplete;
+    if (status == OpStatus::ok) continue;
+    const bool may_come = status != OpStatus::no_memory && status != OpStatus::absent;
+    // The pool holds nothing: other requests have reserved everything, and their pages are about to
+    // come.
+    const bool is_reserved = status == OpStatus::absent && engine_.held_by(request.at).size() == 0;
+    if (may_come || is_reserved) return OpStatus::incomplete;
+    room.release();
+    return status;
   }
   return OpStatus::incomplete;
 }

@@ -1,4 +1,5 @@
-// Makes room in a device's pool: whole blocks, as the pool's replacement says, move to the host; copies of pages that
+// Makes room in a device's pool: whole blocks, as the pool's replacement says, move to the host;
+// copies of pages that
 // other pools hold, too, are dropped. Called by whoever needs the room, and by the background evictor before anybody
 // does; never under a block lock.
 #pragma once
@@ -41,9 +42,11 @@ class Evictor {
         carriers_(std::move(make_carrier)),
         flight_pages_min_(flight_pages_min) {}
 
-  // Makes `room` as large as is requested. ok; no_memory: the host has none for what would have to leave; incomplete: not
-  // now, try again in a moment; absent: nothing that is there may be evicted, and there is no use in trying again before
-  // that changes. Never waits.
+  // Makes `room` as large as is requested. Never waits. Returns
+  //   ok;
+  //   incomplete: not now, try again in a moment with the same room, which keeps its place in the pool's line;
+  //   no_memory: the host has no memory for the pages that would have to leave; `room` has been released;
+  //   absent: nothing in the pool may be evicted; `room` has been released.
   OpStatus make_room(const RoomRequest& request, Room& room);
 
   // Evicts one block, capacity or not. ok; incomplete: not all of it moved yet, or nothing could, and another call may

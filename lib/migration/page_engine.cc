@@ -315,6 +315,7 @@ OpStatus PageEngine::begin_flight(Block& block, Flight& flight) {
     }
   }
   block.flight_begun(flight.run);
+  flights_.begun(span_of(flight.number, flight.run));
   return OpStatus::ok;
 }
 
@@ -323,6 +324,7 @@ void PageEngine::land(Block& block, const Flight& flight, const Delivery& delive
   // Nobody has mapped the new copy so far, nor may the old one be written: it can go at any time.
   if (kind == Cargo::Kind::move && !delivery.released) punch(at(from), span_of(number, run));
   block.flight_ended(run);
+  flights_.landed(span_of(number, run));
   if (kind == Cargo::Kind::move)
     account_move(block, number, run, from, to, room, cause);
   else
@@ -354,8 +356,23 @@ void PageEngine::turn_back(Block& block, const Flight& flight) {
   const PageSpan span = span_of(flight.number, flight.run);
   punch(at(flight.to), span);
   block.flight_ended(flight.run);
+  flights_.landed(span);
   if (flight.kind != Cargo::Kind::create)
     allow_writes_if_alone(block, flight.number, flight.run, flight.from);
+}
+
+void PageEngine::begin_hold(Block& block, std::uint64_t number, const PageMask& pages) {
+  for (const PageRun run : runs_of(pages)) {
+    block.flight_begun(run);
+    flights_.begun(span_of(number, run));
+  }
+}
+
+void PageEngine::end_hold(Block& block, std::uint64_t number, const PageMask& pages) {
+  for (const PageRun run : runs_of(pages)) {
+    block.flight_ended(run);
+    flights_.landed(span_of(number, run));
+  }
 }
 
 void PageEngine::allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run,

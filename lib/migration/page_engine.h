@@ -14,6 +14,7 @@
 #include "memory/carrier.h"
 #include "memory/processor_memory.h"
 #include "migration/decision_log.h"
+#include "migration/flights.h"
 #include "migration/held_blocks.h"
 #include "pages/arena_layout.h"
 #include "pages/block.h"
@@ -85,6 +86,10 @@ class PageEngine {
       REQUIRES(block.lock);
   // It has failed: all is as it was.
   void turn_back(Block& block, const Flight& flight) REQUIRES(block.lock);
+  // Pages that stay where they are while the calling thread carries bytes from or to them: they are
+  // in flight between the two calls, and lose no rights. Requires: they are not in flight.
+  void begin_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
+  void end_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
 
   // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps it.
   void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper,
@@ -120,6 +125,7 @@ class PageEngine {
   }
   // What has become of pages, and why: what the engine does to pages that nobody touched it adds itself.
   DecisionLog& decisions() { return decisions_; }
+  Flights& flights() { return flights_; }
   const DecisionLog& decisions() const { return decisions_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages are evicted to.
   HeldBlocks& held_by(Processor p) { return *held_[static_cast<unsigned>(p.index)]; }
@@ -180,6 +186,7 @@ class PageEngine {
   int count_;
   const ArenaLayout* layout_;
   DecisionLog decisions_;
+  Flights flights_;
 };
 
 }  // namespace wherry::impl

@@ -144,7 +144,9 @@ Prefetcher::Progress Prefetcher::advance(Leg& leg) {
     }
   }
   if (progress != Progress::waits) return progress;
-  leg.room = Room();
+  // Its place in the pool's line stays while it waits for that; room is of no use while it waits
+  // for pages.
+  if (room_needed == 0) leg.room.release();
   const std::uint64_t now = now_ns();
   if (leg.step.first_ns == 0) leg.step.first_ns = now;
   return now - leg.step.first_ns < step_limit_ns ? Progress::waits : Progress::done;

@@ -57,6 +57,10 @@ std::uint32_t this_thread_id() {
   return static_cast<std::uint32_t>(::gettid());
 }
 
+bool thread_exists(std::uint32_t id) {
+  return ::tgkill(::getpid(), static_cast<pid_t>(id), 0) == 0;
+}
+
 void yield_cpu() {
   ::sched_yield();
 }

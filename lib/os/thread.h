@@ -46,6 +46,8 @@ void give_way();
 
 // The calling thread's id, as the kernel counts.
 std::uint32_t this_thread_id();
+// Whether this process has a thread with this id.
+bool thread_exists(std::uint32_t id);
 // Lets another thread that wants this CPU have it.
 void yield_cpu();
 

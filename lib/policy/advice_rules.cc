@@ -47,12 +47,13 @@ AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& op
   return holds(toucher) ? Place{toucher, Reason::there} : wanted;
 }
 
-PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion) const {
+PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion, bool only_maps) const {
   const auto aligned = [&](unsigned pages) {
     return aligned_part(facts.stretch, facts.page, pages);
   };
-  if (opinion.region) return join(*opinion.region, aligned(grain_of(facts)));
-  return aligned(std::max(region_pages_, grain_of(facts)));
+  const PageRun usual = aligned(std::max(region_pages_, grain_of(facts)));
+  if (!opinion.region) return usual;
+  return join(*opinion.region, only_maps ? usual : aligned(grain_of(facts)));
 }
 
 Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) const {
@@ -73,7 +74,11 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
                        decision.destination == facts.toucher;
   // Nothing moves, and to see a whole block elsewhere costs no more than to see a part of it.
   const bool stays_elsewhere = facts.pinned && decision.destination != facts.toucher;
-  decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion);
+  // The policy has said which pages should move, and none does: to see a region elsewhere costs
+  // what one page of it would.
+  const bool only_maps = decision.destination != facts.toucher && !stays &&
+                         (facts.residents & decision.destination.bit()) != 0;
+  decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion, only_maps);
   FaultFacts first_touch = facts;
   first_touch.residents = 0;
   decision.fills = fills(facts, decision.destination, place(first_touch, opinion).at);

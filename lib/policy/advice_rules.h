@@ -1,4 +1,5 @@
-// What a fault leads to: first what the documentation of the advice says, then, where that leaves room, what the policy thinks,
+// What a fault leads to: first what the documentation of the advice says, then, where that leaves
+// room, what the policy thinks,
 // and where that has no opinion: the page goes to whoever touched it. It brings along its natural, aligned region (64 KiB unless
 // configured), as far as its allocation and equal advice reach. What was evicted as one (policy/replacement.h) comes
 // back as one: that costs one fault instead of one for each region. Where the trap needs a coarser grain the region grows to
@@ -59,7 +60,8 @@ class AdviceRules {
     Reason reason;
   };
   static Place place(const FaultFacts& facts, const Opinion& opinion);
-  PageRun region(const FaultFacts& facts, const Opinion& opinion) const;
+  // `only_maps`: the page stays where it is, and the toucher maps it there.
+  PageRun region(const FaultFacts& facts, const Opinion& opinion, bool only_maps) const;
 
   unsigned region_pages_;
 };

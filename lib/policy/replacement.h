@@ -1,4 +1,5 @@
-// Which block leaves a full pool: made so that neither a sweep over more than fits nor a passing scan empties it of
+// Which block leaves a full pool: made so that neither a sweep over more than fits nor a passing
+// scan empties it of
 // what is used again, though accesses to resident pages are invisible but for samples.
 //
 // The blocks of a pool are in three queues, oldest first. Those that have just come are on trial, apart for those that
@@ -70,6 +71,12 @@ class Replacement {
   static constexpr bool leaves_as_one(const PageMask& pages) {
     const PageRun run = pages.next_run(0);
     return run.count >= pages_per_block / 2 && pages == PageMask::of(run);
+  }
+
+  // ... and whether its pool is large enough for that: in a pool of a few blocks the others' pages
+  // would have to leave for it, and then come back in its place.
+  static constexpr bool returns_as_one(PageRun stretch, std::uint64_t capacity_pages) {
+    return 2 * std::uint64_t{stretch.count} <= capacity_pages;
   }
 
   // Whether a touch of it would be seen.

@@ -1,6 +1,7 @@
 #include "trap/fault_board.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "os/futex.h"
 #include "os/poll.h"
@@ -11,8 +12,9 @@ namespace wherry::impl {
 namespace {
 
 constexpr int look_again_ms = 50;
-// How often a thread of the host looks for its answer: longer than any fault is put off, and not counting the time in which
-// all of the process stood still. Then it gets the signal that it would get without us.
+// How often a thread of the host looks for its answer while no handler looks at its fault: longer
+// than a handler puts one off between two looks, and not counting the time in which all of the
+// process stood still. Then it gets the signal that it would get without us.
 constexpr int host_patience = 30'000 / look_again_ms;
 // A process that does not change its protection within this is stopped, or stuck: it is ended.
 constexpr int change_patience = 5'000 / look_again_ms;
@@ -78,12 +80,15 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
   slot->state.store(FaultSlot::posted, std::memory_order_release);
   signal_eventfd(bell);
   std::uint32_t state = FaultSlot::posted;
+  std::uint32_t attentions = slot->attentions.load(std::memory_order_relaxed);
   for (int looks = 0; patience == Patience::endless || looks < host_patience; ++looks) {
     if (state == FaultSlot::asked) {
       change(*slot);
       state = FaultSlot::done;
     }
     state = wait_while(*slot, state);
+    const std::uint32_t now = slot->attentions.load(std::memory_order_relaxed);
+    if (std::exchange(attentions, now) != now) looks = 0;
     if (state == FaultSlot::answered) {
       const bool refused = slot->refused;
       (void)take_answer(*slot);
@@ -125,6 +130,7 @@ std::optional<FaultEvent> BoardSource::read_event() const {
 
 void BoardSource::attend(const FaultEvent& event) const {
   attended = &board_.slots[event.slot];
+  attended->attentions.fetch_add(1, std::memory_order_relaxed);
 }
 
 void BoardSource::leave() const {

@@ -1,4 +1,5 @@
-// Faults that threads report themselves, from the handler of the signal that they got, and what is asked of their process
+// Faults that threads report themselves, from the handler of the signal that they got, and what is
+// asked of their process
 // in return: a table in memory that the process shares with the host's handlers.
 //
 // A thread that faults fills a slot, signals and waits there for its answer. While it waits it changes the protection of
@@ -33,9 +34,10 @@ struct alignas(64) FaultSlot {
   std::uint64_t address = 0;  // that was touched
   bool write = false;
   bool refused = false;
-  std::atomic<bool> given_up{false};  // its thread waits no more
-  Access access = Access::none;       // that is asked for, of these addresses
-  int error = 0;                      // what came of it
+  std::atomic<bool> given_up{false};         // its thread waits no more
+  std::atomic<std::uint32_t> attentions{0};  // how often a handler has looked at the fault
+  Access access = Access::none;              // that is asked for, of these addresses
+  int error = 0;                             // what came of it
   std::uint64_t change_start = 0;
   std::uint64_t change_bytes = 0;
 };
@@ -49,8 +51,9 @@ struct FaultBoard {
 
 // ---- in the process that faults; both may be called in a signal handler
 
-// Has the fault answered; the host answers each within limits. True: the access is to be tried again; false: it was refused, or nobody answers. `bell`: an
-// eventfd that counts, see BoardSource.
+// Has the fault answered. True: the access is to be tried again; false: it was refused, or no
+// handler looks at it any more. While handlers look at it, how long it may wait is theirs to say.
+// `bell`: an eventfd that counts, see BoardSource.
 // endless: as long as the process lives, which ends with the host's.
 enum class Patience {
   bounded,

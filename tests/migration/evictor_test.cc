@@ -1,4 +1,5 @@
-// Evictions against a machine in memory: what leaves and what stays, what is copied, and what is said where nothing can
+// Evictions against a machine in memory: what leaves and what stays, what is copied, and what is
+// said where nothing can
 // leave.
 #include "migration/evictor.h"
 
@@ -218,6 +219,31 @@ TEST_CASE("room that others are about to fill is waited for") {
   REQUIRE(theirs.try_grow(s.capacity(device), 4 * pages_per_block));
   Room room;
   CHECK(s.evictor.make_room({device, 1, 0}, room) == OpStatus::incomplete);
+}
+
+TEST_CASE("what an eviction frees goes to the oldest request that waits") {
+  Setup s;
+  s.fill(device, 4);
+  Room older;
+  REQUIRE_FALSE(older.join_line(s.capacity(device), 500));
+  Room younger;
+  CHECK(s.evictor.make_room({device, 16, 0}, younger) == OpStatus::ok);
+  CHECK(younger.pages() == 16);
+  // The first block that left was for the older one, which had not evicted anything itself.
+  CHECK(s.machine.at(1).held() == 2 * pages_per_block);
+  CHECK(older.try_grow(s.capacity(device), 500));
+  CHECK(s.capacity(device).reserved() == 2 * pages_per_block + 516);
+}
+
+TEST_CASE("a request that cannot be met keeps nothing from the others") {
+  Setup s;
+  s.fill(device, 4);
+  s.advice.change({0, 3 * pages_per_block}, {AdviceChange::Kind::pinned, {}});
+  Room room;
+  CHECK(s.evictor.make_room({device, 2 * pages_per_block, 0}, room) == OpStatus::absent);
+  CHECK(room.pages() == 0);
+  CHECK(s.capacity(device).reserved() == 3 * pages_per_block);
+  CHECK(s.capacity(device).try_reserve(pages_per_block));
 }
 
 TEST_CASE("an eviction that stops early goes on with the next call, and nothing is lost") {

@@ -34,6 +34,32 @@ TEST_CASE("a region of one page brings nothing along, one of a block everything"
   CHECK(AdviceRules(512).decide(touch(5, {0, 512}), {}).region == PageRun{0, 512});
 }
 
+TEST_CASE(
+    "where a page is only mapped its region is mapped, whatever the policy would have moved") {
+  const AdviceRules rules(16);
+  FaultFacts facts = touch(37, {0, 512});
+  facts.residents = Processor::host().bit();
+  facts.preferred = Processor::host();
+  Opinion opinion;
+  opinion.region = PageRun{37, 1};
+  CHECK(rules.decide(facts, opinion).destination == Processor::host());
+  CHECK(rules.decide(facts, opinion).region == PageRun{32, 16});
+  opinion.region = PageRun{0, 64};
+  CHECK(rules.decide(facts, opinion).region == PageRun{0, 64});
+  facts.stretch = {36, 4};
+  opinion.region = PageRun{37, 1};
+  CHECK(rules.decide(facts, opinion).region == PageRun{36, 4});
+
+  // What moves is the policy's to say, and what stays for others' sake is.
+  facts = touch(37, {0, 512});
+  facts.residents = Processor::host().bit();
+  CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
+  opinion.destination = Processor::host();
+  CHECK(rules.decide(facts, opinion).region == PageRun{32, 16});
+  opinion.stays = true;
+  CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
+}
+
 TEST_CASE("the region grows to the grain, as far as the stretch of equal advice reaches") {
   FaultFacts facts = touch(137, {40, 400});
   facts.residents = Processor::host().bit();

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t players_max = 6;
 constexpr std::uint32_t visitor_pause_us = 150;
-constexpr std::chrono::seconds moving_limit{3};  // then fewer pages moved than asked for
+constexpr std::uint64_t arrival_limit_ms = 150'000;  // less than a kernel, and the test, may take
+constexpr std::chrono::seconds moving_limit{3};      // then fewer pages moved than asked for
 
 struct Layout {
   std::size_t bytes;  // of managed memory, in all
@@ -93,8 +94,10 @@ std::string play(Rig& rig, const Match& match, const MatchHooks& hooks) {
   std::byte* const logs = rig.allocate(2 * log_bytes);
   if (hooks.before) hooks.before(memory, layout.bytes);
 
+  std::byte* const still =
+      rig.zeroed_still_memory(players_max * sizeof(Presence) + match.stages * sizeof(Cell));
   std::byte* const y_start = match.placement == Placement::one_still
-                                 ? rig.zeroed_still_memory(match.stages * sizeof(Cell))
+                                 ? still + players_max * sizeof(Presence)
                                  : memory + layout.y_offset;
   std::vector<Player> players;
   for (std::size_t i = 0; i < match.cast.size(); ++i) {
@@ -110,6 +113,8 @@ std::string play(Rig& rig, const Match& match, const MatchHooks& hooks) {
     player.x = reinterpret_cast<Cell*>(memory);
     player.y = reinterpret_cast<Cell*>(y_start);
     player.score = reinterpret_cast<Score*>(scores + i * impl::page_size);
+    player.presence = reinterpret_cast<Presence*>(still);
+    player.arrival_limit_ms = arrival_limit_ms;
     player.log = reinterpret_cast<std::uint32_t*>(logs + (i % 2) * log_bytes);
     players.push_back(player);
   }

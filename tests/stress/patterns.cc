@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace wherry::test {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr std::chrono::seconds arrival_limit{20};
 constexpr std::chrono::milliseconds longest_turn{100};
 
 Cell& x_at(const Player& player, std::uint32_t stage) {
@@ -37,6 +37,11 @@ class Judge {
     score_.expected = expected;
     score_.seen = seen;
   }
+  void late(std::uint32_t part, std::uint32_t stage) {
+    if (score_.late_part != 0) return;
+    score_.late_part = part + 1;
+    score_.late_stage = stage;
+  }
   void round() { ++score_.rounds; }
   const Score& score() const { return score_; }
 
@@ -59,19 +64,32 @@ class Pause {
   std::uint64_t state_;
 };
 
-// All players have touched the stage's cells when this returns.
-void meet(Cell& cell, std::uint32_t players, Judge& judge) {
+// The first player that has not arrived at the stage; nothing: all have.
+std::optional<std::uint32_t> absent_part(const Player& player, std::uint32_t stage) {
+  for (std::uint32_t part = 0; part < player.players; ++part)
+    if (player.presence[part].stages.load() <= stage) return part;
+  return std::nullopt;
+}
+
+// All players have touched the stage's cells when this returns. An arrival is counted in the cell
+// first, and then in memory that does not move: if that has all of them and the cell has not, the
+// cell has lost one. Else a player is late, which a slow machine may be the reason for.
+void meet(const Player& player, std::uint32_t stage, Cell& cell, Judge& judge) {
   cell.arrived.fetch_add(1);
+  player.presence[player.part].stages.store(stage + 1);
+  const std::chrono::milliseconds limit(player.arrival_limit_ms);
   std::chrono::steady_clock::duration waited{};
-  for (auto before = std::chrono::steady_clock::now(); cell.arrived.load() < players;) {
+  for (auto before = std::chrono::steady_clock::now();;) {
+    const auto absent = absent_part(player, stage);
+    const std::uint64_t arrived = cell.arrived.load();
+    if (arrived >= player.players) return;
+    if (!absent) return judge.violation(player.players, arrived);
+    if (waited >= limit) return judge.late(*absent, stage);
     ::sched_yield();
     const auto now = std::chrono::steady_clock::now();
-    // A machine that stood still meanwhile has not waited.
+    // While this player did not run it has not waited.
     waited += std::min<std::chrono::steady_clock::duration>(now - before, longest_turn);
     before = now;
-    if (waited < arrival_limit) continue;
-    judge.violation(players, cell.arrived.load());  // an arrival was lost
-    return;
   }
 }
 
@@ -226,7 +244,7 @@ void Player::play() const {
   for (std::uint32_t stage = 0; stage < stages; ++stage) {
     Cell& here_x = x_at(*this, stage);
     Cell& here_y = y_at(*this, stage);
-    meet(here_x, players, judge);
+    meet(*this, stage, here_x, judge);
     switch (pattern) {
       case Pattern::message_passing:
         message_passing(*this, here_x, here_y, judge);
@@ -254,6 +272,13 @@ std::string check_together(const std::vector<Player>& players) {
              std::to_string(player.score->expected) + " and saw " +
              std::to_string(player.score->seen);
     }
+  }
+  for (const Player& player : players) {
+    if (player.score->late_part != 0)
+      return "nothing is lost, but player " + std::to_string(player.score->late_part - 1) +
+             " was late for stage " + std::to_string(player.score->late_stage) + ": player " +
+             std::to_string(player.part) + " waited for " +
+             std::to_string(player.arrival_limit_ms) + " ms";
   }
   if (players[0].pattern == Pattern::read_modify_write) return check_counters(players);
   if (players[0].pattern == Pattern::store_buffering) return check_logs(players[0], players[1]);

@@ -1,4 +1,5 @@
-// The four classic tests of a memory model, as roles that host threads and kernels play on the same managed words:
+// The four classic tests of a memory model, as roles that host threads and kernels play on the same
+// managed words:
 // message passing, store buffering, a sequence lock, and read-modify-write. Each role checks what it can see itself;
 // check_together() checks what only all roles together show.
 //
@@ -41,6 +42,13 @@ struct alignas(64) Score {
   std::uint64_t violations;
   std::uint64_t expected;  // of the first violation
   std::uint64_t seen;
+  std::uint64_t late_part;  // the player that this one waited for in vain, + 1; 0: none
+  std::uint64_t late_stage;
+};
+
+// A player's own word in memory that never moves: how many stages it has arrived at.
+struct alignas(64) Presence {
+  std::atomic<std::uint64_t> stages;
 };
 
 // One player. Copied as bytes into kernels.
@@ -57,12 +65,15 @@ struct Player {
   Cell* x;
   Cell* y;
   Score* score;
+  Presence* presence;              // every player's
+  std::uint64_t arrival_limit_ms;  // how long a player waits for the others, while it runs itself
   std::uint32_t* log;  // store buffering, parts 0 and 1: stages * (rounds_max + 1) entries
 
   void play() const;
 };
 
-// What the players' scores and logs contradict; empty when nothing. Called after all have ended.
+// What the players' scores and logs contradict, or which player was late for so long that the
+// others gave up; empty when nothing. Called after all have ended.
 std::string check_together(const std::vector<Player>& players);
 
 }  // namespace wherry::test

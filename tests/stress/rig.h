@@ -44,7 +44,7 @@ class Rig {
     static_assert(std::is_trivially_copyable_v<Function>);
     launched_[device] = post(device, call<Function>, &function, sizeof function, items);
   }
-  // Waits for it. Throws std::runtime_error when the process dies, or after a minute.
+  // Waits for it. Throws std::runtime_error when the process dies, or after some minutes.
   void wait(int device) { wait_for(device, launched_[device]); }
   bool has_ended(int device) { return finished(device, launched_[device]); }
   // Starts function() beside the device's launch, unless the last one so started still runs.

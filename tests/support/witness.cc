@@ -9,6 +9,19 @@
 
 namespace wherry::test {
 
+std::size_t count_mappings(pid_t process, const void* first, std::size_t bytes) {
+  std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
+  const auto begin = reinterpret_cast<std::uintptr_t>(first);
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2 && from < begin + bytes &&
+        to > begin)
+      ++count;
+  }
+  return count;
+}
+
 std::size_t count_mappings() {
   std::ifstream file{"/proc/self/maps"};
   std::size_t lines = 0;

@@ -18,6 +18,9 @@ namespace wherry::test {
 // Lines of /proc/self/maps.
 std::size_t count_mappings();
 
+// How many mappings of the process these bytes consist of.
+std::size_t count_mappings(pid_t process, const void* first, std::size_t bytes);
+
 // The value of `key` ("Name", "State", ...) in /proc/PID/status; nothing when there is no such
 // process.
 std::optional<std::string> process_status(pid_t process, const std::string& key);

@@ -1,4 +1,5 @@
-// Policies at work, each in a process of its own: where the kernel says that pages are, and who maps them.
+// Policies at work, each in a process of its own: where the kernel says that pages are, and who
+// maps them.
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
@@ -111,6 +112,72 @@ TEST_CASE("uvm: a device that walks through a block takes at most six faults", "
     const std::uint64_t faults = Stage::faults(device0) - before;
     expect(faults <= 6, std::to_string(faults) + " faults");
     expect(stage.residents(words.data() + block_words - 1) == bit_of(device0), "it did not come");
+  });
+}
+
+namespace {
+
+// One page of each region is read by device 0 at the host. All of them are seen there then: as one
+// mapping, where each page alone would divide the memory.
+void require_regions_are_mapped(const Stage& stage, const Words& words) {
+  for (std::size_t i = 0; i < words.size(); i += region_words)
+    expect(stage.read(device0, words.data() + i + 3 * page_words) == 3, "a wrong word");
+  expect(stage.residents(words.data()) == bit_of(host), "a page has left the host");
+  const std::uint64_t before = Stage::faults(device0);
+  expect(stage.read_pages(device0, words.data(), words.bytes()) == 3 * words.size() / page_words,
+         "wrong bytes");
+  expect(Stage::faults(device0) == before, "pages of the regions are not mapped");
+  const std::size_t mappings =
+      count_mappings(Witness::process_of(index_of(device0)), words.data(), words.bytes());
+  expect(mappings == 1, std::to_string(mappings) + " mappings");
+}
+
+class Reader final : public wherry::policy {
+ public:
+  Reader(const wherry::policy_machine&, const char* parameters) : stays_(*parameters != '\0') {}
+  wherry::opinion on_fault(const wherry::page_fault& fault,
+                           std::unique_ptr<wherry::block_history>&) override {
+    wherry::opinion opinion;
+    opinion.destination = -1;
+    if (stays_) opinion.stays_until_ns = fault.now_ns + 600'000'000'000;
+    return opinion;
+  }
+
+ private:
+  const bool stays_;
+};
+
+wherry::policy* make_reader(const wherry::policy_machine* machine, const char* parameters) {
+  return new Reader(*machine, parameters);
+}
+
+}  // namespace
+
+TEST_CASE("what a policy leaves with the host is mapped by regions, not page by page", "[system]") {
+  const char* const policy = GENERATE("migrate-always", "uvm", "first-touch", "adaptive");
+  INFO(policy);
+  require_passed([policy] {
+    WHERRY_TRY(wherrySetPolicy(policy));
+    const Stage stage(devices);
+    const Words words(block_words);
+    advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
+    stage.write_pages(host, words.data(), words.bytes(), 3);
+    std::this_thread::sleep_for(20ms);  // what the host touched last may be its own for a moment
+    require_regions_are_mapped(stage, words);
+  });
+}
+
+TEST_CASE("a program's own policy that names only a destination gets regions", "[system]") {
+  const char* const policy = GENERATE("reader", "reader,stays");
+  INFO(policy);
+  require_passed([policy] {
+    WHERRY_TRY(wherryRegisterPolicy("reader", wherry::policy_version, make_reader));
+    WHERRY_TRY(wherrySetPolicy(policy));
+    const Stage stage(devices);
+    const Words words(block_words);
+    stage.write_pages(host, words.data(), words.bytes(), 3);
+    std::this_thread::sleep_for(20ms);
+    require_regions_are_mapped(stage, words);
   });
 }
 

@@ -77,8 +77,10 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
   if (stretch.owner) facts.preferred = stretch.owner;
   facts.accessed_by = stretch.advice.accessed_by;
   facts.pinned = stretch.advice.pinned;
-  facts.evicted = !touch.comes_alone && (block.evicted_from & touch.toucher.bit()) != 0;
   facts.stretch = stretch.run;
+  facts.evicted =
+      !touch.comes_alone && (block.evicted_from & touch.toucher.bit()) != 0 &&
+      impl::Replacement::returns_as_one(facts.stretch, books_.capacity_pages(touch.toucher));
   facts.held = block.at(touch.toucher).resident;
   facts.free_pages = books_.spare_pages(touch.toucher);
   facts.mapped = block.at(touch.toucher).mapped;

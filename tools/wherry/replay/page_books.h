@@ -1,4 +1,5 @@
-// The books of a replay: who holds, maps and may write which page, and how full each pool is. What a live run's page engine, evictor
+// The books of a replay: who holds, maps and may write which page, and how full each pool is. What
+// a live run's page engine, evictor
 // and view switcher do to them this does, with the same blocks (pages/block.h) and replacement; in place of the kernel there is a
 // cost model, and in place of the clock somebody says when it is.
 //
@@ -93,6 +94,9 @@ class PageBooks {
   bool has_room(Processor p, std::uint64_t pages) const {
     const Pool& its = pools_[static_cast<std::size_t>(p.index)];
     return its.used + pages <= its.capacity;
+  }
+  std::uint64_t capacity_pages(Processor p) const {
+    return pools_[static_cast<std::size_t>(p.index)].capacity;
   }
   std::uint64_t free_pages(Processor p) const {
     const Pool& its = pools_[static_cast<std::size_t>(p.index)];

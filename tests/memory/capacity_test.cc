@@ -1,0 +1,172 @@
+#include "memory/capacity.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+using namespace wherry::impl;
+
+TEST_CASE("a pool never promises more pages than it may hold") {
+  Capacity capacity(100);
+  CHECK(capacity.try_reserve(60));
+  CHECK_FALSE(capacity.try_reserve(41));
+  CHECK(capacity.try_reserve(40));
+  capacity.give_back(1);
+  CHECK(capacity.try_reserve(1));
+}
+
+TEST_CASE("room that was not spent goes back, room that was stays taken") {
+  Capacity capacity(10);
+  {
+    Room room;
+    REQUIRE(room.try_grow(capacity, 8));
+    REQUIRE(room.try_grow(capacity, 4));  // large enough already
+    CHECK_FALSE(room.try_grow(capacity, 11));
+    room.spend(3);
+    CHECK(capacity.reserved() == 8);
+  }
+  CHECK(capacity.reserved() == 3);
+}
+
+TEST_CASE("reservations by several threads never exceed the capacity") {
+  Capacity capacity(64);
+  std::atomic<bool> exceeded{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < 50'000; ++i) {
+        const std::uint64_t pages = 1 + random() % 40;
+        if (!capacity.try_reserve(pages)) continue;
+        if (capacity.reserved() > 64) exceeded = true;
+        capacity.give_back(pages);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_FALSE(exceeded);
+  CHECK(capacity.reserved() == 0);
+}
+
+TEST_CASE("a pool rings when it comes to hold more than it should, once each time") {
+  Capacity capacity(100);
+  Bell bell;
+  capacity.ring_above(90, bell);
+  REQUIRE(capacity.try_reserve(90));
+  CHECK(bell.rung() == 0);
+  REQUIRE(capacity.try_reserve(1));
+  REQUIRE(capacity.try_reserve(9));
+  CHECK(bell.rung() == 1);
+  CHECK_FALSE(capacity.try_reserve(1));
+  CHECK(bell.rung() == 1);
+  capacity.give_back(20);
+  REQUIRE(capacity.try_reserve(15));
+  CHECK(bell.rung() == 2);
+  bell.wait(1, 60'000);  // it rang since: returns at once
+}
+
+TEST_CASE("room in one pool is none in another") {
+  Capacity first(100);
+  Capacity second(100);
+  {
+    Room room;
+    REQUIRE(room.try_grow(first, 16));
+    REQUIRE(room.try_grow(second, 10));
+    CHECK(first.reserved() == 0);
+    CHECK(second.reserved() == 10);
+    CHECK(room.pages() == 10);
+    CHECK_FALSE(room.try_grow(first, 101));
+    CHECK(second.reserved() == 0);
+  }
+  CHECK(first.reserved() == 0);
+  CHECK(second.reserved() == 0);
+}
+
+TEST_CASE("pages that come free go to the oldest request that waits, and to no younger one") {
+  Capacity capacity(100);
+  REQUIRE(capacity.try_reserve(100));
+  Room older;
+  Room younger;
+  CHECK_FALSE(older.join_line(capacity, 30));
+  CHECK_FALSE(younger.join_line(capacity, 10));
+  capacity.give_back(20);
+  CHECK_FALSE(younger.try_grow(capacity, 10));
+  CHECK_FALSE(capacity.try_reserve(1));
+  CHECK(capacity.reserved() == 100);
+  CHECK_FALSE(older.try_grow(capacity, 30));
+  CHECK(older.pages() == 20);
+  capacity.give_back(15);
+  CHECK(older.try_grow(capacity, 30));
+  CHECK_FALSE(younger.try_grow(capacity, 10));
+  CHECK(younger.pages() == 5);
+  capacity.give_back(5);
+  CHECK(younger.try_grow(capacity, 10));
+  CHECK_FALSE(capacity.try_reserve(1));
+  capacity.give_back(1);
+  CHECK(capacity.try_reserve(1));
+}
+
+TEST_CASE("a request that is given up passes on what it has got") {
+  Capacity capacity(100);
+  REQUIRE(capacity.try_reserve(100));
+  Room younger;
+  {
+    Room older;
+    CHECK_FALSE(older.join_line(capacity, 30));
+    CHECK_FALSE(younger.join_line(capacity, 10));
+    capacity.give_back(20);
+    CHECK_FALSE(older.try_grow(capacity, 30));
+  }
+  CHECK(younger.try_grow(capacity, 10));
+  CHECK(capacity.reserved() == 90);
+  younger.release();
+  CHECK(capacity.reserved() == 80);
+  CHECK(capacity.try_reserve(20));
+}
+
+TEST_CASE("a request that comes to need fewer pages passes the others on, and keeps its age") {
+  Capacity capacity(100);
+  REQUIRE(capacity.try_reserve(100));
+  Room older;
+  Room younger;
+  CHECK_FALSE(older.join_line(capacity, 60));
+  CHECK_FALSE(younger.join_line(capacity, 10));
+  older.release();
+  CHECK_FALSE(older.join_line(capacity, 60));
+  capacity.give_back(50);
+  CHECK(older.join_line(capacity, 40));
+  CHECK(younger.try_grow(capacity, 10));
+  CHECK(capacity.reserved() == 100);
+}
+
+TEST_CASE("requests of several threads are all served, and never exceed the capacity") {
+  constexpr std::uint64_t pages_max = 64;
+  Capacity capacity(pages_max);
+  std::atomic<bool> exceeded{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < 5'000; ++i) {
+        const std::uint64_t pages = 1 + random() % pages_max;
+        Room room;
+        for (bool waits = true; waits;) {
+          waits = !room.join_line(capacity, pages);
+          if (capacity.reserved() > pages_max) exceeded = true;
+          if (!waits) break;
+          if (random() % 8 == 0) room.release();
+          std::this_thread::yield();
+        }
+        Room moved(std::move(room));
+        const std::uint64_t spent = random() % (pages + 1);
+        moved.spend(spent);
+        capacity.give_back(spent);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_FALSE(exceeded);
+  CHECK(capacity.reserved() == 0);
+}

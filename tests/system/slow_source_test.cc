@@ -1,0 +1,116 @@
+// Copies whose source takes its time, as a file of a network or swap can: memory of the test's own,
+// whose pages come when the test says so. Touches of the destination, and freeing it, wait for as
+// long as it takes.
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/stage.h"
+
+using namespace wherry::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// More than a fault waits for what is not under way.
+constexpr auto slowness = 13s;
+constexpr std::size_t bytes = 4 * region_bytes;
+// A thread that sleeps is woken for each of its looks: ten a second would be a hundred.
+constexpr long looks_max = 5000;
+
+// Reads block until come() has been called.
+class SlowMemory {
+ public:
+  SlowMemory() {
+    fd_ = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
+    uffdio_api api{};
+    api.api = UFFD_API;
+    expect(fd_ >= 0 && ::ioctl(fd_, UFFDIO_API, &api) == 0, "no userfaultfd");
+    memory_ = static_cast<std::byte*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    expect(memory_ != MAP_FAILED, "no memory");
+    uffdio_register request{};
+    request.range = {reinterpret_cast<std::uintptr_t>(memory_), bytes};
+    request.mode = UFFDIO_REGISTER_MODE_MISSING;
+    expect(::ioctl(fd_, UFFDIO_REGISTER, &request) == 0, "the memory cannot be registered");
+  }
+  ~SlowMemory() { ::close(fd_); }
+
+  CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_); }
+  void come() const {
+    const std::vector<std::uint64_t> contents(bytes / sizeof(std::uint64_t), 7);
+    uffdio_copy copy{};
+    copy.dst = reinterpret_cast<std::uintptr_t>(memory_);
+    copy.src = reinterpret_cast<std::uintptr_t>(contents.data());
+    copy.len = bytes;
+    expect(::ioctl(fd_, UFFDIO_COPY, &copy) == 0, "the pages cannot come");
+  }
+
+ private:
+  int fd_;
+  std::byte* memory_;
+};
+
+long sleeps_of_this_thread() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+void play() {
+  const Stage stage("capacity=16M;capacity=16M");
+  const SlowMemory slow;
+  const Words touched(bytes / sizeof(std::uint64_t));
+  Words freed(bytes / sizeof(std::uint64_t));
+  // Where the host and device 1 do not have them mapped.
+  stage.write_pages(device0, touched.data(), bytes, 1);
+  stage.write_pages(device0, freed.data(), bytes, 1);
+
+  std::vector<std::thread> copies;
+  for (const Words* words : {&touched, static_cast<const Words*>(&freed)}) {
+    const CUdeviceptr to = address_of(*words);
+    copies.emplace_back([&, to] {
+      WHERRY_TRY(cuCtxSetCurrent(const_cast<Stage&>(stage).session().context(0)));
+      (void)cuMemcpyHtoD(to, const_cast<void*>(reinterpret_cast<const void*>(slow.address())),
+                         bytes);
+    });
+  }
+  std::this_thread::sleep_for(1s);  // the copies have begun
+
+  std::atomic<std::uint64_t> seen{0};
+  std::thread toucher([&] { seen = *const_cast<volatile std::uint64_t*>(touched.data()); });
+  std::thread device_toucher([&] { (void)stage.read(device1, touched.data() + page_words); });
+  long sleeps = 0;
+  std::thread freer([&] {
+    WHERRY_TRY(cuCtxSetCurrent(const_cast<Stage&>(stage).session().context(0)));
+    freed.free();
+    sleeps = sleeps_of_this_thread();
+  });
+  std::this_thread::sleep_for(slowness);
+  expect(seen == 0, "the page was used while it was in flight");
+  slow.come();
+  for (std::thread& copy : copies) copy.join();
+  for (std::thread* thread : {&toucher, &device_toucher, &freer}) thread->join();
+  expect(seen == 7, "the touch did not see what was copied");
+  expect(sleeps < looks_max, "cuMemFree looked " + std::to_string(sleeps) + " times");
+}
+
+}  // namespace
+
+TEST_CASE("touches of pages whose copy is slow wait for it, and so does freeing them", "[system]") {
+  const Outcome outcome = in_fresh_process(play, 120'000);
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
