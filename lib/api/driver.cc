@@ -72,6 +72,12 @@ void finish_trace() {
     if (TraceWriter* trace = driver->trace()) trace->finish();
 }
 
+// After everything that the program registered with atexit() and the destructors of its static objects: they run before those of
+// the libraries that the program needs.
+[[gnu::destructor]] void end_devices_at_exit() {
+  Driver::end_devices();
+}
+
 CUresult to_result(OptionsError::Kind kind) {
   switch (kind) {
     case OptionsError::Kind::malformed:
@@ -126,6 +132,7 @@ CUresult Driver::start() {
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
     if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
+    std::at_quick_exit(end_devices);
     ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
     return CUDA_SUCCESS;
   } catch (const std::system_error& error) {
@@ -169,6 +176,13 @@ CUresult Driver::add_policy(const char* name, unsigned version, wherry::make_pol
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+}
+
+void Driver::end_devices() {
+  Driver* driver = current();
+  if (driver == nullptr) return;
+  for (const auto& device : driver->devices_) device->engine.program_ends();
+  driver->runtime_.end_devices();
 }
 
 Driver* Driver::current() {

@@ -31,6 +31,8 @@ class Driver {
   static CUresult set_policy(const char* text);
   // As wherryRegisterPolicy().
   static CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
+  // At the program's end: ends and reaps the device processes. Managed memory stays usable on the host. Nothing in a forked child.
+  static void end_devices();
   // Null before start() has succeeded, and in every forked child.
   static Driver* current();
 

@@ -16,6 +16,8 @@ CUresult to_result(WorkStatus status) {
       return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     case WorkStatus::unknown_kernel:
       return CUDA_ERROR_NOT_FOUND;
+    case WorkStatus::other_credentials:
+      return CUDA_ERROR_NOT_PERMITTED;
   }
   return CUDA_ERROR_UNKNOWN;
 }

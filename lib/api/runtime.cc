@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "events/recorder.h"
 #include "memory/touch.h"
 #include "migration/at_rest.h"
@@ -152,6 +153,12 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
   options.mappings_budget = read_limits().mappings_budget();
   options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
+  const std::string wait_limits = environment("WHERRY_WAIT_LIMITS");
+  if (!wait_limits.empty() && wait_limits != "on" && wait_limits != "off") {
+    error.message = fmt::format("WHERRY_WAIT_LIMITS: '{}' is neither 'on' nor 'off'", wait_limits);
+    return std::nullopt;
+  }
+  apply_wait_limits(wait_limits != "off");
   return options;
 }
 
@@ -334,8 +341,16 @@ std::shared_ptr<const FaultSource> Runtime::start_device(int device) {
   options.cpus = config.cpus;
   options.uffd_access = options_.uffd_access;
   part(p).process = fork_device(options);
+  if (!live_devices_.put(device, part(p).process)) {
+    part(p).process->stop();
+    throw_errno(ECANCELED, "the program ends");
+  }
   annex_.attach(device, part(p).process);
   return trap_->attach_device(device, part(p).process);
+}
+
+void Runtime::end_devices() {
+  live_devices_.end_all();
 }
 
 std::shared_ptr<DeviceProcess> Runtime::process(int device) const {
@@ -352,7 +367,7 @@ void Runtime::restart_device(int device) {
   {
     // What is under way there fails now, and nothing else begins before the books are right again. What begins after
     // that fails, too, or concerns the fresh process, which sees its own pool everywhere as the books say.
-    const ViewSwitcher::Pause no_changes(*switcher_);
+    const ViewSwitcher::Pause no_changes(*switcher_, p);
     trap_->detach_device(device);
     blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {
       const LockGuard block_guard(block.lock);

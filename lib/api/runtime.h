@@ -21,6 +21,7 @@
 #include "api/topology.h"
 #include "devices/annex.h"
 #include "devices/device_process.h"
+#include "devices/live_devices.h"
 #include "devices/managed_sections.h"
 #include "devices/trap.h"
 #include "faults/fault_daemon.h"
@@ -252,6 +253,8 @@ class Runtime {
   // contents. Requires: nobody posts launches to the old process any more. Throws
   // std::system_error.
   void restart_device(int device) EXCLUDES(arena_lock_);
+  // At the program's end: ends and reaps all device processes; none starts after that.
+  void end_devices();
 
   // Around the application's fork().
   void before_fork();
@@ -339,6 +342,7 @@ class Runtime {
   std::vector<std::unique_ptr<MemoryPoolFile>> pools_;  // by processor
   Arena arena_;
   Annex annex_;
+  LiveDevices live_devices_;
   HostMemory host_memory_;
   const std::unique_ptr<Trap> trap_;
   BlockDirectory blocks_;

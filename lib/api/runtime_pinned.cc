@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "api/runtime.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "migration/creation.h"
 #include "os/poll.h"
 #include "os/range_mark.h"
@@ -27,9 +27,8 @@ constexpr auto pause = std::chrono::microseconds(50);
 }  // namespace
 
 bool Runtime::create_in_block(std::uint64_t number, PageRun run, Processor p) {
-  const std::uint64_t deadline = now_ns() + create_limit_ns;
   Room room;
-  while (now_ns() < deadline) {
+  for (Patience patience(create_limit_ns); !patience.is_over(); patience.note_wait()) {
     const OpStatus status = create_pages(*engine_, *evictor_, blocks_, number, run, p, room);
     if (status != OpStatus::incomplete) return status == OpStatus::ok;
     std::this_thread::sleep_for(pause);
@@ -59,13 +58,13 @@ bool Runtime::collapse_pinned(std::uint64_t number, PageRun run) {
 }
 
 bool Runtime::settle_pinned(PageSpan pages) {
-  const std::uint64_t deadline = now_ns() + create_limit_ns;
+  Patience patience(create_limit_ns);
   bool fits = true;
   advice_.for_each(pages, [&](const AdviceMap::Segment& segment) {
     for (PageSpan left = segment.span; !left.empty();) {
       const std::uint64_t number = block_of(left.first);
       const PageRun run = run_in_block(number, left);
-      while (!collapse_pinned(number, run) && now_ns() < deadline)
+      for (; !collapse_pinned(number, run) && !patience.is_over(); patience.note_wait())
         std::this_thread::sleep_for(pause);
       left = {left.first + run.count, left.count - run.count};
     }
@@ -239,8 +238,7 @@ bool Runtime::take_host_room(std::uint64_t pages) {
 }
 
 bool Runtime::grow(Room& room, Processor p, std::uint64_t pages) {
-  const std::uint64_t deadline = now_ns() + create_limit_ns;
-  while (now_ns() < deadline) {
+  for (Patience patience(create_limit_ns); !patience.is_over(); patience.note_wait()) {
     const OpStatus status = evictor_->make_room({p, pages}, room);
     if (status != OpStatus::incomplete) return status == OpStatus::ok;
     std::this_thread::sleep_for(pause);

@@ -29,6 +29,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_HUGE_PAGES", true, "whether pools have pages of 2 MiB"},
     {"WHERRY_TRACE", false, "the file that events are written to"},
     {"WHERRY_TRAP", true, "how touches are noticed"},
+    {"WHERRY_WAIT_LIMITS", true, "whether waits that take too long end in an error"},
     {"CUDA_VISIBLE_DEVICES", true, "which devices the program sees"},
     {"CUDA_LAUNCH_BLOCKING", true, "each launch waits for its kernel"},
     {"XDG_CACHE_HOME", false, "where the tool keeps this machine's costs"},

@@ -15,10 +15,12 @@
 #include "os/address_mask.h"
 #include "os/fatal_signals.h"
 #include "os/mapping.h"
+#include "os/other_process.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "os/socket.h"
 #include "os/thread.h"
+#include "os/thread_pause.h"
 
 namespace wherry::impl {
 namespace {
@@ -39,14 +41,34 @@ std::span<const std::byte> bytes_of(const T& message) {
   ::_exit(1);
 }
 
-// The process ends with the host also while the agent cannot look: what it asks of the kernel, or of a
-// module, may wait for an answer that a host which has ended does not give.
-void start_host_watch(const Fd& host_pidfd) {
-  std::thread([&host_pidfd] {
+// How often the watch looks whether the host is stopped, and then whether it goes on.
+constexpr int stop_check_ms = 200;
+constexpr int resume_check_ms = 20;
+
+// Ends the process when the host has ended or has shut the socket down. The agent cannot always look: what it asks of
+// Linux may wait for an answer that a host which has ended does not give.
+void end_with_host(const AgentStart& start, int limit_ms) {
+  pollfd polled[] = {{start.host_pidfd.get(), POLLIN, 0}, {start.socket.get(), 0, 0}};
+  if (poll_descriptors(polled, limit_ms) > 0) ::_exit(0);
+}
+
+void watch_host(const AgentStart& start) {
+  const pid_t agent = own_pid();
+  for (;;) {
+    end_with_host(start, stop_check_ms);
+    if (!is_stopped(start.host)) continue;
+    // The host's user has pressed Ctrl-Z: its devices stop working, too. The agent runs on; the host sends it nothing.
+    const ThreadPause pause({&agent, 1});
+    while (is_stopped(start.host)) end_with_host(start, resume_check_ms);
+  }
+}
+
+void start_host_watch(const AgentStart& start) {
+  install_thread_pause();
+  std::thread([&start] {
+    const SignalBlock no_signals;
     name_this_thread("wherry-watch");
-    pollfd polled{host_pidfd.get(), POLLIN, 0};
-    while (poll_descriptors({&polled, 1}, -1) <= 0) continue;
-    ::_exit(0);
+    watch_host(start);
   }).detach();
 }
 
@@ -54,7 +76,7 @@ void start_host_watch(const Fd& host_pidfd) {
 struct AgentState {
   ArenaLayout layout;
   std::unique_ptr<DeviceTrap> trap;
-  ModuleLoader loader;
+  BackgroundLoader loader;
 };
 
 int show_pool(const AgentStart& start, const AgentState& state, const Command& command,
@@ -80,7 +102,7 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
   switch (command.kind) {
     case CommandKind::run:
       try {
-        start_host_watch(start.host_pidfd);
+        start_host_watch(start);
         state.trap->run();
         start_workers(*start.board, *start.completion,
                       {start.options->ordinal, start.options->workers, start.options->cpus});
@@ -120,11 +142,8 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       reply.error = unmap_file_part(command.address, command.bytes);
       break;
     case CommandKind::load_module:
-      if (const auto base =
-              state.loader.load(command.path, {command.file_device, command.file_inode}))
-        reply.value = *base;
-      else
-        reply.error = ENOEXEC;
+      reply.error =
+          state.loader.load(command.path, {command.file_device, command.file_inode}, reply.value);
       break;
     case CommandKind::adopt_image:
       reply.error = adopt_image(command, std::move(passed));
@@ -141,8 +160,7 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
     poll_descriptors(polled, -1);
     if (polled[1].revents != 0) ::_exit(0);
     Command command;
-    auto received =
-        receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)), 0);
+    auto received = receive_message(start.socket, std::as_writable_bytes(std::span(&command, 1)));
     if (received.error == ETIMEDOUT) continue;
     if (!received) ::_exit(0);
     const Reply reply = obey(start, state, command, std::move(received.passed));

@@ -34,8 +34,8 @@ enum class CommandKind : std::uint32_t {
   forget_entries,  // the first `page_count` of `pages` have no entry any more
   map_file,        // [address, address + bytes) shows the file that comes along, from `offset` on
   unmap_file,      // [address, address + bytes), of the annex, shows nothing
-  load_module,     // loads `path`; the reply's value is where
-  adopt_image,     // the image whose contents come with the command is where it says
+  load_module,  // loads `path`; the reply's value is where. EINPROGRESS: it is being loaded, ask again
+  adopt_image,  // the image whose contents come with the command is where it says
   quit,
 };
 

@@ -3,20 +3,24 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <unordered_map>
 #include <variant>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/page.h"
+#include "base/patience.h"
 #include "devices/agent.h"
 #include "devices/kernel_module.h"
 #include "devices/launch_board.h"
 #include "devices/module_image.h"
+#include "os/credentials.h"
 #include "os/loader_memory.h"
 #include "os/mapping.h"
 #include "os/own_heap.h"
@@ -29,15 +33,12 @@
 namespace wherry::impl {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int start_limit_ms = 5000;
+constexpr std::uint64_t start_limit_ns = 5'000'000'000;
 // A fork that may have copied a held lock is given less time, and another chance.
-constexpr int risky_start_limit_ms = 1200;
+constexpr std::uint64_t risky_start_limit_ns = 1'200'000'000;
 constexpr int risky_start_attempts = 4;
-constexpr int quit_limit_ms = 1000;
-constexpr int kill_limit_ms = 5000;
-constexpr int command_limit_ms = 5000;
+constexpr std::uint64_t quit_limit_ns = 1'000'000'000;
+constexpr std::uint64_t kill_limit_ns = 5'000'000'000;
 // What a device may map for itself: its heap, its threads' stacks, modules.
 constexpr std::size_t window_bytes = std::size_t{64} << 30;
 
@@ -48,10 +49,9 @@ bool masks_address_space() {
          !read_address_map().empty();
 }
 
-int milliseconds_until(Clock::time_point deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-  return left.count() > 0 ? static_cast<int>(left.count()) : 0;
-}
+// How often the host asks whether a module has been loaded: soon at first, as most take less than a millisecond.
+constexpr std::chrono::microseconds load_pause_min{100};
+constexpr std::chrono::microseconds load_pause_max{10'000};
 
 // Whether some variables of the module of this address are managed memory: a second copy of the module, at another place,
 // would have variables of its own.
@@ -95,6 +95,9 @@ struct DeviceProcess::State {
       EXCLUDES(agent_lock);
   int send_image(const ModuleImage& image) EXCLUDES(agent_lock);
   bool has_adopted(std::uintptr_t address) const REQUIRES(modules_lock);
+  std::optional<std::uintptr_t> find_late_kernel(std::uintptr_t address) REQUIRES(modules_lock);
+  int kill() const;
+  void kill_and_wait() const;
   void reap_if_ours() EXCLUDES(end_lock);
 
   const DeviceProcessOptions options;
@@ -107,6 +110,7 @@ struct DeviceProcess::State {
   const ModuleSnapshot modules;                                    // from before the fork
   const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same ones
   const SpawnMethod method = choose_spawn_method();
+  const Credentials credentials = Credentials::of_this_thread();
 
   SpawnedProcess process;
   Fd socket;
@@ -165,20 +169,35 @@ int DeviceProcess::State::try_start() {
   start->socket.reset();
 
   StartReport report;
-  auto received =
-      receive_message(socket, std::as_writable_bytes(std::span(&report, 1)),
-                      method == SpawnMethod::risky_clone ? risky_start_limit_ms : start_limit_ms);
+  Patience patience = method == SpawnMethod::risky_clone
+                          ? Patience(risky_start_limit_ns, AtLimit::goes_on)
+                          : Patience(start_limit_ns);
+  auto received = receive_message(socket, std::as_writable_bytes(std::span(&report, 1)), patience);
   if (received && report.error == 0) {
     fault_fd = std::move(received.passed);
     return 0;
   }
-  kill_process(process.pidfd);
-  has_ended(process.pidfd, kill_limit_ms);
+  kill_and_wait();
   reap_if_ours();
   if (received.error == ETIMEDOUT) return ETIMEDOUT;
   if (!received) throw_errno(received.error, "device process ended while it started");
   report.what[sizeof report.what - 1] = '\0';
   throw_errno(report.error, fmt::format("device process, {}", report.what));
+}
+
+int DeviceProcess::State::kill() const {
+  const int error = kill_process(process.pidfd);
+  if (error == EPERM) shut_down(socket);
+  return error;
+}
+
+// And a while for Linux to carry it out.
+void DeviceProcess::State::kill_and_wait() const {
+  const int error = kill();
+  if (impl::wait_for_end(process.pidfd, Patience(kill_limit_ns, AtLimit::goes_on))) return;
+  log_line("device process {} does not end: {}; end it by hand", process.pid,
+           error == EPERM ? "it has the credentials that the program has given up, and is stopped"
+                          : "Linux has not carried SIGKILL out");
 }
 
 void DeviceProcess::State::reap_if_ours() {
@@ -192,11 +211,11 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
   command.number = ++last_number;
   if (const int error = send_message(socket, std::as_bytes(std::span(&command, 1)), passed))
     return error == EPIPE ? ESRCH : error;
-  const auto deadline = Clock::now() + std::chrono::milliseconds(command_limit_ms);
+  Patience patience(options.command_limit_ns);
   for (;;) {
     Reply reply;
-    const auto received = receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)),
-                                          milliseconds_until(deadline));
+    const auto received =
+        receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience);
     if (!received) return received.error == EPIPE ? ESRCH : received.error;
     // An answer that came too late for its own command.
     if (reply.number != command.number) continue;
@@ -249,16 +268,25 @@ void DeviceProcess::stop() {
   quit.kind = CommandKind::quit;
   // Not as a command: whoever has one under way hears that the process is gone.
   const int error = send_message(state_->socket, std::as_bytes(std::span(&quit, 1)));
-  if (error != 0 || !has_ended(state_->process.pidfd, quit_limit_ms)) {
-    kill_process(state_->process.pidfd);
-    has_ended(state_->process.pidfd, kill_limit_ms);
-  }
+  if (error != 0 ||
+      !impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on)))
+    state_->kill_and_wait();
   state_->reap_if_ours();
 }
 
 void DeviceProcess::give_up() {
   log_line("device process {} does not answer: it is ended", pid());
   stop();
+}
+
+void DeviceProcess::kill() {
+  if (::getpid() == state_->owner) state_->kill();
+}
+
+void DeviceProcess::wait_for_end() {
+  if (::getpid() != state_->owner) return;
+  (void)impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on));
+  state_->reap_if_ours();
 }
 
 pid_t DeviceProcess::pid() const {
@@ -382,39 +410,57 @@ std::optional<std::string> DeviceProcess::adopt_module(std::uintptr_t address) {
   return {};
 }
 
-std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
+std::optional<std::uintptr_t> DeviceProcess::State::find_late_kernel(std::uintptr_t address) {
+  if (has_adopted(address)) return address;
+  const std::uint64_t unloads = ModuleCounts::now().unloads;
+  if (late_unloads != unloads) late_kernels.clear();
+  late_unloads = unloads;
+  const auto found = late_kernels.find(address);
+  if (found == late_kernels.end()) return {};
+  return found->second;
+}
+
+std::optional<std::uintptr_t> DeviceProcess::find_kernel(KernelFunction kernel) {
+  const auto address = reinterpret_cast<std::uintptr_t>(kernel);
+  if (state_->modules.still_has(address)) return address;
+  const LockGuard guard(state_->modules_lock);
+  return state_->find_late_kernel(address);
+}
+
+int DeviceProcess::load_module_of(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;
-  if (state.modules.still_has(address)) return address;
-
-  const std::uint64_t unloads = ModuleCounts::now().unloads;
-  const auto known = [&]() REQUIRES(state.modules_lock) -> std::optional<std::uintptr_t> {
-    if (state.has_adopted(address)) return address;
-    if (state.late_unloads != unloads) state.late_kernels.clear();
-    state.late_unloads = unloads;
-    const auto found = state.late_kernels.find(address);
-    if (found == state.late_kernels.end()) return {};
-    return found->second;
-  };
-  {
-    const LockGuard guard(state.modules_lock);
-    if (const auto there = known()) return there;
-  }
   // Not under the lock: the loader may be busy with a constructor that waits for us.
   const auto location = locate_module(address);
-  const LockGuard guard(state.modules_lock);
-  if (const auto there = known()) return there;
   Command command;
   if (!location || location->path.size() >= sizeof command.path ||
       has_placed_pages(*state.options.layout, address))
-    return {};
+    return ENOEXEC;
   command.kind = CommandKind::load_module;
   command.file_device = location->file.device;
   command.file_inode = location->file.inode;
   std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
-  std::uint64_t base = 0;
-  if (state.send_command(command, /*passed=*/-1, &base) != 0) return {};
-  return state.late_kernels[address] = address - location->base + base;
+  // No limit: a constructor may take any time. The agent's answer to each question has one.
+  for (auto pause = load_pause_min;; pause = std::min(2 * pause, load_pause_max)) {
+    {
+      const LockGuard guard(state.modules_lock);
+      if (state.find_late_kernel(address)) return 0;  // another thread was faster
+      std::uint64_t base = 0;
+      const int error = state.send_command(command, /*passed=*/-1, &base);
+      if (error == 0) state.late_kernels[address] = address - location->base + base;
+      if (error != EINPROGRESS) return error;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
+  if (const auto known = find_kernel(kernel)) return known;
+  return load_module_of(kernel) == 0 ? find_kernel(kernel) : std::nullopt;
+}
+
+bool DeviceProcess::has_credentials_of_caller() const {
+  return Credentials::of_this_thread() == state_->credentials;
 }
 
 DeviceFailure DeviceProcess::failure() const {

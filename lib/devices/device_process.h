@@ -42,6 +42,8 @@ struct DeviceProcessOptions {
   PageOwnersView page_owners;                 // empty: kernels cannot touch ahead of system calls
   std::vector<int> cpus;                      // workers run on these; empty: anywhere
   UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
+  // How long the host, while it runs, waits for the answer to a command.
+  std::uint64_t command_limit_ns = 5'000'000'000;
 };
 
 using KernelFunction = void (*)(const void* args, std::size_t begin, std::size_t end);
@@ -88,6 +90,11 @@ class DeviceProcess {
   void stop();
   // The same for one that does not answer, and the log says so.
   void give_up();
+  // Ends it at once and waits for nothing. Where the program may not send it a signal any more (it has changed its
+  // credentials), the device hears that by its socket.
+  void kill();
+  // Waits for the end of one that was killed, at most a second of running time, and reaps it.
+  void wait_for_end();
   ~DeviceProcess();
 
   pid_t pid() const;
@@ -107,7 +114,7 @@ class DeviceProcess {
   // Ids of launches that have finished since the last call, in no order; clears completion_fd. One thread at a time.
   std::vector<std::uint64_t> take_completed();
 
-  // Agent commands, serialized, each with a limit of `command_limit`. Return 0 or an errno
+  // Agent commands, serialized, each with the limit `command_limit_ns`. Return 0 or an errno
   // (ESRCH: the process is gone; ETIMEDOUT).
   [[nodiscard]] int open_arena(std::size_t bytes);  // makes [base, base + bytes) accessible
   [[nodiscard]] int forbid(std::uintptr_t address,
@@ -126,10 +133,18 @@ class DeviceProcess {
   // Has the module of this address, and what it needs, at the same addresses in the device, as it is here now; nothing
   // changes if the device has it already. Nothing: done, or the process is gone. Otherwise one line that says why not.
   std::optional<std::string> adopt_module(std::uintptr_t address);
-  // The kernel's address in the device; loads its module there first if it was loaded here after the fork.
-  // Nothing: the address lies in no loaded module, or the device cannot load it. A module with managed variables must have
-  // been adopted.
+  // The kernel's address in the device. Returns nullopt if the module is not known to be there: load_module_of() first. Waits for
+  // no module.
+  std::optional<std::uintptr_t> find_kernel(KernelFunction kernel);
+  // Has the device load the module of a kernel that was loaded here after the fork, and waits until its constructors have run, as
+  // long as the device lives. Other commands go on meanwhile. Returns 0 or an errno (ENOEXEC: the address lies in no loaded
+  // module, or the device cannot load it; ESRCH; ETIMEDOUT). A module with managed variables must have been adopted.
+  [[nodiscard]] int load_module_of(KernelFunction kernel);
+  // Both.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
+
+  // Whether the calling thread has the credentials that the device was started with: kernels run with those.
+  bool has_credentials_of_caller() const;
 
   // After pidfd() is readable: what happened.
   DeviceFailure failure() const;

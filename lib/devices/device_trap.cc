@@ -1,5 +1,7 @@
 #include "devices/device_trap.h"
 
+#include <cerrno>
+#include <system_error>
 #include <thread>
 
 #include "os/access_faults.h"
@@ -11,10 +13,21 @@
 namespace wherry::impl {
 namespace {
 
+// A program that has given privileges up since cuInit may have the lesser kind only. Throws std::system_error.
+Fd create_permitted(UffdAccess access) {
+  try {
+    return Userfaultfd::create(access);
+  } catch (const std::system_error& error) {
+    const int code = error.code().value();
+    if (access == UffdAccess::user_mode_only || (code != EPERM && code != EACCES)) throw;
+    return Userfaultfd::create(UffdAccess::user_mode_only);
+  }
+}
+
 // The host registers the arena, and all else is the kernel's.
 class UserfaultfdDeviceTrap final : public DeviceTrap {
  public:
-  explicit UserfaultfdDeviceTrap(UffdAccess access) : userfaultfd_(Userfaultfd::create(access)) {}
+  explicit UserfaultfdDeviceTrap(UffdAccess access) : userfaultfd_(create_permitted(access)) {}
 
   int fd() const override { return userfaultfd_.get(); }
   int userfaultfd() const override { return userfaultfd_.get(); }
@@ -51,7 +64,7 @@ class MprotectDeviceTrap final : public DeviceTrap {
   static bool on_access_fault(const AccessFault& fault) {
     const MprotectDeviceTrap& trap = *of_this_process;
     return trap.layout_.page_of(fault.address) && trap.mark_.is_here() &&
-           post_fault(trap.board_, trap.bell_, fault.address, fault.write, Patience::endless);
+           post_fault(trap.board_, trap.bell_, fault.address, fault.write, FaultLimit::endless);
   }
 
   const ArenaLayout& layout_;

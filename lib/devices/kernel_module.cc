@@ -4,6 +4,12 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <thread>
+
+#include "os/fatal_signals.h"
+#include "os/thread.h"
 
 namespace wherry::impl {
 namespace {
@@ -93,6 +99,55 @@ std::optional<std::uintptr_t> ModuleLoader::load(const std::string& path, FileId
     handle = nullptr;
   }
   return {};
+}
+
+int BackgroundLoader::load(const std::string& path, FileIdentity file, std::uint64_t& base) {
+  const LockGuard guard(lock_);
+  const auto job = std::ranges::find_if(
+      jobs_, [&](const Job& one) { return one.path == path && one.file == file; });
+  if (job == jobs_.end()) {
+    if (!started_) {
+      try {
+        std::thread([this] { work(); }).detach();
+      } catch (const std::system_error&) {
+        return EAGAIN;
+      }
+      started_ = true;
+    }
+    jobs_.push_back({path, file});
+    added_.notify_all();
+    return EINPROGRESS;
+  }
+  if (!job->done) return EINPROGRESS;
+  const auto loaded = job->base;
+  // The next question is answered anew: the file may be another one by then.
+  jobs_.erase(job);
+  if (!loaded) return ENOEXEC;
+  base = *loaded;
+  return 0;
+}
+
+void BackgroundLoader::work() {
+  name_this_thread("wherry-load");
+  const AlternateStack stack;
+  const auto is_open = [](const Job& job) { return !job.done; };
+  for (;;) {
+    std::string path;
+    FileIdentity file;
+    {
+      const LockGuard guard(lock_);
+      while (std::ranges::none_of(jobs_, is_open)) added_.wait(lock_);
+      const Job& job = *std::ranges::find_if(jobs_, is_open);
+      path = job.path;
+      file = job.file;
+    }
+    const auto base = loader_.load(path, file);
+    const LockGuard guard(lock_);
+    // Jobs are erased only when they are done, so it is still there, perhaps at another place.
+    Job& job = *std::ranges::find_if(jobs_, is_open);
+    job.base = base;
+    job.done = true;
+  }
 }
 
 }  // namespace wherry::impl

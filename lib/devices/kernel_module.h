@@ -2,12 +2,15 @@
 // addresses; a module loaded after the fork is named by its file and loaded in the device too.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock.h"
 #include "os/address_map.h"
 #include "os/file_identity.h"
 
@@ -45,7 +48,7 @@ class ModuleSnapshot {
 // lies in no module, or the module's file is gone.
 std::optional<ModuleLocation> locate_module(std::uintptr_t address);
 
-// In the device: loads modules and keeps them.
+// In the device: loads modules and keeps them. One thread at a time.
 class ModuleLoader {
  public:
   // Its base here; nothing when it cannot be loaded, or another file stands at its path.
@@ -53,6 +56,30 @@ class ModuleLoader {
 
  private:
   std::unordered_map<std::string, void*> handles_;
+};
+
+// In the device: the same on a thread of its own, one module after the other. Constructors may take any time, and may touch
+// managed memory, for which the agent has to go on. Lives as long as the process.
+class BackgroundLoader {
+ public:
+  // Returns 0 and its base; EINPROGRESS: it is being loaded, ask again; ENOEXEC: the dynamic loader refuses it, or another file
+  // stands at its path; EAGAIN: no thread can be started.
+  int load(const std::string& path, FileIdentity file, std::uint64_t& base) EXCLUDES(lock_);
+
+ private:
+  struct Job {
+    std::string path;
+    FileIdentity file;
+    bool done = false;
+    std::optional<std::uintptr_t> base = {};
+  };
+  void work() EXCLUDES(lock_);
+
+  ModuleLoader loader_;  // the thread's
+  Mutex lock_;           // a leaf
+  std::condition_variable_any added_;
+  std::deque<Job> jobs_ GUARDED_BY(lock_);  // in the order in which they are done
+  bool started_ GUARDED_BY(lock_) = false;
 };
 
 }  // namespace wherry::impl

@@ -31,9 +31,9 @@ std::shared_ptr<const FaultSource> MprotectTrap::attach_device(
     int device, std::shared_ptr<DeviceProcess> process) {
   Part& of_device = part(Processor::device(device));
   static_cast<DeviceViewChanger&>(*of_device.changer).attach(process);
-  of_device.mapper.attach(
-      std::make_shared<BoardProtector>(process, process->fault_board(), process->pid(),
-                                       duplicate_fd(process->pidfd()), *parts_.layout));
+  of_device.mapper.attach(std::make_shared<BoardProtector>(
+      process, process->fault_board(), process->pid(), duplicate_fd(process->pidfd()),
+      [process] { process->kill(); }, *parts_.layout));
   return std::make_shared<const BoardSource>(process, process->fault_board(),
                                              process->take_fault_fd());
 }

@@ -20,10 +20,6 @@ constexpr std::uint64_t moment_ns = 20'000;
 // The limit only bounds what a broken invariant, or memory that never comes, could cost; then the
 // thread gets a signal rather than a hang.
 constexpr std::uint64_t life_limit_ns = 10'000'000'000;
-// The most that one look counts, however long ago the look before was. So a fault is given up only
-// after many looks in vain: then the handler ran, and the machine was neither stopped nor without a
-// CPU for it.
-constexpr std::uint64_t look_max_ns = 200'000'000;
 // Without memory for it a fault is given up after as many looks, over as long at least.
 constexpr int memory_attempts_max = 20;
 constexpr std::uint64_t memory_limit_ns = 1'000'000'000;
@@ -62,7 +58,6 @@ Fault FaultService::take(Processor toucher, const FaultEvent& event) {
   // What is no page is nobody's memory, as the last page never is.
   const std::uint64_t nowhere = layout_.bytes() / page_size - 1;
   Fault fault{toucher, event, layout_.page_of(event.address).value_or(nowhere), now_ns()};
-  fault.seen_ns = fault.taken_ns;
   if (event.kind_known) count_once(fault);
   return fault;
 }
@@ -97,8 +92,7 @@ bool FaultService::resolve_in_handler(const FaultEvent& event) {
 }
 
 std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
-  const bool was_put_off = fault.seen_ns != fault.taken_ns;
-  if (was_put_off) note_wait(fault);
+  if (fault.was_put_off) note_wait(fault);
   fault.is_under_way = false;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault);
@@ -298,7 +292,7 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
   if (there || filled || !block.at(facts.toucher).mapped.test(facts.page)) {
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
-  if (!effects_.follow(block, number, decision.region) && fault.waited_ns < follow_limit_ns)
+  if (!effects_.follow(block, number, decision.region) && fault.waited.ns() < follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   note_decision(fault, facts, decision, origin);
   return {Outcome::resolved, span_of(number, decision.region)};
@@ -427,7 +421,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
       case AdviceEffects::Progress::done:
         break;  // it sees another copy
       case AdviceEffects::Progress::pending:
-        if (fault.waited_ns < view_limit_ns)
+        if (fault.waited.ns() < view_limit_ns)
           return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
         [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the thread
       case AdviceEffects::Progress::declined:
@@ -495,7 +489,8 @@ OpStatus FaultService::relieve(Fault& fault, const Attempt& attempt) {
 std::optional<std::uint64_t> FaultService::put_off(Fault& fault, std::uint64_t due,
                                                    const char* why) {
   note_wait(fault);
-  if (fault.waited_ns < life_limit_ns) return due;
+  fault.was_put_off = true;
+  if (fault.waited.ns() < life_limit_ns || !wait_limits_applied()) return due;
   refuse(fault, why);
   return std::nullopt;
 }
@@ -510,17 +505,17 @@ std::optional<std::uint64_t> FaultService::put_off_in_line(Fault& fault, Process
 std::optional<std::uint64_t> FaultService::put_off_for_memory(Fault& fault, const char* why) {
   // The kernel may be reclaiming: a moment later there may be some.
   ++fault.memory_failures;
-  if (fault.memory_failures < memory_attempts_max || fault.waited_ns < memory_limit_ns)
+  if (fault.memory_failures < memory_attempts_max || fault.waited.ns() < memory_limit_ns)
     return put_off(fault, now_ns() + memory_pause_ns, why);
   refuse(fault, why);
   return std::nullopt;
 }
 
 void FaultService::note_wait(Fault& fault) {
-  const std::uint64_t now = now_ns();
-  const std::uint64_t since = now - std::exchange(fault.seen_ns, now);
   if (!fault.is_under_way && fault.throttled_since_ns == 0)
-    fault.waited_ns += std::min(since, look_max_ns);
+    fault.waited.note_wait();
+  else
+    fault.waited.skip_wait();
 }
 
 bool FaultService::answer_unallocated(Fault& fault) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/lock.h"
+#include "base/patience.h"
 #include "faults/stays.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
@@ -30,10 +31,10 @@ struct Fault {
   // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
-  // How long it has waited in vain, and up to when that is known. Not counted: waiting for the
-  // policy, for something that is under way, and while the machine did not run.
-  std::uint64_t waited_ns = 0;
-  std::uint64_t seen_ns = 0;
+  // How long it has waited in vain. Not counted: waiting for the policy, for something that is under way,
+  // and time in which the process did not run.
+  WaitedTime waited = WaitedTime(taken_ns);
+  bool was_put_off = false;
   bool is_under_way = false;      // what it has waited for since it was looked at last is under way
   bool owes_stay = false;         // its pages are to stay, and there was no memory to remember it
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
@@ -152,7 +153,7 @@ class FaultService {
                      const Fault::Origin& origin);
   // So many pages have come for it.
   void note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns);
-  // Keeps Fault::waited_ns.
+  // Keeps Fault::waited.
   static void note_wait(Fault& fault);
   // Another attempt without what is not of its region.
   static Attempt come_alone(Fault& fault) {

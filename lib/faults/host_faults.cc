@@ -46,7 +46,7 @@ bool on_access_fault(const AccessFault& fault) {
   FaultService* const service = caught->service.load(std::memory_order_acquire);
   const bool fits = fault.alternate_stack_bytes >= answer_stack_bytes;
   if (fits && service != nullptr && service->resolve_in_handler(event)) return true;
-  return post_fault(caught->board, caught->bell, fault.address, fault.write, Patience::bounded);
+  return post_fault(caught->board, caught->bell, fault.address, fault.write, FaultLimit::bounded);
 }
 
 }  // namespace

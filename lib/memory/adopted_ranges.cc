@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/page.h"
+#include "base/patience.h"
 #include "os/mapping.h"
 #include "os/pinned_buffers.h"
 #include "os/poll.h"
@@ -24,7 +25,7 @@ constexpr std::size_t step = block_size;
 // How far from here what is in use of a stack may reach, on either side.
 constexpr std::size_t own_frames = 64 << 10;
 // How long a parent waits for its child's copies, at most.
-constexpr int copy_limit_ms = 10'000;
+constexpr std::uint64_t copy_limit_ns = 10'000'000'000;
 
 bool overlap(AddressRange a, AddressRange b) {
   return a.start < b.end && b.start < a.end;
@@ -232,15 +233,18 @@ bool AdoptedRanges::wait_for_fork() {
 }
 
 bool AdoptedRanges::wait_for_fork_locked() {
-  if (fork_over_.wait_for(lock_, fork_limit_,
-                          [&]() REQUIRES(lock_) { return !forker_.has_value(); }))
-    return true;
-  log_line(
-      "a fork() has not come to its end for {} ms: does a handler of pthread_atfork wait for a "
-      "lock "
-      "that another thread has while it registers memory?",
-      fork_limit_.count());
-  return false;
+  Patience patience(static_cast<std::uint64_t>(std::chrono::nanoseconds(fork_limit_).count()));
+  for (; forker_; patience.note_wait()) {
+    if (patience.is_over()) {
+      log_line(
+          "a fork() has not come to its end for {} ms: does a handler of pthread_atfork wait for a "
+          "lock that another thread has while it registers memory?",
+          fork_limit_.count());
+      return false;
+    }
+    fork_over_.wait_for(lock_, patience.next_slice());
+  }
+  return true;
 }
 
 void AdoptedRanges::get_ready() {
@@ -325,7 +329,8 @@ void AdoptedRanges::after_fork(bool child_copies) {
     if (copied_ && child_copies && !unshared_pages().empty()) ended.fd = copied_.get();
   }
   // Nobody else closes it before the fork is over.
-  if (ended.fd >= 0) poll_descriptors({&ended, 1}, copy_limit_ms);
+  Patience patience(copy_limit_ns, AtLimit::goes_on);
+  if (ended.fd >= 0) poll_descriptors({&ended, 1}, patience);
   const LockGuard guard(lock_);
   copied_.reset();
   try {

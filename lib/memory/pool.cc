@@ -37,10 +37,11 @@ int MemoryPoolFile::punch(PageSpan span) {
   constexpr int attempts_max = 200;
   constexpr std::chrono::microseconds pause{20};
   const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;
+  const std::uint64_t end = span.offset() + span.bytes();
   for (int attempt = 0;; ++attempt) {
     const int error = file_.punch(span.offset(), span.bytes());
     if (error != 0 || !in_part || attempt == attempts_max ||
-        !holds_pages(alias(span.first), span.bytes()))
+        file_.first_data(span.offset(), end) == end)
       return error;
     std::this_thread::sleep_for(pause);
   }

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/clock.h"
+#include "base/patience.h"
 #include "migration/at_rest.h"
 
 namespace wherry::impl {
@@ -130,8 +130,7 @@ void AdviceEffects::released(Block& block, std::uint64_t number, PageRun run) {
 }
 
 bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
-  const std::uint64_t deadline = now_ns() + apply_limit_ms * std::uint64_t{1'000'000};
-  for (;;) {
+  for (Patience patience(apply_limit_ms * std::uint64_t{1'000'000});; patience.note_wait()) {
     bool sees_some = false;
     for (const PageSpan span : spans) {
       blocks_.for_each_used(
@@ -144,8 +143,8 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
           });
     }
     if (!sees_some) return true;
-    if (now_ns() >= deadline) return false;
-    switcher_.wait_until_done(apply_limit_ms);
+    if (patience.is_over()) return false;
+    switcher_.wait_until_done(p, apply_limit_ms);
     // It may have been declined, and will be again at once.
     std::this_thread::sleep_for(take_back_pause);
   }

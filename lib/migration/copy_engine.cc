@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/page.h"
+#include "base/patience.h"
 #include "migration/creation.h"
 
 namespace wherry::impl {
@@ -150,7 +150,7 @@ class CopyEngine::Leg final : public Copiers::Step {
   Room room;
   bool at_home = true;  // there may be room where pages should be created
   int failures = 0;
-  std::uint64_t waits_since_ns = 0;
+  std::optional<Patience> patience = {};  // since it was first kept waiting
 
  private:
   CopyEngine& engine_;
@@ -257,13 +257,13 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
     step = hold(leg, is_managed(to_side) ? &to : nullptr, is_managed(from_side) ? &from : nullptr);
   if (step != Step::ready) release(leg);
   if (step == Step::waits) {
-    const std::uint64_t now = now_ns();
     // A live flight ends, however slow its source is.
-    if (leg.waits_since_ns == 0 || is_carried(to) || is_carried(from)) leg.waits_since_ns = now;
-    if (now - leg.waits_since_ns > wait_limit_ns) step = give_up(leg);
+    if (!leg.patience || is_carried(to) || is_carried(from)) leg.patience.emplace(wait_limit_ns);
+    leg.patience->note_wait();
+    if (leg.patience->is_over()) step = give_up(leg);
   }
   if (step != Step::ready) return step;
-  leg.waits_since_ns = 0;
+  leg.patience.reset();
   // What never moves is held by its allocation alone.
   for (const Pages* part : {&to, &from}) {
     if (part->side.memory != CopyRequest::Memory::device) continue;

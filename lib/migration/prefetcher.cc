@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include "base/clock.h"
+#include "base/patience.h"
 
 namespace wherry::impl {
 namespace {
@@ -147,9 +147,9 @@ Prefetcher::Progress Prefetcher::advance(Leg& leg) {
   // Its place in the pool's line stays while it waits for that; room is of no use while it waits
   // for pages.
   if (room_needed == 0) leg.room.release();
-  const std::uint64_t now = now_ns();
-  if (leg.step.first_ns == 0) leg.step.first_ns = now;
-  return now - leg.step.first_ns < step_limit_ns ? Progress::waits : Progress::done;
+  if (!leg.step.patience) leg.step.patience.emplace(step_limit_ns, AtLimit::goes_on);
+  leg.step.patience->note_wait();
+  return leg.step.patience->is_over() ? Progress::done : Progress::waits;
 }
 
 Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,

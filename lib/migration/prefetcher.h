@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/patience.h"
 #include "memory/carrier.h"
 #include "migration/advice_effects.h"
 #include "migration/copiers.h"
@@ -57,11 +59,11 @@ class Prefetcher {
     std::uint64_t number;
     std::uint32_t epoch;
     bool discarded = false;
-    bool stuck = false;                    // there is no room, and none can be made
-    PageMask had_turn = {};                // what others take away after that stays with them
-    int failures = 0;                      // flights that turned back
-    unsigned pages_max = pages_per_block;  // there was no room for more at a time
-    std::uint64_t first_ns = 0;            // when it was first kept waiting
+    bool stuck = false;                     // there is no room, and none can be made
+    PageMask had_turn = {};                 // what others take away after that stays with them
+    int failures = 0;                       // flights that turned back
+    unsigned pages_max = pages_per_block;   // there was no room for more at a time
+    std::optional<Patience> patience = {};  // since it was first kept waiting
 
     Processor to() const { return range.to.processor(); }
     PageRun run() const { return run_in_block(number, range.pages); }

@@ -1,9 +1,10 @@
 #include "migration/view_switcher.h"
 
 #include <bit>
-#include <chrono>
+#include <string>
 
 #include "base/clock.h"
+#include "base/patience.h"
 #include "os/thread.h"
 
 namespace wherry::impl {
@@ -28,16 +29,22 @@ ViewSwitcher::ViewSwitcher(PageEngine& engine, BlockDirectory& blocks,
 
 void ViewSwitcher::start() {
   const SignalBlock no_signals;
-  thread_ = std::thread([this] { work(); });
+  for (int p = 0; p < engine_.processors(); ++p) {
+    Queue& queue = this->queue(Processor{p});
+    queue.thread = std::thread([this, &queue, p] { work(queue, p); });
+  }
 }
 
 ViewSwitcher::~ViewSwitcher() {
-  {
-    const LockGuard guard(queue_lock_);
-    stopping_ = true;
+  for (Queue& queue : queues_) {
+    {
+      const LockGuard guard(queue.lock);
+      queue.stopping = true;
+    }
+    queue.changed.notify_all();
   }
-  queue_changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (Queue& queue : queues_)
+    if (queue.thread.joinable()) queue.thread.join();
 }
 
 bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pages, Wish wish) {
@@ -45,69 +52,82 @@ bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pa
   const std::uint64_t now = now_ns();
   if (now < account.fails_until.load()) return false;
   if (wish == Wish::see && now < account.declines_until.load()) return false;
+  Queue& queue = this->queue(p);
   {
-    const LockGuard guard(queue_lock_);
-    const auto [request, is_new] = requested_.try_emplace({number, p.index, wish}, PageMask{});
+    const LockGuard guard(queue.lock);
+    const auto [request, is_new] = queue.requested.try_emplace({number, p.index, wish}, PageMask{});
     if (is_new) {
-      order_.push_back(request->first);
-      ++issued_;
+      queue.order.push_back(request->first);
+      ++queue.issued;
     }
     request->second |= pages;
   }
-  queue_changed_.notify_all();
+  queue.changed.notify_all();
   return true;
 }
 
 void ViewSwitcher::withdraw(Processor p, std::uint64_t number, const PageMask& pages) {
   const Request wish{number, p.index, Wish::see};
-  const LockGuard guard(queue_lock_);
-  if (const auto request = requested_.find(wish); request != requested_.end())
+  Queue& queue = this->queue(p);
+  const LockGuard guard(queue.lock);
+  if (const auto request = queue.requested.find(wish); request != queue.requested.end())
     request->second -= pages;
-  if (current_ == wish) withdrawn_ |= pages;
+  if (queue.current == wish) queue.withdrawn |= pages;
 }
 
-ViewSwitcher::Request ViewSwitcher::current_request() {
-  const LockGuard guard(queue_lock_);
-  return current_;
-}
-
-PageMask ViewSwitcher::withdrawn() {
-  const LockGuard guard(queue_lock_);
-  return withdrawn_;
+PageMask ViewSwitcher::withdrawn(Processor p) {
+  Queue& queue = this->queue(p);
+  const LockGuard guard(queue.lock);
+  return queue.withdrawn;
 }
 
 bool ViewSwitcher::wait_until_done(int limit_ms) {
-  const LockGuard guard(queue_lock_);
-  const std::uint64_t awaited = issued_;
-  return queue_changed_.wait_for(queue_lock_, std::chrono::milliseconds(limit_ms),
-                                 [&]() REQUIRES(queue_lock_) { return completed_ >= awaited; });
+  return wait_until_done(0, engine_.processors(), limit_ms);
 }
 
-bool ViewSwitcher::take_request(PageMask& pages) {
-  const LockGuard guard(queue_lock_);
-  while (!stopping_ && order_.empty()) queue_changed_.wait(queue_lock_);
-  if (stopping_) return false;
-  current_ = order_.front();
-  order_.pop_front();
-  pages = requested_.extract(current_).mapped();
-  withdrawn_ = {};
+bool ViewSwitcher::wait_until_done(Processor p, int limit_ms) {
+  return wait_until_done(p.index, p.index + 1, limit_ms);
+}
+
+bool ViewSwitcher::wait_until_done(int first, int last, int limit_ms) {
+  Patience patience(static_cast<std::uint64_t>(limit_ms) * 1'000'000, AtLimit::goes_on);
+  for (int p = first; p < last; ++p) {
+    Queue& queue = this->queue(Processor{p});
+    const LockGuard guard(queue.lock);
+    const std::uint64_t awaited = queue.issued;
+    for (; queue.completed < awaited; patience.note_wait()) {
+      if (patience.is_over()) return false;
+      queue.changed.wait_for(queue.lock, patience.next_slice());
+    }
+  }
   return true;
 }
 
-void ViewSwitcher::work() {
-  name_this_thread("wherry-views");
+std::optional<ViewSwitcher::Request> ViewSwitcher::Queue::take(PageMask& pages) {
+  const LockGuard guard(lock);
+  while (!stopping && order.empty()) changed.wait(lock);
+  if (stopping) return std::nullopt;
+  current = order.front();
+  order.pop_front();
+  pages = requested.extract(current).mapped();
+  withdrawn = {};
+  return current;
+}
+
+void ViewSwitcher::work(Queue& queue, int processor) {
+  name_this_thread("wherry-views" + std::to_string(processor));
   thread_gets_no_signals();
   PageMask pages;
-  while (take_request(pages)) {
+  while (const auto request = queue.take(pages)) {
     {
-      const LockGuard one_at_a_time(change_lock_);
-      carry_out(current_request(), pages);
+      const LockGuard one_at_a_time(queue.change_lock);
+      carry_out(*request, pages);
     }
     {
-      const LockGuard guard(queue_lock_);
-      ++completed_;
+      const LockGuard guard(queue.lock);
+      ++queue.completed;
     }
-    queue_changed_.notify_all();
+    queue.changed.notify_all();
   }
 }
 
@@ -120,7 +140,7 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
     const bool may_see = request.wish != Wish::see || may_see_others(p);
     {
       const LockGuard guard(block.lock);
-      left -= withdrawn();
+      left -= withdrawn(p);
       run = next_change(block, request, left, owner);
       if (run.count == 0) return;
       if (owner != p && !may_see) continue;

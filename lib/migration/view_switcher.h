@@ -1,7 +1,8 @@
 // Has processors see the pools that hold the pages they want, where those are not their own: remote
-// mappings, and the way back. A thread of its own, because changing a view takes as long as answering
+// mappings, and the way back. Threads of its own, because changing a view takes as long as answering
 // a fault does, and whoever waited for that under a block's lock would keep the fault from being
-// answered.
+// answered. One thread and one queue for each processor: a device that is stopped, or slow, keeps only its own
+// changes waiting.
 //
 // Requests may be refused (a process can have only so many mappings) and may come to nothing (the
 // page has moved on, the process is gone): whoever wants something looks again.
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "base/lock.h"
@@ -46,11 +48,13 @@ class ViewSwitcher {
   // Waits until what was requested before has been done; false after `limit_ms`. Never under a block's
   // lock, nor in a thread that answers faults.
   bool wait_until_done(int limit_ms);
+  // The same for what was requested of one processor's view.
+  bool wait_until_done(Processor p, int limit_ms);
 
-  // No view is changed while one of these lives. Waits for the change under way.
+  // No view of the processor is changed while one of these lives. Waits for the change under way.
   class Pause {
    public:
-    explicit Pause(ViewSwitcher& switcher) : guard_(switcher.change_lock_) {}
+    Pause(ViewSwitcher& switcher, Processor p) : guard_(switcher.queue(p).change_lock) {}
 
    private:
     const LockGuard guard_;
@@ -63,6 +67,26 @@ class ViewSwitcher {
     Wish wish;
     auto operator<=>(const Request&) const = default;
   };
+  // Changes of one processor's view, in the order in which they were asked for.
+  struct Queue {
+    Mutex change_lock{LockOrder::changes};
+    Mutex lock{LockOrder::view_requests};
+    Condition changed;
+    // Both grow while threads wait for what they ask for.
+    std::pmr::deque<Request> order GUARDED_BY(lock){&mapped_memory()};
+    // Which pages of the block.
+    std::pmr::map<Request, PageMask> requested GUARDED_BY(lock){&mapped_memory()};
+    // Of the request under way.
+    Request current GUARDED_BY(lock){};
+    PageMask withdrawn GUARDED_BY(lock);
+    std::uint64_t issued GUARDED_BY(lock) = 0;     // requests queued so far
+    std::uint64_t completed GUARDED_BY(lock) = 0;  // ... and carried out, in the same order
+    bool stopping GUARDED_BY(lock) = false;
+    std::thread thread;
+
+    // Takes the next request; waits for one. Nothing: it is time to stop.
+    std::optional<Request> take(PageMask& pages) EXCLUDES(lock);
+  };
   // What is known of one process's mappings. The thread's own, but for `declines_until`.
   struct Account {
     std::uint64_t counted = 0;  // by the kernel
@@ -72,12 +96,12 @@ class ViewSwitcher {
     std::atomic<std::uint64_t> fails_until{0};
   };
 
-  void work();
-  // Takes the next request; waits for one. False: it is time to stop.
-  bool take_request(PageMask& pages) EXCLUDES(queue_lock_);
-  Request current_request() EXCLUDES(queue_lock_);
+  Queue& queue(Processor p) { return queues_[static_cast<unsigned>(p.index)]; }
+  // Of the processors from `first` up to and without `last`.
+  bool wait_until_done(int first, int last, int limit_ms);
+  void work(Queue& queue, int processor);
   void carry_out(const Request& request, const PageMask& pages);
-  PageMask withdrawn();
+  PageMask withdrawn(Processor p);
   // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes; empty:
   // nothing is left to do.
   PageRun next_change(Block& block, const Request& request, PageMask& left, Processor& owner)
@@ -96,20 +120,7 @@ class ViewSwitcher {
   const std::uint64_t budget_;
   std::array<Account, max_processors> accounts_;
 
-  Mutex change_lock_{LockOrder::changes};
-  Mutex queue_lock_{LockOrder::view_requests};
-  Condition queue_changed_;
-  // Both grow while threads wait for what they ask for.
-  std::pmr::deque<Request> order_ GUARDED_BY(queue_lock_){&mapped_memory()};
-  // Which pages of the block.
-  std::pmr::map<Request, PageMask> requested_ GUARDED_BY(queue_lock_){&mapped_memory()};
-  // Of the request under way.
-  Request current_ GUARDED_BY(queue_lock_){};
-  PageMask withdrawn_ GUARDED_BY(queue_lock_);
-  std::uint64_t issued_ GUARDED_BY(queue_lock_) = 0;     // requests queued so far
-  std::uint64_t completed_ GUARDED_BY(queue_lock_) = 0;  // ... and carried out, in the same order
-  bool stopping_ GUARDED_BY(queue_lock_) = false;
-  std::thread thread_;
+  std::array<Queue, max_processors> queues_;
 };
 
 }  // namespace wherry::impl

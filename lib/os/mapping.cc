@@ -5,8 +5,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "base/page.h"
@@ -134,15 +132,6 @@ int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd) {
   if (userfaultfd < 0) return set_access(start, bytes, Access::none);
   // Of a shared mapping this drops no data.
   return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
-}
-
-bool holds_pages(const std::byte* start, std::size_t bytes) {
-  std::array<unsigned char, 512> there{};
-  const std::size_t pages = bytes / page_size;
-  if (pages > there.size() || ::mincore(const_cast<std::byte*>(start), bytes, there.data()) != 0)
-    return false;
-  return std::any_of(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(pages),
-                     [](unsigned char page) { return (page & 1) != 0; });
 }
 
 int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {

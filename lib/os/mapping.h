@@ -79,9 +79,6 @@ struct FileView {
 // or an errno.
 [[nodiscard]] int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd);
 
-// Whether the file has a page anywhere in this part of a mapping of it.
-[[nodiscard]] bool holds_pages(const std::byte* start, std::size_t bytes);
-
 // Leaves this memory out of core dumps. Linux dumps what a process may read, access or not: it looks at every page of a mapping,
 // which takes hours for terabytes, and creates a page for each hole of a file that no userfaultfd reports.
 // Returns 0 or an errno.

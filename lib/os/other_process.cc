@@ -2,8 +2,12 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <charconv>
+#include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,12 +46,19 @@ struct Listed {
   int error = 0;  // as of FoundProcess
 };
 
+// /proc/PID/stat. Negative: errno is set.
+ssize_t read_stat(pid_t pid, std::span<char> text) {
+  std::array<char, 32> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", pid);
+  const Fd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  return file ? ::read(file.get(), text.data(), text.size()) : -1;
+}
+
 Listed look_up(pid_t pid) {
-  const Fd file(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  char text[1024];
-  const ssize_t got = file ? ::read(file.get(), text, sizeof text) : -1;
+  std::array<char, 1024> text;
+  const ssize_t got = read_stat(pid, text);
   if (got < 0) return {{}, false, errno == ENOENT ? ESRCH : errno};
-  const std::string_view stat(text, static_cast<std::size_t>(got));
+  const std::string_view stat(text.data(), static_cast<std::size_t>(got));
   const std::string_view state = word_after_name(stat, state_word);
   Listed listed{{pid, 0}};
   std::uint64_t threads = 0;
@@ -65,6 +76,18 @@ FoundProcess identify_process(pid_t pid) {
   const Listed listed = look_up(pid);
   if (listed.error != 0) return {{}, listed.error};
   return listed.has_ended ? FoundProcess{{}, ESRCH} : FoundProcess{listed.identity, 0};
+}
+
+bool is_stopped(pid_t pid) {
+  // In another PID namespace's /proc the number means another process.
+  std::array<char, 32> self{};
+  if (::readlink("/proc/self", self.data(), self.size() - 1) <= 0 ||
+      std::atoi(self.data()) != ::getpid())
+    return false;
+  std::array<char, 1024> text;
+  const ssize_t got = read_stat(pid, text);
+  return got > 0 &&
+         word_after_name({text.data(), static_cast<std::size_t>(got)}, state_word) == "T";
 }
 
 ProcessIdentity own_identity() {

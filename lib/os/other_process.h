@@ -24,6 +24,9 @@ struct FoundProcess {
       0;  // ESRCH: there is no such process, or it has ended; any other: the kernel does not tell
 };
 FoundProcess identify_process(pid_t pid);
+// Whether it is stopped by a signal (SIGSTOP, SIGTSTP), as its first thread says. A debugger's stops do not count. False
+// where /proc does not tell. Does not allocate.
+bool is_stopped(pid_t pid);
 // The calling one, also while its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
 

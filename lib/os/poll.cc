@@ -4,12 +4,22 @@
 
 #include <cerrno>
 
+#include "base/patience.h"
+
 namespace wherry::impl {
 
 int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms) {
   for (;;) {
     const int ready = ::poll(descriptors.data(), descriptors.size(), timeout_ms);
     if (ready >= 0 || errno != EINTR) return ready;
+  }
+}
+
+int poll_descriptors(std::span<pollfd> descriptors, Patience& patience) {
+  for (;;) {
+    const int ready = poll_descriptors(descriptors, patience.next_slice_ms());
+    patience.note_wait();
+    if (ready != 0 || patience.is_over()) return ready;
   }
 }
 

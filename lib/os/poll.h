@@ -11,8 +11,12 @@
 
 namespace wherry::impl {
 
+class Patience;
+
 // poll(2), again after EINTR: how many are ready. timeout_ms < 0: no limit.
 int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms);
+// The same until the patience is over.
+int poll_descriptors(std::span<pollfd> descriptors, Patience& patience);
 // The same for short limits; 0 after EINTR.
 int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns);
 

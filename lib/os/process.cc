@@ -18,6 +18,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/patience.h"
 #include "os/poll.h"
 
 namespace wherry::impl {
@@ -33,13 +34,18 @@ std::optional<ProcessEnd> reap(const Fd& pidfd) {
   return ProcessEnd{info.si_code != CLD_EXITED, info.si_status};
 }
 
-bool has_ended(const Fd& pidfd, int limit_ms) {
+bool has_ended(const Fd& pidfd) {
   pollfd polled{pidfd.get(), POLLIN, 0};
-  return poll_descriptors({&polled, 1}, limit_ms) > 0;
+  return poll_descriptors({&polled, 1}, 0) > 0;
 }
 
-void kill_process(const Fd& pidfd) {
-  ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+bool wait_for_end(const Fd& pidfd, Patience patience) {
+  pollfd polled{pidfd.get(), POLLIN, 0};
+  return poll_descriptors({&polled, 1}, patience) > 0;
+}
+
+int kill_process(const Fd& pidfd) {
+  return ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) == 0 ? 0 : errno;
 }
 
 Fd open_own_pidfd() {

@@ -13,6 +13,8 @@
 
 namespace wherry::impl {
 
+class Patience;
+
 // How to fork, from the surest to the last resort.
 enum class SpawnMethod {
   clone,    // we have one thread: a bare clone without an exit signal
@@ -43,9 +45,11 @@ struct ProcessEnd {
   int code = 0;  // exit code or signal
 };
 std::optional<ProcessEnd> reap(const Fd& pidfd);
-// Whether it has ended, waiting for that at most `limit_ms`.
-bool has_ended(const Fd& pidfd, int limit_ms);
-void kill_process(const Fd& pidfd);
+bool has_ended(const Fd& pidfd);
+// Waits for its end until the patience is over. Returns whether it has ended.
+bool wait_for_end(const Fd& pidfd, Patience patience);
+// SIGKILL. Returns 0 or an errno (ESRCH: it has ended; EPERM: the caller may not).
+int kill_process(const Fd& pidfd);
 // Of the calling process. Throws std::system_error.
 Fd open_own_pidfd();
 pid_t own_pid();

@@ -56,11 +56,18 @@ int send_message(const Fd& socket, std::span<const std::byte> message, int passe
   }
 }
 
-ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer, int limit_ms) {
-  pollfd polled{socket.get(), POLLIN, 0};
-  const int ready = poll_descriptors({&polled, 1}, limit_ms);
-  if (ready <= 0) return {ready == 0 ? ETIMEDOUT : errno, {}};
+void shut_down(const Fd& socket) {
+  ::shutdown(socket.get(), SHUT_RDWR);
+}
 
+ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer, Patience& patience) {
+  pollfd polled{socket.get(), POLLIN, 0};
+  const int ready = poll_descriptors({&polled, 1}, patience);
+  if (ready <= 0) return {ready == 0 ? ETIMEDOUT : errno, {}};
+  return receive_message(socket, buffer);
+}
+
+ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer) {
   iovec part{buffer.data(), buffer.size()};
   msghdr header{};
   DescriptorBuffer control;
@@ -72,7 +79,10 @@ ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer, i
   do {
     got = ::recvmsg(socket.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return {errno == ECONNRESET ? EPIPE : errno, {}};
+  if (got < 0) {
+    const int error = errno == ECONNRESET ? EPIPE : errno == EAGAIN ? ETIMEDOUT : errno;
+    return {error, {}};
+  }
   ReceivedMessage result{0, passed_descriptor(header)};
   if (got == 0) {
     result.error = EPIPE;

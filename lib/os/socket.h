@@ -9,6 +9,8 @@
 
 namespace wherry::impl {
 
+class Patience;
+
 // Closed on exec. Throws std::system_error.
 std::pair<Fd, Fd> make_socket_pair();
 
@@ -17,15 +19,19 @@ std::pair<Fd, Fd> make_socket_pair();
 [[nodiscard]] int send_message(const Fd& socket, std::span<const std::byte> message,
                                int passed = -1);
 
+// Ends the conversation for both ends, whichever processes hold them: the other end hears EPIPE.
+void shut_down(const Fd& socket);
+
 struct ReceivedMessage {
   int error = 0;  // EPIPE: the other end is closed; ETIMEDOUT; EMSGSIZE: not of this size
   Fd passed;      // empty when none came
   explicit operator bool() const { return error == 0; }
 };
 
-// Receives one message of exactly buffer.size() bytes, waiting at most `limit_ms` (< 0: until it
-// comes or the other end is closed).
+// Receives one message of exactly buffer.size() bytes. Waits for it until the patience is over.
 [[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
-                                              int limit_ms);
+                                              Patience& patience);
+// The same without waiting.
+[[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer);
 
 }  // namespace wherry::impl

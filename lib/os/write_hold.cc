@@ -6,7 +6,7 @@
 #include <system_error>
 #include <thread>
 
-#include "base/clock.h"
+#include "base/patience.h"
 #include "os/access_faults.h"
 #include "os/mapping.h"
 
@@ -68,13 +68,13 @@ HoldWatch::HoldWatch() : over_(over.load()) {}
 
 bool HoldWatch::saw_one() {
   if (begun.load() == over_) return false;
-  const std::uint64_t limit = now_ns() + watch_limit_ns;
+  Patience patience(watch_limit_ns);
   // Of a number that only grows, the one that must not be behind is read last.
-  do {
+  for (; !patience.is_over(); patience.note_wait()) {
     over_ = over.load();
     if (begun.load() == over_) return true;
     std::this_thread::sleep_for(watch_pause);
-  } while (now_ns() < limit);
+  }
   return false;
 }
 

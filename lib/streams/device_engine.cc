@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "events/recorder.h"
 #include "os/poll.h"
 #include "os/thread.h"
@@ -93,19 +95,41 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
 WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
                                 std::vector<std::byte> args, std::size_t items,
                                 KernelFunction subject) {
-  const LockGuard guard(lock_);
-  // Between detach() and attach(): as long as operations that have begun and the start of a process take.
-  while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
-  const auto context = stream->context_.lock();
-  if (!context) return WorkStatus::context_destroyed;
-  if (context->status_ != WorkStatus::ok) return context->status_;
-  if (!target_) return WorkStatus::launch_failed;
-  const auto address = target_->resolve(kernel);
-  if (!address) return WorkStatus::unknown_kernel;
-  if (items == 0) return WorkStatus::ok;
-  stream->prefetch_epoch_ = 0;
-  return enqueue(stream, {0, KernelWork{subject != nullptr ? subject : kernel, *address,
-                                        std::move(args), items}});
+  std::shared_ptr<LaunchTarget> asked;  // which has loaded the kernel's module, or could not
+  int error = 0;
+  for (;;) {
+    {
+      const LockGuard guard(lock_);
+      // Between detach() and attach(): as long as operations that have begun and the start of a process take.
+      while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
+      const auto context = stream->context_.lock();
+      if (!context) return WorkStatus::context_destroyed;
+      if (context->status_ != WorkStatus::ok) return context->status_;
+      if (!target_) return WorkStatus::launch_failed;
+      if (!target_->has_credentials_of_caller()) return refuse_credentials();
+      if (const auto address = target_->resolve(kernel)) {
+        if (items == 0) return WorkStatus::ok;
+        stream->prefetch_epoch_ = 0;
+        return enqueue(stream, {0, KernelWork{subject != nullptr ? subject : kernel, *address,
+                                              std::move(args), items}});
+      }
+      if (error == ENOEXEC) return WorkStatus::unknown_kernel;
+      if (error != 0 && asked == target_) return WorkStatus::launch_failed;
+      asked = target_;
+    }
+    // Without the lock: it takes as long as the module's constructors.
+    error = asked->load(kernel);
+  }
+}
+
+WorkStatus DeviceEngine::refuse_credentials() {
+  if (std::exchange(refused_pid_, target_->pid()) != target_->pid())
+    log_line(
+        "device {}: a launch is refused: the program has changed its user, groups or capabilities, "
+        "and process {} still has "
+        "those from before; cuDevicePrimaryCtxReset starts one with the new ones",
+        ordinal_, target_->pid());
+  return WorkStatus::other_credentials;
 }
 
 WorkStatus DeviceEngine::launch_host(const std::shared_ptr<Stream>& stream, HostFunction function,

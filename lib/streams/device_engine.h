@@ -7,6 +7,7 @@
 // process ends, unfinished work is thrown away and every context of the device fails for good.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -106,6 +107,8 @@ class DeviceEngine {
   // to the new one; null: there is none, every context fails. `renewed` is the context whose error and streams end with the old process.
   void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
+  // The program ends, and its device with it: the log does not mention that. Takes no lock.
+  void program_ends() { program_ends_.store(true); }
 
  private:
   // What becomes of work that runs when a context's work is thrown away.
@@ -126,6 +129,7 @@ class DeviceEngine {
   void finish_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
   void target_ended() REQUIRES(lock_);
 
+  WorkStatus refuse_credentials() REQUIRES(lock_);
   WorkStatus enqueue(const std::shared_ptr<Stream>& stream, Work work) REQUIRES(lock_);
   void settle() REQUIRES(lock_);
   void start_if_ready(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
@@ -162,6 +166,7 @@ class DeviceEngine {
   void changed() REQUIRES(lock_);
 
   const int ordinal_;
+  std::atomic<bool> program_ends_{false};
   const Fd wake_;         // eventfd: the engine's thread must look again
   const Fd leader_wake_;  // eventfd: the leader must look again
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
@@ -171,6 +176,7 @@ class DeviceEngine {
   std::shared_ptr<LaunchTarget> target_ GUARDED_BY(lock_);
   bool dead_ GUARDED_BY(lock_) = false;  // the process has ended and nobody replaces it yet
   bool stopping_ GUARDED_BY(lock_) = false;
+  pid_t refused_pid_ GUARDED_BY(lock_) = 0;    // whose old credentials the log has told of
   bool watching_ GUARDED_BY(lock_) = false;    // the engine's thread takes completions
   bool has_leader_ GUARDED_BY(lock_) = false;  // a waiting thread takes completions
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;

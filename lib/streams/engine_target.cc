@@ -54,7 +54,8 @@ void DeviceEngine::target_ended() {
     culprit_context = culprit->second.stream->context_.lock();
     kernel = reinterpret_cast<std::uintptr_t>(culprit->second.kernel);
   }
-  log_line("{}", describe_failure(ordinal_, target_->pid(), failure, kernel));
+  if (!program_ends_.load())
+    log_line("{}", describe_failure(ordinal_, target_->pid(), failure, kernel));
 
   dead_ = true;
   target_.reset();

@@ -1,7 +1,8 @@
 // What an engine needs of a device process: DeviceProcess in earnest, a fake in tests.
-// An engine calls it under its own lock, one call at a time; none of the calls waits for a launch.
+// An engine calls it under its own lock, one call at a time, but for load(); none of the calls waits for a launch.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,8 +21,13 @@ class LaunchTarget {
   virtual int exit_fd() const = 0;        // readable once the process has ended
   virtual pid_t pid() const = 0;
 
-  // The kernel's address in the device; nothing when it cannot be had there.
+  // The kernel's address in the device. Returns nullopt if its module has to be loaded there first.
   virtual std::optional<std::uintptr_t> resolve(KernelFunction kernel) = 0;
+  // Loads the module and waits for its constructors. Any thread, without locks. Returns 0 or an errno (ENOEXEC: the kernel
+  // cannot be had there).
+  [[nodiscard]] virtual int load(KernelFunction kernel) = 0;
+  // Whether kernels run with the credentials of the calling thread.
+  virtual bool has_credentials_of_caller() const = 0;
   // False when the device can take no more before one has finished.
   [[nodiscard]] virtual bool try_post(const LaunchRequest& request) = 0;
   // Ids of what has finished since the last call; makes completion_fd unreadable.
@@ -39,8 +45,14 @@ class ProcessTarget final : public LaunchTarget {
   int exit_fd() const override { return process_->pidfd(); }
   pid_t pid() const override { return process_->pid(); }
   std::optional<std::uintptr_t> resolve(KernelFunction kernel) override {
-    return process_->resolve_kernel(kernel);
+    return process_->find_kernel(kernel);
   }
+  int load(KernelFunction kernel) override {
+    const int error = process_->load_module_of(kernel);
+    if (error == ETIMEDOUT) process_->give_up();
+    return error;
+  }
+  bool has_credentials_of_caller() const override { return process_->has_credentials_of_caller(); }
   bool try_post(const LaunchRequest& request) override { return process_->try_post(request); }
   std::vector<std::uint64_t> take_completed() override { return process_->take_completed(); }
   DeviceFailure failure() const override { return process_->failure(); }

@@ -3,7 +3,6 @@
 #include <climits>
 #include <thread>
 
-#include "base/clock.h"
 #include "os/futex.h"
 #include "os/range_mark.h"
 #include "os/thread.h"
@@ -117,26 +116,26 @@ std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
   return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
 }
 
-std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment, std::uint64_t since_ns) const {
+std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment, Patience& patience) const {
   const auto end = query(moment);
-  if (end || slot_of(moment).number.load() == moment || now_ns() - since_ns < begin_limit_ns)
-    return end;
+  patience.note_wait();
+  if (end || slot_of(moment).number.load() == moment || !patience.is_over()) return end;
   return WorkStatus::launch_failed;
 }
 
 WorkStatus SharedEvent::wait(std::uint64_t moment) const {
   check_wait();
-  const std::uint64_t since = now_ns();
+  Patience patience(begin_limit_ns);
   for (;;) {
     const std::uint32_t seen = state().changes.load();
-    if (const auto end = query(moment, since)) return *end;
+    if (const auto end = query(moment, patience)) return *end;
     futex_wait(state().changes, seen, look_ms);
   }
 }
 
 void SharedEvent::tell(std::uint64_t moment, std::shared_ptr<Recording> recording) {
   const LockGuard guard(lock_);
-  waiters_.push_back({moment, now_ns(), std::move(recording)});
+  waiters_.push_back({moment, Patience(begin_limit_ns), std::move(recording)});
   if (serving_) return changed();
   const SignalBlock block;
   std::thread([self = shared_from_this()] { self->serve_all(); }).detach();
@@ -148,8 +147,8 @@ bool SharedEvent::serve() {
   bool some_left = false;
   {
     const LockGuard guard(lock_);
-    std::erase_if(waiters_, [&](const Waiter& waiter) {
-      const auto end = query(waiter.moment, waiter.since_ns);
+    std::erase_if(waiters_, [&](Waiter& waiter) {
+      const auto end = query(waiter.moment, waiter.patience);
       if (end) over.emplace_back(waiter.recording, *end);
       return end.has_value();
     });

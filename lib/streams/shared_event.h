@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "base/patience.h"
 #include "os/sealed_memory.h"
 #include "streams/recording.h"
 
@@ -67,7 +68,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   struct Moment;
   struct Waiter {
     std::uint64_t moment = 0;
-    std::uint64_t since_ns = 0;
+    Patience patience;
     std::shared_ptr<Recording> recording;
   };
 
@@ -75,7 +76,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   State& state() const { return *static_cast<State*>(memory_.data()); }
   Moment& slot_of(std::uint64_t moment) const;
   // For who has waited since then: also when whoever began the moment has ended before he wrote that down.
-  std::optional<WorkStatus> query(std::uint64_t moment, std::uint64_t since_ns) const;
+  std::optional<WorkStatus> query(std::uint64_t moment, Patience& patience) const;
   void changed() const;
   // Tells those whose moments are over. False: none is left.
   bool serve() EXCLUDES(lock_);

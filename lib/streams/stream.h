@@ -21,7 +21,7 @@ class DeviceEngine;
 class Recording;
 class WorkContext;
 
-// How work was taken, or ended. All but the first and the last are for good.
+// How work was taken, or ended. All but the first and the last two are for good.
 enum class WorkStatus {
   ok,
   illegal_address,  // a kernel of the context touched memory that the device cannot see
@@ -29,6 +29,7 @@ enum class WorkStatus {
                     // of the context waited for a context that failed
   context_destroyed,  // the context is gone
   unknown_kernel,     // the device cannot find the kernel's code; nothing else is wrong
+  other_credentials,  // the device has credentials that the caller has given up; nothing else is wrong
 };
 
 enum class StreamKind {

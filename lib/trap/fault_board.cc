@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/patience.h"
 #include "os/futex.h"
 #include "os/poll.h"
 #include "os/process.h"
@@ -12,12 +13,12 @@ namespace wherry::impl {
 namespace {
 
 constexpr int look_again_ms = 50;
-// How often a thread of the host looks for its answer while no handler looks at its fault: longer
-// than a handler puts one off between two looks, and not counting the time in which all of the
-// process stood still. Then it gets the signal that it would get without us.
-constexpr int host_patience = 30'000 / look_again_ms;
-// A process that does not change its protection within this is stopped, or stuck: it is ended.
-constexpr int change_patience = 5'000 / look_again_ms;
+// How long a thread of the host waits for its answer while no handler looks at its fault: longer than a handler
+// puts one off between two looks. Then it gets the signal that it would get without the library.
+constexpr std::uint64_t host_limit_ns = 30'000'000'000;
+// A process that does not change its protection within this time is stopped, or stuck: the host ends it.
+constexpr std::uint64_t change_limit_ns = 5'000'000'000;
+constexpr std::uint64_t claim_limit_ns = 30'000'000'000;
 // The other side mostly answers before a sleep and its wake would be over.
 constexpr int yields_before_sleep = 20;
 
@@ -46,8 +47,7 @@ void change(FaultSlot& slot) {
 }
 
 FaultSlot* claim_slot(FaultBoard& board) {
-  constexpr int rounds_max = 30'000;
-  for (int i = 0; i < rounds_max; ++i) {
+  for (Patience patience(claim_limit_ns); !patience.is_over(); patience.note_wait()) {
     for (FaultSlot& slot : board.slots) {
       std::uint32_t expected = FaultSlot::free;
       if (!slot.state.compare_exchange_strong(expected, FaultSlot::filling,
@@ -71,7 +71,7 @@ bool take_answer(FaultSlot& slot) {
 }  // namespace
 
 bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write,
-                Patience patience) {
+                FaultLimit limit) {
   FaultSlot* slot = claim_slot(board);
   if (slot == nullptr) return false;
   slot->address = address;
@@ -81,7 +81,8 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
   signal_eventfd(bell);
   std::uint32_t state = FaultSlot::posted;
   std::uint32_t attentions = slot->attentions.load(std::memory_order_relaxed);
-  for (int looks = 0; patience == Patience::endless || looks < host_patience; ++looks) {
+  Patience patience(host_limit_ns);
+  for (; limit == FaultLimit::endless || !patience.is_over(); patience.note_wait()) {
     if (state == FaultSlot::asked) {
       change(*slot);
       state = FaultSlot::done;
@@ -164,9 +165,11 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
   slot.change_bytes = bytes;
   slot.access = access;
   set_state(slot, FaultSlot::asked);
-  for (int looks = 0; wait_while(slot, FaultSlot::asked) != FaultSlot::done; ++looks) {
-    if (looks == change_patience) kill_process(process_);
-    if (has_ended(process_, looks < change_patience ? 0 : look_again_ms)) return ESRCH;
+  Patience patience(change_limit_ns);
+  for (bool killed = false; wait_while(slot, FaultSlot::asked) != FaultSlot::done;) {
+    patience.note_wait();
+    if (patience.is_over() && !std::exchange(killed, true)) end_process_();
+    if (has_ended(process_)) return ESRCH;
   }
   slot.state.store(FaultSlot::taken, std::memory_order_relaxed);
   return slot.error;

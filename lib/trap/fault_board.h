@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/lock.h"
@@ -55,12 +56,12 @@ struct FaultBoard {
 // handler looks at it any more. While handlers look at it, how long it may wait is theirs to say.
 // `bell`: an eventfd that counts, see BoardSource.
 // endless: as long as the process lives, which ends with the host's.
-enum class Patience {
+enum class FaultLimit {
   bounded,
   endless,
 };
 bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write,
-                Patience patience);
+                FaultLimit limit);
 // Changes protection whenever it is asked to; for a thread of its own, with no signals.
 [[noreturn]] void change_protection_for_host(FaultBoard& board);
 
@@ -88,13 +89,14 @@ class BoardSource final : public FaultSource {
 // process that does not answer in time is ended.
 class BoardProtector final : public Protector {
  public:
-  // `process`: the pidfd of `pid`.
+  // `process`: the pidfd of `pid`. `end_process`: ends it; waits for nothing.
   BoardProtector(std::shared_ptr<void> owner, FaultBoard& board, pid_t pid, Fd process,
-                 const ArenaLayout& layout)
+                 std::function<void()> end_process, const ArenaLayout& layout)
       : owner_(std::move(owner)),
         board_(board),
         pid_(pid),
         process_(std::move(process)),
+        end_process_(std::move(end_process)),
         layout_(layout) {}
 
   int protect(PageSpan span, Access access) override EXCLUDES(lock_);
@@ -108,6 +110,7 @@ class BoardProtector final : public Protector {
   FaultBoard& board_;
   const pid_t pid_;
   const Fd process_;
+  const std::function<void()> end_process_;
   const ArenaLayout& layout_;
   Mutex lock_{LockOrder::protector};  // board_.changes
 };

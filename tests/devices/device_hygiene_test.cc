@@ -1,7 +1,6 @@
 // The application never notices its device processes, and they never outlive it.
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -105,26 +104,6 @@ void with_threads(const std::function<void()>& body) {
 
 void become_subreaper() {
   expect(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "no subreaper");
-}
-
-// Runs `body` as PID 1 of a namespace of its own; exits as it did.
-void as_first_process(const std::function<void()>& body) {
-  if (::unshare(CLONE_NEWPID) != 0) {
-    std::printf("SKIP: not allowed to make a PID namespace\n");
-    return;
-  }
-  const pid_t first = ::fork();
-  if (first == 0) {
-    expect(::getpid() == 1, "not the first process");
-    body();
-    std::fflush(nullptr);
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(first, &status, 0);
-  expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the first process failed");
-  // Nothing more can be forked into the namespace, as a leak checker at exit would.
-  ::_exit(0);
 }
 
 TEST_CASE("No SIGCHLD arrives and wait() reports nothing, whatever the program is") {

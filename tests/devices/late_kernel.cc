@@ -1,11 +1,25 @@
-// A module that a test loads after its device has started. Compiled twice, with another LATE_VALUE.
+// A module that a test loads after its device has started. Compiled several times, with another LATE_VALUE. The third one's
+// constructor takes WHERRY_TEST_LATE_MS in devices.
+#include <unistd.h>
+
 #include <cstddef>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace {
 // The module's own data: right only when it was relocated where it is loaded.
 int value = LATE_VALUE;
 int* pointer_to_value = &value;
+
+#if LATE_VALUE == 3
+// The host is the process with this number.
+[[gnu::constructor]] void take_time() {
+  const char* ms = std::getenv("WHERRY_TEST_LATE_MS");
+  const char* host = std::getenv("WHERRY_TEST_LATE_HOST");
+  if (ms != nullptr && host != nullptr && std::atoi(host) != ::getpid())
+    ::usleep(static_cast<useconds_t>(std::atoi(ms)) * 1000);
+}
+#endif
 }  // namespace
 
 extern "C" void late_kernel(const void* args, std::size_t, std::size_t) {

@@ -258,9 +258,9 @@ TEST_CASE("what was withdrawn before its turn does not happen") {
   Setup s;
   s.populate({0, 32}, host);
   {
-    const ViewSwitcher::Pause pause(s.switcher);
+    const ViewSwitcher::Pause pause(s.switcher, device);
     // The first one may be under way already; what comes after it waits.
-    REQUIRE(s.switcher.request(other_device, 0, PageMask::of({0, 1}), Wish::see));
+    REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 1}), Wish::home));
     REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 32}), Wish::see));
     s.switcher.withdraw(device, 0, PageMask::of({8, 8}));
   }
@@ -285,7 +285,7 @@ TEST_CASE("several requests for one block that wait are one") {
   Setup s;
   s.populate({0, 64}, host);
   {
-    const ViewSwitcher::Pause pause(s.switcher);
+    const ViewSwitcher::Pause pause(s.switcher, device);
     // The first one is taken up, and waits for the pause to end.
     for (unsigned page = 0; page < 64; ++page)
       REQUIRE(s.switcher.request(device, 0, PageMask::of({page, 1}), Wish::see));
@@ -311,15 +311,39 @@ TEST_CASE("no view changes during a pause, and a pause waits for the change unde
   REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::see));
   changing.get_future().wait();
   {
-    const ViewSwitcher::Pause pause(s.switcher);
+    const ViewSwitcher::Pause pause(s.switcher, device);
     CHECK(changed);
     s.machine.before = nullptr;
-    REQUIRE(s.switcher.request(other_device, 0, PageMask::of({0, 4}), Wish::see));
+    REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::home));
     CHECK_FALSE(s.switcher.wait_until_done(20));
-    CHECK(s.machine.at(2).view(0) == 2);
+    CHECK(s.machine.at(1).view(0) == 0);
   }
   REQUIRE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.machine.at(1).view(0) == 1);
+  s.check();
+}
+
+TEST_CASE(
+    "a device that does not answer keeps the changes of other processors' views from nothing") {
+  Setup s;
+  s.populate({0, 4}, host);
+  std::promise<void> changing;
+  std::promise<void> answers;
+  s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
+    if (operation != "view" || p != device) return;
+    changing.set_value();
+    answers.get_future().wait();
+  };
+  REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::see));
+  changing.get_future().wait();
+  REQUIRE(s.switcher.request(other_device, 0, PageMask::of({0, 4}), Wish::see));
+  CHECK(s.switcher.wait_until_done(other_device, limit_ms));
   CHECK(s.machine.at(2).view(0) == 0);
+  CHECK_FALSE(s.switcher.wait_until_done(device, 20));
+  CHECK(s.machine.at(1).view(0) == 1);
+  answers.set_value();
+  REQUIRE(s.switcher.wait_until_done(limit_ms));
+  CHECK(s.machine.at(1).view(0) == 0);
   s.check();
 }
 }  // namespace wherry::test

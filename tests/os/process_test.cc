@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/patience.h"
 #include "support/child.h"
 
 namespace wherry::impl {
@@ -58,7 +59,7 @@ TEST_CASE("A spawned process runs its entry with a copy of memory; only reap() l
     int code = 7;
     const SpawnedProcess process = spawn_process(method, exit_with_argument, &code);
     code = 8;
-    REQUIRE(has_ended(process.pidfd, 10'000));
+    REQUIRE(wait_for_end(process.pidfd, Patience(10'000'000'000)));
     CHECK(wait_reports_nothing());
     if (!process.ours) continue;  // this kernel cannot make siblings
     const auto end = reap(process.pidfd);
@@ -73,11 +74,11 @@ TEST_CASE("A spawned process runs until it is killed, and its end says so") {
   for (const auto& [name, method] : child_methods) {
     INFO(name);
     const SpawnedProcess process = spawn_process(method, wait_for_ever, nullptr);
-    CHECK_FALSE(has_ended(process.pidfd, 20));
+    CHECK_FALSE(wait_for_end(process.pidfd, Patience(20'000'000)));
     CHECK_FALSE(reap(process.pidfd));
     CHECK(wait_reports_nothing());
     kill_process(process.pidfd);
-    REQUIRE(has_ended(process.pidfd, 10'000));
+    REQUIRE(wait_for_end(process.pidfd, Patience(10'000'000'000)));
     const auto end = reap(process.pidfd);
     if (!process.ours) continue;
     REQUIRE(end);
@@ -90,9 +91,9 @@ TEST_CASE("An orphan is nobody's child here, and its descriptor tells its end") 
   const SpawnedProcess process = spawn_process(SpawnMethod::orphan, wait_for_ever, nullptr);
   CHECK_FALSE(process.ours);
   CHECK(wait_reports_nothing());
-  CHECK_FALSE(has_ended(process.pidfd, 20));
+  CHECK_FALSE(wait_for_end(process.pidfd, Patience(20'000'000)));
   kill_process(process.pidfd);
-  CHECK(has_ended(process.pidfd, 10'000));
+  CHECK(wait_for_end(process.pidfd, Patience(10'000'000'000)));
   CHECK_FALSE(reap(process.pidfd));
 }
 
@@ -125,7 +126,7 @@ TEST_CASE("fork() in a spawned sibling is an ordinary fork again") {
         ::_exit(reaped && WIFEXITED(status) ? WEXITSTATUS(status) : 99);
       },
       nullptr);
-  REQUIRE(has_ended(process.pidfd, 10'000));
+  REQUIRE(wait_for_end(process.pidfd, Patience(10'000'000'000)));
   if (!process.ours) return;
   const auto end = reap(process.pidfd);
   REQUIRE(end);
@@ -143,7 +144,7 @@ TEST_CASE("Fork handlers of the application run around a sibling, as around fork
   CHECK(prepared == 1);
   CHECK(in_parent == 1);
   CHECK(in_child == 0);
-  REQUIRE(has_ended(process.pidfd, 10'000));
+  REQUIRE(wait_for_end(process.pidfd, Patience(10'000'000'000)));
   if (!process.ours) return;
   const auto end = reap(process.pidfd);
   REQUIRE(end);

@@ -7,11 +7,18 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
+#include "base/patience.h"
+
 namespace wherry::impl {
 namespace {
 
 std::array<std::byte, 4> message(int value) {
   return {std::byte(value), std::byte{1}, std::byte{2}, std::byte{3}};
+}
+
+ReceivedMessage receive(const Fd& socket, std::span<std::byte> buffer, std::uint64_t limit_ms) {
+  Patience patience(limit_ms * 1'000'000);
+  return receive_message(socket, buffer, patience);
 }
 
 TEST_CASE("Messages arrive whole and in order, with their descriptors") {
@@ -23,7 +30,7 @@ TEST_CASE("Messages arrive whole and in order, with their descriptors") {
   ::close(ends[1]);
 
   std::array<std::byte, 4> buffer;
-  auto first = receive_message(other, buffer, 1000);
+  auto first = receive(other, buffer, 1000);
   REQUIRE(first);
   CHECK(buffer == message(7));
   REQUIRE(first.passed);
@@ -34,7 +41,7 @@ TEST_CASE("Messages arrive whole and in order, with their descriptors") {
   CHECK(byte == 'x');
   ::close(ends[0]);
 
-  const auto second = receive_message(other, buffer, 1000);
+  const auto second = receive(other, buffer, 1000);
   REQUIRE(second);
   CHECK(buffer == message(8));
   CHECK_FALSE(second.passed);
@@ -43,9 +50,9 @@ TEST_CASE("Messages arrive whole and in order, with their descriptors") {
 TEST_CASE("Receiving ends with its limit, and with the other end") {
   auto [one, other] = make_socket_pair();
   std::array<std::byte, 4> buffer;
-  CHECK(receive_message(other, buffer, 10).error == ETIMEDOUT);
+  CHECK(receive(other, buffer, 10).error == ETIMEDOUT);
   one.reset();
-  CHECK(receive_message(other, buffer, 1000).error == EPIPE);
+  CHECK(receive(other, buffer, 1000).error == EPIPE);
   CHECK(send_message(other, buffer) == EPIPE);
 }
 
@@ -54,9 +61,9 @@ TEST_CASE("A message of another size is refused") {
   std::array<std::byte, 2> small{};
   std::array<std::byte, 8> large{};
   REQUIRE(send_message(one, message(1)) == 0);
-  CHECK(receive_message(other, small, 1000).error == EMSGSIZE);
+  CHECK(receive(other, small, 1000).error == EMSGSIZE);
   REQUIRE(send_message(one, message(1)) == 0);
-  CHECK(receive_message(other, large, 1000).error == EMSGSIZE);
+  CHECK(receive(other, large, 1000).error == EMSGSIZE);
 }
 
 }  // namespace

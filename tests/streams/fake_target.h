@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -80,6 +81,8 @@ class FakeTarget final : public impl::LaunchTarget {
     if (!knows_kernels_) return std::nullopt;
     return reinterpret_cast<std::uintptr_t>(kernel);
   }
+  int load(impl::KernelFunction) override { return ENOEXEC; }
+  bool has_credentials_of_caller() const override { return true; }
   bool try_post(const impl::LaunchRequest& request) override {
     const std::lock_guard guard(lock_);
     if (running_.size() + finished_.size() >= slots_) return false;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -160,6 +161,30 @@ Outcome Child::wait(int limit_ms) {
 Outcome in_fresh_process(const std::function<void()>& body, int limit_ms) {
   Child child{body};
   return child.wait(limit_ms);
+}
+
+void as_first_process(const std::function<void()>& body) {
+  if (::unshare(CLONE_NEWPID) != 0) {
+    std::printf("SKIP: not allowed to make a PID namespace\n");
+    return;
+  }
+  const pid_t first = ::fork();
+  if (first == 0) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "FAILED in PID %d: %s\n", ::getpid(), error.what());
+      ::_exit(exit_threw);
+    }
+    std::fflush(nullptr);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(first, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw std::runtime_error("the first process failed");
+  // Nothing more can be forked into the namespace, as a leak checker at exit would.
+  ::_exit(0);
 }
 
 }  // namespace wherry::test

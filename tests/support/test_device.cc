@@ -31,8 +31,10 @@ TestArena::TestArena()
     throw std::runtime_error("cannot map the test's pool");
 }
 
-TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const impl::Annex* annex) {
+TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const impl::Annex* annex,
+                       std::uint64_t command_limit_ns) {
   impl::DeviceProcessOptions options;
+  options.command_limit_ns = command_limit_ns;
   if (annex != nullptr) {
     options.annex_base = annex->base();
     options.annex_size = annex->size();

@@ -45,8 +45,9 @@ class TestDevice {
  public:
   static constexpr std::size_t open_bytes = std::size_t{64} << 20;
 
-  explicit TestDevice(const TestArena& arena, int ordinal = 0, int workers = 2,
-                      const impl::Annex* annex = nullptr);
+  explicit TestDevice(
+      const TestArena& arena, int ordinal = 0, int workers = 2, const impl::Annex* annex = nullptr,
+      std::uint64_t command_limit_ns = impl::DeviceProcessOptions().command_limit_ns);
 
   impl::DeviceProcess& process() { return *process_; }
   std::shared_ptr<impl::DeviceProcess> shared_process() { return process_; }

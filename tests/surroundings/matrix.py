@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 
-from surroundings import (Skip, as_pid_1, as_subreaper, as_user, closed, confined, environment, full_stderr, in_cgroup, in_chroot, limit,
+from surroundings import (Skip, as_pid_1, as_root, as_subreaper, as_user, closed, confined, environment, full_stderr, in_cgroup, in_chroot, limit,
                           may_be_debugged, on_cpus, run, under_gdb, with_cores, wrapped)
 
 SKIPPED = 77
@@ -183,6 +183,10 @@ ROWS = [
     Row("subreaper", (as_subreaper,)),
     Row("one_cpu", (on_cpus(0),)),
     Row("strace", (wrapped("strace", "-f", "-o", "/dev/null"),), seconds=240),
+    # Stops and changes of user.
+    Row("stopped_host", steps=("init", "stopped=host", "life")),
+    Row("stopped_device", steps=("init", "stopped=device", "life")),
+    Row("setuid", (as_root,), ("init", "life", "setuid", "life")),
     # Debuggers. What gdb says is among the output.
     Row("gdb", (under_gdb,), seconds=240),
     Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"), expect=says("debugger=0", r"#0 .*\n"),

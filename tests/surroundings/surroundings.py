@@ -57,6 +57,10 @@ def needs_root():
         raise Skip("only root may do this")
 
 
+def as_root(_):
+    needs_root()
+
+
 def system(result, what):
     if result != 0:
         error = ctypes.get_errno()

@@ -10,6 +10,8 @@
  *   charged      prints how many MiB of private memory this process may write: what vm.overcommit_memory=2 charges
  *   freed        touches freed memory 20 times, which must end in a signal each time
  *   debugged=WHO has gdb attach to the host or to the device (WHO), look around and let go, while kernels run
+ *   stopped=WHO  the host or the device (WHO) is stopped for a second, while kernels run
+ *   setuid       becomes nobody: launches are refused until the device is reset
  *   crash        writes to address 8
  *   device-crash has a kernel write to address 8, which ends the device
  *   device-dump  ends the device by a signal that has Linux write its core, and waits for the end of its work
@@ -358,6 +360,45 @@ static void debugged(const char* who) {
   TRY(cuMemFree(managed));
 }
 
+static void stopped(const char* who) {
+  const size_t count = 1 << 16;
+  CUdeviceptr managed;
+  unsigned rounds = 0;
+  int status = 0;
+  pid_t process = getpid(), ended;
+  if (who != NULL && strcmp(who, "device") == 0) TRY(wherryDeviceProcess(device, &process));
+  TRY(cuMemAllocManaged(&managed, count * sizeof(unsigned), CU_MEM_ATTACH_GLOBAL));
+  unsigned* words = (unsigned*)(uintptr_t)managed;
+  for (size_t i = 0; i < count; ++i) words[i] = (unsigned)i;
+  const pid_t child = fork();
+  if (child == 0) {
+    usleep(100 * 1000);
+    kill(process, SIGSTOP);
+    sleep(1);
+    kill(process, SIGCONT);
+    _exit(exit_child);
+  }
+  if (child < 0) try_call(CUDA_ERROR_OPERATING_SYSTEM, "fork");
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
+    add_on_device(words, count, 1);
+    expect_all("around a stop", words, count, ++rounds);
+  }
+  if (ended != child || !WIFEXITED(status) || WEXITSTATUS(status) != exit_child)
+    try_call(CUDA_ERROR_OPERATING_SYSTEM, "waitpid");
+  TRY(cuMemFree(managed));
+}
+
+static void change_user(const char* argument) {
+  const uid_t nobody = 65534;
+  (void)argument;
+  if (setresgid(nobody, nobody, nobody) != 0 || setresuid(nobody, nobody, nobody) != 0)
+    try_call(CUDA_ERROR_OPERATING_SYSTEM, "setresuid");
+  if (wherryLaunch(stream, add, NULL, 0, 1) != CUDA_ERROR_NOT_PERMITTED)
+    try_call(CUDA_ERROR_UNKNOWN, "a launch as nobody");
+  TRY(cuDevicePrimaryCtxReset(device));
+  TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+}
+
 static void device_crash(const char* argument) {
   (void)argument;
   TRY(wherryLaunch(stream, write_wildly, NULL, 0, 1));
@@ -400,6 +441,8 @@ static int run(const char* word) {
       {"device-crash", device_crash},
       {"debugged", debugged},
       {"device-dump", device_dump},
+      {"stopped", stopped},
+      {"setuid", change_user},
   };
   static const struct {
     const char* name;

@@ -301,12 +301,13 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   auto board = std::make_unique<FaultBoard>();
   const Fd bell = make_semaphore();
   const BoardSource source(nullptr, *board, duplicate_fd(bell.get()));
-  BoardProtector protector(nullptr, *board, ::getpid(), open_own_pidfd(), s.arena.layout());
+  BoardProtector protector(
+      nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
   REQUIRE(s.pool.fill_zero({3, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
     std::thread faulting(
-        [&] { tries_again = post_fault(*board, bell, s.at(3), true, Patience::bounded); });
+        [&] { tries_again = post_fault(*board, bell, s.at(3), true, FaultLimit::bounded); });
     std::optional<FaultEvent> event;
     while (!(event = source.read_event())) std::this_thread::yield();
     CHECK_FALSE(source.read_event());
@@ -336,7 +337,7 @@ TEST_CASE("as many threads may fault as like, and each gets its own answer") {
   for (int i = 0; i < threads; ++i)
     faulting.emplace_back([&, i] {
       const bool even =
-          post_fault(*board, bell, s.at(static_cast<std::uint64_t>(i)), false, Patience::endless);
+          post_fault(*board, bell, s.at(static_cast<std::uint64_t>(i)), false, FaultLimit::endless);
       if (even != (i % 2 == 0)) ++wrong;
     });
   for (int answered = 0; answered < threads;) {
@@ -360,7 +361,9 @@ TEST_CASE("a process that has ended, or never answers, is gone") {
     for (;;) ::pause();
   const Fd pidfd(static_cast<int>(::syscall(434 /* pidfd_open */, child, 0)));
   REQUIRE(pidfd);
-  BoardProtector protector(nullptr, *board, child, duplicate_fd(pidfd.get()), s.arena.layout());
+  BoardProtector protector(
+      nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
+      s.arena.layout());
   // It does not answer, and is ended for that.
   CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
   int status = 0;

@@ -1,0 +1,282 @@
+// Stopped hosts, slow modules and changed credentials: a healthy device is not ended for what takes its time, and one
+// that has to go does go.
+#include <dlfcn.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "os/process.h"
+#include "support/child.h"
+#include "support/session.h"
+#include "support/test_device.h"
+#include "support/witness.h"
+
+namespace wherry::test {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr uid_t nobody = 65534;
+
+void sleep_for(milliseconds time) {
+  std::this_thread::sleep_for(time);
+}
+
+bool is_stopped(pid_t process) {
+  const auto state = process_status(process, "State");
+  return state && state->starts_with("T");
+}
+
+bool comes_true(const std::function<bool()>& condition) {
+  for (int look = 0; look < 1000; ++look) {
+    if (condition()) return true;
+    sleep_for(milliseconds(10));
+  }
+  return false;
+}
+
+// User and system time of a process so far, in clock ticks.
+std::uint64_t cpu_ticks(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  std::istringstream words(stat.substr(stat.rfind(')') + 1));
+  std::string word;
+  std::uint64_t user = 0;
+  std::uint64_t system = 0;
+  for (int i = 0; i < 11; ++i) words >> word;
+  words >> user >> system;
+  return user + system;
+}
+
+// No CPU time in one of several stretches of 300 ms.
+bool stops_working(pid_t process) {
+  return comes_true([&] {
+    const std::uint64_t before = cpu_ticks(process);
+    sleep_for(milliseconds(300));
+    return cpu_ticks(process) == before;
+  });
+}
+
+bool works(pid_t process) {
+  const std::uint64_t before = cpu_ticks(process);
+  return comes_true([&] { return cpu_ticks(process) > before + 5; });
+}
+
+fs::path slow_module() {
+  return fs::canonical("/proc/self/exe").parent_path() / "libdevices_late_kernel_3.so";
+}
+
+struct SlowModule {
+  SlowModule() : handle(::dlopen(slow_module().c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    expect(handle != nullptr, "the slow module does not load");
+  }
+  ~SlowModule() { ::dlclose(handle); }
+  impl::KernelFunction kernel() const {
+    return reinterpret_cast<impl::KernelFunction>(::dlsym(handle, "late_kernel"));
+  }
+  void* handle;
+};
+
+// Has modules' constructors take their time in devices that are started while it lives.
+struct SlowConstructors {
+  explicit SlowConstructors(int ms) {
+    ::setenv("WHERRY_TEST_LATE_MS", std::to_string(ms).c_str(), 1);
+    ::setenv("WHERRY_TEST_LATE_HOST", std::to_string(::getpid()).c_str(), 1);
+  }
+  ~SlowConstructors() { ::unsetenv("WHERRY_TEST_LATE_MS"); }
+};
+
+}  // namespace
+
+TEST_CASE("A command outlives a stop of host and device that is longer than its limit") {
+  constexpr std::uint64_t limit_ns = 1'500'000'000;
+  Child host([] {
+    TestArena arena;
+    TestDevice device(arena, 0, 2, nullptr, limit_ns);
+    std::printf("%d\n", device.pid());
+    std::fflush(stdout);
+    ::kill(device.pid(), SIGSTOP);
+    std::printf("asks\n");
+    std::fflush(stdout);
+    const int error = device.process().open_arena(2 * TestDevice::open_bytes);
+    int* value = arena.take<int>(1);
+    const bool failed = device.run_once([value] { *value = 7; }).has_value();
+    std::printf("%d %d %d\n", error, failed ? 1 : 0, *value);
+    std::fflush(stdout);
+  });
+  const pid_t device = std::stoi(host.read_line());
+  REQUIRE(host.read_line() == "asks");
+  sleep_for(milliseconds(50));
+  REQUIRE(::kill(host.pid(), SIGSTOP) == 0);
+  sleep_for(milliseconds(2'000));
+  REQUIRE(::kill(host.pid(), SIGCONT) == 0);
+  sleep_for(milliseconds(50));
+  REQUIRE(::kill(device, SIGCONT) == 0);
+  CHECK(host.read_line() == "0 0 7");
+  CHECK(host.wait().passed());
+}
+
+TEST_CASE("A device stops working while its host is stopped, and goes on with it") {
+  const std::map<std::string, std::function<void(pid_t)>> stops = {
+      {"SIGSTOP of the host", [](pid_t host) { ::kill(host, SIGSTOP); }},
+      {"Ctrl-Z, to the host's group", [](pid_t host) { ::kill(-host, SIGTSTP); }},
+  };
+  for (const auto& [name, stop] : stops) {
+    INFO(name);
+    Child host([] {
+      sigset_t go_on;
+      sigemptyset(&go_on);
+      sigaddset(&go_on, SIGUSR1);
+      ::sigprocmask(SIG_BLOCK, &go_on, nullptr);
+      TestArena arena;
+      TestDevice device(arena);
+      struct Shared {
+        std::atomic<bool> end;
+        std::atomic<std::uint64_t> count;
+      };
+      auto* shared = arena.take<Shared>(1);
+      const auto count = [shared](std::size_t) {
+        while (!shared->end) ++shared->count;
+      };
+      std::printf("%d\n", device.pid());
+      std::fflush(stdout);
+      std::thread ender([&] {
+        int signal = 0;
+        ::sigwait(&go_on, &signal);
+        shared->end = true;
+      });
+      const auto failure = device.run(2, count);
+      ender.join();
+      std::printf("%s\n", failure ? "failed" : "done");
+      std::fflush(stdout);
+    });
+    const pid_t device = std::stoi(host.read_line());
+    REQUIRE(works(device));
+    stop(host.pid());
+    REQUIRE(comes_true([&] { return is_stopped(host.pid()); }));
+    CHECK(stops_working(device));
+    ::kill(host.pid(), SIGCONT);
+    CHECK(works(device));
+    // Again: the second stop finds the device as the first did.
+    stop(host.pid());
+    CHECK(stops_working(device));
+    ::kill(host.pid(), SIGCONT);
+    CHECK(works(device));
+    ::kill(host.pid(), SIGUSR1);
+    CHECK(host.read_line() == "done");
+    CHECK(host.wait().passed());
+  }
+}
+
+TEST_CASE("A host that is killed while it is stopped takes its device along") {
+  Child host([] {
+    TestArena arena;
+    TestDevice device(arena);
+    std::printf("%d\n", device.pid());
+    std::fflush(stdout);
+    (void)device.run_once([] {
+      for (;;) continue;
+    });
+  });
+  const pid_t device = std::stoi(host.read_line());
+  REQUIRE(works(device));
+  ::kill(host.pid(), SIGSTOP);
+  REQUIRE(stops_working(device));
+  ::kill(host.pid(), SIGKILL);
+  CHECK(ends_within(device, 10'000));
+}
+
+TEST_CASE(
+    "A module may take longer to load than a command's limit, and the device goes on meanwhile") {
+  constexpr std::uint64_t limit_ns = 400'000'000;
+  const SlowConstructors slow(1'500);
+  TestArena arena;
+  TestDevice device(arena, 0, 2, nullptr, limit_ns);
+  const SlowModule module;
+  auto loading = std::async(std::launch::async,
+                            [&] { return device.process().resolve_kernel(module.kernel()); });
+  sleep_for(milliseconds(100));
+  CHECK(device.process().open_arena(2 * TestDevice::open_bytes) == 0);
+  int* value = arena.take<int>(1);
+  CHECK_FALSE(device.run_once([value] { *value = 5; }));
+  CHECK(*value == 5);
+  CHECK(loading.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  REQUIRE(loading.get());
+  REQUIRE_FALSE(device.wait(device.post(module.kernel(), &value, sizeof value, 1)));
+  CHECK(*value == 3);
+}
+
+TEST_CASE("A device that dies while it loads a module leaves no launch waiting") {
+  const SlowConstructors slow(60'000);
+  TestArena arena;
+  TestDevice device(arena);
+  const SlowModule module;
+  auto loading = std::async(std::launch::async,
+                            [&] { return device.process().load_module_of(module.kernel()); });
+  sleep_for(milliseconds(100));
+  ::kill(device.pid(), SIGKILL);
+  CHECK(loading.get() == ESRCH);
+}
+
+TEST_CASE("A device ends although its agent hangs and the host may not send it signals any more") {
+  if (::geteuid() != 0) {
+    WARN("SKIP: only root can give its user id up");
+    return;
+  }
+  const auto outcome = in_fresh_process([] {
+    TestArena arena;
+    TestDevice device(arena);
+    const impl::Fd pidfd(::dup(device.process().pidfd()));
+    // A debugger that stops the agent alone.
+    int ready[2];
+    expect(::pipe(ready) == 0, "pipe");
+    const pid_t debugger = ::fork();
+    if (debugger == 0) {
+      bool stopped = ::ptrace(PTRACE_SEIZE, device.pid(), nullptr, nullptr) == 0 &&
+                     ::ptrace(PTRACE_INTERRUPT, device.pid(), nullptr, nullptr) == 0 &&
+                     ::waitpid(device.pid(), nullptr, __WALL) == device.pid();
+      const char word = stopped ? 'y' : 'n';
+      (void)!::write(ready[1], &word, 1);
+      ::sleep(60);
+      ::_exit(0);
+    }
+    char word = 0;
+    expect(::read(ready[0], &word, 1) == 1, "read");
+    if (word != 'y') {
+      ::kill(debugger, SIGKILL);
+      std::printf("SKIP: no debugger\n");
+      return;
+    }
+    expect(::setgroups(0, nullptr) == 0 && ::setresgid(nobody, nobody, nobody) == 0 &&
+               ::setresuid(nobody, nobody, nobody) == 0,
+           "giving up root");
+    expect(impl::kill_process(pidfd) == EPERM, "the signal is allowed");
+    device.process().stop();
+    expect(impl::has_ended(pidfd), "the device still runs");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+}  // namespace wherry::test
