@@ -190,6 +190,29 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
   return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
 }
 
+// Copies from pageable memory, which the program may change as soon as the call has returned. If
+// earlier work of the stream is pending, the bytes are taken now and copied in the stream's order; if
+// there is no room for them, the call waits for its turn.
+CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest request) {
+  Runtime& runtime = driver.runtime();
+  // Without earlier work the copy takes no longer than to take the bytes. Work that another thread
+  // gives to the stream after this look counts as earlier.
+  if (target.context->device.engine.is_ready(target.stream))
+    return run(driver, target, std::move(request), /*waits=*/true);
+  request.staged = runtime.staging().take(request.bytes());
+  if (!request.staged) return run(driver, target, std::move(request), /*waits=*/true);
+  CopyRequest::Side packed;
+  packed.start = reinterpret_cast<std::uintptr_t>(request.staged.get());
+  packed.pitch = request.width;
+  packed.layer = request.width * request.rows;
+  CopyRequest taking = request;
+  taking.to = packed;
+  const OpStatus taken = runtime.copy(taking);
+  if (taken != OpStatus::ok) return to_result(taken);
+  request.from = packed;
+  return run(driver, target, std::move(request), /*waits=*/false);
+}
+
 // The value again and again.
 std::shared_ptr<const std::vector<std::byte>> pattern_of(std::uint32_t value, unsigned size,
                                                          std::size_t bytes) {
@@ -213,11 +236,20 @@ CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, con
   if (found == CUDA_SUCCESS)
     found = find(driver, from, extent, accessor_of(from, target, Access::read), here);
   if (found != CUDA_SUCCESS) return found;
-  CopyRequest request{there.side, here.side, nullptr, extent.width, extent.rows, extent.layers, {}};
+  CopyRequest request{.to = there.side,
+                      .from = here.side,
+                      .pattern = nullptr,
+                      .width = extent.width,
+                      .rows = extent.rows,
+                      .layers = extent.layers,
+                      .home = {}};
   if (to.role != Role::host) request.home = Processor::device(target.context->device.ordinal);
   const bool in_host_memory = !there.is_device && !here.is_device;
   const bool is_pageable = !there.is_known || !here.is_known;
   const bool in_device_memory = there.is_device && here.is_device;
+  // Only a source is staged: bytes for pageable memory must have arrived when the call returns.
+  if (timing == Timing::asynchronous && there.is_device && !here.is_known)
+    return run_staged(driver, target, std::move(request));
   const bool waits = in_host_memory || is_pageable ||
                      (timing == Timing::synchronous &&
                       (!in_device_memory || there.sync_memops || here.sync_memops));
@@ -235,13 +267,13 @@ CUresult fill(Driver& driver, CUstream stream, Timing timing, const End& to, con
   Found there;
   const CUresult found = find(driver, to, extent, accessor_of(to, target, Access::write), there);
   if (found != CUDA_SUCCESS) return found;
-  CopyRequest request{there.side,
-                      {},
-                      nullptr,
-                      extent.width,
-                      extent.rows,
-                      extent.layers,
-                      Processor::device(target.context->device.ordinal)};
+  CopyRequest request{.to = there.side,
+                      .from = {},
+                      .pattern = nullptr,
+                      .width = extent.width,
+                      .rows = extent.rows,
+                      .layers = extent.layers,
+                      .home = Processor::device(target.context->device.ordinal)};
   request.pattern = pattern_of(value, size, request.bytes());
   const bool waits =
       timing == Timing::synchronous && (!there.is_device || there.is_managed || there.sync_memops);

@@ -1,6 +1,9 @@
 // The C functions that find functions, by the CUDA version that a program was made for.
+#include <atomic>
+
 #include "api/driver_functions.h"
 #include "api/exports.h"
+#include "base/log.h"
 
 using namespace wherry::impl;
 
@@ -47,5 +50,13 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cu
 CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {
   if (ppExportTable == nullptr || pExportTableId == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *ppExportTable = nullptr;
+  static std::atomic<bool> is_said = false;
+  if (!is_said.exchange(true))
+    log_line(
+        "NVIDIA's own CUDA runtime, linked into this program or loaded by it, cannot go on: it "
+        "needs driver functions that "
+        "NVIDIA does not document (cuGetExportTable); link with nvcc -cudart shared, and let the "
+        "program find the "
+        "libcudart.so.13 beside this libcuda.so.1");
   return CUDA_ERROR_NOT_FOUND;
 }

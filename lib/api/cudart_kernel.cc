@@ -1,9 +1,14 @@
 // The runtime API's functions of kernels: a function argument is a kernel's handle, or the address of its code.
+#include <atomic>
 #include <climits>
+#include <string>
 
 #include "api/cudart_entry.h"
 #include "api/entry.h"
 #include "api/launch_shape.h"
+#include "api/registered_code.h"
+#include "base/demangle.h"
+#include "base/log.h"
 
 using namespace wherry::impl;
 
@@ -11,7 +16,22 @@ namespace {
 
 constexpr CUresult no_such_function = CUDA_ERROR_INVALID_HANDLE;
 
+// Once for a program: many ask for no error of a launch.
+void say_why_it_does_not_run(const std::string& name) {
+  static std::atomic<bool> is_said = false;
+  if (is_said.exchange(true)) return;
+  log_line(
+      "kernel {} does not run, nor do others that nvcc compiled: they are code for GPUs only "
+      "(cudaErrorNoKernelImageForDevice); "
+      "write kernels as C++ functions, as docs/variables-and-modules.md says",
+      demangle(name));
+}
+
 CUresult find_kernel(const void* function, CUkernel& kernel) {
+  if (const auto name = RegisteredCode::of_process().find_kernel(function)) {
+    say_why_it_does_not_run(*name);
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
   return enter([&](Driver& driver) {
     const auto address = reinterpret_cast<std::uintptr_t>(function);
     kernel = reinterpret_cast<CUkernel>(address);

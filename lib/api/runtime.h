@@ -27,6 +27,7 @@
 #include "faults/fault_daemon.h"
 #include "memory/arena.h"
 #include "memory/page_owners.h"
+#include "memory/staging_memory.h"
 #include "migration/advice_effects.h"
 #include "migration/background_evictor.h"
 #include "migration/copy_engine.h"
@@ -40,6 +41,10 @@
 #include "wherry/wherry.h"
 
 namespace wherry::impl {
+
+// How many bytes of the program's memory may wait for their turn in streams, so that the calls that
+// copy them return at once. The usual sizes of such copies fit several times.
+inline constexpr std::size_t staging_bytes_max = std::size_t{32} << 20;
 
 struct RuntimeOptions {
   Topology topology;
@@ -230,6 +235,8 @@ class Runtime {
   // thread. Any lock may be held.
   void prefetch(const PrefetchRequest& request, std::function<void()> done);
 
+  // Where bytes of the program's memory wait for their turn in a stream.
+  StagingMemory& staging() { return staging_; }
   // Copies and fills memory where it is: CopyEngine has them. The second returns at once and calls done(status) once, later,
   // by another thread; any lock may be held.
   OpStatus copy(const CopyRequest& request) { return copy_engine_->carry(request); }
@@ -349,6 +356,7 @@ class Runtime {
   AddressSpace address_space_;
   PageOwners page_owners_;
   MemoryRecords memory_;
+  StagingMemory staging_{staging_bytes_max};
   AdviceMap advice_;
   SharedMutex advice_lock_{LockOrder::advising};  // exclusive: allocations end
   std::atomic<std::uint64_t> managed_pages_ = 0;  // of live managed allocations, or about to be

@@ -1,25 +1,16 @@
 // describe_code_address(): for log lines, so it may take its time.
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <link.h>
 
-#include <cstdlib>
-#include <memory>
 #include <string>
 
+#include "base/demangle.h"
 #include "devices/device_process.h"
 #include "os/elf_symbols.h"
 
 namespace wherry::impl {
 namespace {
-
-std::string demangle(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> readable(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? readable.get() : name;
-}
 
 std::string with_offset(const std::string& name, std::uint64_t offset) {
   return offset == 0 ? demangle(name) : fmt::format("{}+{:#x}", demangle(name), offset);

@@ -5,13 +5,12 @@
 #include <stdio_ext.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <memory>
 #include <string>
 #include <thread>
 #include <typeinfo>
 
+#include "base/demangle.h"
 #include "devices/crash_report.h"
 #include "os/fatal_signals.h"
 #include "os/poll.h"
@@ -19,13 +18,6 @@
 
 namespace wherry::impl {
 namespace {
-
-std::string name_of_exception(const std::type_info& type) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
-  return fmt::format("an exception of type {}", status == 0 ? name.get() : type.name());
-}
 
 // pthread_exit() unwinds without an exception object: the reference that catches it is null.
 __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& piece) {
@@ -38,7 +30,9 @@ __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& pi
     end_with_failure(Kind::exception, 0, 0, error.what());
   } catch (...) {
     const std::type_info* type = abi::__cxa_current_exception_type();
-    const std::string text = type == nullptr ? "an exception" : name_of_exception(*type);
+    const std::string text = type == nullptr
+                                 ? "an exception"
+                                 : fmt::format("an exception of type {}", demangle(type->name()));
     end_with_failure(Kind::exception, 0, 0, text.c_str());
   }
 }

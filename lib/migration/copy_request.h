@@ -32,6 +32,8 @@ struct CopyRequest {
 
   Side to;
   Side from;
+  // Owns the bytes of `from` if they are in memory of the library's own (StagingMemory).
+  std::shared_ptr<const std::byte> staged = {};
   // In place of `from`: written again and again. A multiple of what is repeated.
   std::shared_ptr<const std::vector<std::byte>> pattern;
   std::uint64_t width = 0;  // bytes of a row

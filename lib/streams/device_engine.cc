@@ -280,24 +280,28 @@ void DeviceEngine::start_if_ready(const std::shared_ptr<Stream>& stream) {
   if (stream->running_ || stream->starved_ || stream->queue_.empty()) return;
   const auto context = stream->context_.lock();
   if (!context) return;
-  const std::uint64_t ticket = stream->queue_.front().ticket;
+  if (stands_behind_others(*context, *stream, stream->queue_.front().ticket)) return;
+  std::visit([&](const auto& what) REQUIRES(lock_) { begin(stream, what); },
+             stream->queue_.front().what);
+}
+
+// Whether work of the stream with this ticket waits for unfinished work of other streams.
+bool DeviceEngine::stands_behind_others(const WorkContext& context, const Stream& stream,
+                                        std::uint64_t ticket) const {
   const auto has_earlier_work = [ticket](const Stream& other) {
     return !other.queue_.empty() && other.queue_.front().ticket < ticket;
   };
-  switch (stream->kind_) {
+  switch (stream.kind_) {
     case StreamKind::context_default:
-      for (const auto& other : context->streams_) {
-        if (other->kind_ == StreamKind::blocking && has_earlier_work(*other)) return;
-      }
-      break;
+      return std::any_of(context.streams_.begin(), context.streams_.end(), [&](const auto& other) {
+        return other->kind_ == StreamKind::blocking && has_earlier_work(*other);
+      });
     case StreamKind::blocking:
-      if (has_earlier_work(*context->default_stream_)) return;
-      break;
+      return has_earlier_work(*context.default_stream_);
     case StreamKind::non_blocking:
       break;
   }
-  std::visit([&](const auto& what) REQUIRES(lock_) { begin(stream, what); },
-             stream->queue_.front().what);
+  return false;
 }
 
 void DeviceEngine::begin(const std::shared_ptr<Stream>& stream, const KernelWork&) {
@@ -449,24 +453,57 @@ std::optional<Recording::Outcome> DeviceEngine::query(const Recording& recording
 
 StreamState DeviceEngine::query(const std::shared_ptr<Stream>& stream) {
   const LockGuard guard(lock_);
-  if (!stream->queue_.empty()) {
+  if (is_busy(*stream)) {
     take_events();
     watch_completions_if_needed();
   }
-  return stream->queue_.empty() ? StreamState::idle : StreamState::busy;
+  return is_busy(*stream) ? StreamState::busy : StreamState::idle;
+}
+
+bool DeviceEngine::is_busy(const Stream& stream) const {
+  if (!stream.queue_.empty()) return true;
+  if (stream.kind_ != StreamKind::context_default) return false;
+  const auto context = stream.context_.lock();
+  return context && stands_behind_others(*context, stream, context->last_ticket_ + 1);
+}
+
+bool DeviceEngine::is_ready(const std::shared_ptr<Stream>& stream) {
+  const LockGuard guard(lock_);
+  take_events();
+  const auto context = stream->context_.lock();
+  return stream->queue_.empty() &&
+         !(context && stands_behind_others(*context, *stream, context->last_ticket_ + 1));
 }
 
 WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   const LockGuard guard(lock_);
   const auto context = stream->context_.lock();
   if (!context) return WorkStatus::context_destroyed;
-  const std::uint64_t last = stream->queue_.empty() ? 0 : stream->queue_.back().ticket;
-  const std::uint64_t epoch = stream->epoch_;
-  wait_until([&]() REQUIRES(lock_) { return is_done(*stream, last); });
-  stream->prefetch_epoch_ = 0;
-  if (context->status_ == WorkStatus::ok && stream->epoch_ != epoch && last != 0) {
-    return WorkStatus::launch_failed;  // lost in a reset that has made the context good again
+  struct Part {
+    std::shared_ptr<Stream> stream;
+    std::uint64_t last_ticket = 0;
+    std::uint64_t epoch = 0;
+  };
+  std::vector<Part> parts;
+  const auto add = [&](const std::shared_ptr<Stream>& one) REQUIRES(lock_) {
+    parts.push_back({one, one->queue_.empty() ? 0 : one->queue_.back().ticket, one->epoch_});
+  };
+  add(stream);
+  if (stream->kind_ == StreamKind::context_default) {
+    for (const auto& other : context->streams_)
+      if (other->kind_ == StreamKind::blocking) add(other);
   }
+  wait_until([&]() REQUIRES(lock_) {
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) REQUIRES(lock_) {
+      return is_done(*part.stream, part.last_ticket);
+    });
+  });
+  for (const auto& part : parts) part.stream->prefetch_epoch_ = 0;
+  const bool is_lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) {
+    return part.last_ticket != 0 && part.stream->epoch_ != part.epoch;
+  });
+  // The reset that threw the work away has made the context good again.
+  if (context->status_ == WorkStatus::ok && is_lost) return WorkStatus::launch_failed;
   return context->status_;
 }
 

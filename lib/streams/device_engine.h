@@ -89,12 +89,17 @@ class DeviceEngine {
   WorkStatus wait_for(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
       EXCLUDES(lock_);
 
+  // Busy while work of the stream is unfinished; a context's default stream also while work of a
+  // blocking stream of the context is.
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
+  // Whether work that the stream gets now begins at once.
+  bool is_ready(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   // Of a recording of this engine. Nothing: it is not over.
   std::optional<Recording::Outcome> query(const Recording& recording) EXCLUDES(lock_);
   // Whether nothing of the context's work is queued or running.
   bool is_idle(const WorkContext& context) EXCLUDES(lock_);
-  // Wait for what was given before the call. The context's status if it fails first.
+  // Wait for what was given before the call. The context's status if it fails first. A wait for a
+  // context's default stream includes the work of the context's blocking streams.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   WorkStatus wait(const Recording& recording) EXCLUDES(lock_);
   WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
@@ -133,6 +138,9 @@ class DeviceEngine {
   WorkStatus enqueue(const std::shared_ptr<Stream>& stream, Work work) REQUIRES(lock_);
   void settle() REQUIRES(lock_);
   void start_if_ready(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);
+  bool stands_behind_others(const WorkContext& context, const Stream& stream,
+                            std::uint64_t ticket) const REQUIRES(lock_);
+  bool is_busy(const Stream& stream) const REQUIRES(lock_);
   void look_at_ordered_after(const Stream& finished) REQUIRES(lock_);
   void serve_starved() REQUIRES(lock_);
   bool post_front(const std::shared_ptr<Stream>& stream) REQUIRES(lock_);

@@ -552,7 +552,7 @@ TEST_CASE("synchronous copies and fills return when they are done where CUDA say
       [&] { return cuMemcpyDtoH(bytes.data(), kinds.device(), 64); },
       [&] { return cuMemcpyDtoD(kinds.managed(), kinds.device(), 64); },
       [&] { return cuMemsetD8(kinds.managed(), 1, 64); },
-      [&] { return cuMemcpyAsync(kinds.device(), kinds.heap(), 64, stream); },
+      [&] { return cuMemcpyAsync(kinds.heap(), kinds.device(), 64, stream); },
       [&] { return cuMemcpy(kinds.heap(), address(bytes.data()), 64); },
       [&] {
         set_sync(kinds.device(), one);

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/busy.h"
 #include "support/child.h"
@@ -304,6 +305,61 @@ TEST_CASE("a device can be reset again and again, also while it works", "[api]")
       s.launch(0, memory.size(), [data = memory.data(), round](std::size_t i) { data[i] = round; });
       WHERRY_TRY(s.wait(0));
       for (std::size_t i = 0; i < memory.size(); ++i) expect(memory[i] == round, "wrong contents");
+    }
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("staged bytes are given back however their stream ends", "[api]") {
+  enum class End {
+    work_done,
+    stream_destroyed,
+    kernel_failed,
+    device_killed
+  };
+  const auto end =
+      GENERATE(End::work_done, End::stream_destroyed, End::kernel_failed, End::device_killed);
+  INFO(static_cast<int>(end));
+  const Outcome outcome = in_fresh_process([end] {
+    Session s("capacity=64M,workers=2");
+    const std::vector<char> piece(1 << 20);
+    // At most 32 wait for streams (api/runtime.h). A copier may keep two for a moment after they have
+    // been copied. Each round takes the others: if a round lost them, a call of the next would wait.
+    constexpr int pieces = 30;
+    for (int round = 0; round < 3; ++round) {
+      CUdeviceptr device = 0;
+      WHERRY_TRY(cuMemAlloc(&device, piece.size()));
+      CUstream stream = nullptr;
+      WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+      Busy busy(stream);
+      busy.wait_until_begun();
+      for (int i = 0; i < pieces; ++i)
+        WHERRY_TRY(cuMemcpyHtoDAsync(device, piece.data(), piece.size(), stream));
+      expect(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY, "a call waited");
+      switch (end) {
+        case End::work_done:
+          break;
+        case End::stream_destroyed:
+          WHERRY_TRY(cuStreamDestroy(stream));
+          break;
+        case End::kernel_failed:
+          s.launch(0, 1, [](std::size_t) { touch(0x10); });
+          expect(s.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel did not fail");
+          break;
+        case End::device_killed:
+          ::kill(device_process(0), SIGKILL);
+          expect(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED, "the device lives");
+          break;
+      }
+      busy.leave();
+      if (end == End::kernel_failed || end == End::device_killed) {
+        WHERRY_TRY(cuDevicePrimaryCtxReset(0));
+        s.renew_stream(0);
+      } else {
+        WHERRY_TRY(cuCtxSynchronize());
+        WHERRY_TRY(cuMemFree(device));
+      }
     }
   });
   INFO(outcome.describe());

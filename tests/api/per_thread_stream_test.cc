@@ -32,7 +32,17 @@ TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
   CHECK(cuStreamGetId(CU_STREAM_LEGACY, &null) == CUDA_SUCCESS);
   CHECK(null != own);
 
-  // A busy non-blocking stream, which the thread's own waits for, and the context's does not.
+  // Work of the context's default stream is none of the thread's own.
+  {
+    Busy legacy(CU_STREAM_LEGACY);
+    CHECK(cuStreamQuery(nullptr) == CUDA_SUCCESS);
+    CHECK(cudaStreamQuery(nullptr) == cudaSuccess);
+    CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+    legacy.leave();
+    CHECK(cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS);
+  }
+
+  // The thread's own stream waits for a busy non-blocking one, and the context's for the thread's own.
   CUevent event = nullptr;
   WHERRY_TRY(cuEventCreate(&event, CU_EVENT_DEFAULT));
   Busy busy(s.stream(0));
@@ -40,8 +50,8 @@ TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
   CHECK(cuStreamWaitEvent(nullptr, event, 0) == CUDA_SUCCESS);
   CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
   CHECK(cudaStreamQuery(nullptr) == cudaErrorNotReady);
-  CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_SUCCESS);
-  CHECK(cudaStreamQuery(cudaStreamLegacy) == cudaSuccess);
+  CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+  CHECK(cudaStreamQuery(cudaStreamLegacy) == cudaErrorNotReady);
 
   // What is given to it waits, too.
   static std::atomic<int> called = 0;

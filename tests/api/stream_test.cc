@@ -1,5 +1,6 @@
 // Streams through the C functions: what they tell of themselves, what waits for what, callbacks.
 #include <wherry/cuda.h>
+#include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
 
 #include <atomic>
@@ -326,6 +327,41 @@ TEST_CASE("the default stream waits for blocking streams, also for those of othe
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
   legacy.leave();
   CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a wait for the default stream sees what kernels of blocking streams wrote", "[api]") {
+  session();
+  CUstream const stands_for = GENERATE(static_cast<CUstream>(nullptr), CU_STREAM_LEGACY);
+  const bool is_own = GENERATE(false, true);
+  const OwnStream created(0, CU_STREAM_DEFAULT);
+  CUstream const blocking = is_own ? CU_STREAM_PER_THREAD : static_cast<CUstream>(created);
+  const Managed<int> memory(1);
+  int* word = memory.data();
+  CHECK(cuStreamQuery(stands_for) == CUDA_SUCCESS);
+  Busy busy(blocking);
+  WHERRY_TRY(wherryLaunch(
+      blocking,
+      [](const void* args, std::size_t, std::size_t) { **static_cast<int* const*>(args) = 7; },
+      &word, sizeof word, 1));
+  CHECK(cuStreamQuery(stands_for) == CUDA_ERROR_NOT_READY);
+  CHECK(cudaStreamQuery(stands_for) == cudaErrorNotReady);
+  std::thread leaving([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    busy.leave();
+  });
+  CHECK(cuStreamSynchronize(stands_for) == CUDA_SUCCESS);
+  CHECK(memory[0] == 7);
+  CHECK(cuStreamQuery(stands_for) == CUDA_SUCCESS);
+  leaving.join();
+}
+
+TEST_CASE("a wait for the default stream leaves non-blocking streams alone", "[api]") {
+  session();
+  const OwnStream free_running(0, CU_STREAM_NON_BLOCKING);
+  Busy busy(free_running);
+  CHECK(cuStreamQuery(nullptr) == CUDA_SUCCESS);
+  CHECK(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(free_running) == CUDA_ERROR_NOT_READY);
 }
 
 TEST_CASE("a destroyed stream finishes its work, also what waits for another device", "[api]") {

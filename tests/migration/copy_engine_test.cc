@@ -115,7 +115,13 @@ std::vector<std::byte> numbered(std::size_t bytes) {
 }
 
 CopyRequest row(Side to, Side from, std::uint64_t bytes, Processor home = device) {
-  CopyRequest request{to, from, nullptr, bytes, 1, 1, home};
+  CopyRequest request{.to = to,
+                      .from = from,
+                      .pattern = nullptr,
+                      .width = bytes,
+                      .rows = 1,
+                      .layers = 1,
+                      .home = home};
   return request;
 }
 

@@ -1,11 +1,15 @@
-"""What a program that asks libcuda.so.1 has printed, beside what a real driver answered to the same program."""
+"""What a program that asks libcuda.so.1 has printed, beside what a real driver answered to the same program.
+
+The oracle is such a program: its sources and the driver's answers are in ../shared/oracle beside the project, if at all."""
 
 import fnmatch
 import os
+import pathlib
 import re
 import subprocess
 import sys
 
+SKIPPED = 77
 ROW = re.compile(r"^\|([^|]*)\|", re.MULTILINE)
 
 
@@ -15,6 +19,34 @@ def compile_program(compiler, root, *arguments):
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{run.stderr[-4000:]}")
+
+
+def find_oracle(root):
+    """Its folder. Skips the test where there is none, or none that may be looked at."""
+    oracle = root.parent / "shared/oracle"
+    if not os.path.isdir(oracle / "src"):
+        print("SKIP: no ../shared/oracle beside the project")
+        sys.exit(SKIPPED)
+    return oracle
+
+
+def build_oracle(oracle, root, compat, compiler, folder):
+    """Builds the program in the folder. Returns its path, and the settings that it needs."""
+    sources = oracle / "src"
+    others = sorted(path for path in sources.glob("*.c") if path.name != "touch.c")
+    compile_program(compiler, root, *others, pathlib.Path(compat, "libcuda.so.1"), "-o", folder / "oracle")
+    compile_program(compiler, root, "-shared", "-fPIC", sources / "touch.c", "-o", folder / "touch.so")
+    return folder / "oracle", {"ORACLE_MODULE": str(folder / "touch.so")}
+
+
+def oracle_answers(text):
+    """case -> (result, values)."""
+    cases = {}
+    for line in text.splitlines():
+        words = line.split("\t")
+        if len(words) >= 3 and not line.startswith("#"):
+            cases[words[0]] = (words[2], words[3].strip() if len(words) > 3 else "")
+    return cases
 
 
 def ask(command, compat, settings):

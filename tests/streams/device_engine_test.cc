@@ -739,3 +739,90 @@ TEST_CASE("random work on random streams always runs in order", "[streams]") {
     for (const auto& entry : model.given) REQUIRE(entry.finished);
   }
 }
+
+// ---- the default stream
+
+TEST_CASE("a question about the default stream includes blocking streams, not the others",
+          "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto blocking = bench.stream(StreamKind::blocking);
+  const auto other = bench.stream(StreamKind::non_blocking);
+  bench.launch(other, 1);
+  CHECK(bench.engine.query(legacy) == StreamState::idle);
+  CHECK(bench.engine.wait(legacy) == WorkStatus::ok);
+  bench.launch(blocking, 2);
+  CHECK(bench.engine.query(legacy) == StreamState::busy);
+  bench.finish(2);
+  CHECK(bench.engine.query(legacy) == StreamState::idle);
+  // Also of a stream that the program has destroyed.
+  bench.launch(blocking, 3);
+  bench.engine.destroy_stream(blocking);
+  CHECK(bench.engine.query(legacy) == StreamState::busy);
+  bench.finish(3);
+  CHECK(bench.engine.query(legacy) == StreamState::idle);
+}
+
+TEST_CASE("a question about a blocking stream does not include the default stream", "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto blocking = bench.stream(StreamKind::blocking);
+  bench.launch(legacy, 1);
+  CHECK(bench.engine.query(blocking) == StreamState::idle);
+  CHECK(bench.engine.wait(blocking) == WorkStatus::ok);
+  CHECK(bench.running() == Sizes{1});
+}
+
+TEST_CASE("a wait for the default stream is over when blocking streams have done what they had",
+          "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto blocking = bench.stream(StreamKind::blocking);
+  bench.launch(blocking, 1);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(legacy); });
+  while (!bench.target->is_waited_for()) std::this_thread::yield();
+  // This comes after the call, and is not waited for.
+  bench.launch(blocking, 2);
+  bench.finish(1);
+  CHECK(waiting.wait_for(10s) == std::future_status::ready);
+  CHECK(waiting.get() == WorkStatus::ok);
+  CHECK(bench.running() == Sizes{2});
+}
+
+TEST_CASE("a wait for the default stream learns that a blocking stream lost its work",
+          "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto blocking = bench.stream(StreamKind::blocking);
+  bench.launch(blocking, 1);
+  auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(legacy); });
+  while (!bench.target->is_waited_for()) std::this_thread::yield();
+  SECTION("by a reset") {
+    bench.engine.detach(bench.context);
+    bench.engine.attach(std::make_shared<FakeTarget>());
+    CHECK(waiting.get() == WorkStatus::launch_failed);
+    CHECK(bench.engine.status(*bench.context) == WorkStatus::ok);
+  }
+  SECTION("by the end of the device") {
+    bench.target->die(failure_of(DeviceFailure::Kind::illegal_address, bench.id_of(1)));
+    CHECK(waiting.get() == WorkStatus::illegal_address);
+  }
+}
+
+TEST_CASE("a stream is ready when what it gets begins at once", "[streams]") {
+  Bench bench;
+  const auto legacy = bench.engine.default_stream(*bench.context);
+  const auto blocking = bench.stream(StreamKind::blocking);
+  const auto other = bench.stream(StreamKind::non_blocking);
+  bench.launch(legacy, 1);
+  CHECK_FALSE(bench.engine.is_ready(legacy));
+  CHECK_FALSE(bench.engine.is_ready(blocking));
+  CHECK(bench.engine.is_ready(other));
+  bench.finish(1);
+  CHECK(bench.engine.is_ready(blocking));
+  bench.launch(blocking, 2);
+  CHECK_FALSE(bench.engine.is_ready(legacy));
+  CHECK(bench.engine.is_ready(bench.stream(StreamKind::blocking)));
+  bench.finish(2);
+  CHECK(bench.engine.is_ready(legacy));
+}

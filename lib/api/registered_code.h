@@ -1,0 +1,75 @@
+// The kernels and variables that the CUDA compiler's code in a program registers. Their code and
+// initial values are for GPUs, which no device here can use: a launch of such a kernel is refused
+// with its name, and the host gets memory for managed variables. Registration begins before main().
+// Any thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/lock.h"
+
+namespace wherry::impl {
+
+class RegisteredCode {
+ public:
+  struct Variable {
+    std::string name;
+    std::size_t bytes = 0;
+    void* memory = nullptr;  // of a managed variable that has some
+  };
+
+  // Lives as long as the process.
+  static RegisteredCode& of_process();
+
+  // A module: what is registered together, and ends together. The handle is never null.
+  void** begin_module() EXCLUDES(lock_);
+  // The memory of its managed variables stays: a kernel may still use it.
+  void end_module(void** module) EXCLUDES(lock_);
+
+  // `stub` is the host function, and `shadow` the host variable, that stands for it in calls.
+  void add_kernel(void** module, const void* stub, std::string name) EXCLUDES(lock_);
+  void add_variable(void** module, const void* shadow, std::string name, std::size_t bytes)
+      EXCLUDES(lock_);
+  // The program looks for the variable's address in *pointer.
+  void add_managed(void** module, void** pointer, std::string name, std::size_t bytes)
+      EXCLUDES(lock_);
+
+  // The kernel's name.
+  std::optional<std::string> find_kernel(const void* stub) const EXCLUDES(lock_);
+  // A variable by its shadow, or a managed one by its memory.
+  std::optional<Variable> find_variable(const void* symbol) const EXCLUDES(lock_);
+
+  // Gives each managed variable that has no memory what allocate(bytes) returns; null: it stays
+  // without. Returns the names of those that have got some.
+  std::vector<std::string> give_memory(const std::function<void*(std::size_t)>& allocate)
+      EXCLUDES(giving_lock_, lock_);
+
+ private:
+  struct Kernel {
+    void** module = nullptr;
+    std::string name;
+  };
+  struct DeviceVariable {
+    void** module = nullptr;
+    Variable variable;
+  };
+  struct ManagedVariable {
+    void** module = nullptr;
+    void** pointer = nullptr;
+    Variable variable;
+  };
+
+  mutable Mutex lock_;
+  Mutex giving_lock_;  // one call of give_memory() at a time
+  std::size_t last_module_ GUARDED_BY(lock_) = 0;
+  std::map<const void*, Kernel> kernels_ GUARDED_BY(lock_);            // by stub
+  std::map<const void*, DeviceVariable> variables_ GUARDED_BY(lock_);  // by shadow
+  std::vector<ManagedVariable> managed_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Calls wait for pending work where a real driver's do, and only there: the oracle's group `order` asks what waits for what.
+
+The program decides from sleeps of some milliseconds, so a delayed thread can spoil an answer. The group is therefore asked up
+to ATTEMPTS times, and a case is right if one answer was. Every case must be right.
+
+At a part of the length (WHERRY_TEST_SCALE) only some of the streams that have the pending work are asked about.
+
+Usage: order_test.py ROOT COMPAT CC...
+"""
+
+import math
+import os
+import pathlib
+import random
+import sys
+import tempfile
+
+from answers import ask, build_oracle, compare, find_oracle, oracle_answers
+
+ATTEMPTS = 4
+SETTINGS = {"WHERRY_DEVICES": "capacity=2G"}
+STREAMS = "null legacy perthread blocking nonblocking".split()
+
+
+def stream_of(case):
+    return case.split(".")[1]
+
+
+def question_of(case):
+    return case.split(".", 2)[2]
+
+
+def left_out(cases, streams):
+    """ORACLE_SKIP for what is asked about other streams. All that is known about: the answers are those to a part of the cases."""
+    questions = {question_of(case) for case in cases}
+    others = [stream for stream in STREAMS if stream not in streams]
+    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others for question in questions) + ","
+
+
+def choose_streams():
+    seed = int(os.environ.get("WHERRY_TEST_SEED", random.randrange(2**32)))
+    count = math.ceil(len(STREAMS) * min(1.0, float(os.environ.get("WHERRY_TEST_SCALE", 1))))
+    print(f"WHERRY_TEST_SEED={seed}: {count} of {len(STREAMS)} streams")
+    return random.Random(seed).sample(STREAMS, max(count, 1))
+
+
+def main():
+    root, compat, compiler = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    oracle = find_oracle(root)
+    streams = choose_streams()
+    all_cases = oracle_answers(next(oracle.glob("order-*-h100.tsv")).read_text())
+    expected = {case: answer for case, answer in all_cases.items() if stream_of(case) in streams}
+    with tempfile.TemporaryDirectory() as name:
+        program, settings = build_oracle(oracle, root, compat, compiler, pathlib.Path(name))
+        settings |= SETTINGS | {"ORACLE_SKIP": left_out(all_cases, streams)}
+        got = {}
+        for attempt in range(ATTEMPTS):
+            # What the program itself starts for a group: it reads ORACLE_SKIP.
+            printed, complaints = ask([program, "-child", "order"], compat, settings)
+            for case, answer in oracle_answers(printed).items():
+                if got.get(case) != expected.get(case):
+                    got[case] = answer
+            wrong = [case for case in expected if got.get(case) != expected[case]]
+            print(f"attempt {attempt + 1}: {len(wrong)} cases differ\n{complaints}")
+            if not wrong:
+                break
+    sys.exit(compare(expected, got, [], 1.0))
+
+
+main()
