@@ -256,6 +256,7 @@ bool Runtime::take_device_room(Processor p, std::uint64_t pages) {
     return false;
   }
   room.spend(pages);
+  part(p).memory.capacity.keep(pages);
   return true;
 }
 
@@ -266,7 +267,11 @@ bool Runtime::take_room(Processor p, std::uint64_t pages) {
 void Runtime::give_room_back(Processor p, std::uint64_t pages) {
   auto& taken = p.is_host() ? host_pages_ : claimed_pages(p);
   taken.fetch_sub(pages);
-  part(p).memory.capacity.give_back(pages);
+  Capacity& capacity = part(p).memory.capacity;
+  if (p.is_host())
+    capacity.give_back(pages);
+  else
+    capacity.give_kept_back(pages);
 }
 
 int Runtime::place(const MemoryFile& file, std::size_t bytes, Location location) const {

@@ -55,6 +55,15 @@ class Capacity {
   [[nodiscard]] bool try_reserve(std::uint64_t pages);
   void give_back(std::uint64_t pages) EXCLUDES(lock_);
 
+  // Reserved pages that are in no block, so that no eviction can free them: their owner gives them
+  // back.
+  void keep(std::uint64_t pages) { kept_.fetch_add(pages, std::memory_order_relaxed); }
+  void give_kept_back(std::uint64_t pages) {
+    kept_.fetch_sub(pages, std::memory_order_relaxed);
+    give_back(pages);
+  }
+  std::uint64_t kept() const { return kept_.load(std::memory_order_relaxed); }
+
   // A request's place in the line, by age. Requests keep it while they look again and again.
   std::uint64_t draw_ticket() { return tickets_.fetch_add(1, std::memory_order_relaxed) + 1; }
   // The request with this ticket waits for `missing` pages. Returns how many of them are reserved
@@ -87,6 +96,7 @@ class Capacity {
   std::uint64_t ring_above_ = 0;
   Bell* bell_ = nullptr;
   std::atomic<std::uint64_t> reserved_{0};
+  std::atomic<std::uint64_t> kept_{0};
   std::atomic<std::uint64_t> tickets_{0};
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<bool> has_line_{false};  // written under lock_

@@ -89,7 +89,7 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
     }
     state = wait_while(*slot, state);
     const std::uint32_t now = slot->attentions.load(std::memory_order_relaxed);
-    if (std::exchange(attentions, now) != now) looks = 0;
+    if (std::exchange(attentions, now) != now) patience = Patience(host_limit_ns);
     if (state == FaultSlot::answered) {
       const bool refused = slot->refused;
       (void)take_answer(*slot);

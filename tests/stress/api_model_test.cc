@@ -1,12 +1,12 @@
-// Random programs on the whole API give what plain memory gives: two or three host threads and three
-// small devices, all kinds of memory, advice, prefetches, discards, copies, fills, pins, host functions,
-// forks and resets, under every policy. Each seed is a process of its own. A case that fails is made
-// shorter and printed.
+// Random programs on the whole API give what plain memory gives: two or three host threads and
+// three small devices, all kinds of memory, advice, prefetches, discards, copies, fills, pins, host
+// functions, forks and resets, under every policy. Each seed is a process of its own. A case that
+// fails is made shorter and printed.
 //
 //   WHERRY_TEST_SEED     the first seed; each next process has the next one
 //   WHERRY_TEST_REPLAY   runs the script in this file, as often as WHERRY_TEST_TIMES says (1)
-//   WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them: the folder gets NAME.script as drawn,
-//                        NAME.short and NAME.log of each failure
+//   WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them: the folder gets NAME.script as
+//                        drawn, NAME.short and NAME.log of each failure
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>

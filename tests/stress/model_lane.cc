@@ -120,6 +120,8 @@ void Lane::step(const Operation& operation) {
       return host_touch(operation);
     case Kind::host_function:
       return host_function(operation);
+    case Kind::system_calls:
+      return system_calls(operation);
     case Kind::synchronize:
       return wait_for(stream_of(operation), operation.variant);
     case Kind::renew_stream:
@@ -201,8 +203,7 @@ void Lane::wait_for(unsigned stream, unsigned variant) {
       whole_device = true;
   }
   // A default stream has finished when the blocking ones have, but not the other way round.
-  const bool by_event = variant % 8 == 3 || variant % 8 == 4 || variant % 8 == 6;
-  const bool whole_default = stream % streams_per_device == legacy && by_event;
+  const bool whole_default = stream % streams_per_device == legacy;
   std::erase_if(pending_, [&](const Pending& pending) {
     return pending.stream == stream || (whole_default && ordered_by_kind(stream, pending.stream)) ||
            (whole_device && device_of(pending.stream) == device_of(stream));

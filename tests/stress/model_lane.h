@@ -1,6 +1,7 @@
-// One host thread of the model test: carries its operations of a script out, on the library and on the
-// model, in the script's order. Where two pieces of work need the same bytes, and one writes, the lane
-// orders them as a program must: by streams, events, or by waiting. Otherwise they run as they like.
+// One host thread of the model test: carries its operations of a script out, on the library and on
+// the model, in the script's order. Where two pieces of work need the same bytes, and one writes,
+// the lane orders them as a program must: by streams, events, or by waiting. Otherwise they run as
+// they like.
 #pragma once
 
 #include <array>
@@ -68,6 +69,7 @@ class Lane {
   void pin(const Operation& operation);
   void host_touch(const Operation& operation);
   void host_function(const Operation& operation);
+  void system_calls(const Operation& operation);
   void fork_child(const Operation& operation);
 
   Slot& slot(unsigned number) { return world_.slot(number); }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "stress/model_advice.h"
 #include "stress/model_lane.h"
+#include "support/capabilities.h"
 
 namespace wherry::test {
 namespace {
@@ -18,7 +20,7 @@ bool is_host_memory(Memory memory) {
 }
 
 bool is_device_memory(Memory memory) {
-  return memory == Memory::device || memory == Memory::pool;
+  return memory == Memory::device || memory == Memory::pool || memory == Memory::mapped;
 }
 
 // One side of a rectangle's copy: the address as the API wants it for this kind of memory.
@@ -299,6 +301,53 @@ void Lane::pin(const Operation& operation) {
   const CUresult result = wherryPin(address, bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) return world_.board().count();
   LANE_TRY(result);
+}
+
+void Lane::system_calls(const Operation& operation) {
+  constexpr std::size_t bytes_max = 16384;  // fit into a pipe
+  constexpr int attempts_max = 100'000;
+  if (operation.slot == counter_slot || operation.other == counter_slot ||
+      !may_use(operation.other))
+    return;
+  Slot& source = slot(operation.slot);
+  Slot& target = slot(operation.other);
+  auto from = view_of(operation, 1);
+  auto to = target.view(number_, operation.at, operation.count, 1);
+  if (!from || !to || source.for_host() == nullptr || target.for_host() == nullptr) return;
+  from->height = to->height = 1;
+  from->width = to->width = std::min({from->width, to->width, bytes_max});
+  if (operation.slot == operation.other && from->offset < to->end() && to->offset < from->end())
+    return;
+  order_here({operation.slot, *from, false}, operation.variant);
+  order_here({operation.other, *to, true}, operation.variant);
+
+  int ends[2] = {};
+  if (::pipe(ends) != 0) fail(world_.board(), current_, "no pipe can be made");
+  // Where system calls are not served a prepared one may fail again, when another lane takes the
+  // page.
+  const auto all_bytes = [&](std::byte* at, unsigned access, const auto& transfer) {
+    int attempts = 0;
+    for (std::size_t done = 0; done < from->width;) {
+      const ssize_t bytes = transfer(at + done, from->width - done);
+      world_.board().count();
+      if (bytes > 0) {
+        done += static_cast<std::size_t>(bytes);
+        continue;
+      }
+      if (bytes == 0 || errno != EFAULT || serves_system_calls() || ++attempts == attempts_max)
+        fail(world_.board(), current_, "a system call with memory of the library failed");
+      LANE_TRY(wherryTouch(at + done, from->width - done, access));
+    }
+  };
+  all_bytes(source.for_host() + from->offset, WHERRY_TOUCH_READ,
+            [&](const void* at, std::size_t bytes) { return ::write(ends[1], at, bytes); });
+  all_bytes(target.for_host() + to->offset, WHERRY_TOUCH_WRITE,
+            [&](void* at, std::size_t bytes) { return ::read(ends[0], at, bytes); });
+  ::close(ends[0]);
+  ::close(ends[1]);
+  target.copy_from(source, *from, *to);
+  touched(operation.slot, *from);
+  touched(operation.other, *to);
 }
 
 void Lane::fork_child(const Operation& operation) {

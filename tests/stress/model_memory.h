@@ -1,9 +1,10 @@
-// Memory of every kind that the API has, each with its model: the bytes that it must hold, in ordinary
-// memory. And the touches of it, which the host, kernels and host functions carry out alike.
+// Memory of every kind that the API has, each with its model: the bytes that it must hold, in
+// ordinary memory. And the touches of it, which the host, kernels and host functions carry out
+// alike.
 //
-// A slot is one lane's own, or shared: then stripes of it belong to the lanes in turn, so that lanes
-// never write each other's bytes and often each other's pages. Lanes may use different bytes of a
-// shared slot at once; a slot is allocated and freed while no lane uses it.
+// A slot is one lane's own, or shared: then stripes of it belong to the lanes in turn, so that
+// lanes never write each other's bytes and often each other's pages. Lanes may use different bytes
+// of a shared slot at once; a slot is allocated and freed while no lane uses it.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -85,6 +86,7 @@ enum class Memory {
   managed,
   device,
   pool,
+  mapped,  // by hand: cuMemCreate, cuMemMap
   host,
   write_combined,
   registered,
@@ -124,8 +126,8 @@ class Slot {
   CUdeviceptr known(std::size_t offset = 0) const;
   std::vector<Page>& pages() { return pages_; }
 
-  // The lane's bytes from its byte `first` on, about `count` of them; both become multiples of `unit`.
-  // Returns nullopt if the slot has no such bytes.
+  // The lane's bytes from its byte `first` on, about `count` of them; both become multiples of
+  // `unit`. Returns nullopt if the slot has no such bytes.
   std::optional<View> view(unsigned lane, std::size_t first, std::size_t count,
                            std::size_t unit) const;
 

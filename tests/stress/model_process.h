@@ -1,4 +1,5 @@
-// Runs a case of the model test in a process of its own, watches it, and shortens a case that fails.
+// Runs a case of the model test in a process of its own, watches it, and shortens a case that
+// fails.
 #pragma once
 
 #include <chrono>

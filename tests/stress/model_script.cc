@@ -19,10 +19,18 @@ constexpr unsigned small_pages = 40;
 constexpr unsigned touches_per_burst = 40;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(last_operation) + 1> kind_names{
-    "allocate", "free",  "write",           "read",          "increment",   "count_up",
-    "copy",     "fill",  "advise",          "query",         "prefetch",    "discard",
-    "pin",      "unpin", "touch",           "host_function", "synchronize", "renew_stream",
-    "fork",     "meet",  "allocate_shared", "free_shared",   "fail_device"};
+    "allocate",     "free",
+    "write",        "read",
+    "increment",    "count_up",
+    "copy",         "fill",
+    "advise",       "query",
+    "prefetch",     "discard",
+    "pin",          "unpin",
+    "touch",        "host_function",
+    "system_calls", "synchronize",
+    "renew_stream", "fork",
+    "meet",         "allocate_shared",
+    "free_shared",  "fail_device"};
 
 unsigned below(Random& random, unsigned limit) {
   return static_cast<unsigned>(random() % limit);
@@ -76,9 +84,10 @@ class LaneDraw {
     if (what < 890) return add(script, Kind::unpin, 1u << 30);
     if (what < 905) return add(script, Kind::touch, bulk_bytes());
     if (what < 930) return add(script, Kind::host_function, touch_bytes());
-    if (what < 945) return add(script, Kind::synchronize, 0);
-    if (what < 953) return add(script, Kind::renew_stream, 0);
-    if (what < 954) return add(script, Kind::fork, 0);
+    if (what < 940) return add(script, Kind::system_calls, bulk_bytes());
+    if (what < 955) return add(script, Kind::synchronize, 0);
+    if (what < 963) return add(script, Kind::renew_stream, 0);
+    if (what < 964) return add(script, Kind::fork, 0);
     allocate(script);
   }
 

@@ -1,5 +1,6 @@
 // Random programs for the whole API: the settings of a process, and the operations that its host
-// threads ("lanes") carry out. A case is drawn from a seed, or read from text that a failure printed.
+// threads ("lanes") carry out. A case is drawn from a seed, or read from text that a failure
+// printed.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ enum class OperationKind : unsigned {
   unpin,
   touch,  // wherryTouch
   host_function,
+  system_calls,  // from the slot into a pipe, and from there into the other slot
   synchronize,
   renew_stream,
   fork,

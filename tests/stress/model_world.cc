@@ -23,11 +23,12 @@ void* private_pages(std::size_t bytes) {
 
 // The memory that a lane's allocation gets: half of it managed.
 Memory drawn_memory(unsigned variant) {
-  constexpr std::array choices{
-      Memory::managed,    Memory::managed, Memory::managed, Memory::managed, Memory::managed,
-      Memory::managed,    Memory::managed, Memory::managed, Memory::device,  Memory::device,
-      Memory::pool,       Memory::pool,    Memory::host,    Memory::host,    Memory::write_combined,
-      Memory::registered, Memory::pageable};
+  constexpr std::array choices{Memory::managed,    Memory::managed,  Memory::managed,
+                               Memory::managed,    Memory::managed,  Memory::managed,
+                               Memory::managed,    Memory::managed,  Memory::device,
+                               Memory::device,     Memory::pool,     Memory::pool,
+                               Memory::host,       Memory::host,     Memory::write_combined,
+                               Memory::registered, Memory::pageable, Memory::mapped};
   return choices[variant % choices.size()];
 }
 
@@ -107,6 +108,30 @@ Slot World::make_registered(std::size_t bytes, std::size_t operation) {
   return {Memory::registered, 0, bytes, address, reinterpret_cast<void*>(for_kernels), all_devices};
 }
 
+Slot World::make_mapped(int device, bool for_host, std::size_t operation) {
+  constexpr std::size_t bytes = std::size_t{2} << 20;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  if (for_host) properties.location = {CU_MEM_LOCATION_TYPE_HOST, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult result = cuMemCreate(&handle, bytes, &properties, 0);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) return {};
+  MODEL_TRY(*this, operation, result);
+  CUdeviceptr address = 0;
+  MODEL_TRY(*this, operation, cuMemAddressReserve(&address, bytes, 0, 0, 0));
+  MODEL_TRY(*this, operation, cuMemMap(address, bytes, 0, handle, 0));
+  MODEL_TRY(*this, operation, cuMemRelease(handle));
+  std::vector<CUmemAccessDesc> access;
+  for (int user = 0; user < model_devices; ++user)
+    access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, user}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  if (for_host)
+    access.push_back({{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  MODEL_TRY(*this, operation, cuMemSetAccess(address, bytes, access.data(), access.size()));
+  void* const pointer = reinterpret_cast<void*>(address);
+  return {Memory::mapped, device, bytes, for_host ? pointer : nullptr, pointer, all_devices};
+}
+
 void World::allocate(unsigned number, unsigned pages, unsigned variant, int device, CUstream stream,
                      std::size_t operation) {
   const std::size_t bytes = pages * model_page;
@@ -145,6 +170,9 @@ void World::allocate(unsigned number, unsigned pages, unsigned variant, int devi
       return;
     case Memory::pageable:
       slot = {memory, 0, bytes, private_pages(bytes), nullptr, 0};
+      return;
+    case Memory::mapped:
+      slot = make_mapped(device, pages % 2 == 0, operation);
       return;
   }
   if (address == 0) return;
@@ -190,6 +218,10 @@ void World::release(unsigned number, CUstream stream, std::size_t operation) {
       break;
     case Memory::pageable:
       ::munmap(slot.for_host(), slot.bytes());
+      break;
+    case Memory::mapped:
+      MODEL_TRY(*this, operation, cuMemUnmap(slot.known(), slot.bytes()));
+      MODEL_TRY(*this, operation, cuMemAddressFree(slot.known(), slot.bytes()));
       break;
   }
   slot = {};

@@ -1,5 +1,5 @@
-// A process of the model test: the library with three devices, all slots, and what lanes do together
-// when they meet. Lane 0 calls the functions that need the others to stand still.
+// A process of the model test: the library with three devices, all slots, and what lanes do
+// together when they meet. Lane 0 calls the functions that need the others to stand still.
 #pragma once
 
 #include <barrier>
@@ -48,6 +48,7 @@ class World {
  private:
   Slot make_host_memory(std::size_t bytes, unsigned flags, std::size_t operation);
   Slot make_registered(std::size_t bytes, std::size_t operation);
+  Slot make_mapped(int device, bool for_host, std::size_t operation);
   void let_peers_in(int device);
   void compare(Slot& slot, unsigned number, unsigned variant, std::size_t operation);
   void note_processes();

@@ -1,4 +1,5 @@
-// A memory cgroup of a test's own: Linux counts what its processes leave behind, apart from all others.
+// A memory cgroup of a test's own: Linux counts what its processes leave behind, apart from all
+// others.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@ namespace wherry::test {
 // WHERRY_TEST_SECONDS: the test runs with new seeds for so long, and does not stop at a failure.
 std::optional<std::chrono::seconds> soak_time();
 
-// Writes a file into WHERRY_TEST_FOLDER, which holds what a failure leaves; nothing where that is not set.
+// Writes a file into WHERRY_TEST_FOLDER, which holds what a failure leaves; nothing where that is
+// not set.
 void keep_for_soak(const std::string& name, const std::string& text);
 
 }  // namespace wherry::test

@@ -200,6 +200,21 @@ TEST_CASE("memory counts in its device's pool, and managed memory leaves that fo
   CHECK(stage().witness().pool_bytes(1) <= 4 * mebibyte);
 }
 
+TEST_CASE("a device whose pool is full of such memory still computes on managed memory",
+          "[system]") {
+  stage();
+  const Physical physical(free_memory());
+  REQUIRE(free_memory() == 0);
+  const Words managed(mebibyte / sizeof(std::uint64_t));
+  session().launch(0, 1, [words = managed.data()](std::size_t) { words[0] = 5; });
+  REQUIRE(session().wait(0) == CUDA_SUCCESS);
+  CHECK(managed[0] == 5);
+  stage().write_pages(device0, managed.data(), managed.bytes(), 9);
+  CHECK(stage().read_pages(device0, managed.data(), managed.bytes()) ==
+        9 * managed.bytes() / page_bytes);
+  CHECK(stage().witness().pool_bytes(1) == 0);
+}
+
 TEST_CASE("memory lives as long as a handle or a mapping, and its frames no longer", "[system]") {
   stage();
   const std::size_t before = free_memory();
