@@ -219,6 +219,9 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
     if (!received) return received.error == EPIPE ? ESRCH : received.error;
     // An answer that came too late for its own command.
     if (reply.number != command.number) continue;
+    // The agent answers with what Linux told it. Anything else was written over it.
+    constexpr int errno_max = 4095;
+    if (reply.error < 0 || reply.error > errno_max) return EPROTO;
     if (value != nullptr) *value = reply.value;
     return reply.error;
   }
@@ -466,18 +469,8 @@ bool DeviceProcess::has_credentials_of_caller() const {
 DeviceFailure DeviceProcess::failure() const {
   State& state = *state_;
   state.reap_if_ours();
+  if (auto said = read_failure(state.boards->launches.failure)) return *said;
   DeviceFailure failure;
-  const FailureRecord& record = state.boards->launches.failure;
-  // Acquire pairs with the release in end_with_failure().
-  if (record.state.load(std::memory_order_acquire) == FailureRecord::State::complete) {
-    failure.kind = record.kind;
-    failure.signal = record.signal;
-    failure.address = record.address;
-    failure.kernel = record.kernel;
-    failure.launch_id = record.launch_id;
-    failure.what.assign(record.what, ::strnlen(record.what, sizeof record.what));
-    return failure;
-  }
   const LockGuard guard(state.end_lock);
   if (!state.end) return failure;
   if (!state.end->by_signal) failure.kind = DeviceFailure::Kind::exited;

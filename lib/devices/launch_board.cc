@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string_view>
 
 #include "base/check.h"
 #include "os/futex.h"
@@ -45,6 +46,23 @@ void relax() {
 }
 
 }  // namespace
+
+std::optional<DeviceFailure> read_failure(const FailureRecord& record) {
+  // Acquire pairs with the release in end_with_failure().
+  if (record.state.load(std::memory_order_acquire) != FailureRecord::State::complete) return {};
+  DeviceFailure failure;
+  const auto kind = std::bit_cast<unsigned>(record.kind);
+  if (kind <= static_cast<unsigned>(DeviceFailure::Kind::lost))
+    failure.kind = static_cast<DeviceFailure::Kind>(kind);
+  failure.signal = record.signal;
+  failure.address = record.address;
+  failure.kernel = record.kernel;
+  failure.launch_id = record.launch_id;
+  // One line, whatever the exception says.
+  for (const char c : std::string_view(record.what, ::strnlen(record.what, sizeof record.what)))
+    failure.what += c >= ' ' || c < 0 ? c : ' ';
+  return failure;
+}
 
 std::optional<LaunchPiece> try_take_piece(LaunchBoard& board) {
   for (const auto& level : board.ready) {

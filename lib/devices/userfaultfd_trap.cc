@@ -14,11 +14,14 @@ void register_with(const Userfaultfd& uffd, std::uintptr_t start, std::size_t by
 }  // namespace
 
 UserfaultfdTrap::Part::Part(const UserfaultfdTrap& trap, Processor p)
-    : mapper(*trap.parts_.layout,
-             [this, p](std::uintptr_t address, std::size_t bytes) {
-               if (p.is_host()) return set_access(address, bytes, Access::none);
-               return static_cast<DeviceViewChanger&>(*changer).process()->forbid(address, bytes);
-             }),
+    : mapper(
+          *trap.parts_.layout,
+          [this, p](std::uintptr_t address, std::size_t bytes) {
+            if (p.is_host()) return set_access(address, bytes, Access::none);
+            return static_cast<DeviceViewChanger&>(*changer).process()->forbid(address, bytes);
+          },
+          p.is_host() ? std::function<void()>()
+                      : [this] { static_cast<DeviceViewChanger&>(*changer).process()->give_up(); }),
       changer(make_changer(trap.parts_, p)) {}
 
 UserfaultfdTrap::UserfaultfdTrap(Parts parts) : parts_(std::move(parts)) {

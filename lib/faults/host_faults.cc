@@ -52,14 +52,20 @@ bool on_access_fault(const AccessFault& fault) {
 }  // namespace
 
 std::shared_ptr<const FaultSource> HostFaults::catch_faults(const ArenaLayout& layout) {
-  caught = new Caught(layout);
+  // After a refused cuInit the one from before is used again.
+  if (caught == nullptr)
+    caught = new Caught(layout);
+  else
+    caught->layout.store(&layout, std::memory_order_release);
   claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   return std::make_shared<const BoardSource>(nullptr, caught->board,
                                              duplicate_fd(caught->bell.get()));
 }
 
 void HostFaults::let_go() {
-  if (caught != nullptr) caught->layout.store(nullptr, std::memory_order_release);
+  if (caught == nullptr) return;
+  caught->layout.store(nullptr, std::memory_order_release);
+  caught->service.store(nullptr, std::memory_order_release);
 }
 
 void HostFaults::serve(FaultService& service) {

@@ -1,4 +1,4 @@
-// For whom each page of the arena is, in memory that device processes see too: one byte for each block that is of one
+// For whom each page of the arena is, in memory that device processes see too, and cannot write to: one byte for each block that is of one
 // allocation, else one for each page, so that an allocation of 100 GiB costs as little as its blocks. Read without a lock, also
 // in signal handlers. What an allocation is beyond that only the host's AddressSpace knows.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "base/page.h"
 #include "base/processor.h"
-#include "os/shared_memory.h"
+#include "os/published_memory.h"
 #include "pages/address_space.h"
 #include "pages/audiences.h"
 
@@ -46,7 +46,10 @@ class PageOwners {
   // Throws std::system_error.
   explicit PageOwners(std::size_t arena_bytes);
 
-  PageOwnersView view() const { return {bytes_, pages_}; }
+  // As device processes see it.
+  PageOwnersView view() const {
+    return {static_cast<const std::atomic<std::uint8_t>*>(memory_.shown()), pages_};
+  }
   Audiences& audiences() { return audiences_; }
 
   // Any thread, but each page by one at a time.
@@ -58,7 +61,7 @@ class PageOwners {
   void mark(PageSpan pages, std::uint8_t each, std::uint8_t first);
 
   const std::size_t pages_;
-  const SharedMemory memory_;
+  const PublishedMemory memory_;
   std::atomic<std::uint8_t>* const bytes_;
   Audiences& audiences_;
 };

@@ -1,6 +1,7 @@
 #include "migration/view_switcher.h"
 
 #include <bit>
+#include <new>
 #include <string>
 
 #include "base/clock.h"
@@ -55,12 +56,22 @@ bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pa
   Queue& queue = this->queue(p);
   {
     const LockGuard guard(queue.lock);
-    const auto [request, is_new] = queue.requested.try_emplace({number, p.index, wish}, PageMask{});
-    if (is_new) {
-      queue.order.push_back(request->first);
-      ++queue.issued;
+    try {
+      const auto [request, is_new] =
+          queue.requested.try_emplace({number, p.index, wish}, PageMask{});
+      if (is_new) {
+        try {
+          queue.order.push_back(request->first);
+        } catch (const std::bad_alloc&) {
+          queue.requested.erase(request);
+          throw;
+        }
+        ++queue.issued;
+      }
+      request->second |= pages;
+    } catch (const std::bad_alloc&) {
+      return false;  // the caller does without the change
     }
-    request->second |= pages;
   }
   queue.changed.notify_all();
   return true;
@@ -145,7 +156,13 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
       if (run.count == 0) return;
       if (owner != p && !may_see) continue;
       engine_.unmap(block, request.number, PageMask::of(run), p);
-      block.switch_begun(p, run);
+      try {
+        block.switch_begun(p, run);
+      } catch (const std::bad_alloc&) {
+        // The view stays as it is. Whoever asked for the change does without it for a while.
+        accounts_[static_cast<unsigned>(p.index)].fails_until = now_ns() + decline_ns;
+        return;
+      }
     }
     change(block, p, request.number, run, owner);
   }

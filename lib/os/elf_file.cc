@@ -1,6 +1,7 @@
 #include "os/elf_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,10 @@ namespace wherry::impl {
 std::optional<ElfFile> ElfFile::open(const std::string& path) {
   ElfFile file(Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
   Header& header = file.header_;
-  if (!file.file_ || !file.read_at(&header, sizeof header, 0) ||
+  struct stat status {};
+  if (!file.file_ || ::fstat(file.file_.get(), &status) != 0) return {};
+  file.size_ = static_cast<std::uint64_t>(status.st_size);
+  if (!file.read_at(&header, sizeof header, 0) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_shentsize != sizeof(Section) ||
       header.e_phentsize != sizeof(Segment))
     return {};

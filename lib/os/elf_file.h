@@ -41,7 +41,7 @@ class ElfFile {
   template <typename T>
   std::vector<T> read_table(std::uint64_t offset, std::uint64_t bytes) const {
     std::vector<T> table;
-    if (bytes > table_limit) return table;
+    if (bytes > table_limit || offset > size_ || bytes > size_ - offset) return table;
     table.resize(bytes / sizeof(T));
     if (!read_at(table.data(), table.size() * sizeof(T), offset)) table.clear();
     return table;
@@ -51,6 +51,7 @@ class ElfFile {
   static constexpr std::uint64_t table_limit = 512 << 20;
 
   Fd file_;
+  std::uint64_t size_ = 0;
   Header header_{};
   std::vector<Section> sections_;
 };

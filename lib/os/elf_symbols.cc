@@ -81,7 +81,8 @@ std::optional<ElfVariables> find_elf_variables(const std::string& path,
                            : std::vector<char>();
     for (const Symbol& symbol : file->table<Symbol>(table))
       if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx == index &&
-          symbol.st_value >= found.start && symbol.st_size <= end - symbol.st_value)
+          symbol.st_value >= found.start && symbol.st_value <= end &&
+          symbol.st_size <= end - symbol.st_value)
         found.variables.push_back(
             {symbol.st_value, symbol.st_size, name_in(names, symbol.st_name)});
   }

@@ -122,6 +122,7 @@ MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wan
   if (!fd_) throw_errno(errno, "memfd_create " + name);
   if (const int error = set_file_size(fd_.get(), bytes))
     throw_errno(error, "cannot size pool file " + name);
+  identity_ = identify_file(fd_.get());
 }
 
 int MemoryFile::punch(std::uint64_t offset, std::uint64_t bytes) const {
@@ -152,9 +153,7 @@ bool MemoryFile::read(std::uint64_t offset, std::span<std::byte> to) const {
 }
 
 bool MemoryFile::is_shown_by(const MappedRange& mapping) const {
-  struct stat status {};
-  if (!mapping.shared || ::fstat(fd_.get(), &status) != 0) return false;
-  return FileIdentity{mapping.device, mapping.inode} == identity_of(status);
+  return mapping.shared && FileIdentity{mapping.device, mapping.inode} == identity_;
 }
 
 int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,

@@ -11,6 +11,7 @@
 
 #include "os/address_map.h"
 #include "os/fd.h"
+#include "os/file_identity.h"
 
 namespace wherry::impl {
 
@@ -57,6 +58,7 @@ class MemoryFile {
 
  private:
   Fd fd_;
+  FileIdentity identity_;
   bool huge_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "base/patience.h"
 #include "os/futex.h"
 #include "os/poll.h"
@@ -153,14 +154,13 @@ int BoardProtector::protect(PageSpan span, Access access) {
   return ask(board_.changes, span, access);
 }
 
-int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) const {
+int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) {
   return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
     return ask(slot, address, bytes, access);
   });
 }
 
-int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes,
-                        Access access) const {
+int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access) {
   slot.change_start = address;
   slot.change_bytes = bytes;
   slot.access = access;
@@ -172,7 +172,19 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
     if (has_ended(process_)) return ESRCH;
   }
   slot.state.store(FaultSlot::taken, std::memory_order_relaxed);
-  return slot.error;
+  const int error = std::atomic_ref(slot.error).load(std::memory_order_relaxed);
+  if (error == 0 || error == ENOMEM) return error;
+  // mprotect() gives no other answer for pages of the arena: something wrote over the board.
+  (void)end_process();
+  return ESRCH;
+}
+
+bool BoardProtector::end_process() {
+  log_line("device process {} does not change access to its memory: it is ended", pid_);
+  end_process_();
+  // Until it has ended it may touch what it was to give up.
+  (void)wait_for_end(process_, Patience(change_limit_ns, AtLimit::goes_on));
+  return true;
 }
 
 }  // namespace wherry::impl

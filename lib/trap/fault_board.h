@@ -100,11 +100,12 @@ class BoardProtector final : public Protector {
         layout_(layout) {}
 
   int protect(PageSpan span, Access access) override EXCLUDES(lock_);
+  bool end_process() override;
   std::uint64_t count_mappings() override { return impl::count_mappings(pid_); }
 
  private:
-  int ask(FaultSlot& slot, PageSpan span, Access access) const;
-  int ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access) const;
+  int ask(FaultSlot& slot, PageSpan span, Access access);
+  int ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access);
 
   const std::shared_ptr<void> owner_;
   FaultBoard& board_;

@@ -114,7 +114,11 @@ OpResult ProtectionMapper::fill_and_enter(PageSpan span, Access access, Fill fil
 }
 
 OpResult ProtectionMapper::unmap(PageSpan span) {
-  return change(span, Access::none);
+  const OpResult result = change(span, Access::none);
+  if (result.status != OpStatus::no_memory) return result;
+  const ReadGuard guard(lock_);
+  const bool is_gone = protector_ == nullptr || protector_->end_process();
+  return {is_gone ? OpStatus::process_gone : OpStatus::no_memory, 0};
 }
 
 OpResult ProtectionMapper::copy_protected(PageSpan span, const std::byte* source) {

@@ -17,6 +17,8 @@ class Protector {
   // Pages that have no address are passed over. Returns when every thread of the process is bound by it: 0, or an errno. ESRCH: the process is gone, or will never
   // touch anything any more; ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
   [[nodiscard]] virtual int protect(PageSpan span, Access access) = 0;
+  // For a process that does not give up what it may touch no more: ends it. False: it is this one.
+  virtual bool end_process() { return false; }
   // How many mappings the process has; 0: the kernel does not say.
   virtual std::uint64_t count_mappings() = 0;
 };

@@ -83,7 +83,11 @@ OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) 
       return OpStatus::process_gone;
     std::this_thread::sleep_for(register_pause);
   }
-  // Touches of absent pages would go unnoticed.
+  // Touches of absent pages would go unnoticed. A device whose kernel has unmapped its memory ends; the host goes on.
+  if (end_process_) {
+    end_process_();
+    return OpStatus::process_gone;
+  }
   WHERRY_FAIL("a block cannot be trapped: errno {}", error);
 }
 

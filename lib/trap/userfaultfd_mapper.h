@@ -18,10 +18,11 @@ namespace wherry::impl {
 class UserfaultfdMapper final : public Mapper {
  public:
   // `layout` outlives the mapper. `forbid` makes a range inaccessible where the kernel cannot poison pages: returns 0 or an
-  // errno.
+  // errno. `end_process` ends a device's process whose memory cannot be trapped; empty: it is this process's own.
   UserfaultfdMapper(const ArenaLayout& layout,
-                    std::function<int(std::uintptr_t address, std::size_t bytes)> forbid)
-      : layout_(layout), forbid_(std::move(forbid)) {}
+                    std::function<int(std::uintptr_t address, std::size_t bytes)> forbid,
+                    std::function<void()> end_process = {})
+      : layout_(layout), forbid_(std::move(forbid)), end_process_(std::move(end_process)) {}
 
   // `process`: whose it is; 0: this process's own.
   void attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process = 0) EXCLUDES(lock_);
@@ -48,6 +49,7 @@ class UserfaultfdMapper final : public Mapper {
 
   const ArenaLayout& layout_;
   const std::function<int(std::uintptr_t, std::size_t)> forbid_;
+  const std::function<void()> end_process_;
   SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
   pid_t process_ GUARDED_BY(lock_) = 0;

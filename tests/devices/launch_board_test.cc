@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -152,6 +154,20 @@ TEST_CASE("Workers that race for pieces run each item of each launch exactly onc
   stop = true;
   for (auto& thread : threads) thread.join();
   CHECK(std::ranges::count(reported, 1) == static_cast<std::ptrdiff_t>(launches));
+}
+
+TEST_CASE("a failure record that a kernel has written over is read as what it can be") {
+  FailureRecord record{};
+  CHECK_FALSE(read_failure(record));
+  std::memset(static_cast<void*>(&record), 0xff, sizeof record);
+  CHECK_FALSE(read_failure(record));
+  record.state = FailureRecord::State::complete;
+  std::memset(record.what, 'x', sizeof record.what);
+  record.what[3] = '\n';
+  const auto failure = read_failure(record);
+  REQUIRE(failure);
+  CHECK(failure->kind == DeviceFailure::Kind::lost);
+  CHECK(failure->what == "xxx " + std::string(sizeof record.what - 4, 'x'));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "memory/arena.h"
+#include "os/futex.h"
 #include "os/poll.h"
 #include "os/process.h"
 #include "trap/counted_view_changer.h"
@@ -351,6 +352,71 @@ TEST_CASE("as many threads may fault as like, and each gets its own answer") {
   }
   for (std::thread& thread : faulting) thread.join();
   CHECK(wrong == 0);
+}
+
+// A process whose thread answers each change of protection with this errno.
+class Liar {
+ public:
+  Liar(FaultBoard& board, int answer)
+      : process_(fork()), answerer_([this, &board, answer] {
+          while (!stopping_.load()) {
+            FaultSlot& slot = board.changes;
+            if (slot.state.load() != FaultSlot::asked) {
+              futex_wait(slot.state, slot.state.load(), 10);
+              continue;
+            }
+            slot.error = answer;
+            slot.state.store(FaultSlot::done);
+            futex_wake(slot.state, 1);
+          }
+        }) {}
+  ~Liar() {
+    stopping_ = true;
+    answerer_.join();
+  }
+  pid_t pid() const { return process_; }
+  Fd pidfd() const { return Fd(static_cast<int>(::syscall(434 /* pidfd_open */, process_, 0))); }
+  // How it ended; it must have.
+  int signal() const {
+    int status = 0;
+    REQUIRE(::waitpid(process_, &status, WNOHANG) == process_);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
+
+ private:
+  static pid_t fork() {
+    const pid_t child = ::fork();
+    if (child == 0)
+      for (;;) ::pause();
+    return child;
+  }
+
+  const pid_t process_;
+  std::atomic<bool> stopping_{false};
+  std::thread answerer_;
+};
+
+TEST_CASE("a process that answers a change of protection with what mprotect never says is ended") {
+  Setup s;
+  auto board = std::make_unique<FaultBoard>();
+  Liar liar(*board, GENERATE(-1, EINVAL, 0x7fffffff));
+  ProtectionMapper mapper{s.pool, arena_pages, 0};
+  mapper.attach(std::make_shared<BoardProtector>(nullptr, *board, liar.pid(), liar.pidfd(),
+                                                 s.arena.layout()));
+  CHECK(mapper.map_resident({0, 1}, true).status == OpStatus::process_gone);
+  CHECK(liar.signal() == SIGKILL);
+}
+
+TEST_CASE("a process that cannot give up access to its pages is ended") {
+  Setup s;
+  auto board = std::make_unique<FaultBoard>();
+  Liar liar(*board, ENOMEM);
+  ProtectionMapper mapper{s.pool, arena_pages, 0};
+  mapper.attach(std::make_shared<BoardProtector>(nullptr, *board, liar.pid(), liar.pidfd(),
+                                                 s.arena.layout()));
+  CHECK(mapper.map_resident({0, 1}, true).status == OpStatus::no_memory);
+  CHECK(mapper.unmap({0, 1}).status == OpStatus::process_gone);
+  CHECK(liar.signal() == SIGKILL);
 }
 
 TEST_CASE("a process that has ended, or never answers, is gone") {
