@@ -151,6 +151,12 @@ std::optional<RuntimeOptions> Runtime::options_from_environment(OptionsError& er
   }
   options.uffd_access = std::get<TrapChoice>(trap).access;
   if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
+  // Devices read it when they start.
+  if (const std::string check = environment("WHERRY_CHECK");
+      !check.empty() && check != "0" && check != "1") {
+    error.message = fmt::format("WHERRY_CHECK: '{}' is neither 0 nor 1", check);
+    return std::nullopt;
+  }
   options.mappings_budget = read_limits().mappings_budget();
   options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
   const std::string wait_limits = environment("WHERRY_WAIT_LIMITS");

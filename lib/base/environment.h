@@ -30,6 +30,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_TRACE", false, "the file that events are written to"},
     {"WHERRY_TRAP", true, "how touches are noticed"},
     {"WHERRY_WAIT_LIMITS", true, "whether waits that take too long end in an error"},
+    {"WHERRY_CHECK", true, "whether kernels may write to the program's ordinary memory"},
     {"CUDA_VISIBLE_DEVICES", true, "which devices the program sees"},
     {"CUDA_LAUNCH_BLOCKING", true, "each launch waits for its kernel"},
     {"XDG_CACHE_HOME", false, "where the tool keeps this machine's costs"},

@@ -18,6 +18,7 @@
 #include "os/other_process.h"
 #include "os/poll.h"
 #include "os/process.h"
+#include "os/snapshot_guard.h"
 #include "os/socket.h"
 #include "os/thread.h"
 #include "os/thread_pause.h"
@@ -168,12 +169,43 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
   }
 }
 
+// What is known before the address space is masked, on the agent's own stack.
+struct Prepared {
+  const AgentStart& start;
+  const ArenaLayout layout;  // the host's may be on a stack, which is hidden afterwards
+};
+
+void catch_faults_and_obey(void* pointer) {
+  const Prepared& prepared = *static_cast<const Prepared*>(pointer);
+  const AgentStart& start = prepared.start;
+  const DeviceProcessOptions& options = *start.options;
+  if (start.guards_snapshot) {
+    if (const int error =
+            guard_snapshot(start.guard, start.window, start.kept, start.kept_variables))
+      fail_start(start, error, "guarding the program's memory");
+  }
+  AgentState state{prepared.layout, nullptr, {}};
+  const ArenaLayout& layout = state.layout;
+  install_crash_reports(*start.board);
+  const AlternateStack stack;
+  try {
+    if (options.page_owners.bytes != nullptr)
+      TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
+    state.trap = make_device_trap(options.uffd_access, layout, *start.faults);
+    unblock_all_signals();
+    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->fd()) != 0) ::_exit(1);
+  } catch (const std::system_error& error) {
+    fail_start(start, error.code().value(), "trapping faults");
+  }
+  obey_commands(start, state);
+}
+
 // On the agent's own stack, or where there is no window on the inherited one.
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
-  AgentState state{*options.layout, nullptr, {}};
-  const ArenaLayout& layout = state.layout;
+  Prepared prepared{start, *options.layout};
+  const ArenaLayout& layout = prepared.layout;
   const bool opens = options.uffd_access != UffdAccess::none;
   int error = map_pool_view({layout.base(), layout.bytes(), 0}, options.arena_open,
                             options.pool_fds[options.own_pool], options.huge_pages);
@@ -193,18 +225,10 @@ void prepare_and_obey(void* pointer) {
     error = mask_address_space(mask);
     if (error != 0) fail_start(start, error, "masking the address space");
   }
-  install_crash_reports(*start.board);
-  const AlternateStack stack;
-  try {
-    if (options.page_owners.bytes != nullptr)
-      TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
-    state.trap = make_device_trap(options.uffd_access, layout, *start.faults);
-    unblock_all_signals();
-    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->fd()) != 0) ::_exit(1);
-  } catch (const std::system_error& error) {
-    fail_start(start, error.code().value(), "trapping faults");
-  }
-  obey_commands(start, state);
+  if (!start.guards_snapshot) catch_faults_and_obey(&prepared);
+  // The agent allocates, too: it goes on where that is not in the program's heap.
+  error = continue_on_fresh_heap(start.window, catch_faults_and_obey, &prepared);
+  fail_start(start, error, "leaving the program's heap");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "os/address_map.h"
 #include "os/fd.h"
 #include "os/mapping.h"
+#include "os/snapshot_guard.h"
 #include "os/start_block.h"
 #include "trap/view_changer.h"
 
@@ -94,6 +95,10 @@ struct AgentStart {
   // Of the C library's heap, which the device needs, too.
   std::unique_ptr<void, Free> heap_block{std::malloc(64)};
   bool hide_memory = true;
+  // WHERRY_CHECK
+  bool guards_snapshot = false;
+  SnapshotGuardPlan guard;
+  std::vector<AddressRange> kept_variables;
 };
 
 // The entry of the new process; `start` is an AgentStart. Does not return.

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "os/fatal_signals.h"
+#include "os/snapshot_guard.h"
 
 namespace wherry::impl {
 namespace {
@@ -18,10 +20,17 @@ pid_t reporting_process = 0;
 // Static thread-local storage: a handler must not allocate it.
 [[gnu::tls_model("initial-exec")]] thread_local const LaunchPiece* running_piece = nullptr;
 
-void on_fatal_signal(const FatalSignal& signal) {
-  end_with_failure(
-      signal.invalid_access ? DeviceFailure::Kind::illegal_address : DeviceFailure::Kind::signal,
-      signal.signal, signal.address, "");
+bool on_fatal_signal(const FatalSignal& signal) {
+  using Kind = DeviceFailure::Kind;
+  const Kind kind = signal.invalid_access ? Kind::illegal_address : Kind::signal;
+  const char* what = "";
+  if (signal.signal == SIGSEGV && signal.invalid_access) {
+    const GuardVerdict verdict = judge_fault(signal.address, signal.instruction);
+    if (verdict == GuardVerdict::permitted) return true;
+    if (verdict == GuardVerdict::forbidden)
+      what = "ordinary memory of the host; allocate it managed";
+  }
+  end_with_failure(kind, signal.signal, signal.address, what);
 }
 
 // Registered after everything that the application registered, hence called before it: none of the

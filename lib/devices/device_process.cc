@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/page.h"
 #include "base/patience.h"
@@ -156,6 +157,20 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
     start->kept.push_back({owners, owners + round_up(options.page_owners.size(), page_size)});
   start->kept.push_back(own_heap_range());
   start->hide_memory = method != SpawnMethod::risky_clone && uses_standard_malloc();
+  const bool checks = environment("WHERRY_CHECK") == "1";
+  if (checks && !start->hide_memory)
+    log_line(
+        "WHERRY_CHECK is not done in device {}: the program's malloc is not the C library's, or "
+        "the device had to be cloned beside threads",
+        options.ordinal);
+  start->guards_snapshot = checks && start->hide_memory;
+  if (start->guards_snapshot) {
+    start->guard = plan_snapshot_guard();
+    layout.for_each_placed([&](const PlacedPages& placed) {
+      start->kept_variables.push_back({placed.address, placed.address + placed.pages.bytes()});
+      return 0;
+    });
+  }
   return start;
 }
 

@@ -11,9 +11,11 @@
 #include <typeinfo>
 
 #include "base/demangle.h"
+#include "base/log.h"
 #include "devices/crash_report.h"
 #include "os/fatal_signals.h"
 #include "os/poll.h"
+#include "os/snapshot_guard.h"
 #include "os/thread.h"
 
 namespace wherry::impl {
@@ -45,6 +47,8 @@ void flush_output() {
 
 [[noreturn]] void run_pieces(LaunchBoard& board, const Fd& completion) {
   const AlternateStack stack;
+  if (!can_allocate_beside_guard())
+    log_line("WHERRY_CHECK is not done: the program has too many heaps of malloc's");
   for (;;) {
     const LaunchPiece piece = take_piece(board);
     set_running_piece(&piece);

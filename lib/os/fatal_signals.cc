@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,22 +14,32 @@ namespace wherry::impl {
 namespace {
 
 // Written once, before the handlers are installed.
-void (*installed_handler)(const FatalSignal&) = nullptr;
+bool (*installed_handler)(const FatalSignal&) = nullptr;
 
-void on_signal(int signal, siginfo_t* info, void*) {
+std::uintptr_t instruction_of(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
+#else
+  return static_cast<std::uintptr_t>(context.uc_mcontext.pc);
+#endif
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
   FatalSignal what;
   what.signal = signal;
   what.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const bool sent = info->si_code <= 0;  // by kill() and the like: there is no address
   if (sent) what.address = 0;
   what.invalid_access = !sent && (signal == SIGSEGV || signal == SIGBUS);
-  installed_handler(what);
-  ::_exit(128 + signal);
+  what.instruction = instruction_of(*static_cast<const ucontext_t*>(context));
+  if (!installed_handler(what)) ::_exit(128 + signal);
+  errno = saved_errno;
 }
 
 }  // namespace
 
-void catch_fatal_signals(void (*handler)(const FatalSignal&)) {
+void catch_fatal_signals(bool (*handler)(const FatalSignal&)) {
   installed_handler = handler;
   struct sigaction action {};
   action.sa_sigaction = on_signal;

@@ -9,14 +9,15 @@ namespace wherry::impl {
 
 struct FatalSignal {
   int signal = 0;
-  std::uintptr_t address = 0;   // that was touched, or of the instruction
+  std::uintptr_t address = 0;  // that was touched, or of the instruction
+  std::uintptr_t instruction = 0;
   bool invalid_access = false;  // a fault on memory (SIGSEGV, SIGBUS), not a signal that was sent
 };
 
 // Installs `handler` for the signals that faults and abort() raise. It runs on the faulting
-// thread's alternate stack with all signals blocked, may call async-signal-safe functions only, and
-// must not return.
-void catch_fatal_signals(void (*handler)(const FatalSignal&));
+// thread's alternate stack with all signals blocked, and may call async-signal-safe functions only.
+// True: the cause of the fault is removed, and the instruction is tried again; else the process ends.
+void catch_fatal_signals(bool (*handler)(const FatalSignal&));
 
 // The calling thread's alternate signal stack, while this object lives.
 class AlternateStack {

@@ -12,7 +12,10 @@ std::string describe_failure(int ordinal, pid_t pid, const DeviceFailure& failur
       kernel == 0 ? device : fmt::format("{}: kernel {}", device, describe_code_address(kernel));
   switch (failure.kind) {
     case DeviceFailure::Kind::illegal_address:
-      return fmt::format("{} touched {:#x}, which the device cannot see", who, failure.address);
+      return failure.what.empty()
+                 ? fmt::format("{} touched {:#x}, which the device cannot see", who,
+                               failure.address)
+                 : fmt::format("{} wrote to {:#x}, {}", who, failure.address, failure.what);
     case DeviceFailure::Kind::signal: {
       const char* description = ::sigdescr_np(failure.signal);
       return fmt::format("{} ended by signal {} ({})", who, failure.signal,

@@ -981,7 +981,7 @@ TEST_CASE("In a forked child the application's handlers go on, and it may claim 
                             ++resolved_here;
                             return ::mprotect(foreign_pages, page_size, PROT_READ) == 0;
                           });
-      catch_fatal_signals([](const FatalSignal& what) {
+      catch_fatal_signals([](const FatalSignal& what) -> bool {
         say("fatal: %d, the place %d, invalid access %d", what.signal,
             what.address == reinterpret_cast<std::uintptr_t>(own_pages), what.invalid_access);
         ::_exit(5);

@@ -1,0 +1,193 @@
+// WHERRY_CHECK: kernels that write to the program's ordinary memory, and those that have memory of their own.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child.h"
+#include "support/session.h"
+
+namespace wherry::test {
+namespace {
+
+int a_global = 1;
+thread_local std::string of_this_thread = "short";
+
+// Runs `body` with the check, in a fresh process.
+template <typename Body>
+Outcome with_check(const char* value, const Body& body) {
+  return in_fresh_process([&] {
+    ::setenv("WHERRY_CHECK", value, 1);
+    const Session session("capacity=8M,workers=2;capacity=8M,workers=1");
+    body(session);
+  });
+}
+
+// What a launch of the kernel ends in.
+template <typename Kernel>
+std::string error_of(const Session& session, Kernel kernel) {
+  try {
+    session.run(0, kernel);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Checks that a kernel that `make` returns for the session ends with the error, and that the line names the address.
+template <typename Kernel>
+void check_refused(std::uintptr_t address, Kernel kernel) {
+  const Outcome outcome = with_check("1", [&](const Session& session) {
+    const std::string error = error_of(session, kernel);
+    expect(error.find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos, error);
+  });
+  char line[100];
+  std::snprintf(line, sizeof line,
+                "wrote to %#lx, ordinary memory of the host; allocate it managed\n",
+                static_cast<unsigned long>(address));
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err, Catch::Contains("wherry: device 0 (process "));
+  CHECK_THAT(outcome.err, Catch::Contains("kernel "));
+  CHECK_THAT(outcome.err, Catch::Contains(line));
+}
+
+std::uintptr_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "With WHERRY_CHECK=1 a kernel that writes to a heap block of the program ends in "
+    "ILLEGAL_ADDRESS") {
+  for (const std::size_t bytes : {std::size_t{16}, std::size_t{5000}, std::size_t{200'000}}) {
+    INFO(bytes);
+    const auto block = std::make_unique<char[]>(bytes);
+    char* const place = block.get() + bytes / 2;
+    check_refused(address_of(place), [place] { *static_cast<volatile char*>(place) = 1; });
+  }
+}
+
+TEST_CASE("With WHERRY_CHECK=1 a kernel that writes to a global variable ends in ILLEGAL_ADDRESS") {
+  check_refused(address_of(&a_global), [] { *static_cast<volatile int*>(&a_global) = 2; });
+}
+
+TEST_CASE("With WHERRY_CHECK=1 a kernel that has the C library write to the heap ends so, too") {
+  const std::vector<char> block(3000);
+  char* const place = const_cast<char*>(block.data());
+  const auto set = [place] {
+    char* volatile there = place;
+    std::memset(there, 1, 3000);
+  };
+  const Outcome outcome = with_check("1", [&](const Session& session) {
+    const std::string error = error_of(session, set);
+    expect(error.find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos, error);
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err, Catch::Contains("ordinary memory of the host"));
+}
+
+TEST_CASE(
+    "With WHERRY_CHECK=1 a kernel that frees a block of the program ends in ILLEGAL_ADDRESS") {
+  void* const block = std::malloc(100);
+  const Outcome outcome = with_check("1", [&](const Session& session) {
+    const std::string error = error_of(session, [block] { std::free(block); });
+    expect(error.find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos, error);
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK_THAT(outcome.err, Catch::Contains("ordinary memory of the host"));
+  std::free(block);
+}
+
+TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory of their own") {
+  std::printf("the host has printed\n");  // stdout has a buffer of malloc's
+  const std::vector<int> numbers(1000, 7);
+  const int* const first = numbers.data();
+  const Outcome outcome = with_check("1", [first](const Session& session) {
+    const Managed<int> sum(1);
+    sum[0] = 0;
+    for (int round = 0; round < 3; ++round)
+      session.run(0, [first, &result = sum[0]] {
+        std::vector<std::string> own;
+        for (int i = 0; i < 1000; ++i) own.push_back(std::string(100, 'x') + std::to_string(i));
+        try {
+          throw std::runtime_error(own[5]);
+        } catch (const std::exception& error) {
+          result += static_cast<int>(std::strlen(error.what())) - 101;
+        }
+        std::ostringstream text;
+        text << own.size() << ' ' << 1.5;
+        of_this_thread += " and now longer than fits into the object";
+        std::thread([&] { own.emplace_back(200'000, 'y'); }).join();
+        std::printf("%s\n", text.str().c_str());
+        void* const library = ::dlopen("libm.so.6", RTLD_NOW);
+        if (library != nullptr) ::dlclose(library);
+        for (int i = 0; i < 1000; ++i) result += first[i];
+      });
+    expect(sum[0] == 3 * 7000, "the numbers were read");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.err.empty());
+  CHECK_THAT(outcome.out, Catch::Contains("1000 1.5\n1000 1.5\n1000 1.5\n"));
+}
+
+TEST_CASE(
+    "With WHERRY_CHECK=1 the check works in a program that had threads with heaps of their own") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_CHECK", "1", 1);
+    std::vector<std::thread> threads;
+    std::vector<std::unique_ptr<char[]>> blocks(6);
+    for (auto& block : blocks) threads.emplace_back([&] { block = std::make_unique<char[]>(100); });
+    for (std::thread& thread : threads) thread.join();
+    const Session session("capacity=8M,workers=4");
+    const Managed<int> done(1);
+    session.run(0, [&result = done[0]] {
+      const std::vector<int> own(100, 1);
+      result = own[50];
+    });
+    expect(done[0] == 1, "it has run");
+    char* const place = blocks[3].get();
+    const std::string error =
+        error_of(session, [place] { *static_cast<volatile char*>(place) = 1; });
+    expect(error.find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos, error);
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
+TEST_CASE("Without WHERRY_CHECK a kernel changes its private snapshot, and the host sees nothing") {
+  for (const char* value : {"", "0"}) {
+    const Outcome outcome = with_check(value, [](const Session& session) {
+      const auto block = std::make_unique<int>(1);
+      session.run(0, [place = block.get()] { *static_cast<volatile int*>(place) = 2; });
+      expect(*block == 1, "the host's is another");
+    });
+    INFO(outcome.describe());
+    CHECK(outcome.passed());
+  }
+}
+
+TEST_CASE("A WHERRY_CHECK that is neither 0 nor 1 makes cuInit fail") {
+  const Outcome outcome = in_fresh_process([] {
+    ::setenv("WHERRY_CHECK", "yes", 1);
+    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "cuInit");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.err == "wherry: WHERRY_CHECK: 'yes' is neither 0 nor 1\n");
+}
+
+}  // namespace wherry::test
