@@ -64,8 +64,8 @@ class RegisteredCode {
     Variable variable;
   };
 
-  mutable Mutex lock_;
-  Mutex giving_lock_;  // one call of give_memory() at a time
+  mutable Mutex lock_{LockOrder::registered};
+  Mutex giving_lock_{LockOrder::giving};  // one call of give_memory() at a time
   std::size_t last_module_ GUARDED_BY(lock_) = 0;
   std::map<const void*, Kernel> kernels_ GUARDED_BY(lock_);            // by stub
   std::map<const void*, DeviceVariable> variables_ GUARDED_BY(lock_);  // by shadow

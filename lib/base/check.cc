@@ -1,5 +1,7 @@
 #include "base/check.h"
 
+#include <fmt/format.h>  // clang finds no vformat_to() in g++'s libfmt
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>

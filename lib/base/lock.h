@@ -21,94 +21,105 @@
 
 namespace wherry::impl {
 
-// What both kinds of mutex do before they lock and after they unlock. Signals are held back first and let
-// through last, so that no handler of the application runs while the mutex is locked.
-class LockKind {
- public:
-  explicit constexpr LockKind(LockOrder order) : order_(order) {}
+// What mutexes do before they lock and after they unlock. Signals are held back first and let through last, so
+// that no handler of the application runs while the mutex is locked.
+//
+// A thread that only tries cannot wait for ever, in whatever order it does.
+inline void before_try(LockOrder order) {
+  if (blocks_signals(order)) hold_signals();
+}
+inline void before_lock(LockOrder order) {
+  check_lock(order);
+  before_try(order);
+}
+inline void after_unlock(LockOrder order) {
+  if (blocks_signals(order)) release_signals();
+}
 
-  LockOrder order() const { return order_; }
-  void before_lock() const {
-    check_lock(order_);
-    before_try();
-  }
-  // A thread that only tries cannot wait for ever, in whatever order it does.
-  void before_try() const {
-    if (blocks_signals(order_)) hold_signals();
-  }
-  void locked() const { note_locked(order_); }
-  void before_unlock() const { note_unlocked(order_); }
-  void unlocked() const {
-    if (blocks_signals(order_)) release_signals();
-  }
+// Where a mutex keeps its order: in a member, or, of mutexes in very many objects, in its type.
+class KeptOrder {
+ public:
+  explicit constexpr KeptOrder(LockOrder order) : order_(order) {}
+  LockOrder get() const { return order_; }
 
  private:
   const LockOrder order_;
 };
+template <LockOrder order>
+struct FixedOrder {
+  static constexpr LockOrder get() { return order; }
+};
 
-class WHERRY_TSA(capability("mutex")) Mutex {
+template <typename Order>
+class WHERRY_TSA(capability("mutex")) BasicMutex {
  public:
-  explicit constexpr Mutex(LockOrder order) : kind_(order) {}
+  constexpr BasicMutex() = default;
+  explicit constexpr BasicMutex(LockOrder order) : order_(order) {}
 
   void lock() WHERRY_TSA(acquire_capability()) {
-    kind_.before_lock();
+    before_lock(order());
     mutex_.lock();
-    kind_.locked();
+    note_locked(order());
   }
   void unlock() WHERRY_TSA(release_capability()) {
-    kind_.before_unlock();
+    note_unlocked(order());
     mutex_.unlock();
-    kind_.unlocked();
+    after_unlock(order());
   }
   bool try_lock() WHERRY_TSA(try_acquire_capability(true)) {
-    kind_.before_try();
+    before_try(order());
     if (mutex_.try_lock()) {
-      kind_.locked();
+      note_locked(order());
       return true;
     }
-    kind_.unlocked();
+    after_unlock(order());
     return false;
   }
-  LockOrder order() const { return kind_.order(); }
+  LockOrder order() const { return order_.get(); }
 
  private:
   std::mutex mutex_;
-  const LockKind kind_;
+  [[no_unique_address]] Order order_;
 };
+
+using Mutex = BasicMutex<KeptOrder>;
+template <LockOrder order>
+using MutexOf = BasicMutex<FixedOrder<order>>;
 
 class WHERRY_TSA(capability("mutex")) SharedMutex {
  public:
-  explicit SharedMutex(LockOrder order) : kind_(order) {}
+  explicit SharedMutex(LockOrder order) : order_(order) {}
 
   void lock() WHERRY_TSA(acquire_capability()) {
-    kind_.before_lock();
+    before_lock(order_);
     mutex_.lock();
-    kind_.locked();
+    note_locked(order_);
   }
   void unlock() WHERRY_TSA(release_capability()) {
-    kind_.before_unlock();
+    note_unlocked(order_);
     mutex_.unlock();
-    kind_.unlocked();
+    after_unlock(order_);
   }
   void lock_shared() WHERRY_TSA(acquire_shared_capability()) {
-    kind_.before_lock();
+    before_lock(order_);
     mutex_.lock_shared();
-    kind_.locked();
+    note_locked(order_);
   }
   void unlock_shared() WHERRY_TSA(release_shared_capability()) {
-    kind_.before_unlock();
+    note_unlocked(order_);
     mutex_.unlock_shared();
-    kind_.unlocked();
+    after_unlock(order_);
   }
 
  private:
   std::shared_mutex mutex_;
-  const LockKind kind_;
+  const LockOrder order_;
 };
 
+template <typename M>
 class WHERRY_TSA(scoped_lockable) LockGuard {
  public:
-  explicit LockGuard(Mutex& mutex) WHERRY_TSA(acquire_capability(mutex)) : mutex_(mutex) {
+  explicit LockGuard(M& mutex) WHERRY_TSA(acquire_capability(mutex)) : mutex_(mutex) {
     mutex_.lock();
   }
   ~LockGuard() WHERRY_TSA(release_capability()) { mutex_.unlock(); }
@@ -116,19 +127,20 @@ class WHERRY_TSA(scoped_lockable) LockGuard {
   LockGuard& operator=(const LockGuard&) = delete;
 
  private:
-  Mutex& mutex_;
+  M& mutex_;
 };
 
 // Lets go of a mutex that the caller has locked, by try_lock() for example.
+template <typename M>
 class WHERRY_TSA(scoped_lockable) AdoptGuard {
  public:
-  explicit AdoptGuard(Mutex& mutex) WHERRY_TSA(requires_capability(mutex)) : mutex_(mutex) {}
+  explicit AdoptGuard(M& mutex) WHERRY_TSA(requires_capability(mutex)) : mutex_(mutex) {}
   ~AdoptGuard() WHERRY_TSA(release_capability()) { mutex_.unlock(); }
   AdoptGuard(const AdoptGuard&) = delete;
   AdoptGuard& operator=(const AdoptGuard&) = delete;
 
  private:
-  Mutex& mutex_;
+  M& mutex_;
 };
 
 class WHERRY_TSA(scoped_lockable) WriteGuard {

@@ -4,6 +4,14 @@ namespace wherry::impl {
 
 const char* name_of(LockOrder order) {
   switch (order) {
+    case LockOrder::giving:
+      return "giving";
+    case LockOrder::registered:
+      return "registered";
+    case LockOrder::live_devices:
+      return "live_devices";
+    case LockOrder::loader:
+      return "loader";
     case LockOrder::start:
       return "start";
     case LockOrder::trace_end:

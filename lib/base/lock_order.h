@@ -18,6 +18,7 @@
 namespace wherry::impl {
 
 enum class LockOrder : std::uint8_t {
+  giving,          // managed variables of compiled programs get memory.               waits, forks
   start,           // the library starts once.                                         waits, forks
   trace_end,       // one end of a trace at a time.                                    waits
   policies,        // which policies the program registered.
@@ -46,6 +47,9 @@ enum class LockOrder : std::uint8_t {
   shared_event,    // the waiters of an event that processes share. May start a thread.
   recording,       // when the moment of one recording was.
   handles,         // what one kind of handle stands for.
+  registered,      // which kernels and variables compiled programs registered.
+  live_devices,    // the device processes that the program's end has to end.
+  loader,          // in a device: which modules it has to load.
   audiences,       // which audiences are in use.
   records,         // what the API knows of addresses.
   addresses,       // the table that finds a record by its address.
@@ -90,6 +94,7 @@ constexpr bool blocks_signals(LockOrder order) {
 // Whether a thread that holds such a lock may wait.
 constexpr bool may_wait_under(LockOrder order) {
   switch (order) {
+    case LockOrder::giving:
     case LockOrder::start:
     case LockOrder::trace_end:
     case LockOrder::reset:

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <fmt/format.h>  // clang finds no vformat_to() in g++'s libfmt
 #include <algorithm>
 #include <array>
 #include <atomic>

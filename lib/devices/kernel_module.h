@@ -2,7 +2,6 @@
 // addresses; a module loaded after the fork is named by its file and loaded in the device too.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "base/lock.h"
 #include "os/address_map.h"
+#include "os/condition.h"
 #include "os/file_identity.h"
 
 namespace wherry::impl {
@@ -76,8 +76,8 @@ class BackgroundLoader {
   void work() EXCLUDES(lock_);
 
   ModuleLoader loader_;  // the thread's
-  Mutex lock_;           // a leaf
-  std::condition_variable_any added_;
+  Mutex lock_{LockOrder::loader};
+  Condition added_;
   std::deque<Job> jobs_ GUARDED_BY(lock_);  // in the order in which they are done
   bool started_ GUARDED_BY(lock_) = false;
 };

@@ -20,7 +20,7 @@ class LiveDevices {
   void end_all() EXCLUDES(lock_);
 
  private:
-  Mutex lock_;  // a leaf
+  Mutex lock_{LockOrder::live_devices};
   std::array<std::shared_ptr<DeviceProcess>, max_devices> processes_ GUARDED_BY(lock_);
   bool closed_ GUARDED_BY(lock_) = false;
 };

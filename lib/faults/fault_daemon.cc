@@ -37,16 +37,30 @@ FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus) : 
   const auto groups = divide_among_handlers(cpus);
   handlers_.reserve(groups.size());  // threads keep references to their kicks
   const SignalBlock no_signals;
-  for (const std::vector<int>& group : groups) {
-    Handler& handler = handlers_.emplace_back(Handler{make_eventfd(), {}});
-    handler.thread = std::thread([this, group, &kick = handler.kick] { handle(group, kick); });
+  try {
+    for (const std::vector<int>& group : groups) {
+      Handler& handler = handlers_.emplace_back(Handler{make_eventfd(), {}});
+      // Memory for the postponed faults here, where a lack of it refuses the start.
+      handler.thread =
+          std::thread([this, group, &kick = handler.kick, postponed = PostponedFaults()]() mutable {
+            handle(group, kick, postponed);
+          });
+    }
+  } catch (...) {
+    end_handlers();
+    throw;
   }
 }
 
 FaultDaemon::~FaultDaemon() {
+  end_handlers();
+}
+
+void FaultDaemon::end_handlers() {
   stopping_.store(true);
   for (Handler& handler : handlers_) signal_eventfd(handler.kick);
-  for (Handler& handler : handlers_) handler.thread.join();
+  for (Handler& handler : handlers_)
+    if (handler.thread.joinable()) handler.thread.join();
 }
 
 void FaultDaemon::listen(Processor p, std::shared_ptr<const FaultSource> source) {
@@ -63,7 +77,7 @@ FaultDaemon::Sources FaultDaemon::sources() const {
   return sources_;
 }
 
-void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick) {
+void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, PostponedFaults& postponed) {
   name_this_thread("wherry-fault" + std::to_string(cpus.front()));
   thread_gets_no_signals();
   pin_this_thread(cpus);  // not ours to use any more: then unpinned, slower, as right
@@ -74,7 +88,6 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick) {
   std::array<pollfd, max_processors + 1> descriptors{};
   std::array<Processor, max_processors + 1> owners{};
   unsigned used = 0;
-  PostponedFaults postponed;
   const auto answer = [&](Fault fault) {
     const FaultSource& source = *fault.source;
     source.attend(fault.event);

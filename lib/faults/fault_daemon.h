@@ -25,6 +25,8 @@ inline constexpr std::size_t handlers_max = 32;
 // Which CPUs each handler runs on: every one of these, which ascend, in groups of neighbours that differ by one CPU at most.
 std::vector<std::vector<int>> divide_among_handlers(const std::vector<int>& cpus);
 
+class PostponedFaults;
+
 class FaultDaemon {
  public:
   // Handlers on all of these CPUs, idle until the first listen().
@@ -43,7 +45,8 @@ class FaultDaemon {
     std::thread thread;
   };
 
-  void handle(const std::vector<int>& cpus, const Fd& kick);
+  void end_handlers();
+  void handle(const std::vector<int>& cpus, const Fd& kick, PostponedFaults& postponed);
   Sources sources() const EXCLUDES(lock_);
 
   FaultService& service_;

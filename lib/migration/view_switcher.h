@@ -57,7 +57,7 @@ class ViewSwitcher {
     Pause(ViewSwitcher& switcher, Processor p) : guard_(switcher.queue(p).change_lock) {}
 
    private:
-    const LockGuard guard_;
+    const LockGuard<Mutex> guard_;
   };
 
  private:

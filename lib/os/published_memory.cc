@@ -7,24 +7,16 @@
 #include <cerrno>
 
 #include "os/fd.h"
+#include "os/resource_limits.h"
+#include "os/shared_memory.h"
 
 namespace wherry::impl {
-namespace {
-
-void* map(int fd, std::size_t bytes, int protection, const std::string& name) {
-  void* const start = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
-  if (start == MAP_FAILED) throw_errno(errno, "mmap of " + name);
-  return start;
-}
-
-}  // namespace
 
 PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes) : bytes_(bytes) {
   const Fd file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) throw_errno(errno, "memfd_create " + name);
-  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
-    throw_errno(errno, "size of " + name);
-  start_ = map(file.get(), bytes, PROT_READ | PROT_WRITE, name);
+  if (const int error = set_file_size(file.get(), bytes)) throw_errno(error, "size of " + name);
+  start_ = map_shared(file.get(), bytes, Access::write, name);
   try {
     // What is mapped writable stays so, and nothing else can be. Before Linux 5.1 there is no such seal: then the second mapping
     // is read-only until its process changes that.
@@ -33,7 +25,7 @@ PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes) : b
         ::fcntl(file.get(), F_ADD_SEALS, seals) != 0)
       throw_errno(errno, "F_ADD_SEALS of " + name);
     if (::madvise(start_, bytes, MADV_DONTFORK) != 0) throw_errno(errno, "madvise of " + name);
-    shown_ = map(file.get(), bytes, PROT_READ, name);
+    shown_ = map_shared(file.get(), bytes, Access::read, name);
   } catch (...) {
     ::munmap(start_, bytes);
     throw;

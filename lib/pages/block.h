@@ -48,7 +48,7 @@ class alignas(64) Block {
  public:
   explicit Block(int processors) : processors_(static_cast<ProcessorMask>(processors)) {}
 
-  Mutex lock{LockOrder::block};
+  MutexOf<LockOrder::block> lock;
   // The policy's; null: it remembers nothing.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   Tenures tenures;  // any thread

@@ -1,4 +1,4 @@
-// WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY, by the first byte.
+// WHERRY_DEVICES, WHERRY_HOST_NODES and sizes (WHERRY_HOST_CAPACITY, WHERRY_ARENA), by the first byte.
 #include <algorithm>
 #include <variant>
 
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto nodes = impl::parse_host_nodes(text);
     if (const auto* wrong = std::get_if<std::string>(&nodes)) look_at_error(*wrong);
   } else {
-    const auto capacity = impl::parse_host_capacity(text);
+    const auto capacity = impl::parse_size("WHERRY_HOST_CAPACITY", text);
     if (const auto* wrong = std::get_if<std::string>(&capacity)) look_at_error(*wrong);
   }
   return 0;

@@ -83,8 +83,8 @@ void play() {
     const CUdeviceptr to = address_of(*words);
     copies.emplace_back([&, to] {
       WHERRY_TRY(cuCtxSetCurrent(const_cast<Stage&>(stage).session().context(0)));
-      (void)cuMemcpyHtoD(to, const_cast<void*>(reinterpret_cast<const void*>(slow.address())),
-                         bytes);
+      WHERRY_TRY(cuMemcpyHtoD(to, const_cast<void*>(reinterpret_cast<const void*>(slow.address())),
+                              bytes));
     });
   }
   std::this_thread::sleep_for(1s);  // the copies have begun
@@ -103,7 +103,10 @@ void play() {
   slow.come();
   for (std::thread& copy : copies) copy.join();
   for (std::thread* thread : {&toucher, &device_toucher, &freer}) thread->join();
-  expect(seen == 7, "the touch did not see what was copied");
+  // A copy that is begun anew lets the touch see what was there before.
+  const std::uint64_t saw = seen;
+  expect(saw == 1 || saw == 7, "the touch saw " + std::to_string(saw));
+  expect(touched[0] == 7, "what was copied is not there");
   expect(sleeps < looks_max, "cuMemFree looked " + std::to_string(sleeps) + " times");
 }
 

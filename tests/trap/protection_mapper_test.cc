@@ -401,8 +401,9 @@ TEST_CASE("a process that answers a change of protection with what mprotect neve
   auto board = std::make_unique<FaultBoard>();
   Liar liar(*board, GENERATE(-1, EINVAL, 0x7fffffff));
   ProtectionMapper mapper{s.pool, arena_pages, 0};
-  mapper.attach(std::make_shared<BoardProtector>(nullptr, *board, liar.pid(), liar.pidfd(),
-                                                 s.arena.layout()));
+  mapper.attach(std::make_shared<BoardProtector>(
+      nullptr, *board, liar.pid(), liar.pidfd(), [&] { (void)kill_process(liar.pidfd()); },
+      s.arena.layout()));
   CHECK(mapper.map_resident({0, 1}, true).status == OpStatus::process_gone);
   CHECK(liar.signal() == SIGKILL);
 }
@@ -412,8 +413,9 @@ TEST_CASE("a process that cannot give up access to its pages is ended") {
   auto board = std::make_unique<FaultBoard>();
   Liar liar(*board, ENOMEM);
   ProtectionMapper mapper{s.pool, arena_pages, 0};
-  mapper.attach(std::make_shared<BoardProtector>(nullptr, *board, liar.pid(), liar.pidfd(),
-                                                 s.arena.layout()));
+  mapper.attach(std::make_shared<BoardProtector>(
+      nullptr, *board, liar.pid(), liar.pidfd(), [&] { (void)kill_process(liar.pidfd()); },
+      s.arena.layout()));
   CHECK(mapper.map_resident({0, 1}, true).status == OpStatus::no_memory);
   CHECK(mapper.unmap({0, 1}).status == OpStatus::process_gone);
   CHECK(liar.signal() == SIGKILL);
