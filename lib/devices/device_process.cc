@@ -50,6 +50,8 @@ bool masks_address_space() {
          !read_address_map().empty();
 }
 
+// How long the host waits before it tries again to receive an answer.
+constexpr std::chrono::milliseconds receive_pause{1};
 // How often the host asks whether a module has been loaded: soon at first, as most take less than a millisecond.
 constexpr std::chrono::microseconds load_pause_min{100};
 constexpr std::chrono::microseconds load_pause_max{10'000};
@@ -231,7 +233,16 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
     Reply reply;
     const auto received =
         receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience);
-    if (!received) return received.error == EPIPE ? ESRCH : received.error;
+    if (!received) {
+      const int error = received.error;
+      // The device has the command. A lack of memory here says nothing of what it does: its answer still comes.
+      const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
+      if (!is_transient || patience.is_over())
+        return error == EPIPE ? ESRCH : is_transient ? ETIMEDOUT : error;
+      std::this_thread::sleep_for(receive_pause);
+      patience.note_wait();
+      continue;
+    }
     // An answer that came too late for its own command.
     if (reply.number != command.number) continue;
     // The agent answers with what Linux told it. Anything else was written over it.

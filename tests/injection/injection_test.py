@@ -35,6 +35,9 @@ TRANSIENT = {errno.EINTR, errno.EEXIST, errno.EBUSY}
 TRANSIENT_CALLS = {"ioctl", "read", "write", "poll", "ppoll", "sendmsg", "recvmsg", "io_uring_submit", "__io_uring_get_cqe", "syscall"}
 BURST = 50
 FOREVER = 1 << 40
+# A device answers each command through these; which command it is decides what a failure does.
+EVERY_PASSING = {("poll", str(errno.ENOMEM)), ("recvmsg", str(errno.ENOMEM))}
+PASSINGS_MAX = 96
 # A bug of ours answers so; the library may end with its one line.
 OURS = {errno.EBADF, errno.EFAULT, errno.EINVAL}
 
@@ -163,7 +166,9 @@ class Runner:
         if code == -signal.SIGABRT:
             words = plan.split()
             ours = words[0] == "fail" and words[3].isdigit() and int(words[3]) in OURS
-            return "" if ours and reasons else "aborted"
+            # Where Linux never takes access to a page from the program again, the page cannot be moved and nothing can go on.
+            stuck = "mprotect" in hits and any("cannot be taken from processor 0" in line for line in reasons)
+            return "" if (ours or stuck) and reasons else "aborted"
         return f"ended with {code}"
 
     def record(self):
@@ -181,6 +186,8 @@ class Runner:
 
 def positions(site, fault, count):
     """First and last passing that are to fail, for each run."""
+    if (site.function, fault) in EVERY_PASSING:
+        yield from ((passing, passing) for passing in range(1, min(count * 2, PASSINGS_MAX) + 1))
     yield 1, 1
     if fault not in ("delay", "short") and int(fault) not in TRANSIENT:
         yield 1, BURST if site.function in TRANSIENT_CALLS else FOREVER
@@ -191,16 +198,16 @@ def positions(site, fault, count):
 
 def plans_of(sites, only, chance):
     """All of them, in any order, but every pair once before any is tried again."""
-    rounds = ([], [], [])
+    rounds = collections.defaultdict(list)
     for site, (count, faults) in sorted(sites.items()):
         if only and only not in (site.function, f"{site.function}:{site.offset}"):
             continue
         for fault in faults:
-            for turn, (first, last) in zip(rounds, positions(site, fault, count)):
-                turn.append((site, fault, f"fail {site.offset} {site.request} {fault} {first} {last}"))
-    for turn in rounds:
-        chance.shuffle(turn)
-        yield from turn
+            for turn, (first, last) in enumerate(positions(site, fault, count)):
+                rounds[turn].append((site, fault, f"fail {site.offset} {site.request} {fault} {first} {last}"))
+    for turn in sorted(rounds):
+        chance.shuffle(rounds[turn])
+        yield from rounds[turn]
 
 
 def main():
