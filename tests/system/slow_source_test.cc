@@ -103,7 +103,8 @@ void play() {
   slow.come();
   for (std::thread& copy : copies) copy.join();
   for (std::thread* thread : {&toucher, &device_toucher, &freer}) thread->join();
-  // A copy that is begun anew lets the touch see what was there before.
+  // About one run in five sees the old word, 1, although the touch waited for the copy. The cause is not known:
+  // docs/reliability.md.
   const std::uint64_t saw = seen;
   expect(saw == 1 || saw == 7, "the touch saw " + std::to_string(saw));
   expect(touched[0] == 7, "what was copied is not there");
