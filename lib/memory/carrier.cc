@@ -152,6 +152,11 @@ class PoolCarrier : public Carrier {
     close_window(slot);
     return delivery;
   }
+  // Linux holds a lock of the pool's file while it writes to it. A source that Linux must wait for (a file of a network, swap)
+  // is brought first: who moves other pages of that pool would wait for the lock.
+  static bool must_fetch(const Parcel& parcel, const FileCopy& copy) {
+    return copy.method == CopyMethod::write && in_memory(parcel.from) && !is_at_hand(copy.memory);
+  }
   static int copy_here(const FileCopy& copy) {
     return despite_holds(copy.memory.size(), [&] {
       return copy.method == CopyMethod::write ? write_at(copy.fd, copy.offset, copy.memory)
@@ -159,6 +164,7 @@ class PoolCarrier : public Carrier {
     });
   }
   Delivery carry_here(unsigned slot, const Parcel& parcel, const FileCopy& copy) {
+    if (must_fetch(parcel, copy)) fetch(copy.memory);
     const int result = copy_here(copy);
     close_window(slot);
     return {slot, status_of(parcel, result), false};
@@ -255,6 +261,8 @@ class RingCarrier final : public PoolCarrier {
     }
     const auto& copy = std::get<FileCopy>(way);
     HoldWatch watch;
+    const bool fetches = must_fetch(parcel, copy);
+    if (fetches) ring_->fetch(copy.memory, tag(slot, 1), IoRing::Link::after);
     if (copy.method == CopyMethod::write)
       ring_->write(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
     else
@@ -264,7 +272,7 @@ class RingCarrier final : public PoolCarrier {
       over_.push_back(carry_here(slot, parcel, copy));
       return;
     }
-    under_way_[slot] = {1u,
+    under_way_[slot] = {fetches ? 2u : 1u,
                         [parcel, copy, watch](int result) mutable {
                           const bool whole = result == static_cast<int>(parcel.bytes);
                           if (!whole && watch.saw_one()) result = copy_here(copy);

@@ -10,10 +10,14 @@
 #include <array>
 #include <cerrno>
 
+#include "base/page.h"
 #include "os/fd.h"
 
 namespace wherry::impl {
 namespace {
+
+// What mincore() is asked for at once; a copy seldom has more.
+constexpr std::size_t pages_per_look = 513;
 
 // Where sandboxes forbid what looks like reading another process: through a pipe, which checks addresses as well.
 int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from) {
@@ -62,6 +66,30 @@ bool may_write_to(std::uint64_t end) {
 
 int populate(std::span<std::byte> pages) {
   return ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+}
+
+std::span<std::byte> pages_around(std::span<const std::byte> memory) {
+  const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uintptr_t first = round_down(start, page_size);
+  return {reinterpret_cast<std::byte*>(first), round_up(start + memory.size(), page_size) - first};
+}
+
+bool is_at_hand(std::span<const std::byte> memory) {
+  std::array<unsigned char, pages_per_look> looks;
+  for (std::span<std::byte> pages = pages_around(memory); !pages.empty();) {
+    const std::size_t count = std::min(pages.size() / page_size, looks.size());
+    if (::mincore(pages.data(), count * page_size, looks.data()) != 0) return false;
+    const auto end = looks.begin() + static_cast<std::ptrdiff_t>(count);
+    if (!std::all_of(looks.begin(), end, [](unsigned char look) { return (look & 1) != 0; }))
+      return false;
+    pages = pages.subspan(count * page_size);
+  }
+  return true;
+}
+
+void fetch(std::span<const std::byte> memory) {
+  const std::span<std::byte> pages = pages_around(memory);
+  (void)::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);
 }
 
 }  // namespace wherry::impl

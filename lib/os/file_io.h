@@ -15,4 +15,12 @@ namespace wherry::impl {
 [[nodiscard]] bool may_write_to(std::uint64_t end);
 [[nodiscard]] int populate(std::span<std::byte> pages);
 
+// The whole pages that the bytes lie in.
+[[nodiscard]] std::span<std::byte> pages_around(std::span<const std::byte> memory);
+// Whether Linux has all of this memory at hand: false where a read would wait for a file or for swap, or where there is no
+// memory.
+[[nodiscard]] bool is_at_hand(std::span<const std::byte> memory);
+// Brings the memory, from wherever it is. What cannot be brought stays away.
+void fetch(std::span<const std::byte> memory);
+
 }  // namespace wherry::impl

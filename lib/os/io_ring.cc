@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "os/fd.h"
+#include "os/file_io.h"
 #include "os/permissions.h"
 
 namespace wherry::impl {
@@ -52,6 +53,14 @@ class UringRing final : public IoRing {
     ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
                             MADV_POPULATE_WRITE);
     finish(entry, tag, Link::none);
+  }
+
+  void fetch(std::span<const std::byte> memory, std::uint64_t tag, Link link) override {
+    const std::span<std::byte> pages = pages_around(memory);
+    io_uring_sqe* entry = next_entry();
+    ::io_uring_prep_madvise(entry, pages.data(), static_cast<off_t>(pages.size()),
+                            MADV_POPULATE_READ);
+    finish(entry, tag, link);
   }
 
   bool submit() override {
@@ -105,6 +114,7 @@ class UringRing final : public IoRing {
   }
   static void finish(io_uring_sqe* entry, std::uint64_t tag, Link link) {
     if (link == Link::next) entry->flags |= IOSQE_IO_LINK;
+    if (link == Link::after) entry->flags |= IOSQE_IO_HARDLINK;
     entry->user_data = tag;
   }
 

@@ -16,10 +16,11 @@ class IoRing {
   static std::unique_ptr<IoRing> create(unsigned operations);
   virtual ~IoRing() = default;
 
-  // What comes next is cancelled unless this has done all that was asked.
+  // Whether what comes next waits for this.
   enum class Link {
     none,
-    next,
+    next,   // it does, and is cancelled unless this has done all that was asked
+    after,  // it does, and goes ahead whatever became of this
   };
   // Each begins with submit(). Requires: less than `operations` are under way.
   virtual void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
@@ -29,6 +30,8 @@ class IoRing {
   virtual void punch(int fd, std::uint64_t offset, std::size_t bytes, std::uint64_t tag) = 0;
   // Creates the pages of this mapping, zeroed.
   virtual void populate(std::span<std::byte> pages, std::uint64_t tag) = 0;
+  // Has Linux bring the memory, from wherever it is. Fails with -ENOMEM or -EFAULT where there is none.
+  virtual void fetch(std::span<const std::byte> memory, std::uint64_t tag, Link link) = 0;
   // False: the kernel takes nothing more at the moment, for want of memory as a rule, and of what is begun nothing happens: it
   // has been forgotten. Of a chain it may take a part; then the rest is done with an error.
   [[nodiscard]] virtual bool submit() = 0;
