@@ -89,16 +89,23 @@ bool Stage::comes_to_map(int processor, const std::uint64_t* word) const {
   return true;
 }
 
+std::uint64_t Stage::frame_of(int processor, const std::uint64_t* word) const {
+  const auto frame = [&] { return page_entry(Witness::process_of(1 + processor), word).frame; };
+  if (frame() == 0 && (witness_.mappers(word) & bit_of(processor)) != 0)
+    (void)read(processor, word);
+  return frame();
+}
+
 bool Stage::same_frame(int one, int other, const std::uint64_t* word) const {
   if (!frames_shown_) return true;
-  const std::uint64_t frame = page_entry(Witness::process_of(1 + one), word).frame;
-  return frame != 0 && frame == page_entry(Witness::process_of(1 + other), word).frame;
+  const std::uint64_t frame = frame_of(one, word);
+  return frame != 0 && frame == frame_of(other, word);
 }
 
 bool Stage::different_frames(int one, int other, const std::uint64_t* word) const {
   if (!frames_shown_) return true;
-  const std::uint64_t frame = page_entry(Witness::process_of(1 + one), word).frame;
-  const std::uint64_t other_frame = page_entry(Witness::process_of(1 + other), word).frame;
+  const std::uint64_t frame = frame_of(one, word);
+  const std::uint64_t other_frame = frame_of(other, word);
   return frame != 0 && other_frame != 0 && frame != other_frame;
 }
 

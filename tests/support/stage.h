@@ -80,6 +80,10 @@ class Stage {
   static std::uint64_t faults(int processor);
 
  private:
+  // The frame in the processor's page table; 0: none. Where protection traps faults, Linux has no entry for a page that the
+  // processor may use until it does: it reads the page then.
+  std::uint64_t frame_of(int processor, const std::uint64_t* word) const;
+
   std::uint64_t* const
       answer_;  // shared with the devices, and never moved: mapped before they start
   Session session_;
