@@ -47,48 +47,64 @@ void Capacity::give_back(std::uint64_t pages) {
 }
 
 void Capacity::hand_out() {
-  for (Waiter& waiter : line_) {
-    const std::uint64_t got = reserve_some(waiter.missing);
-    waiter.missing -= got;
-    waiter.handed += got;
-    progress_.fetch_add(got, relaxed);
-    if (waiter.missing != 0) return;
+  for (auto waiter = line_.begin(); waiter != line_.end(); ++waiter) {
+    const std::uint64_t free = reserve_some(waiter->missing());
+    waiter->got += free;
+    progress_.fetch_add(free, relaxed);
+    // These are not progress: they came free before.
+    for (auto younger = std::prev(line_.end()); younger != waiter; --younger) {
+      const std::uint64_t taken = std::min(waiter->missing(), younger->got);
+      younger->got -= taken;
+      waiter->got += taken;
+    }
+    if (waiter->missing() != 0) return;
   }
 }
 
-Capacity::Line::iterator Capacity::find(std::uint64_t ticket) {
+Capacity::Line::iterator Capacity::place_of(std::uint64_t ticket) {
   return std::ranges::lower_bound(line_, ticket, {}, &Waiter::ticket);
 }
 
-std::uint64_t Capacity::wait_for(std::uint64_t ticket, std::uint64_t missing) {
+const Capacity::Waiter* Capacity::find(std::uint64_t ticket) const {
+  const auto place = std::ranges::lower_bound(line_, ticket, {}, &Waiter::ticket);
+  return place == line_.end() || place->ticket != ticket ? nullptr : &*place;
+}
+
+std::uint64_t Capacity::wait_for(std::uint64_t ticket, std::uint64_t wanted,
+                                 std::uint64_t brought) {
   const LockGuard guard(lock_);
-  auto place = find(ticket);
-  if (place == line_.end() || place->ticket != ticket) {
+  auto place = place_of(ticket);
+  if (find(ticket) == nullptr) {
     try {
       place = line_.insert(place, {ticket, 0, 0});
     } catch (const std::bad_alloc&) {
-      return 0;  // it looks again, and has a place then or finds the pages free
+      return brought;  // it looks again, and has a place then or finds the pages free
     }
     has_line_.store(true);
   }
   // It may need fewer than before: the rest is for the next ones.
-  const std::uint64_t surplus = place->handed - std::min(place->handed, missing);
-  place->handed -= surplus;
-  place->missing = missing - place->handed;
-  unreserve(surplus);
+  const std::uint64_t got = place->got + brought;
+  place->wanted = wanted;
+  place->got = std::min(got, wanted);
+  unreserve(got - place->got);
   hand_out();
-  place = find(ticket);
-  const std::uint64_t handed = std::exchange(place->handed, 0);
-  if (place->missing == 0) line_.erase(place);
+  if (place->missing() != 0) return 0;
+  line_.erase(place);
   has_line_.store(!line_.empty());
-  return handed;
+  return wanted;
+}
+
+std::uint64_t Capacity::pages_for(std::uint64_t ticket) const {
+  const LockGuard guard(lock_);
+  const Waiter* const waiter = find(ticket);
+  return waiter == nullptr ? 0 : waiter->got;
 }
 
 void Capacity::leave_line(std::uint64_t ticket) {
   const LockGuard guard(lock_);
-  const auto place = find(ticket);
-  if (place == line_.end() || place->ticket != ticket) return;
-  unreserve(place->handed);
+  if (find(ticket) == nullptr) return;
+  const auto place = place_of(ticket);
+  unreserve(place->got);
   line_.erase(place);
   hand_out();
   has_line_.store(!line_.empty());
@@ -105,13 +121,9 @@ bool Room::try_grow(Capacity& capacity, std::uint64_t pages) {
 
 bool Room::join_line(Capacity& capacity, std::uint64_t pages) {
   if (capacity_ != &capacity) *this = Room(capacity, 0);
+  if (!waits_ && pages <= pages_) return true;
   if (ticket_ == 0) ticket_ = capacity.draw_ticket();
-  waits_ = pages > pages_;
-  if (!waits_) {
-    capacity.leave_line(ticket_);
-    return true;
-  }
-  pages_ += capacity.wait_for(ticket_, pages - pages_);
+  pages_ = capacity.wait_for(ticket_, pages, pages_);
   waits_ = pages_ < pages;
   return !waits_;
 }

@@ -6,8 +6,11 @@
 // Order: a request that finds the pool full joins the pool's line (Room::join_line). While requests
 // wait in the line, pages that come free go to the oldest of them, and no other request gets any.
 // So an eviction works for the line: what it frees belongs to the oldest request first, the rest to
-// the next ones. A request that has got all its pages has left the line; one that is given up
-// passes its pages on.
+// the next ones. A request that has got all its pages leaves the line when it looks; one that is
+// given up passes its pages on.
+//
+// No deadlock: a request that waits leaves the pages that it has with the line. An older request
+// that comes back takes them. So the oldest one waits only for pages that are in use.
 #pragma once
 
 #include <atomic>
@@ -66,9 +69,12 @@ class Capacity {
 
   // A request's place in the line, by age. Requests keep it while they look again and again.
   std::uint64_t draw_ticket() { return tickets_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  // The request with this ticket waits for `missing` pages. Returns how many of them are reserved
-  // for it now; it has left the line if these are all.
-  std::uint64_t wait_for(std::uint64_t ticket, std::uint64_t missing) EXCLUDES(lock_);
+  // The request with this ticket waits until `wanted` pages are reserved for it, and brings those
+  // that it has. Returns how many it has now. All: it has left the line. None: the line has them.
+  std::uint64_t wait_for(std::uint64_t ticket, std::uint64_t wanted, std::uint64_t brought)
+      EXCLUDES(lock_);
+  // How many pages the line has for the request.
+  std::uint64_t pages_for(std::uint64_t ticket) const EXCLUDES(lock_);
   // The request waits no more. Pages that it did not take go to the next ones.
   void leave_line(std::uint64_t ticket) EXCLUDES(lock_);
   // How many pages have come free while requests waited, or were handed to them. If it stands
@@ -78,8 +84,10 @@ class Capacity {
  private:
   struct Waiter {
     std::uint64_t ticket;
-    std::uint64_t missing;
-    std::uint64_t handed;  // reserved for it since it looked last
+    std::uint64_t wanted;
+    std::uint64_t got;  // of these, reserved for it
+
+    std::uint64_t missing() const { return wanted - got; }
   };
   // Not malloc: requests come from threads that answer faults.
   using Line = std::pmr::vector<Waiter>;
@@ -88,9 +96,11 @@ class Capacity {
   std::uint64_t reserve_some(std::uint64_t most);
   void unreserve(std::uint64_t pages);
   void ring_if_crossed(std::uint64_t before, std::uint64_t now);
-  // Hands what is free to the oldest.
+  // Hands to the oldest what is free, or has been handed to younger ones.
   void hand_out() REQUIRES(lock_);
-  Line::iterator find(std::uint64_t ticket) REQUIRES(lock_);
+  // Null: it is not in the line.
+  const Waiter* find(std::uint64_t ticket) const REQUIRES(lock_);
+  Line::iterator place_of(std::uint64_t ticket) REQUIRES(lock_);
 
   const std::uint64_t pages_;
   std::uint64_t ring_above_ = 0;
@@ -100,11 +110,11 @@ class Capacity {
   std::atomic<std::uint64_t> tickets_{0};
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<bool> has_line_{false};  // written under lock_
-  Mutex lock_{LockOrder::room};
+  mutable Mutex lock_{LockOrder::room};
   Line line_ GUARDED_BY(lock_) = Line(&mapped_memory());  // the oldest first
 };
 
-// Room in a pool: pages reserved and not yet spent, and a place in the pool's line while pages are
+// Room in a pool: pages reserved and not yet spent, or a place in the pool's line while some are
 // missing. What is left is given back. One thread at a time.
 class Room {
  public:
@@ -124,13 +134,15 @@ class Room {
   }
   ~Room() { release(); }
 
+  // That can be spent: none while it waits in the line.
   std::uint64_t pages() const { return pages_; }
-  // ... as far as it is this capacity's.
+  // Pages of this capacity that are reserved for it, in the line, too.
   std::uint64_t pages_of(const Capacity& capacity) const {
-    return capacity_ == &capacity ? pages_ : 0;
+    if (capacity_ != &capacity) return 0;
+    return pages_ + (waits_ ? capacity.pages_for(ticket_) : 0);
   }
   // Makes the room at least `pages` large, from `capacity`. False: the pool is too full, or it is
-  // not this request's turn; if it waits in the line, it keeps what it has got so far.
+  // not this request's turn.
   [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages);
   // The same; where it fails the request waits in the line from now on.
   [[nodiscard]] bool join_line(Capacity& capacity, std::uint64_t pages);

@@ -311,7 +311,11 @@ CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
   {
     const LockGuard guard(block.lock);
     absent = (PageMask::of(pages.run()) & block.absent()).count();
-    if (absent == 0) return Step::ready;
+  }
+  if (absent == 0) {
+    // Others may need it more while this waits for the pages.
+    leg.room.release();
+    return Step::ready;
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
   pages.cut_to(run_in_block(pages.number(), advice.span));

@@ -96,11 +96,12 @@ TEST_CASE("pages that come free go to the oldest request that waits, and to no y
   CHECK_FALSE(capacity.try_reserve(1));
   CHECK(capacity.reserved() == 100);
   CHECK_FALSE(older.try_grow(capacity, 30));
-  CHECK(older.pages() == 20);
+
+  CHECK(older.pages_of(capacity) == 20);
   capacity.give_back(15);
   CHECK(older.try_grow(capacity, 30));
   CHECK_FALSE(younger.try_grow(capacity, 10));
-  CHECK(younger.pages() == 5);
+  CHECK(younger.pages_of(capacity) == 5);
   capacity.give_back(5);
   CHECK(younger.try_grow(capacity, 10));
   CHECK_FALSE(capacity.try_reserve(1));
@@ -139,6 +140,41 @@ TEST_CASE("a request that comes to need fewer pages passes the others on, and ke
   CHECK(older.join_line(capacity, 40));
   CHECK(younger.try_grow(capacity, 10));
   CHECK(capacity.reserved() == 100);
+}
+
+TEST_CASE("an older request that comes back takes what younger ones have got but not used") {
+  Capacity capacity(100);
+  REQUIRE(capacity.try_reserve(100));
+  Room older;
+  Room younger;
+  CHECK_FALSE(older.join_line(capacity, 100));
+  CHECK_FALSE(younger.join_line(capacity, 100));
+  older.release();
+  capacity.give_back(40);
+  CHECK_FALSE(younger.join_line(capacity, 100));
+  CHECK(younger.pages_of(capacity) == 40);
+  CHECK_FALSE(older.join_line(capacity, 100));
+  capacity.give_back(60);
+  CHECK(older.join_line(capacity, 100));
+  CHECK_FALSE(younger.join_line(capacity, 100));
+  older.release();
+  CHECK(younger.join_line(capacity, 100));
+}
+
+TEST_CASE("a request that waits for more leaves what it has with the line") {
+  Capacity capacity(100);
+  Room older;
+  Room younger;
+  REQUIRE(younger.try_grow(capacity, 70));
+  REQUIRE(older.try_grow(capacity, 30));
+  CHECK_FALSE(older.join_line(capacity, 60));
+  CHECK_FALSE(younger.join_line(capacity, 80));
+  CHECK(older.join_line(capacity, 60));
+  older.spend(60);
+  CHECK_FALSE(younger.join_line(capacity, 80));
+  capacity.give_back(60);
+  CHECK(younger.join_line(capacity, 80));
+  CHECK(capacity.reserved() == 80);
 }
 
 TEST_CASE("requests of several threads are all served, and never exceed the capacity") {

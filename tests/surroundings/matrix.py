@@ -191,6 +191,9 @@ ROWS = [
     Row("gdb", (under_gdb,), seconds=240),
     Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"), expect=says("debugger=0", r"#0 .*\n"),
         seconds=240),
+    # A device that gdb has stopped does not answer: the host would end it.
+    Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")), ("init", "life", "debugged=device", "life"),
+        expect=says("debugger=0", r"#0 .*\badd \("), seconds=240),
     Row("valgrind", (wrapped("valgrind", "--tool=none"),), expect=refused("cannot start in valgrind"), seconds=240),
     # Standard streams.
     Row("closed_stderr", (closed(2),)),
