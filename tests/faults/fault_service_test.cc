@@ -211,7 +211,7 @@ TEST_CASE("room that came free goes to the fault that has waited longest, whoeve
   capacity.give_back(8);
   // The older one has half of what it needs, and keeps it while it is postponed.
   REQUIRE(s.service.resolve(older));
-  CHECK(older.room.pages() == 8);
+  CHECK(older.room.pages_of(capacity) == 8);
   CHECK(capacity.reserved() == 512);
   capacity.give_back(8);
   REQUIRE(s.service.resolve(younger));

@@ -33,7 +33,7 @@ class Soak(unittest.TestCase):
         soak.GRACE_S = 1
         soak.progress = lambda text: None
 
-    def run_part(self, script, seconds=0.1, **row):
+    def run_part(self, script, seconds=0, **row):
         part = {"name": "part", "program": sys.executable, "arguments": ["-c", script]} | row
         result = soak.Result(part)
         soak.run_part(part, seconds, 7, result)
