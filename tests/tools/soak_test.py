@@ -46,6 +46,10 @@ class Soak(unittest.TestCase):
         self.assertEqual(soak.figures_of("injection: pairs covered 3 of 9", "injection"), {"pairs covered": (3, 9)})
         self.assertEqual(soak.figures_of("nothing", "model"), {})
 
+    def test_every_part_says_what_has_to_be_built_for_it(self):
+        for part in soak.PARTS:
+            self.assertTrue(all(target.startswith("tests/") for target in soak.targets_of(part)), part["name"])
+
     def test_a_part_runs_again_with_the_next_seed_while_there_is_time(self):
         script = "import os; print('part: 2 steps, seed', os.environ['WHERRY_TEST_SEED'])"
         with unittest.mock.patch.object(soak.time, "monotonic", side_effect=itertools.count(step=4)):
