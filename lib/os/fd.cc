@@ -13,7 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// As many as a process can have unless the machine was set up otherwise (fs.nr_open). Of these 128 KiB only what is used exists.
+// As many as a process can have unless the machine was set up otherwise (fs.nr_open). Of these 128
+// KiB only what is used exists.
 constexpr std::size_t descriptors_max = std::size_t{1} << 20;
 constexpr std::size_t word_bits = 64;
 using Descriptors = std::array<std::atomic<std::uint64_t>, descriptors_max / word_bits>;
@@ -38,14 +39,19 @@ void take_all(Descriptors& from, const Visit& visit) {
 
 }  // namespace
 
-void own_descriptor(int fd) {
+int own_descriptor(int fd) {
+  if (fd >= 0 && fd <= STDERR_FILENO) {
+    const int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (higher >= 0) ::close(std::exchange(fd, higher));
+  }
   const auto number = static_cast<std::size_t>(fd);
-  if (fd < 0 || number >= descriptors_max) return;
+  if (fd < 0 || number >= descriptors_max) return fd;
   const std::size_t word = number / word_bits;
   std::size_t used = words_used.load(std::memory_order_relaxed);
   while (used <= word && !words_used.compare_exchange_weak(used, word + 1)) {
   }
   owned[word].fetch_or(bit_of(number));
+  return fd;
 }
 
 bool disown_descriptor(int fd) {

@@ -18,8 +18,8 @@
 namespace wherry::impl {
 namespace {
 
-// The kernel refuses a submission for a moment when it has no memory for it. Whoever submits can do without it, and others
-// wait for what is to be carried.
+// The kernel refuses a submission for a moment when it has no memory for it. Whoever submits can do
+// without it, and others wait for what is to be carried.
 constexpr int submit_attempts_max = 20;
 constexpr timespec submit_pause{0, 1'000'000};
 
@@ -95,11 +95,12 @@ class UringRing final : public IoRing {
   }
 
  private:
-  // The kernel took a part: that ends a chain, and what is left would go ahead whatever becomes of the part. It fails
-  // instead.
+  // The kernel took a part: that ends a chain, and what is left would go ahead whatever becomes of
+  // the part. It fails instead.
   void cancel_rest() {
     for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i)
-      // Entries go in the order of the queue. There may be no array that says so: newer rings have none.
+      // Entries go in the order of the queue. There may be no array that says so: newer rings have
+      // none.
       taken_back_.push_back({ring_.sq.sqes[i & *ring_.sq.kring_mask].user_data, -ECANCELED});
     take_back_rest();
   }
@@ -129,7 +130,7 @@ std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   io_uring ring;
   std::memset(&ring, 0, sizeof ring);
   if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;
-  own_descriptor(ring.ring_fd);
+  ring.ring_fd = ring.enter_ring_fd = own_descriptor(ring.ring_fd);
   (void)::io_uring_ring_dontfork(&ring);  // else a child has it, too
   unsigned workers[2] = {1, 0};           // for files; the other kind is not used
   (void)::io_uring_register_iowq_max_workers(&ring, workers);  // before Linux 5.15: more

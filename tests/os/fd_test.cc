@@ -46,6 +46,21 @@ int fork_and_wait(const Body& body) {
 
 }  // namespace
 
+TEST_CASE("a descriptor never has the number of a standard stream that the program has closed",
+          "[os]") {
+  const auto outcome = wherry::test::in_fresh_process([] {
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::close(standard);
+    const Fd one = open_one();
+    const Fd other = duplicate_fd(one.get());
+    expect(one.get() > STDERR_FILENO && other.get() > STDERR_FILENO, "a low number");
+    expect(::fcntl(one.get(), F_GETFD) == FD_CLOEXEC, "a program that this executes has it");
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO})
+      expect(::fcntl(standard, F_GETFD) < 0, "the number is taken all the same");
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+}
+
 TEST_CASE("a child has none of the descriptors, and closes nothing that is its own", "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     const std::set<int> before = open_descriptors();
@@ -93,7 +108,8 @@ TEST_CASE("a handler that interrupts the closing of a descriptor may fork", "[os
 TEST_CASE("a child has none of what other threads close while it is made", "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     const std::set<int> before = open_descriptors();
-    // What they have opened, and not yet given to an Fd, would stay open: they have all of theirs already.
+    // What they have opened, and not yet given to an Fd, would stay open: they have all of theirs
+    // already.
     std::vector<Fd> many;
     for (int i = 0; i < 200; ++i) many.push_back(open_one());
     std::atomic<bool> begun = false;

@@ -197,6 +197,7 @@ ROWS = [
     Row("valgrind", (wrapped("valgrind", "--tool=none"),), expect=refused("cannot start in valgrind"), seconds=240),
     # Standard streams.
     Row("closed_stderr", (closed(2),)),
+    Row("closed_stdin_and_stderr", (closed(0, 2),)),
     Row("full_stderr", (full_stderr,)),
     # Libraries that the program loads and unloads.
     Row("dlclose_libwherry", steps=("libwherry.so.0",), program="loader"),

@@ -1,0 +1,48 @@
+// Where Linux promises no more memory than there is (vm.overcommit_memory=2) the library starts,
+// and managed memory is used on all processors. The virtual machine has a kernel of its own to set.
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
+
+#include "support/session.h"
+
+using namespace wherry::test;
+
+namespace {
+
+constexpr std::uint64_t mebibyte = 1 << 20;
+
+void write_setting(const char* path, const char* value) {
+  std::ofstream file(path);
+  file << value << std::flush;
+  REQUIRE(file.good());
+}
+
+std::uint64_t committed_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("Committed_AS:"))
+      return std::stoull(line.substr(line.find_first_of("0123456789"))) * 1024;
+  FAIL("/proc/meminfo has no Committed_AS");
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the library works where Linux promises no more memory than there is", "[guest]") {
+  // The machine has 1.5 GiB and no swap.
+  write_setting("/proc/sys/vm/overcommit_ratio", "80");
+  write_setting("/proc/sys/vm/overcommit_memory", "2");
+  const std::uint64_t before = committed_bytes();
+  const Session session("capacity=16M;capacity=16M");
+  const Managed<std::uint64_t> words(8 * mebibyte / sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i;
+  for (const int device : {0, 1})
+    session.run(device, [to = words.data(), count = words.size()] {
+      for (std::size_t i = 0; i < count; ++i) to[i] += 1;
+    });
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) wrong += words[i] != i + 2;
+  CHECK(wrong == 0);
+  CHECK(committed_bytes() - before < 512 * mebibyte);
+}
