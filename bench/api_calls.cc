@@ -1,4 +1,5 @@
-// What does one call of the API cost? Real drivers answer these in 0.3 to 10 us (launch and wait: 8.6 us).
+// What does one call of the API cost? Real drivers answer these in 0.3 to 10 us (launch and wait:
+// 8.6 us).
 #include <benchmark/benchmark.h>
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>

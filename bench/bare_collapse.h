@@ -1,5 +1,5 @@
-// The bare sequence that ends the copies of a page which the host writes, without any bookkeeping: punch
-// the pools of the devices that hold copies, drop the host's write protection, wake.
+// The bare sequence that ends the copies of a page which the host writes, without any bookkeeping:
+// punch the pools of the devices that hold copies, drop the host's write protection, wake.
 //
 // Only one thread may write at a time: nothing here keeps track.
 #pragma once

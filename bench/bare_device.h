@@ -1,5 +1,6 @@
-// A bare device: a forked process that sees a pool of its own at the host's address, registered with a
-// userfaultfd that the host answers. It touches the memory when it is asked to, and does nothing else.
+// A bare device: a forked process that sees a pool of its own at the host's address, registered
+// with a userfaultfd that the host answers. It touches the memory when it is asked to, and does
+// nothing else.
 #pragma once
 
 #include <sys/types.h>

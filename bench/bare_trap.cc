@@ -111,7 +111,8 @@ void BarePool::map_over(std::byte* place) const {
   if (::mmap(place, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
     fail("mmap of a pool");
   }
-  // Where there are several nodes, pools are bound to theirs, which costs each page allocation a little.
+  // Where there are several nodes, pools are bound to theirs, which costs each page allocation a
+  // little.
   if (::numa_available() < 0 || ::numa_num_configured_nodes() < 2) return;
   bitmask* const nodes = ::numa_allocate_nodemask();
   ::numa_bitmask_setbit(nodes, static_cast<unsigned>(::numa_node_of_cpu(::sched_getcpu())));

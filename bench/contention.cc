@@ -1,5 +1,5 @@
-// What do two processors get done that want the same memory all the time: one page, or different pages
-// that one fault moves together? And how equally?
+// What do two processors get done that want the same memory all the time: one page, or different
+// pages that one fault moves together? And how equally?
 #include <fmt/core.h>
 
 #include <algorithm>

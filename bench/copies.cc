@@ -1,4 +1,5 @@
-// How long do copies between the host and device memory take, against memcpy between memory of the host?
+// How long do copies between the host and device memory take, against memcpy between memory of the
+// host?
 #include <fmt/core.h>
 
 #include <algorithm>

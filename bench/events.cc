@@ -1,4 +1,5 @@
-// What does recording cost? First touches by the host with recording on, beside the same with it off.
+// What does recording cost? First touches by the host with recording on, beside the same with it
+// off.
 #include <wherry/events.h>
 
 #include <cstdlib>
@@ -26,7 +27,8 @@ double touch_all() {
   return each;
 }
 
-// The same while everything is recorded. Nobody reads meanwhile: the rings hold all of it, a fault and a new page each.
+// The same while everything is recorded. Nobody reads meanwhile: the rings hold all of it, a fault
+// and a new page each.
 double touch_recorded() {
   require(wherryEventsStart(WHERRY_EVENT_ALL, 4 * pages_per_round), "wherryEventsStart");
   const double each = touch_all();

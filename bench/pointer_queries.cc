@@ -1,5 +1,6 @@
-// What does cuPointerGetAttribute cost, by how many allocations are alive and how many threads ask, of addresses drawn at
-// random? Beside it, in the same run: the same question to a std::map under a std::shared_mutex.
+// What does cuPointerGetAttribute cost, by how many allocations are alive and how many threads ask,
+// of addresses drawn at random? Beside it, in the same run: the same question to a std::map under a
+// std::shared_mutex.
 #include <algorithm>
 #include <atomic>
 #include <map>

@@ -1,5 +1,6 @@
-// Which block should leave a full pool? Replays traces of block accesses against replacements, and against the
-// library's, which sees only what a pool sees: misses, and touches of the blocks that it has watched.
+// Which block should leave a full pool? Replays traces of block accesses against replacements, and
+// against the library's, which sees only what a pool sees: misses, and touches of the blocks that
+// it has watched.
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -48,7 +49,8 @@ std::size_t hits_of_fifo(const Row& row) {
   return hits;
 }
 
-// New blocks go to the end that is evicted first, one in 32 to the other (bimodal insertion); sees every access.
+// New blocks go to the end that is evicted first, one in 32 to the other (bimodal insertion); sees
+// every access.
 std::size_t hits_of_bip(const Row& row) {
   std::list<std::uint32_t> order;  // front: evicted first
   std::unordered_map<std::uint32_t, std::list<std::uint32_t>::iterator> places;
@@ -69,8 +71,8 @@ std::size_t hits_of_bip(const Row& row) {
   return hits;
 }
 
-// A small queue for what is new, a main one with second chances, ghosts of the small one (S3-FIFO). `sees_hits`: else
-// accesses to resident blocks leave no trace, as in a pool.
+// A small queue for what is new, a main one with second chances, ghosts of the small one (S3-FIFO).
+// `sees_hits`: else accesses to resident blocks leave no trace, as in a pool.
 std::size_t hits_of_s3_fifo(const Row& row, bool sees_hits) {
   constexpr std::size_t small_max = capacity / 10;
   std::deque<std::uint32_t> small, main, ghosts;

@@ -1,5 +1,6 @@
-// How fast are recorded events replayed? A trace is made in memory: host and device work on the same memory, a block after the other, as
-// often as there are events; then it is read, and replayed under each policy, by one thread.
+// How fast are recorded events replayed? A trace is made in memory: host and device work on the
+// same memory, a block after the other, as often as there are events; then it is read, and replayed
+// under each policy, by one thread.
 #include "replay/replay.h"
 
 #include <ctime>

@@ -26,8 +26,8 @@ struct Measurement {
 
 using Measurements = std::vector<Measurement>;
 
-// Of measurements that were made several times, of the same things in the same order: each with its median. Requires: not
-// empty.
+// Of measurements that were made several times, of the same things in the same order: each with its
+// median. Requires: not empty.
 Measurements medians(const std::vector<Measurements>& runs);
 
 // Runs `measure` in a forked child and returns what it measured; a child that fails ends this

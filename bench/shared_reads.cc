@@ -1,6 +1,6 @@
-// Do processors that read the same pages run at the speed of plain memory, without faults? Read-mostly
-// pages after the first copy, and pages that a processor is advised to access while others take them
-// back and forth.
+// Do processors that read the same pages run at the speed of plain memory, without faults?
+// Read-mostly pages after the first copy, and pages that a processor is advised to access while
+// others take them back and forth.
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -46,8 +46,8 @@ void use(std::uint64_t value) {
   asm volatile("" : : "r"(value));
 }
 
-// What this thread has used of a CPU: other programs on the machine hardly matter to it. Reads that do
-// not fault do not wait.
+// What this thread has used of a CPU: other programs on the machine hardly matter to it. Reads that
+// do not fault do not wait.
 double cpu_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -150,7 +150,8 @@ Measurements measure_read_mostly() {
   Speeds at_host{};
   std::vector<Speeds*> at_devices;
   for (const int device : {0, 1}) {
-    // The results stay at the device, where writing them is not a fault, and the host reads them there.
+    // The results stay at the device, where writing them is not a fault, and the host reads them
+    // there.
     std::byte* const place = alloc_managed(page);
     advise(place, page, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device_location(device));
     at_devices.push_back(reinterpret_cast<Speeds*>(place));
@@ -212,8 +213,8 @@ struct Scene {
   bool all;  // the reader reads what is moving as well
 };
 
-// Without `all`, no read begins before the migration of its stretch has completed, and none is under way
-// when the next one starts.
+// Without `all`, no read begins before the migration of its stretch has completed, and none is
+// under way when the next one starts.
 void read_on(const Scene& scene) {
   Board& board = *scene.board;
   while (!board.stop.load()) {

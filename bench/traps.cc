@@ -1,4 +1,5 @@
-// What does a fault cost with each way to trap it: userfaultfd, userfaultfd in user mode only, mprotect?
+// What does a fault cost with each way to trap it: userfaultfd, userfaultfd in user mode only,
+// mprotect?
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <unistd.h>

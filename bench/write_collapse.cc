@@ -1,5 +1,5 @@
-// What does it cost the host to write pages of which devices have copies, against the bare kernel calls
-// that end the copies?
+// What does it cost the host to write pages of which devices have copies, against the bare kernel
+// calls that end the copies?
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -22,8 +22,8 @@ struct Case {
 };
 
 constexpr std::size_t bytes = std::size_t{64} << 20;
-// Each write is a fault of its own, and far from the last one: pages stay with a processor for a moment
-// after they came, and their neighbours in 64 KiB with them.
+// Each write is a fault of its own, and far from the last one: pages stay with a processor for a
+// moment after they came, and their neighbours in 64 KiB with them.
 constexpr Case single_page{"single page", "4K", page, 16 * page};
 // One fault for the neighbours, too: what a program gets unless it configures something else.
 constexpr Case sequential{"sequential writer", "64K", 16 * page, page};

@@ -1,4 +1,5 @@
-// Structs of the interface that say how large they are, so that programs and libraries of different versions understand each other.
+// Structs of the interface that say how large they are, so that programs and libraries of different
+// versions understand each other.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 
 namespace wherry::impl {
 
-// Copies a struct whose first field is its size into the caller's version of it, which says how large that
-// is: fields that only the caller knows become 0.
+// Copies a struct whose first field is its size into the caller's version of it, which says how
+// large that is: fields that only the caller knows become 0.
 template <typename Struct>
 void answer(Struct* target, Struct value) {
   const std::size_t size = target->size;

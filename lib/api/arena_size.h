@@ -1,5 +1,6 @@
-// How large the arena is: as WHERRY_ARENA says, or as the machine and the limits of the process permit. Chosen once, at
-// initialization. Pure functions: tests describe limits that they do not have.
+// How large the arena is: as WHERRY_ARENA says, or as the machine and the limits of the process
+// permit. Chosen once, at initialization. Pure functions: tests describe limits that they do not
+// have.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a program sets of a context and asks for again. It is kept and restricts nothing: kernels here
-// have the stacks and the heap of their device's process. Any thread.
+// What a program sets of a context and asks for again. It is kept and restricts nothing: kernels
+// here have the stacks and the heap of their device's process. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>

@@ -49,7 +49,8 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
          !__builtin_add_overflow(bytes, extent.width, &bytes);
 }
 
-// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it, and what those are together.
+// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it, and
+// what those are together.
 bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& found) {
   found.is_known = found.is_device = true;
   for (std::uintptr_t at = bytes.start; at < bytes.end;) {
@@ -62,7 +63,8 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& 
   return true;
 }
 
-// Of what is seen in the annex. The calling thread may have no access to it: it is copied from file to file.
+// Of what is seen in the annex. The calling thread may have no access to it: it is copied from file
+// to file.
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
                        Found& found) {
   if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
@@ -85,7 +87,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
   found.side.start = end.address;
-  // Before its record: what is just being allocated has none, and perhaps no pages yet. What is freed is not copied later.
+  // Before its record: what is just being allocated has none, and perhaps no pages yet. What is
+  // freed is not copied later.
   auto allocation = runtime.offset_of(end.address) ? runtime.find(end.address) : std::nullopt;
   const auto record = runtime.find_memory(end.address);
   if (!record) {
@@ -191,8 +194,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
 }
 
 // Copies from pageable memory, which the program may change as soon as the call has returned. If
-// earlier work of the stream is pending, the bytes are taken now and copied in the stream's order; if
-// there is no room for them, the call waits for its turn.
+// earlier work of the stream is pending, the bytes are taken now and copied in the stream's order;
+// if there is no room for them, the call waits for its turn.
 CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest request) {
   Runtime& runtime = driver.runtime();
   // Without earlier work the copy takes no longer than to take the bytes. Work that another thread

@@ -1,4 +1,5 @@
-// What the C functions that copy and fill have in common: what a pointer means, and how the work gets into its stream.
+// What the C functions that copy and fill have in common: what a pointer means, and how the work
+// gets into its stream.
 #pragma once
 
 #include <wherry/cuda.h>

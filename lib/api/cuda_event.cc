@@ -65,8 +65,8 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags) {
   });
 }
 
-// Calls body(engine, recording) for an event that has been recorded, or shared_body(event, moment) if other processes see it; one
-// that has not is over.
+// Calls body(engine, recording) for an event that has been recorded, or shared_body(event, moment)
+// if other processes see it; one that has not is over.
 template <typename Body, typename SharedBody>
 CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_body) {
   return enter([&](Driver& driver) {

@@ -1,4 +1,5 @@
-// The C functions that tell how much of a device a launch keeps busy: a worker has one block at a time.
+// The C functions that tell how much of a device a launch keeps busy: a worker has one block at a
+// time.
 #include "api/device_attributes.h"
 #include "api/entry.h"
 #include "api/kernel_attributes.h"
@@ -9,7 +10,8 @@ namespace {
 
 constexpr unsigned known_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
 
-// Runs body(of_device) for a function or kernel that exists; of_device(attribute) tells of its device.
+// Runs body(of_device) for a function or kernel that exists; of_device(attribute) tells of its
+// device.
 template <typename Body>
 CUresult enter_code(CUfunction argument, const Body& body) {
   return enter([&](Driver& driver) {

@@ -9,7 +9,8 @@ using namespace wherry::impl;
 
 namespace {
 
-// What is told of addresses that no record knows: nothing of some attributes, of others that there is nothing.
+// What is told of addresses that no record knows: nothing of some attributes, of others that there
+// is nothing.
 constexpr int no_device = -2;
 
 // Where the answer goes, in the attribute's own type.
@@ -44,7 +45,8 @@ bool is_attribute(CUpointer_attribute attribute) {
          attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
 }
 
-// The tokens name the allocation: by the address that whoever uses them gives as well, and by this number.
+// The tokens name the allocation: by the address that whoever uses them gives as well, and by this
+// number.
 CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
   tokens.vaSpaceToken = token_of(record);

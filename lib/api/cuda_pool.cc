@@ -117,7 +117,8 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument) {
   });
 }
 
-// Changes who has access to the pool of this device, by calling change(device, accessible) for each.
+// Changes who has access to the pool of this device, by calling change(device, accessible) for
+// each.
 template <typename Change>
 CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessDesc> wanted,
                     const Change& change) {

@@ -1,5 +1,5 @@
-// The C functions that prefetch and discard managed memory: they check, note where the program wanted
-// its pages, and put the work into the stream.
+// The C functions that prefetch and discard managed memory: they check, note where the program
+// wanted its pages, and put the work into the stream.
 #include <cstddef>
 #include <utility>
 
@@ -22,7 +22,8 @@ CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to)
   return CUDA_SUCCESS;
 }
 
-// What the new one names. Only here has a device that does not exist an error of its own, and not a node.
+// What the new one names. Only here has a device that does not exist an error of its own, and not a
+// node.
 CUresult find_destination(const Runtime& runtime, CUmemLocation named, Location& to) {
   const auto location = to_location(named);
   if (!location) return CUDA_ERROR_INVALID_VALUE;
@@ -143,7 +144,8 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     std::size_t current = 0;
     std::size_t host_left = runtime.host_capacity();
     for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
-      // A destination begins when its turn comes in the list, so one whose range is past is never used.
+      // A destination begins when its turn comes in the list, so one whose range is past is never
+      // used.
       const std::size_t next = current + 1;
       if (i != 0 && next < where.count && where.first_ranges[next] == i) current = next;
       const Location to =

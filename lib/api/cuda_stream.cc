@@ -137,8 +137,8 @@ CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
   });
 }
 
-// Wherever devices and the host may use memory at the same time an attachment changes nothing: it is
-// only remembered, from its turn in the stream on.
+// Wherever devices and the host may use memory at the same time an attachment changes nothing: it
+// is only remembered, from its turn in the stream on.
 CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsigned flags) {
   return enter([&](Driver& driver) {
     StreamHandle handle;

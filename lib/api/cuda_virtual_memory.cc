@@ -139,7 +139,8 @@ CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAcc
     VirtualMemory::Grant grant;
     const CUresult found = find_grantee(driver, each.location, grant);
     const auto access = to_access(each.flags);
-    // Also for a device that does not exist: so the driver has it here, and not where access is asked for.
+    // Also for a device that does not exist: so the driver has it here, and not where access is
+    // asked for.
     if (found != CUDA_SUCCESS || !access) return CUDA_ERROR_INVALID_VALUE;
     grant.access = *access;
     left[static_cast<std::size_t>(grant.processor.index)] = grant.access;

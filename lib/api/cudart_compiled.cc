@@ -1,5 +1,5 @@
-// What the CUDA compiler's code in a program calls: it registers kernels and variables, and launches
-// by a push and a pop.
+// What the CUDA compiler's code in a program calls: it registers kernels and variables, and
+// launches by a push and a pop.
 #include "api/compiler_exports.h"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// The runtime API's functions of kernels: a function argument is a kernel's handle, or the address of its code.
+// The runtime API's functions of kernels: a function argument is a kernel's handle, or the address
+// of its code.
 #include <atomic>
 #include <climits>
 #include <string>
@@ -64,7 +65,8 @@ CUfunction as_function(CUkernel kernel) {
   return reinterpret_cast<CUfunction>(kernel);
 }
 
-// Whether the stream's device has launches of this shape. Streams that are none are somebody else's to refuse.
+// Whether the stream's device has launches of this shape. Streams that are none are somebody else's
+// to refuse.
 bool is_shape(const cudaLaunchConfig_t& config, CUstream stream) {
   CUdevice device = 0;
   if (cuStreamGetDevice(stream, &device) != CUDA_SUCCESS) return true;

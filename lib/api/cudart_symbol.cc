@@ -1,4 +1,5 @@
-// The runtime API's functions of variables that the CUDA compiler's code in a program has registered.
+// The runtime API's functions of variables that the CUDA compiler's code in a program has
+// registered.
 #include <cstdint>
 
 #include "api/compiler_exports.h"

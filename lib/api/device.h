@@ -61,7 +61,8 @@ class Device {
   const CUcontext primary_handle;  // the same whenever the primary context is active
   DeviceEngine engine;
 
-  // Held while the process is replaced, so that two resets come one after the other. Outside `lock`.
+  // Held while the process is replaced, so that two resets come one after the other. Outside
+  // `lock`.
   Mutex reset_lock{LockOrder::reset};
   Mutex lock{LockOrder::device};
   std::shared_ptr<Context> primary GUARDED_BY(lock);  // null: not active

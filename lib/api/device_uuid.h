@@ -7,8 +7,8 @@
 
 namespace wherry::impl {
 
-// Of the device with this number (DeviceConfig): the same in every process until the machine is started again. Devices of one
-// machine differ in the first digits already.
+// Of the device with this number (DeviceConfig): the same in every process until the machine is
+// started again. Devices of one machine differ in the first digits already.
 CUuuid device_uuid(int number);
 
 // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", as nvidia-smi has it.

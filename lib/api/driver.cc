@@ -29,7 +29,8 @@ std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
 // Of wherrySetPolicy(). Guarded by start_lock; never destroyed, as the driver is not.
 PolicySource& the_policy = *new PolicySource;  // empty: it has not been called
-// Fork handlers run when a thread starts devices, too, and in those; they keep what they need and drop the rest themselves.
+// Fork handlers run when a thread starts devices, too, and in those; they keep what they need and
+// drop the rest themselves.
 thread_local bool starts_device = false;
 
 class DeviceStart {
@@ -40,10 +41,11 @@ class DeviceStart {
   DeviceStart& operator=(const DeviceStart&) = delete;
 };
 
-// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing that it could disturb, as in
-// a child of an earlier fork.
+// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing
+// that it could disturb, as in a child of an earlier fork.
 thread_local Driver* forking = nullptr;
-// While it forks no handler of the application runs in this thread: one that forks, too, would wait for this fork.
+// While it forks no handler of the application runs in this thread: one that forks, too, would wait
+// for this fork.
 thread_local SavedSignals signals_of_fork;
 
 void before_fork() {
@@ -72,8 +74,8 @@ void finish_trace() {
     if (TraceWriter* trace = driver->trace()) trace->finish();
 }
 
-// After everything that the program registered with atexit() and the destructors of its static objects: they run before those of
-// the libraries that the program needs.
+// After everything that the program registered with atexit() and the destructors of its static
+// objects: they run before those of the libraries that the program needs.
 [[gnu::destructor]] void end_devices_at_exit() {
   Driver::end_devices();
 }

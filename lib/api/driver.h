@@ -1,5 +1,5 @@
-// What the C functions work on: the runtime, a launch engine for each device, and the handles that were
-// given out. Made by the first cuInit, never destroyed. Any thread.
+// What the C functions work on: the runtime, a launch engine for each device, and the handles that
+// were given out. Made by the first cuInit, never destroyed. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -31,7 +31,8 @@ class Driver {
   static CUresult set_policy(const char* text);
   // As wherryRegisterPolicy().
   static CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
-  // At the program's end: ends and reaps the device processes. Managed memory stays usable on the host. Nothing in a forked child.
+  // At the program's end: ends and reaps the device processes. Managed memory stays usable on the
+  // host. Nothing in a forked child.
   static void end_devices();
   // Null before start() has succeeded, and in every forked child.
   static Driver* current();
@@ -106,8 +107,8 @@ class Driver {
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 
-  // Gives back what other processes have let go of, and what the device's pools keep for later, for want of room. True: there was
-  // something.
+  // Gives back what other processes have let go of, and what the device's pools keep for later, for
+  // want of room. True: there was something.
   bool give_back(Device& device);
   // ... of all devices.
   bool give_back();

@@ -36,7 +36,8 @@ CUresult to_result(Runtime::PinResult result);
 // After work was waited for with this result: what pools hold beyond what they may keep goes back.
 CUresult waited(WorkStatus status);
 
-// What a launch with this status answers: where launches block, once the work of its stream has finished.
+// What a launch with this status answers: where launches block, once the work of its stream has
+// finished.
 CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status);
 
 // The calling thread's context: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED.

@@ -1,8 +1,9 @@
 /* Every CUDA symbol that the library exports, under its real name.
  *
- * Source names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). Here the macros end, and the
- * unsuffixed symbols are declared with their oldest signatures: those that a program of that age was linked against. The
- * files that define symbols include it. Valid C, so that a test can hold it against another cuda.h. */
+ * Source names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). Here the
+ * macros end, and the unsuffixed symbols are declared with their oldest signatures: those that a
+ * program of that age was linked against. The files that define symbols include it. Valid C, so
+ * that a test can hold it against another cuda.h. */
 #ifndef WHERRY_API_EXPORTS_H
 #define WHERRY_API_EXPORTS_H
 

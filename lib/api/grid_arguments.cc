@@ -30,8 +30,9 @@ struct Head {
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
               WHERRY_MAX_ARGS_SIZE);
 
-// Looks at memory of which nobody knows what it is, through copies of its pages. Managed memory is left alone: to look at it
-// would bring it here. Parameters mostly lie side by side, so the latest copies are kept.
+// Looks at memory of which nobody knows what it is, through copies of its pages. Managed memory is
+// left alone: to look at it would bring it here. Parameters mostly lie side by side, so the latest
+// copies are kept.
 class Searcher {
  public:
   explicit Searcher(Runtime& runtime) : runtime_(runtime) {}

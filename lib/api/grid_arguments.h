@@ -1,4 +1,5 @@
-// The parameters of a launch of cuLaunchKernel, from where the program has them to where the kernel finds them.
+// The parameters of a launch of cuLaunchKernel, from where the program has them to where the kernel
+// finds them.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ class GridArguments {
   // `info`: without begin and end.
   GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info);
 
-  // Each once at most. False: the parameters are not what was declared, or too large.
-  // As kernelParams has them; of a kernel that declares nothing as WHERRY_KERNEL_PARAMS describes it.
+  // Each once at most. False: the parameters are not what was declared, or too large. As
+  // kernelParams has them; of a kernel that declares nothing as WHERRY_KERNEL_PARAMS describes it.
   bool add(void** pointers, const DeclaredParams& declared, Runtime& runtime);
   // As `extra` has them. Requires: they are declared.
   bool add_packed(void** extra, const DeclaredParams& declared);

@@ -1,5 +1,5 @@
-// Handles that the API gives out: numbers that are never used twice, so that a stale or made-up one is
-// not found rather than followed. Any thread.
+// Handles that the API gives out: numbers that are never used twice, so that a stale or made-up one
+// is not found rather than followed. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class HandleTable {
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
-  // Calls look(const Object&) while nobody can take the object out; false when there is none. For short
-  // looks: nobody else gets in or out meanwhile.
+  // Calls look(const Object&) while nobody can take the object out; false when there is none. For
+  // short looks: nobody else gets in or out meanwhile.
   template <typename Look>
   bool look_at(Handle handle, const Look& look) const EXCLUDES(lock_) {
     const ReadGuard guard(lock_);

@@ -1,5 +1,5 @@
-// Pages that third parties have (wherryP2PGetPages): they stay where they are until they are put, also when their memory is
-// freed meanwhile. Any thread.
+// Pages that third parties have (wherryP2PGetPages): they stay where they are until they are put,
+// also when their memory is freed meanwhile. Any thread.
 #pragma once
 
 #include <wherry/wherry.h>
@@ -15,7 +15,8 @@
 
 namespace wherry::impl {
 
-// What names the allocation to third parties, beside an address in it: the vaSpaceToken of its P2P_TOKENS.
+// What names the allocation to third parties, beside an address in it: the vaSpaceToken of its
+// P2P_TOKENS.
 inline unsigned token_of(const MemoryRecord& record) {
   return static_cast<unsigned>(record.id);
 }

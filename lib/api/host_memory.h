@@ -1,7 +1,9 @@
-// Memory of the host that every device sees, too: one file on the host's nodes, mapped by everybody. Allocated in the annex,
-// or adopted from the program. A page's place in the file is where devices have it, counted from the annex's base.
+// Memory of the host that every device sees, too: one file on the host's nodes, mapped by
+// everybody. Allocated in the annex, or adopted from the program. A page's place in the file is
+// where devices have it, counted from the annex's base.
 //
-// Its pages exist from the beginning to the end: no touch of it faults, and none can fail. Any thread.
+// Its pages exist from the beginning to the end: no touch of it faults, and none can fail. Any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +31,11 @@ class HostMemory {
   // `nodes`: of the host; empty: nothing is to be chosen. Throws std::system_error.
   HostMemory(Annex& annex, std::span<const int> nodes, UffdAccess access);
 
-  // Pages of zeros. `apart`: where devices have them the host does not, and the other way round. Nothing: there is no room.
+  // Pages of zeros. `apart`: where devices have them the host does not, and the other way round.
+  // Nothing: there is no room.
   std::optional<HostRange> allocate(std::size_t bytes, bool apart);
-  // Nobody has it any more, then its pages are gone. False: a device does not answer; it may still have it, and nobody else will
-  // get the addresses.
+  // Nobody has it any more, then its pages are gone. False: a device does not answer; it may still
+  // have it, and nobody else will get the addresses.
   bool free(const HostRange& range);
 
   // Held by who registers memory or ends that, from the look whether he may to the end.

@@ -75,7 +75,8 @@ Annex::Window ImportedMemory::window_of(const Import& piece) {
 
 CUresult ImportedMemory::place(Import& piece) {
   Annex& annex = runtime_.annex();
-  // What is large lies in its block as it does in the file, so that huge pages can be mapped as such.
+  // What is large lies in its block as it does in the file, so that huge pages can be mapped as
+  // such.
   const std::size_t lead = piece.record.bytes < block_size ? 0 : piece.offset % block_size;
   const auto place = annex.reserve(lead + piece.record.bytes);
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;

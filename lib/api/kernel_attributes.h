@@ -1,4 +1,5 @@
-// What is known of every kernel, and what may be said of one: shared by functions and by kernels of libraries.
+// What is known of every kernel, and what may be said of one: shared by functions and by kernels of
+// libraries.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -23,7 +24,8 @@ CUresult set_kernel_cache(CUfunc_cache config);
 CUresult tell_param(const DeclaredParams& params, std::size_t index, std::size_t* offset,
                     std::size_t* bytes);
 
-// What a function argument means in the context: a function of it, or a kernel of a library. Null: neither.
+// What a function argument means in the context: a function of it, or a kernel of a library. Null:
+// neither.
 std::shared_ptr<const KernelCode> find_kernel_code(const Driver& driver, CUfunction argument,
                                                    const Context& context);
 

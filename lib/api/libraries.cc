@@ -50,7 +50,8 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
   if (place.object.handle == nullptr) return CUDA_ERROR_NOT_FOUND;
   KernelCode code;
   if (!place.exported_as.empty()) code = impl::find_kernel(place.object, place.exported_as);
-  // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing on a device.
+  // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
+  // on a device.
   if (code.params.sizes == nullptr) {
     refuse_code(address);
     return CUDA_ERROR_NOT_FOUND;
@@ -69,7 +70,8 @@ CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
     library = libraries_.find(handle);
     kernel = library ? kernel_of(library, code) : nullptr;
   }
-  // Nobody knows its handle but who found it just now, and unloads it at once: for him there is none.
+  // Nobody knows its handle but who found it just now, and unloads it at once: for him there is
+  // none.
   if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
   own_kernels_[address] = kernel;
   return CUDA_SUCCESS;

@@ -28,8 +28,9 @@ class Libraries {
   CUkernel kernel_of(const std::shared_ptr<Library>& library, const KernelCode& code);
   std::shared_ptr<Kernel> find_kernel(CUkernel handle) const { return kernels_.find(handle); }
 
-  // The kernel whose code begins at this address, of the program or a library that it has loaded by itself; that stays
-  // loaded from now on. CUDA_ERROR_NOT_FOUND: no kernel that is exported and declared is there; else as a library is loaded.
+  // The kernel whose code begins at this address, of the program or a library that it has loaded by
+  // itself; that stays loaded from now on. CUDA_ERROR_NOT_FOUND: no kernel that is exported and
+  // declared is there; else as a library is loaded.
   CUresult kernel_at(std::uintptr_t address, CUkernel& kernel) EXCLUDES(own_lock_);
 
  private:

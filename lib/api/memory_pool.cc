@@ -59,7 +59,8 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   try {
     remember(*base, bytes);
   } catch (...) {
-    // Work that was to be over before may still use it, but then it was the stream's own, or it waits.
+    // Work that was to be over before may still use it, but then it was the stream's own, or it
+    // waits.
     space_.free_in_order(*base, stream.stream->id());
     throw;
   }
@@ -148,7 +149,8 @@ void MemoryPool::look_at_frees() {
     auto& frees = entry->second.frees;
     std::uint64_t reached = 0;
     DeviceEngine& engine = context.device.engine;
-    // Thrown away is as good as finished, once nothing that ran at that moment uses the memory any more.
+    // Thrown away is as good as finished, once nothing that ran at that moment uses the memory any
+    // more.
     const auto is_over = [&](const Recording& recording) {
       const auto outcome = engine.query(recording);
       return outcome && (outcome->status == WorkStatus::ok || engine.is_idle(*context.work));

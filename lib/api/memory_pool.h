@@ -1,5 +1,5 @@
-// A pool of the API: memory of one device, taken from the runtime in large slabs and handed out in the order of streams. Any
-// thread; no call waits for work.
+// A pool of the API: memory of one device, taken from the runtime in large slabs and handed out in
+// the order of streams. Any thread; no call waits for work.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -47,10 +47,12 @@ class MemoryPool {
   // Requires: the record is taken out, and nobody uses the memory any more.
   void free_now(const MemoryRecord& record) EXCLUDES(lock_);
 
-  // Gives slabs back that are free as a whole, as long as `keep` bytes stay reserved. True: it gave some.
+  // Gives slabs back that are free as a whole, as long as `keep` bytes stay reserved. True: it gave
+  // some.
   bool trim(std::size_t keep) EXCLUDES(lock_);
-  // ... as the release threshold says; also all that a pool has which is not to be used any more. False: frees are still to
-  // be reached, or others have some of it open, so that there may be more later.
+  // ... as the release threshold says; also all that a pool has which is not to be used any more.
+  // False: frees are still to be reached, or others have some of it open, so that there may be more
+  // later.
   bool trim_to_threshold() EXCLUDES(lock_);
   // From now on only what is allocated is kept.
   void retire() EXCLUDES(lock_);

@@ -30,11 +30,13 @@ class MemoryPools {
 
   // cuMemFree: the record is taken out, and nobody uses its memory any more.
   void free(const MemoryRecord& record);
-  // cuMemFreeAsync: the record is taken out. False: the stream's context has failed, and nothing is freed.
+  // cuMemFreeAsync: the record is taken out. False: the stream's context has failed, and nothing is
+  // freed.
   bool free_in_order(const MemoryRecord& record, const StreamHandle& stream);
   // Something is or will be free, or less may be kept: there may be something to give back.
   void note_excess() { excess_.store(true); }
-  // Somebody has waited for work: gives back what pools have beyond what they may keep. Costs next to nothing without.
+  // Somebody has waited for work: gives back what pools have beyond what they may keep. Costs next
+  // to nothing without.
   void give_back_excess();
   // Gives back all that the device's pools do not need at the moment. True: there was something.
   bool give_back_all(int device);

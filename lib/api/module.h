@@ -1,4 +1,5 @@
-// Modules and libraries and their kernels as the API sees them. A module is of one context, a library of none.
+// Modules and libraries and their kernels as the API sees them. A module is of one context, a
+// library of none.
 #pragma once
 
 #include <wherry/cuda.h>

@@ -1,4 +1,5 @@
-// Shared objects as modules and libraries begin with them: loaded here and in all devices, with variables that are managed memory.
+// Shared objects as modules and libraries begin with them: loaded here and in all devices, with
+// variables that are managed memory.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -24,7 +25,8 @@ CUresult refuse_device_code(const std::string& name);
 // Has an object that is loaded here in all devices.
 CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObject& object);
 
-// Where an exported variable is that is managed memory. CUDA_ERROR_NOT_FOUND: there is none of that name.
+// Where an exported variable is that is managed memory. CUDA_ERROR_NOT_FOUND: there is none of that
+// name.
 CUresult find_managed(Runtime& runtime, const LoadedObject& object, const std::string& object_name,
                       const char* name, ExportedSymbol& variable);
 

@@ -1,6 +1,7 @@
-// What this process lets others open: devices' own memory (cuIpcGetMemHandle, cuMemPoolExportPointer), the pools that it may be
-// of, and events. Memory that is freed here while others have it open stays, pages and addresses, until the last of them has closed
-// it or has ended, which the kernel tells. Any thread.
+// What this process lets others open: devices' own memory (cuIpcGetMemHandle,
+// cuMemPoolExportPointer), the pools that it may be of, and events. Memory that is freed here while
+// others have it open stays, pages and addresses, until the last of them has closed it or has
+// ended, which the kernel tells. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -21,9 +22,9 @@ class Offers {
  public:
   Offers(Runtime& runtime, HeldPages& held_pages) : runtime_(runtime), held_pages_(held_pages) {}
 
-  // The handle of what the address lies in, which is of this kind; of memory of a pool, where it begins. The same one as long as
-  // the memory lives.
-  // CUDA_ERROR_INVALID_VALUE: there is no such memory. Throws std::system_error, std::bad_alloc.
+  // The handle of what the address lies in, which is of this kind; of memory of a pool, where it
+  // begins. The same one as long as the memory lives. CUDA_ERROR_INVALID_VALUE: there is no such
+  // memory. Throws std::system_error, std::bad_alloc.
   CUresult offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) EXCLUDES(lock_);
   // Lets others open memory of the pool; the same handle until withdraw(). Throws as above.
   CUresult offer(CUmemoryPool pool, int device, OfferHandle& handle) EXCLUDES(lock_);
@@ -35,10 +36,11 @@ class Offers {
   // The record's memory, which is of a pool, is taken out: nobody can open it any more.
   void withdraw(const MemoryRecord& record) EXCLUDES(lock_);
 
-  // Frees a device's own memory, of which the record is taken out and which no work uses any more: at once, or else when nobody
-  // has it open any more.
+  // Frees a device's own memory, of which the record is taken out and which no work uses any more:
+  // at once, or else when nobody has it open any more.
   void free(const MemoryRecord& record) EXCLUDES(lock_);
-  // Frees what others had open and have let go of. True: there was something. Costs next to nothing without.
+  // Frees what others had open and have let go of. True: there was something. Costs next to nothing
+  // without.
   bool free_returned() EXCLUDES(lock_);
 
  private:

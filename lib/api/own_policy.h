@@ -1,4 +1,5 @@
-// A policy that the program, or a shared object, brings along (wherry/policy.hpp), as the library's own are.
+// A policy that the program, or a shared object, brings along (wherry/policy.hpp), as the library's
+// own are.
 #pragma once
 
 #include <memory>

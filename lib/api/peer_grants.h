@@ -1,5 +1,5 @@
-// Which contexts may access the memory of which others (cuCtxEnablePeerAccess). All contexts of a device share its page table,
-// so what one of them may access all of them can. Any thread.
+// Which contexts may access the memory of which others (cuCtxEnablePeerAccess). All contexts of a
+// device share its page table, so what one of them may access all of them can. Any thread.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,13 @@ class PeerGrants {
   Answer enable(const Context& from, const Context& to) EXCLUDES(lock_);
   // No mapping is left when this returns. False: it may not.
   bool disable(const Context& from, const Context& to) EXCLUDES(lock_);
-  // Neither may this context access others' memory any more, nor others its. Once it is destroyed, after which nothing is enabled
-  // for it; or its device gets a new process.
+  // Neither may this context access others' memory any more, nor others its. Once it is destroyed,
+  // after which nothing is enabled for it; or its device gets a new process.
   void end(const Context& context) EXCLUDES(lock_);
 
  private:
-  // Contexts by what is theirs alone: the next primary context of a device has the handle of this one.
+  // Contexts by what is theirs alone: the next primary context of a device has the handle of this
+  // one.
   struct Grant {
     std::shared_ptr<WorkContext> from;
     std::shared_ptr<WorkContext> to;

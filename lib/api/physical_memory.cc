@@ -40,8 +40,8 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
-// Whichever devices this process sees, the number in the name is that of one; one that it does not see is as good as the
-// context's own.
+// Whichever devices this process sees, the number in the name is that of one; one that it does not
+// see is as good as the context's own.
 Location to_device(Driver& driver, int number) {
   const auto ordinal = driver.runtime().ordinal_of(number);
   return Location::device(ordinal ? *ordinal : current_device(driver));

@@ -5,7 +5,8 @@
 namespace wherry::impl {
 namespace {
 
-// Memory is nearly as fast as one's own on nodes that are next to each other, as those of one socket may be.
+// Memory is nearly as fast as one's own on nodes that are next to each other, as those of one
+// socket may be.
 constexpr int close_distance = 12;
 
 }  // namespace

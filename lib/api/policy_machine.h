@@ -21,7 +21,8 @@ struct PolicyProcessor {
   bool emulated = false;             // stands for one that has memory of its own, elsewhere
 };
 
-// `distance`: of two nodes, as the firmware has it: 10 is a node's distance to itself, others are ratios of latencies to that.
+// `distance`: of two nodes, as the firmware has it: 10 is a node's distance to itself, others are
+// ratios of latencies to that.
 PolicyMachine policy_machine(std::span<const PolicyProcessor> processors,
                              const std::function<int(int, int)>& distance);
 

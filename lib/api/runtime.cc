@@ -371,8 +371,9 @@ void Runtime::restart_device(int device) {
   const LockGuard guard(arena_lock_);
   daemon_->listen(p, nullptr);
   {
-    // What is under way there fails now, and nothing else begins before the books are right again. What begins after
-    // that fails, too, or concerns the fresh process, which sees its own pool everywhere as the books say.
+    // What is under way there fails now, and nothing else begins before the books are right again.
+    // What begins after that fails, too, or concerns the fresh process, which sees its own pool
+    // everywhere as the books say.
     const ViewSwitcher::Pause no_changes(*switcher_, p);
     trap_->detach_device(device);
     blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t, Block& block) {

@@ -100,8 +100,9 @@ struct PageExplanation {
 class Runtime {
  public:
   // Options from the machine and the environment (WHERRY_DEVICES, WHERRY_HOST_NODES,
-  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP, CUDA_VISIBLE_DEVICES,
-  // CUDA_LAUNCH_BLOCKING, and WHERRY_POLICY unless a policy is chosen already). Nothing: `error` says why.
+  // WHERRY_HOST_CAPACITY, WHERRY_FAULT_REGION, WHERRY_COPIERS, WHERRY_HUGE_PAGES, WHERRY_TRAP,
+  // CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, and WHERRY_POLICY unless a policy is chosen
+  // already). Nothing: `error` says why.
   static std::optional<RuntimeOptions> options_from_environment(OptionsError& error,
                                                                 const PolicySource& chosen = {});
 
@@ -113,7 +114,8 @@ class Runtime {
   const DeviceConfig& device_config(int device) const {
     return options_.topology.devices[static_cast<std::size_t>(device)];
   }
-  // The device that has this number (DeviceConfig) in every process; nothing: this one does not see it.
+  // The device that has this number (DeviceConfig) in every process; nothing: this one does not see
+  // it.
   std::optional<int> ordinal_of(int number) const;
   const RuntimeOptions& options() const { return options_; }
   const Topology& topology() const { return options_.topology; }
@@ -123,28 +125,32 @@ class Runtime {
   // Managed memory of `bytes` > 0, zero until written. Nothing: the arena has no room, or all pools
   // together have not, or the kernel refused.
   std::optional<Allocation> allocate(std::size_t bytes, unsigned flags) EXCLUDES(arena_lock_);
-  // Memory for its audience (Ownership) only, zero until written, with all its pages in the pool of the owner's device
-  // until it is freed. Managed memory leaves the pool for it. Nothing: there is no such room.
+  // Memory for its audience (Ownership) only, zero until written, with all its pages in the pool of
+  // the owner's device until it is freed. Managed memory leaves the pool for it. Nothing: there is
+  // no such room.
   std::optional<Allocation> allocate_device(std::size_t bytes, Ownership owner)
       EXCLUDES(arena_lock_, advice_lock_);
-  // The same in two steps, so that pages come with their use: the room is the owner's from the first on. False: the pages,
-  // which are some of such memory, cannot all be had.
+  // The same in two steps, so that pages come with their use: the room is the owner's from the
+  // first on. False: the pages, which are some of such memory, cannot all be had.
   std::optional<Allocation> reserve_device(std::size_t bytes, Ownership owner)
       EXCLUDES(arena_lock_, advice_lock_);
   [[nodiscard]] bool create_device(std::uintptr_t address, std::size_t bytes, int device);
-  // An audience with this device alone in it, for memory of a pool. Nothing: there are as many as there can be.
+  // An audience with this device alone in it, for memory of a pool. Nothing: there are as many as
+  // there can be.
   std::optional<unsigned> begin_audience(int device) EXCLUDES(audiences_lock_);
   // Nothing is allocated for it any more.
   void end_audience(unsigned audience) EXCLUDES(audiences_lock_);
-  // The device may touch the audience's memory from now on, where it is; or not any more: then its mappings are gone when
-  // this returns. One at a time for each audience.
+  // The device may touch the audience's memory from now on, where it is; or not any more: then its
+  // mappings are gone when this returns. One at a time for each audience.
   void admit(unsigned audience, int device);
   void exclude(unsigned audience, int device);
-  // Memory of the host that every device sees, too (host_memory.h), in the host's pool. Nothing: there is no such room.
+  // Memory of the host that every device sees, too (host_memory.h), in the host's pool. Nothing:
+  // there is no such room.
   std::optional<HostRange> allocate_host(std::size_t bytes, bool apart);
   // Requires: nobody uses it any more.
   void free_host(const HostRange& range);
-  // Room in p's pool for memory that lies in a file of its own; managed memory leaves the pool for it. False: there is none.
+  // Room in p's pool for memory that lies in a file of its own; managed memory leaves the pool for
+  // it. False: there is none.
   [[nodiscard]] bool take_room(Processor p, std::uint64_t pages);
   // Requires: the pages are gone.
   void give_room_back(Processor p, std::uint64_t pages);
@@ -153,27 +159,30 @@ class Runtime {
   HugePages huge_pages() const { return options_.copying.huge_pages; }
   HostMemory& host_memory() { return host_memory_; }
   Annex& annex() { return annex_; }
-  // What the API knows of every address that it gave out or was given. The runtime enters the variables.
+  // What the API knows of every address that it gave out or was given. The runtime enters the
+  // variables.
   MemoryRecords& memory() { return memory_; }
-  // The record of what contains the address, also of a variable of a module that nothing has said of yet.
+  // The record of what contains the address, also of a variable of a module that nothing has said
+  // of yet.
   std::optional<MemoryRecord> find_memory(std::uintptr_t address);
   // Whether any of it is the library's to place.
   bool overlaps_own(AddressRange range) const;
-  // Makes the managed variables of modules that have been loaded since the last call what they are called; they keep their
-  // contents and their addresses. Nobody else writes them meanwhile. False: for some there is no room; they stay ordinary
-  // memory. Throws std::system_error.
+  // Makes the managed variables of modules that have been loaded since the last call what they are
+  // called; they keep their contents and their addresses. Nobody else writes them meanwhile. False:
+  // for some there is no room; they stay ordinary memory. Throws std::system_error.
   bool adopt_new_variables() EXCLUDES(arena_lock_, sections_lock_);
   enum class ModuleResult {
     done,
     refused,  // devices cannot have it at its address; the log says why
     no_room,
   };
-  // Has the module of this address, `name` for log lines, at the same place in all devices, and its managed variables managed
-  // memory; `all_variables`: all its writable memory. Throws std::system_error.
+  // Has the module of this address, `name` for log lines, at the same place in all devices, and its
+  // managed variables managed memory; `all_variables`: all its writable memory. Throws
+  // std::system_error.
   ModuleResult share_module(const std::string& name, std::uintptr_t address, bool all_variables)
       EXCLUDES(arena_lock_, sections_lock_);
-  // Frees the allocation that starts at `address`; false when none does, or it is a variable. Its pages leave every pool
-  // at once. Requires: no kernel that may touch it is running or queued.
+  // Frees the allocation that starts at `address`; false when none does, or it is a variable. Its
+  // pages leave every pool at once. Requires: no kernel that may touch it is running or queued.
   bool free(std::uintptr_t address) EXCLUDES(advice_lock_);
   // The live allocation that contains `address`.
   std::optional<Allocation> find(std::uintptr_t address) EXCLUDES(arena_lock_, sections_lock_);
@@ -192,16 +201,18 @@ class Runtime {
 
   // Whether these are pages of one live managed allocation.
   bool is_managed(PageSpan pages) const;
-  // Records what the program says of these pages, and does what follows from it for those that exist. False: they are
-  // not (any more) part of one live allocation. Throws std::bad_alloc, and has then changed nothing.
+  // Records what the program says of these pages, and does what follows from it for those that
+  // exist. False: they are not (any more) part of one live allocation. Throws std::bad_alloc, and
+  // has then changed nothing.
   bool advise(PageSpan pages, const AdviceChange& change) EXCLUDES(advice_lock_);
   enum class PinResult {
     pinned,
     not_managed,  // they are not (any more) part of one live managed allocation
     no_room,      // for pages that did not exist yet
   };
-  // Keeps the pages, which all exist then in one copy each, in the pools where they are, until unpin.
-  // Changes nothing unless it pins. `fresh`, if there is one: the pages that were not pinned before. Throws std::bad_alloc.
+  // Keeps the pages, which all exist then in one copy each, in the pools where they are, until
+  // unpin. Changes nothing unless it pins. `fresh`, if there is one: the pages that were not pinned
+  // before. Throws std::bad_alloc.
   PinResult pin(PageSpan pages, std::vector<PageSpan>* fresh = nullptr) EXCLUDES(advice_lock_);
   // Lets them move again. False: they are not managed.
   bool unpin(PageSpan pages) EXCLUDES(advice_lock_);
@@ -218,7 +229,8 @@ class Runtime {
     std::uint64_t offset = 0;
   };
   FilePlace file_place(std::uintptr_t address, int device) const;
-  // Whether another process has marked any of these bytes of the device's own memory as in use (os/range_mark.h).
+  // Whether another process has marked any of these bytes of the device's own memory as in use
+  // (os/range_mark.h).
   bool is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const;
   // While copies are forbidden read-mostly means nothing; existing ones end at once.
   void forbid_copies() { effects_->forbid_copies(); }
@@ -237,8 +249,8 @@ class Runtime {
 
   // Where bytes of the program's memory wait for their turn in a stream.
   StagingMemory& staging() { return staging_; }
-  // Copies and fills memory where it is: CopyEngine has them. The second returns at once and calls done(status) once, later,
-  // by another thread; any lock may be held.
+  // Copies and fills memory where it is: CopyEngine has them. The second returns at once and calls
+  // done(status) once, later, by another thread; any lock may be held.
   OpStatus copy(const CopyRequest& request) { return copy_engine_->carry(request); }
   void copy(CopyRequest request, std::function<void(OpStatus)> done) {
     copy_engine_->submit(std::move(request), std::move(done));
@@ -289,7 +301,8 @@ class Runtime {
   Part& part(Processor p) const { return *parts_[static_cast<std::size_t>(p.index)]; }
   int processor_count() const { return 1 + device_count(); }
   std::uint64_t capacity_pages(Processor p) const;
-  // How much managed memory all pools together hold. Without a limit of the host's: as much as one likes.
+  // How much managed memory all pools together hold. Without a limit of the host's: as much as one
+  // likes.
   std::uint64_t managed_pages_max() const;
   std::vector<int> pool_fds() const;
   bool pools_map_huge_pages() const;
@@ -317,10 +330,12 @@ class Runtime {
   bool take_device_room(Processor p, std::uint64_t pages);
   bool take_host_room(std::uint64_t pages);
   bool grow(Room& room, Processor p, std::uint64_t pages);
-  // Creates what is absent of the pages at p. False: they do not all fit; some may have been created.
+  // Creates what is absent of the pages at p. False: they do not all fit; some may have been
+  // created.
   bool create(PageSpan pages, Processor p);
   bool create_in_block(std::uint64_t number, PageRun run, Processor p);
-  // Has each page of pinned ones in one copy, where that is or else where the host's touch would put it.
+  // Has each page of pinned ones in one copy, where that is or else where the host's touch would
+  // put it.
   bool settle_pinned(PageSpan pages) REQUIRES_SHARED(advice_lock_);
   // False: some of them are being moved.
   bool collapse_pinned(std::uint64_t number, PageRun run);
@@ -328,7 +343,8 @@ class Runtime {
   // Forks a process for the device and returns what to listen to.
   std::shared_ptr<const FaultSource> start_device(int device) REQUIRES(arena_lock_);
   bool open_arena(std::size_t needed) EXCLUDES(arena_lock_);
-  // Has the module of this address at the same place in all devices. False: some cannot, and the log says why.
+  // Has the module of this address at the same place in all devices. False: some cannot, and the
+  // log says why.
   bool have_module_in_devices(const std::string& module, std::uintptr_t address)
       EXCLUDES(arena_lock_);
   // Makes the section's pages managed memory. False: there is no room, and nothing has changed.
@@ -336,11 +352,12 @@ class Runtime {
   // The parts of the range that are at no place of the arena's layout.
   std::vector<AddressRange> not_placed(AddressRange range) const;
   bool adopt_all(const std::vector<ManagedSection>& sections) EXCLUDES(arena_lock_);
-  // Puts what is at the address into the host's pool. False: not all of it fits, and none of it is there.
+  // Puts what is at the address into the host's pool. False: not all of it fits, and none of it is
+  // there.
   bool fill_host_pool(const PlacedPages& placed) REQUIRES(arena_lock_);
   void leave_host_pool(const PlacedPages& placed) REQUIRES(arena_lock_);
-  // Has this process see the pages in the host's pool, where all of them are. Throws std::system_error, and has then changed
-  // nothing.
+  // Has this process see the pages in the host's pool, where all of them are. Throws
+  // std::system_error, and has then changed nothing.
   void show_on_host(const PlacedPages& placed) REQUIRES(arena_lock_);
   // Has all processes see them in their pools from now on.
   void show_everywhere(const PlacedPages& placed) REQUIRES(arena_lock_);

@@ -1,5 +1,5 @@
-// The runtime's part in memory that stays where it is: devices' own, with those whom it is for, and what the
-// program pins.
+// The runtime's part in memory that stays where it is: devices' own, with those whom it is for, and
+// what the program pins.
 #include <algorithm>
 #include <bit>
 #include <chrono>

@@ -1,5 +1,5 @@
-// The runtime's part in variables that are managed memory: their pages come to the host's pool with their contents, and then
-// every process sees its own pool where they are.
+// The runtime's part in variables that are managed memory: their pages come to the host's pool with
+// their contents, and then every process sees its own pool where they are.
 #include <algorithm>
 #include <span>
 
@@ -65,7 +65,8 @@ void Runtime::show_on_host(const PlacedPages& placed) {
     throw_errno(error, "cannot map managed variables");
   if (const int error = leave_out_of_core_dumps(placed.address, bytes))
     throw_errno(error, "cannot map managed variables");
-  // Every page is there and has an entry, so that hardly anybody faults before others know of the place.
+  // Every page is there and has an entry, so that hardly anybody faults before others know of the
+  // place.
   (void)populate({reinterpret_cast<std::byte*>(placed.address), bytes});
 }
 
@@ -104,7 +105,8 @@ void Runtime::copy_variables_in_forked_child() {
 }
 
 void Runtime::read_wherever_it_is(std::uint64_t page, std::span<std::byte> into) {
-  // The books are as the fork found them, perhaps half written, and the parent goes on moving pages: the files say where it is.
+  // The books are as the fork found them, perhaps half written, and the parent goes on moving
+  // pages: the files say where it is.
   constexpr int looks = 100;
   for (int look = 0; look < looks; ++look)
     for (const auto& pool : pools_)
@@ -121,8 +123,8 @@ bool Runtime::adopt_new_variables() {
     if (!sections_.may_have_new()) return true;
     search = sections_;
   }
-  // Not under the lock: it waits for the loader, where a constructor may run that waits for us. Who finds the same at the same
-  // time finds it adopted afterwards.
+  // Not under the lock: it waits for the loader, where a constructor may run that waits for us. Who
+  // finds the same at the same time finds it adopted afterwards.
   const auto sections = search.take_new();
   const LockGuard guard(sections_lock_);
   sections_ = std::move(search);

@@ -12,8 +12,8 @@ using namespace wherry::impl;
 
 namespace {
 
-// A call that is given more does the rest when it is repeated, as after any short count: a read of gigabytes that returns ten
-// bytes must not create gigabytes.
+// A call that is given more does the rest when it is repeated, as after any short count: a read of
+// gigabytes that returns ten bytes must not create gigabytes.
 constexpr std::size_t prepared_max = std::size_t{16} << 20;
 
 std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess access) {
@@ -24,7 +24,8 @@ std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess acc
   if (accessible == 0 || access == SystemCallAccess::look) return accessible;
   const Access as = access == SystemCallAccess::write ? Access::write : Access::read;
   touch(start, accessible, as);
-  // Without the first page a call gets nowhere, without a later one it returns a short count: so that one last.
+  // Without the first page a call gets nowhere, without a later one it returns a short count: so
+  // that one last.
   touch(start, 1, as);
   return accessible;
 }
@@ -33,7 +34,8 @@ std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess acc
 
 void wherry::impl::attach_to_io_library() {
   using Attach = void (*)(PrepareForSystemCall);
-  // Kept where dlsym finds it: in the program, in what it was linked with, and in what was preloaded.
+  // Kept where dlsym finds it: in the program, in what it was linked with, and in what was
+  // preloaded.
   if (auto* const attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, attach_name)))
     attach(prepare);
 }

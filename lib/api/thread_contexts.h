@@ -1,5 +1,6 @@
-// What belongs to one thread of the application: its stack of contexts, and its own default stream in
-// each context that it used. Handles only: a context that another thread destroys is simply not found.
+// What belongs to one thread of the application: its stack of contexts, and its own default stream
+// in each context that it used. Handles only: a context that another thread destroys is simply not
+// found.
 #pragma once
 
 #include <wherry/cuda.h>

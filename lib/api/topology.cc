@@ -96,7 +96,8 @@ std::vector<int> default_device_nodes(const Machine& machine, const std::vector<
   return nodes;
 }
 
-// What all pools together may hold where a cgroup limits memory: the rest is left to the program. Nothing: the nodes are the limit.
+// What all pools together may hold where a cgroup limits memory: the rest is left to the program.
+// Nothing: the nodes are the limit.
 std::optional<std::uint64_t> pool_budget(const Machine& machine) {
   if (!machine.memory_limit) return std::nullopt;
   std::uint64_t memory = 0;
@@ -120,13 +121,15 @@ std::size_t default_capacity(const Machine& machine, const NumaNode& node, bool 
                              const Sharers& sharers) {
   const std::uint64_t usable = shared_with_host ? node.total_bytes / 4 : node.total_bytes / 16 * 15;
   std::uint64_t bytes = usable / sharers.on_node;
-  // The host keeps as much of a limit as it has of nodes: three quarters where it shares one, else a quarter.
+  // The host keeps as much of a limit as it has of nodes: three quarters where it shares one, else
+  // a quarter.
   if (const auto budget = pool_budget(machine))
     bytes = std::min(bytes, (shared_with_host ? *budget / 4 : *budget / 4 * 3) / sharers.in_all);
   return std::max<std::size_t>(round_down(bytes, block_size), min_capacity);
 }
 
-// The host's part of a limit: what the devices leave, or what was asked for. An error where they cannot have what they ask for.
+// The host's part of a limit: what the devices leave, or what was asked for. An error where they
+// cannot have what they ask for.
 std::optional<TopologyError> divide_budget(const Machine& machine, std::string_view devices,
                                            const std::vector<DeviceRequest>& requests,
                                            std::string_view host_capacity,

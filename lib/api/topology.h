@@ -50,7 +50,8 @@ using TopologyResult = std::variant<Topology, TopologyError>;
 //   node with CPUs devices  one for each other node with memory (the 8 nearest); if there is none,
 //   one emulated on the host's node node     the nodes of those defaults that no other device asks
 //   for, in turn capacity 15/16 of the node, a quarter of it where the host lives too; shared
-//   equally with other devices there; less where a cgroup limits memory: the host's pool gets what devices leave of 15/16 of
+//   equally with other devices there; less where a cgroup limits memory: the host's pool gets what
+//   devices leave of 15/16 of
 //   what is available then workers  as many as the node has CPUs
 // `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,

@@ -1,5 +1,6 @@
-// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY and WHERRY_ARENA, without knowledge of the machine: text to
-// values with their positions, and error lines that show the place.
+// The grammar of WHERRY_DEVICES, WHERRY_HOST_NODES, WHERRY_HOST_CAPACITY and WHERRY_ARENA, without
+// knowledge of the machine: text to values with their positions, and error lines that show the
+// place.
 //   WHERRY_DEVICES     device (';' device)*    device: key '=' value (',' key '=' value)*    blanks
 //   are ignored
 //                      node=N  capacity=BYTES[K|M|G|T]  workers=N  kind=isolated  concurrent=0|1

@@ -18,8 +18,8 @@
 namespace wherry::impl {
 namespace {
 
-// Of each ring: what a thread is known to cause in a tenth of a second, ten times what comes between two rounds of the writer.
-// Larger ones would not stay in a cache.
+// Of each ring: what a thread is known to cause in a tenth of a second, ten times what comes
+// between two rounds of the writer. Larger ones would not stay in a cache.
 constexpr std::size_t ring_capacity = 32768;
 
 TraceProcessor describe(const DeviceConfig& device) {

@@ -1,4 +1,5 @@
-// Recording to a file for whoever reads it later: what WHERRY_TRACE asks for, from cuInit to the end of the program.
+// Recording to a file for whoever reads it later: what WHERRY_TRACE asks for, from cuInit to the
+// end of the program.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace wherry::impl {
 
-// Records from before the runtime is made, so that nothing is missing; the writer has a thread, and devices must have been
-// forked before. One thread's.
+// Records from before the runtime is made, so that nothing is missing; the writer has a thread, and
+// devices must have been forked before. One thread's.
 class PendingTrace {
  public:
   // Begins to record if WHERRY_TRACE is set.
@@ -21,8 +22,8 @@ class PendingTrace {
   // Ends that if there is no writer.
   ~PendingTrace() { give_up(); }
 
-  // Writes what has been recorded to the file that WHERRY_TRACE names, from now on. Null: nothing asks for it, or it cannot be
-  // done, and then the log says why, and the program goes on.
+  // Writes what has been recorded to the file that WHERRY_TRACE names, from now on. Null: nothing
+  // asks for it, or it cannot be done, and then the log says why, and the program goes on.
   std::unique_ptr<TraceWriter> start(const Runtime& runtime);
 
  private:

@@ -16,7 +16,8 @@ CUresult to_result(int error) {
   return error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-// Devices may have access to all memory, the host to its own only, and as one of its nodes to what was made on a node.
+// Devices may have access to all memory, the host to its own only, and as one of its nodes to what
+// was made on a node.
 bool may_reach(const VirtualMemory::Grant& grant, const Location& location) {
   if (!grant.processor.is_host()) return true;
   return grant.is_for_nodes ? location.kind == Location::Kind::host_node

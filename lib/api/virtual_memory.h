@@ -1,6 +1,6 @@
-// Virtual memory that the program manages itself: addresses that it reserved, memory that it made or was given, which of it it
-// mapped where, and who may access that. All of it lies in the annex: every processor has it at the same address, or not at
-// all, and nothing traps. Any thread.
+// Virtual memory that the program manages itself: addresses that it reserved, memory that it made
+// or was given, which of it it mapped where, and who may access that. All of it lies in the annex:
+// every processor has it at the same address, or not at all, and nothing traps. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -28,8 +28,8 @@ class VirtualMemory {
 
   // ---- addresses
 
-  // From `hint` on, if all of that is free; else where there is room, on a multiple of `alignment`, a power of two. Nothing:
-  // there is none. Requires: whole blocks. Throws std::bad_alloc.
+  // From `hint` on, if all of that is free; else where there is room, on a multiple of `alignment`,
+  // a power of two. Nothing: there is none. Requires: whole blocks. Throws std::bad_alloc.
   std::optional<std::uintptr_t> reserve(std::size_t bytes, std::size_t alignment,
                                         std::uintptr_t hint) EXCLUDES(lock_);
   // False: it is not exactly what was reserved at once, or something is mapped in it.
@@ -45,7 +45,8 @@ class VirtualMemory {
   std::shared_ptr<const Fd> find_own(const FileIdentity& file) const EXCLUDES(lock_);
   // One reference less; what is mapped stays. False: there is none.
   bool drop(Handle handle) EXCLUDES(lock_);
-  // One more, of what is mapped at the address, also where there was none left. Nothing: nothing is. Throws std::bad_alloc.
+  // One more, of what is mapped at the address, also where there was none left. Nothing: nothing
+  // is. Throws std::bad_alloc.
   std::optional<Handle> retain(std::uintptr_t address) EXCLUDES(lock_);
 
   // ---- mappings, each with the errors of its C function
@@ -59,10 +60,12 @@ class VirtualMemory {
     Access access = Access::none;
     bool is_for_nodes = false;  // given as to one of the host's nodes
   };
-  // Whether a device could access some of this and could not any more, if only `left` was left to each processor.
+  // Whether a device could access some of this and could not any more, if only `left` was left to
+  // each processor.
   using Accesses = std::array<Access, max_processors>;
   bool takes_away(AddressRange place, const Accesses& left) const EXCLUDES(lock_);
-  // What several grants say of a processor, the last one says. Requires: likewise, if it takes access away.
+  // What several grants say of a processor, the last one says. Requires: likewise, if it takes
+  // access away.
   CUresult set_access(AddressRange place, std::span<const Grant> grants) EXCLUDES(lock_);
 
   // ---- what there is

@@ -63,7 +63,8 @@ bool take_up_to(std::size_t count, std::vector<EventRecord>& taken) {
   }
 }
 
-// The caller's version of the struct may be longer or shorter than ours, and may lie in managed memory: no lock is held.
+// The caller's version of the struct may be longer or shorter than ours, and may lie in managed
+// memory: no lock is held.
 void write_events(std::span<const EventRecord> events, std::byte* to, std::size_t size) {
   for (const EventRecord& event : events) {
     const wherryEvent value = public_event(event, size);

@@ -1,7 +1,8 @@
-// Records that wait to be read, in memory of a fixed size: many writers, one reader at a time, in the order in which they were written.
+// Records that wait to be read, in memory of a fixed size: many writers, one reader at a time, in
+// the order in which they were written.
 //
-// Writing takes no lock, allocates nothing and retries a bounded number of times, also in a signal handler that interrupted a
-// write: where the ring is full the new record is refused.
+// Writing takes no lock, allocates nothing and retries a bounded number of times, also in a signal
+// handler that interrupted a write: where the ring is full the new record is refused.
 //
 //   turn of a place in lap n:   2n  free, 2n + 1  holds a record, 2n + 2  free for the next lap
 //
@@ -27,7 +28,8 @@ class BoundedRing {
   BoundedRing(const BoundedRing&) = delete;
   BoundedRing& operator=(const BoundedRing&) = delete;
 
-  // Before anything else, and once. `places`: 2 to the power of `bits`, of memory that is zero and outlives the ring.
+  // Before anything else, and once. `places`: 2 to the power of `bits`, of memory that is zero and
+  // outlives the ring.
   void use(Place* places, int bits) {
     places_ = places;
     bits_ = bits;
@@ -47,7 +49,8 @@ class BoundedRing {
       } else if (next_.compare_exchange_strong(entry, entry + 1, std::memory_order_relaxed)) {
         place.record = record;
         place.turn.store(free + 1, std::memory_order_release);  // pairs with the acquire in take()
-        // The next ones lie in the reader's cache: they are on their way while this thread has other things to do.
+        // The next ones lie in the reader's cache: they are on their way while this thread has
+        // other things to do.
         __builtin_prefetch(&place_of(entry + prefetched), /*rw=*/1);
         return true;
       }
@@ -55,7 +58,8 @@ class BoundedRing {
     return false;
   }
 
-  // Takes the oldest ones out, as many as there are and fit, and says how many. One thread at a time.
+  // Takes the oldest ones out, as many as there are and fit, and says how many. One thread at a
+  // time.
   std::size_t take(std::span<Record> records) {
     for (std::size_t i = 0; i < records.size(); ++i) {
       Place& place = place_of(taken_);
@@ -69,7 +73,8 @@ class BoundedRing {
   }
 
  private:
-  // How often others may be faster than a writer before it gives its record up: far more than there are writers at a time.
+  // How often others may be faster than a writer before it gives its record up: far more than there
+  // are writers at a time.
   static constexpr int attempts_max = 128;
   // How far ahead a writer has a place fetched: about as many events as a fault causes.
   static constexpr std::uint64_t prefetched = 2;

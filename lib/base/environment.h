@@ -1,8 +1,10 @@
-// Every environment variable that the library and the tools read. docs/tuning.md describes each one, and
-// tests/tree/environment_test.py compares that page with the table here. No other code calls getenv.
+// Every environment variable that the library and the tools read. docs/tuning.md describes each
+// one, and tests/tree/environment_test.py compares that page with the table here. No other code
+// calls getenv.
 //
-// A privileged program (set-uid, set-gid, or with file capabilities: Linux passes AT_SECURE) runs with more rights
-// than the user who chose its environment. There a variable that names a file or code is not read.
+// A privileged program (set-uid, set-gid, or with file capabilities: Linux passes AT_SECURE) runs
+// with more rights than the user who chose its environment. There a variable that names a file or
+// code is not read.
 #pragma once
 
 #include <string>
@@ -17,7 +19,8 @@ struct EnvironmentVariable {
   std::string_view meaning;
 };
 
-// A new variable is a row here and a part of docs/tuning.md. Names that begin with WHERRY_TEST_ belong to the tests.
+// A new variable is a row here and a part of docs/tuning.md. Names that begin with WHERRY_TEST_
+// belong to the tests.
 inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_DEVICES", true, "which devices there are"},
     {"WHERRY_HOST_NODES", true, "NUMA nodes of the host's pool"},
@@ -56,8 +59,9 @@ const char* environment_value(EnvironmentName name);
 // The same; empty instead of null.
 std::string environment(EnvironmentName name);
 
-// What is wrong with an environment of lines NAME=VALUE, one line each: variables of ours that the table does not have, with the
-// nearest name that it has, and those that a privileged program does not read.
+// What is wrong with an environment of lines NAME=VALUE, one line each: variables of ours that the
+// table does not have, with the nearest name that it has, and those that a privileged program does
+// not read.
 std::vector<std::string> environment_complaints(const char* const* lines, bool privileged);
 // Logs that of this process, once: cuInit and the tools call it.
 void complain_about_environment();

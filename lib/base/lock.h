@@ -21,8 +21,8 @@
 
 namespace wherry::impl {
 
-// What mutexes do before they lock and after they unlock. Signals are held back first and let through last, so
-// that no handler of the application runs while the mutex is locked.
+// What mutexes do before they lock and after they unlock. Signals are held back first and let
+// through last, so that no handler of the application runs while the mutex is locked.
 //
 // A thread that only tries cannot wait for ever, in whatever order it does.
 inline void before_try(LockOrder order) {

@@ -14,8 +14,8 @@ constexpr unsigned held_max = 32;
 
 struct Record {
   unsigned held;
-  // One more than the lock's order. 0: a thread has claimed the place and not filled it yet; a signal handler
-  // that interrupts it there uses the places above.
+  // One more than the lock's order. 0: a thread has claimed the place and not filled it yet; a
+  // signal handler that interrupts it there uses the places above.
   std::uint8_t orders[held_max];
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Record record{};

@@ -1,6 +1,7 @@
-// In test builds (-Dchecks=enabled, the default of builds that are no releases) each thread records which
-// locks it holds. The process aborts, with a line that names both locks, when a thread takes a lock out of
-// order (base/lock_order.h), takes a second lock of one kind, or waits under a lock that forbids it.
+// In test builds (-Dchecks=enabled, the default of builds that are no releases) each thread records
+// which locks it holds. The process aborts, with a line that names both locks, when a thread takes
+// a lock out of order (base/lock_order.h), takes a second lock of one kind, or waits under a lock
+// that forbids it.
 //
 // The functions may be called in signal handlers. In other builds they are empty.
 #pragma once
@@ -17,7 +18,8 @@ void check_lock(LockOrder order);
 // The calling thread has taken a lock, or has let go of it.
 void note_locked(LockOrder order);
 void note_unlocked(LockOrder order);
-// The calling thread is about to wait for another thread or process; it lets go of `released` meanwhile.
+// The calling thread is about to wait for another thread or process; it lets go of `released`
+// meanwhile.
 void check_wait();
 void check_wait_without(LockOrder released);
 // Whether the calling thread holds a lock of the fault path.

@@ -1,5 +1,5 @@
-// The order in which threads take the library's locks. A thread that holds a lock takes only locks that
-// stand below it here, and at most one of each kind. Test builds check this at run time
+// The order in which threads take the library's locks. A thread that holds a lock takes only locks
+// that stand below it here, and at most one of each kind. Test builds check this at run time
 // (base/lock_checks.h); clang checks which lock guards which field (base/lock.h).
 //
 // Each entry says what the lock protects, and what a thread may do while it holds the lock:
@@ -7,10 +7,11 @@
 //   "forks"   it may start a device process
 //   nothing   only computing, kernel calls that do not wait, and locks further down
 //
-// From `changes` on the locks are those of the fault path. The threads that answer faults take them, or
-// wait for threads that do. While an application's thread holds one of these, its signals are blocked
-// (base/signal_hold.h): a signal handler that touches managed memory would wait for its own thread. So
-// nothing touches managed memory, and nothing calls the program's allocator, under one of these locks.
+// From `changes` on the locks are those of the fault path. The threads that answer faults take
+// them, or wait for threads that do. While an application's thread holds one of these, its signals
+// are blocked (base/signal_hold.h): a signal handler that touches managed memory would wait for its
+// own thread. So nothing touches managed memory, and nothing calls the program's allocator, under
+// one of these locks.
 #pragma once
 
 #include <cstdint>

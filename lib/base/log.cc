@@ -19,8 +19,8 @@ namespace {
 
 std::atomic<std::uint64_t> lost_lines = 0;
 
-// A write to a pipe that has no reader raises SIGPIPE in the writing thread. While this lives it stays
-// pending there, and its end takes it away.
+// A write to a pipe that has no reader raises SIGPIPE in the writing thread. While this lives it
+// stays pending there, and its end takes it away.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -52,8 +52,8 @@ bool write_now(const char* text, std::size_t bytes, int patience_ms) {
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&out, 1, patience_ms) <= 0 || (out.revents & POLLNVAL) != 0) return false;
   NoPipeSignal no_signal;
-  // Others may have filled a pipe or a socket since. Where Linux cannot be asked not to wait, and for
-  // files and terminals, the answer of poll() has to do.
+  // Others may have filled a pipe or a socket since. Where Linux cannot be asked not to wait, and
+  // for files and terminals, the answer of poll() has to do.
   struct stat about {};
   ssize_t written = -1;
   if (::fstat(STDERR_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode))) {

@@ -2,9 +2,9 @@
 // several processes never mix. Used for what a person must know (a kernel crashed, memory was
 // touched after it was freed); never for progress.
 //
-// Any thread may log, also one that the program waits for: a line is formatted on the stack and never
-// waits for room in stderr. A line that finds none (a full pipe, a stopped terminal) is dropped; the
-// next line that finds room says how many were lost.
+// Any thread may log, also one that the program waits for: a line is formatted on the stack and
+// never waits for room in stderr. A line that finds none (a full pipe, a stopped terminal) is
+// dropped; the next line that finds room says how many were lost.
 #pragma once
 
 #include <fmt/core.h>

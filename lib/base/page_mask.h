@@ -29,7 +29,8 @@ constexpr PageSpan span_of(std::uint64_t block, PageRun run) {
   return {block * pages_per_block + run.first, run.count};
 }
 
-// What of `run` lies in the naturally aligned part of `size` pages (a power of two) around the page. Requires: something does.
+// What of `run` lies in the naturally aligned part of `size` pages (a power of two) around the
+// page. Requires: something does.
 constexpr PageRun aligned_part(PageRun run, unsigned page, unsigned size) {
   const unsigned start = page & ~(size - 1);
   const unsigned first = run.first > start ? run.first : start;

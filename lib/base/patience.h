@@ -1,9 +1,10 @@
 // Waiting with a limit that counts only time in which this process ran.
 //
-// A waiter looks again and again: it waits at most next_slice_ns(), then calls note_wait(). Each look
-// counts at most `look_max_ns`, however long ago the look before was. So time in which the process was
-// stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine was suspended, or the thread got no CPU
-// is not counted. Plain data without a lock: one waiter each; usable in signal handlers.
+// A waiter looks again and again: it waits at most next_slice_ns(), then calls note_wait(). Each
+// look counts at most `look_max_ns`, however long ago the look before was. So time in which the
+// process was stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine was suspended, or the
+// thread got no CPU is not counted. Plain data without a lock: one waiter each; usable in signal
+// handlers.
 #pragma once
 
 #include <algorithm>

@@ -16,14 +16,15 @@ constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// SIGSTKFLT stands in for SIGSEGV where the application blocks that (os/signal_chain.h). 32 and 33 are the C
-// library's: setuid() waits until every thread has answered the second.
+// SIGSTKFLT stands in for SIGSEGV where the application blocks that (os/signal_chain.h). 32 and 33
+// are the C library's: setuid() waits until every thread has answered the second.
 constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) |
                                      bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
                                      bit_of(SIGSYS) | bit_of(SIGSTKFLT) | bit_of(32) | bit_of(33);
 constexpr std::uint64_t held_back = ~left_alone;
 
-// Not pthread_sigmask(), before which the library itself puts a function (os/signal_interposers.cc).
+// Not pthread_sigmask(), before which the library itself puts a function
+// (os/signal_interposers.cc).
 std::uint64_t change_mask(int how, std::uint64_t mask) {
   const int saved_errno = errno;
   std::uint64_t before = 0;
@@ -32,8 +33,9 @@ std::uint64_t change_mask(int how, std::uint64_t mask) {
   return before;
 }
 
-// Signal handlers read and write these, too. A handler leaves both as it found them, so a plain variable is
-// enough; the fences keep the compiler from moving accesses over the calls that change the mask.
+// Signal handlers read and write these, too. A handler leaves both as it found them, so a plain
+// variable is enough; the fences keep the compiler from moving accesses over the calls that change
+// the mask.
 struct Hold {
   unsigned depth;
   bool always;           // the thread has all signals blocked anyway

@@ -46,8 +46,8 @@ std::span<const std::byte> bytes_of(const T& message) {
 constexpr int stop_check_ms = 200;
 constexpr int resume_check_ms = 20;
 
-// Ends the process when the host has ended or has shut the socket down. The agent cannot always look: what it asks of
-// Linux may wait for an answer that a host which has ended does not give.
+// Ends the process when the host has ended or has shut the socket down. The agent cannot always
+// look: what it asks of Linux may wait for an answer that a host which has ended does not give.
 void end_with_host(const AgentStart& start, int limit_ms) {
   pollfd polled[] = {{start.host_pidfd.get(), POLLIN, 0}, {start.socket.get(), 0, 0}};
   if (poll_descriptors(polled, limit_ms) > 0) ::_exit(0);
@@ -58,7 +58,8 @@ void watch_host(const AgentStart& start) {
   for (;;) {
     end_with_host(start, stop_check_ms);
     if (!is_stopped(start.host)) continue;
-    // The host's user has pressed Ctrl-Z: its devices stop working, too. The agent runs on; the host sends it nothing.
+    // The host's user has pressed Ctrl-Z: its devices stop working, too. The agent runs on; the
+    // host sends it nothing.
     const ThreadPause pause({&agent, 1});
     while (is_stopped(start.host)) end_with_host(start, resume_check_ms);
   }

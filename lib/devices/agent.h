@@ -30,13 +30,15 @@ enum class CommandKind : std::uint32_t {
   run,          // starts the workers
   open_arena,   // `bytes` from the arena's base become accessible
   forbid,       // [address, address + bytes) becomes inaccessible
-  change_view,  // [address, address + bytes) shows the pool of `owner` from `offset` on, from now on
-  place_pages,     // the arena's pages from `offset` on are there, and show the own pool
+  change_view,  // [address, address + bytes) shows the pool of `owner` from `offset` on, from now
+                // on
+  place_pages,  // the arena's pages from `offset` on are there, and show the own pool
   forget_entries,  // the first `page_count` of `pages` have no entry any more
   map_file,        // [address, address + bytes) shows the file that comes along, from `offset` on
   unmap_file,      // [address, address + bytes), of the annex, shows nothing
-  load_module,  // loads `path`; the reply's value is where. EINPROGRESS: it is being loaded, ask again
-  adopt_image,  // the image whose contents come with the command is where it says
+  load_module,     // loads `path`; the reply's value is where. EINPROGRESS: it is being loaded, ask
+                   // again
+  adopt_image,     // the image whose contents come with the command is where it says
   quit,
 };
 

@@ -1,7 +1,9 @@
-// The annex: the second range of addresses that is the same in every process, for memory that never moves. Nobody can touch
-// it, but where part of a file is mapped: shared, the same pages for every processor, and without a trap.
+// The annex: the second range of addresses that is the same in every process, for memory that never
+// moves. Nobody can touch it, but where part of a file is mapped: shared, the same pages for every
+// processor, and without a trap.
 //
-// A device that is started again gets what it had. Who maps a file where something is mapped replaces it. Any thread.
+// A device that is started again gets what it had. Who maps a file where something is mapped
+// replaces it. Any thread.
 #pragma once
 
 #include <array>
@@ -44,8 +46,8 @@ class Annex {
     const auto place = addresses_.allocate(bytes, 0);
     return place ? std::optional(base() + place->offset) : std::nullopt;
   }
-  // The same from an address on, if all of that is free; or from a multiple of `alignment` on. Requires: multiples of 2 MiB, the
-  // alignment a power of two.
+  // The same from an address on, if all of that is free; or from a multiple of `alignment` on.
+  // Requires: multiples of 2 MiB, the alignment a power of two.
   bool reserve_at(std::uintptr_t address, std::size_t bytes) {
     return contains(address) && addresses_.allocate_at(address - base(), bytes).has_value();
   }
@@ -56,19 +58,20 @@ class Annex {
   // Requires: nothing is mapped there at any processor.
   void release(std::uintptr_t address);
 
-  // Shows the file to these processors, or hides it from them. An errno: show() has changed nothing; hide() has not reached all of
-  // them, and can be tried again. A device whose process has ended is as good as one that answered; one that does not answer
-  // within the limit is ended.
+  // Shows the file to these processors, or hides it from them. An errno: show() has changed
+  // nothing; hide() has not reached all of them, and can be tried again. A device whose process has
+  // ended is as good as one that answered; one that does not answer within the limit is ended.
   [[nodiscard]] int show(const Window& window, ProcessorMask processors) EXCLUDES(lock_);
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
       EXCLUDES(lock_);
 
-  // Where the bytes are, of which there are some, by address; nothing: some are not shown to the processor, or for less than
-  // this access. Throws std::bad_alloc.
+  // Where the bytes are, of which there are some, by address; nothing: some are not shown to the
+  // processor, or for less than this access. Throws std::bad_alloc.
   std::optional<std::vector<FilePart>> locate(AddressRange bytes, Processor p, Access wanted)
       EXCLUDES(lock_);
 
-  // The process has just been started: from now on it sees what it should. Throws std::system_error.
+  // The process has just been started: from now on it sees what it should. Throws
+  // std::system_error.
   void attach(int device, std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
 
  private:

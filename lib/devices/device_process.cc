@@ -43,8 +43,9 @@ constexpr std::uint64_t kill_limit_ns = 5'000'000'000;
 // What a device may map for itself: its heap, its threads' stacks, modules.
 constexpr std::size_t window_bytes = std::size_t{64} << 30;
 
-// Whether devices see less of the program's address space than a fork gives them. Not where a limit leaves no room for the
-// mappings that hide it, and where /proc, which lists the mappings, is not mounted.
+// Whether devices see less of the program's address space than a fork gives them. Not where a limit
+// leaves no room for the mappings that hide it, and where /proc, which lists the mappings, is not
+// mounted.
 bool masks_address_space() {
   return !runs_under_sanitizer() && address_space_limit() == unlimited &&
          !read_address_map().empty();
@@ -52,12 +53,13 @@ bool masks_address_space() {
 
 // How long the host waits before it tries again to receive an answer.
 constexpr std::chrono::milliseconds receive_pause{1};
-// How often the host asks whether a module has been loaded: soon at first, as most take less than a millisecond.
+// How often the host asks whether a module has been loaded: soon at first, as most take less than a
+// millisecond.
 constexpr std::chrono::microseconds load_pause_min{100};
 constexpr std::chrono::microseconds load_pause_max{10'000};
 
-// Whether some variables of the module of this address are managed memory: a second copy of the module, at another place,
-// would have variables of its own.
+// Whether some variables of the module of this address are managed memory: a second copy of the
+// module, at another place, would have variables of its own.
 bool has_placed_pages(const ArenaLayout& layout, std::uintptr_t address) {
   return std::ranges::any_of(loaded_modules(), [&](const ModuleIdentity& module) {
     return module.extent.contains(address) &&
@@ -235,7 +237,8 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
         receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience);
     if (!received) {
       const int error = received.error;
-      // The device has the command. A lack of memory here says nothing of what it does: its answer still comes.
+      // The device has the command. A lack of memory here says nothing of what it does: its answer
+      // still comes.
       const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
       if (!is_transient || patience.is_over())
         return error == EPIPE ? ESRCH : is_transient ? ETIMEDOUT : error;

@@ -1,8 +1,10 @@
-// The host's handle of one device process: a fork of this program in which kernels run on worker threads.
+// The host's handle of one device process: a fork of this program in which kernels run on worker
+// threads.
 //
-// start() returns once the device has mapped its pool at the arena's address, and traps its own touches of it; nothing in
-// the device may touch the arena before run() is called, so the host listens first. The device decides nothing: it
-// runs launches from shared slots and obeys the agent's commands. It ends when the host process ends, however that ends.
+// start() returns once the device has mapped its pool at the arena's address, and traps its own
+// touches of it; nothing in the device may touch the arena before run() is called, so the host
+// listens first. The device decides nothing: it runs launches from shared slots and obeys the
+// agent's commands. It ends when the host process ends, however that ends.
 #pragma once
 
 #include <sys/types.h>
@@ -52,7 +54,8 @@ using KernelFunction = void (*)(const void* args, std::size_t begin, std::size_t
 inline constexpr int least_priority = 0;
 inline constexpr int greatest_priority = -5;
 
-// One launch as posted. `address` is the kernel's address in the device process, from resolve_kernel().
+// One launch as posted. `address` is the kernel's address in the device process, from
+// resolve_kernel().
 struct LaunchRequest {
   std::uint64_t id = 0;  // given back on completion
   std::uintptr_t address = 0;
@@ -81,17 +84,17 @@ struct DeviceFailure {
 
 class DeviceProcess {
  public:
-  // Forks the device and waits (at most 5 s) until it has mapped its arena and sent what its faults are heard by.
-  // Throws std::system_error.
+  // Forks the device and waits (at most 5 s) until it has mapped its arena and sent what its faults
+  // are heard by. Throws std::system_error.
   static std::unique_ptr<DeviceProcess> start(const DeviceProcessOptions& options);
 
-  // Ends the process if it still runs: asks, then kills after 1 s; returns when it is gone (reaped where it is our
-  // child). Also done by the destructor. Any thread.
+  // Ends the process if it still runs: asks, then kills after 1 s; returns when it is gone (reaped
+  // where it is our child). Also done by the destructor. Any thread.
   void stop();
   // The same for one that does not answer, and the log says so.
   void give_up();
-  // Ends it at once and waits for nothing. Where the program may not send it a signal any more (it has changed its
-  // credentials), the device hears that by its socket.
+  // Ends it at once and waits for nothing. Where the program may not send it a signal any more (it
+  // has changed its credentials), the device hears that by its socket.
   void kill();
   // Waits for the end of one that was killed, at most a second of running time, and reaps it.
   void wait_for_end();
@@ -101,8 +104,8 @@ class DeviceProcess {
   int pidfd() const;          // readable once the process has ended
   int completion_fd() const;  // eventfd, readable when launches have finished
 
-  // What the host listens to for the device's faults: its fresh userfaultfd (no UFFDIO_API yet), or without one the bell of
-  // fault_board(); once.
+  // What the host listens to for the device's faults: its fresh userfaultfd (no UFFDIO_API yet), or
+  // without one the bell of fault_board(); once.
   Fd take_fault_fd();
   // Where its threads post their faults without a userfaultfd.
   FaultBoard& fault_board();
@@ -111,7 +114,8 @@ class DeviceProcess {
 
   // Posts a launch; false when all slots are busy (then wait for completion_fd). Any thread.
   [[nodiscard]] bool try_post(const LaunchRequest& request);
-  // Ids of launches that have finished since the last call, in no order; clears completion_fd. One thread at a time.
+  // Ids of launches that have finished since the last call, in no order; clears completion_fd. One
+  // thread at a time.
   std::vector<std::uint64_t> take_completed();
 
   // Agent commands, serialized, each with the limit `command_limit_ns`. Return 0 or an errno
@@ -119,31 +123,36 @@ class DeviceProcess {
   [[nodiscard]] int open_arena(std::size_t bytes);  // makes [base, base + bytes) accessible
   [[nodiscard]] int forbid(std::uintptr_t address,
                            std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
-  // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd, if any, has been read.
+  // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd, if
+  // any, has been read.
   [[nodiscard]] int change_view(const FileView& view, std::size_t owner);
-  // The layout has these pages, too, from now on: the device sees its own pool there, whatever was there, and faults.
-  // Returns as change_view.
+  // The layout has these pages, too, from now on: the device sees its own pool there, whatever was
+  // there, and faults. Returns as change_view.
   [[nodiscard]] int place(const PlacedPages& placed);
-  // Takes the device's entries for these pages of the arena out of its page table; at most ViewChanger::pages_max.
+  // Takes the device's entries for these pages of the arena out of its page table; at most
+  // ViewChanger::pages_max.
   [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);
   // Makes the device see part of a file at a place in the annex; nothing there any more.
   [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
                              std::uint64_t offset, Access access);
   [[nodiscard]] int unmap_file(std::uintptr_t address, std::size_t bytes);
-  // Has the module of this address, and what it needs, at the same addresses in the device, as it is here now; nothing
-  // changes if the device has it already. Nothing: done, or the process is gone. Otherwise one line that says why not.
+  // Has the module of this address, and what it needs, at the same addresses in the device, as it
+  // is here now; nothing changes if the device has it already. Nothing: done, or the process is
+  // gone. Otherwise one line that says why not.
   std::optional<std::string> adopt_module(std::uintptr_t address);
-  // The kernel's address in the device. Returns nullopt if the module is not known to be there: load_module_of() first. Waits for
-  // no module.
+  // The kernel's address in the device. Returns nullopt if the module is not known to be there:
+  // load_module_of() first. Waits for no module.
   std::optional<std::uintptr_t> find_kernel(KernelFunction kernel);
-  // Has the device load the module of a kernel that was loaded here after the fork, and waits until its constructors have run, as
-  // long as the device lives. Other commands go on meanwhile. Returns 0 or an errno (ENOEXEC: the address lies in no loaded
-  // module, or the device cannot load it; ESRCH; ETIMEDOUT). A module with managed variables must have been adopted.
+  // Has the device load the module of a kernel that was loaded here after the fork, and waits until
+  // its constructors have run, as long as the device lives. Other commands go on meanwhile. Returns
+  // 0 or an errno (ENOEXEC: the address lies in no loaded module, or the device cannot load it;
+  // ESRCH; ETIMEDOUT). A module with managed variables must have been adopted.
   [[nodiscard]] int load_module_of(KernelFunction kernel);
   // Both.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
 
-  // Whether the calling thread has the credentials that the device was started with: kernels run with those.
+  // Whether the calling thread has the credentials that the device was started with: kernels run
+  // with those.
   bool has_credentials_of_caller() const;
 
   // After pidfd() is readable: what happened.

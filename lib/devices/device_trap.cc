@@ -13,7 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// A program that has given privileges up since cuInit may have the lesser kind only. Throws std::system_error.
+// A program that has given privileges up since cuInit may have the lesser kind only. Throws
+// std::system_error.
 Fd create_permitted(UffdAccess access) {
   try {
     return Userfaultfd::create(access);

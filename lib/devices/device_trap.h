@@ -1,5 +1,5 @@
-// Runs in the device: how its own touches of the arena come to be faults that the host hears of, and what that asks of its
-// mappings. The device's side of Trap (trap.h).
+// Runs in the device: how its own touches of the arena come to be faults that the host hears of,
+// and what that asks of its mappings. The device's side of Trap (trap.h).
 #pragma once
 
 #include <memory>
@@ -22,9 +22,8 @@ class DeviceTrap {
   virtual void run() = 0;
 };
 
-// Traps what this process touches of its view of the arena. At most one in a process; it, the layout and `board` live as long as
-// that.
-// Throws std::system_error.
+// Traps what this process touches of its view of the arena. At most one in a process; it, the
+// layout and `board` live as long as that. Throws std::system_error.
 std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, const ArenaLayout& layout,
                                              FaultBoard& board);
 

@@ -58,12 +58,13 @@ class ModuleLoader {
   std::unordered_map<std::string, void*> handles_;
 };
 
-// In the device: the same on a thread of its own, one module after the other. Constructors may take any time, and may touch
-// managed memory, for which the agent has to go on. Lives as long as the process.
+// In the device: the same on a thread of its own, one module after the other. Constructors may take
+// any time, and may touch managed memory, for which the agent has to go on. Lives as long as the
+// process.
 class BackgroundLoader {
  public:
-  // Returns 0 and its base; EINPROGRESS: it is being loaded, ask again; ENOEXEC: the dynamic loader refuses it, or another file
-  // stands at its path; EAGAIN: no thread can be started.
+  // Returns 0 and its base; EINPROGRESS: it is being loaded, ask again; ENOEXEC: the dynamic loader
+  // refuses it, or another file stands at its path; EAGAIN: no thread can be started.
   int load(const std::string& path, FileIdentity file, std::uint64_t& base) EXCLUDES(lock_);
 
  private:

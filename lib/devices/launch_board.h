@@ -61,7 +61,8 @@ struct LaunchBoard {
   alignas(64) LaunchSlot slots[launch_slots];
 };
 
-// The host's side: what the record says, if it is complete. A kernel may have written anything there.
+// The host's side: what the record says, if it is complete. A kernel may have written anything
+// there.
 std::optional<DeviceFailure> read_failure(const FailureRecord& record);
 
 // A piece of a launch, as a worker runs it.

@@ -1,5 +1,5 @@
-// The variables of this process's modules that are to be managed memory: those in a section of a name that wherry.h gives
-// them. The modules know nothing of this library.
+// The variables of this process's modules that are to be managed memory: those in a section of a
+// name that wherry.h gives them. The modules know nothing of this library.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace wherry::impl {
 struct ManagedSection {
   std::string module;  // its path, or "the program"
   AddressRange pages;  // whole ones, which nothing else of the module is in
-  // Disjoint, in order; each begins with a page. Together they cover all of the pages: what no symbol table names is one
-  // variable as far as it goes, and so are variables that share a page.
+  // Disjoint, in order; each begins with a page. Together they cover all of the pages: what no
+  // symbol table names is one variable as far as it goes, and so are variables that share a page.
   std::vector<AddressRange> variables;
 };
 
 // Finds each section once. One thread at a time.
 class ManagedSections {
  public:
-  // Of modules that have been loaded since the last call. They stay loaded from now on. Says in the log which variables cannot
-  // be managed memory.
+  // Of modules that have been loaded since the last call. They stay loaded from now on. Says in the
+  // log which variables cannot be managed memory.
   std::vector<ManagedSection> take_new();
-  // All writable memory of the module of this address, as if it were such sections; its own ones are then not found any more.
-  // Memory that the loader has made read-only is not writable.
+  // All writable memory of the module of this address, as if it were such sections; its own ones
+  // are then not found any more. Memory that the loader has made read-only is not writable.
   std::vector<ManagedSection> take_module(std::uintptr_t address);
   // Whether modules may have been loaded since then.
   bool may_have_new() const { return ModuleCounts::now() != seen_; }

@@ -12,7 +12,8 @@
 #include "base/page.h"
 #include "os/private_copy.h"
 
-// Of the compiler's runtime: says where unwinding finds the records of code that the loader does not know.
+// Of the compiler's runtime: says where unwinding finds the records of code that the loader does
+// not know.
 extern "C" void __register_frame(void* first_record);
 
 namespace wherry::impl {

@@ -1,6 +1,6 @@
-// A loaded module, as a fork of this process would have it: at the same addresses, relocated and constructed, with the
-// variables' contents of the moment. For devices that were started before it was loaded, when the module's variables must
-// be where they are here.
+// A loaded module, as a fork of this process would have it: at the same addresses, relocated and
+// constructed, with the variables' contents of the moment. For devices that were started before it
+// was loaded, when the module's variables must be where they are here.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,14 @@ struct ModuleIdentity {
 };
 std::vector<ModuleIdentity> loaded_modules();
 
-// Images of the module of the address, and of those that it needs and that `is_there` does not say yes to. Or one line
-// that says why that cannot be.
+// Images of the module of the address, and of those that it needs and that `is_there` does not say
+// yes to. Or one line that says why that cannot be.
 using ModuleImages = std::variant<std::vector<ModuleImage>, std::string>;
 ModuleImages copy_modules(std::uintptr_t address,
                           const std::function<bool(const ModuleIdentity&)>& is_there);
 
-// In the device: puts an image where it belongs. Returns 0 or an errno; EEXIST: something else is there.
+// In the device: puts an image where it belongs. Returns 0 or an errno; EEXIST: something else is
+// there.
 [[nodiscard]] int adopt_image(const ModuleImage& image);
 
 }  // namespace wherry::impl

@@ -1,4 +1,5 @@
-// Trap on protection: what a process may not access raises SIGSEGV in the thread that tries, which has the fault answered.
+// Trap on protection: what a process may not access raises SIGSEGV in the thread that tries, which
+// has the fault answered.
 #pragma once
 
 #include "devices/trap.h"

@@ -1,5 +1,6 @@
-// How the faults of all processors are trapped, and their page tables changed: the seam behind which it is decided that a
-// process's touch of what is not there becomes a FaultEvent. One implementation for userfaultfd, one for mprotect.
+// How the faults of all processors are trapped, and their page tables changed: the seam behind
+// which it is decided that a process's touch of what is not there becomes a FaultEvent. One
+// implementation for userfaultfd, one for mprotect.
 #pragma once
 
 #include <cstdint>
@@ -39,17 +40,20 @@ class Trap {
   virtual std::shared_ptr<const FaultSource> attach_host() = 0;
   virtual std::shared_ptr<const FaultSource> attach_device(
       int device, std::shared_ptr<DeviceProcess> process) = 0;
-  // Pages that the layout has gained, which the host sees in its own pool: they trap, too. Throws std::system_error.
+  // Pages that the layout has gained, which the host sees in its own pool: they trap, too. Throws
+  // std::system_error.
   virtual void attach_host_pages(const PlacedPages& placed) = 0;
   // The device's process has ended.
   virtual void detach_device(int device) = 0;
-  // From now on the host's own threads may have `service`, which outlives them, answer what they touch.
+  // From now on the host's own threads may have `service`, which outlives them, answer what they
+  // touch.
   virtual void serve_host(FaultService& service) = 0;
 };
 
 std::unique_ptr<Trap> make_trap(Trap::Parts parts);
 
-// What every trap has for a processor: a HostViewChanger or a DeviceViewChanger, to be attached to its process.
+// What every trap has for a processor: a HostViewChanger or a DeviceViewChanger, to be attached to
+// its process.
 std::unique_ptr<ViewChanger> make_changer(const Trap::Parts& parts, Processor p);
 
 }  // namespace wherry::impl

@@ -1,5 +1,6 @@
-// What is recorded: one value of a fixed size for everything that happens to pages, allocations and launches. Which kinds
-// there are is public (wherry/events.h) and part of the trace format (docs/trace-format.md): new ones go to the end.
+// What is recorded: one value of a fixed size for everything that happens to pages, allocations and
+// launches. Which kinds there are is public (wherry/events.h) and part of the trace format
+// (docs/trace-format.md): new ones go to the end.
 #pragma once
 
 #include <cstdint>
@@ -100,8 +101,8 @@ struct EventRecord {
       0;                    // the first byte; of a fault: that was touched; of launches: the kernel
   std::uint64_t bytes = 0;  // of launches: items
   std::uint32_t thread = 0;  // who touched, as the kernel counts; 0: not known
-  // Of launches: their number on the device. Of evictions: how many of the pages were copies that were only dropped. Of
-  // advice: the host's node that is meant, plus 1. Else 0.
+  // Of launches: their number on the device. Of evictions: how many of the pages were copies that
+  // were only dropped. Of advice: the host's node that is meant, plus 1. Else 0.
   std::uint32_t value = 0;
   EventKind kind = EventKind::fault;
   EventCause cause = EventCause::none;

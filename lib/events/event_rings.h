@@ -1,6 +1,6 @@
-// Where events wait to be read: a fixed number of bounded rings (base/bounded_ring.h). A thread always writes to the same ring, so
-// that its events come out in the order in which they went in; threads share rings. An event that finds its ring full is dropped,
-// and counted.
+// Where events wait to be read: a fixed number of bounded rings (base/bounded_ring.h). A thread
+// always writes to the same ring, so that its events come out in the order in which they went in;
+// threads share rings. An event that finds its ring full is dropped, and counted.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ class EventRings {
   static constexpr unsigned rings = 8;
   static constexpr std::size_t capacity_max = std::size_t{1} << 20;  // of one ring
 
-  // Each holds `capacity` events, a power of two up to capacity_max. Memory is committed as it is written. Throws
-  // std::system_error.
+  // Each holds `capacity` events, a power of two up to capacity_max. Memory is committed as it is
+  // written. Throws std::system_error.
   explicit EventRings(std::size_t capacity);
   EventRings(const EventRings&) = delete;
   EventRings& operator=(const EventRings&) = delete;

@@ -12,8 +12,8 @@
 namespace wherry::impl {
 namespace {
 
-// Whoever records may be late: rings outlive the recording that they were made for, and are kept for the next one of the same
-// capacity.
+// Whoever records may be late: rings outlive the recording that they were made for, and are kept
+// for the next one of the same capacity.
 std::atomic<EventRings*> current_rings = nullptr;
 
 struct Recorder {

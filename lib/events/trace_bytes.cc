@@ -8,7 +8,8 @@ namespace {
 constexpr unsigned slices = 8;
 using CrcTables = std::array<std::array<std::uint32_t, 256>, slices>;
 
-// tables[k][b]: what byte b does to the checksum when k more bytes follow it, so that eight can be looked up at once.
+// tables[k][b]: what byte b does to the checksum when k more bytes follow it, so that eight can be
+// looked up at once.
 constexpr CrcTables make_tables() {
   CrcTables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

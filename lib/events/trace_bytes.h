@@ -1,5 +1,6 @@
-// The numbers that a trace is made of: bytes, little-endian words, and integers in as many bytes as they need (LEB128; signed
-// ones zigzag first). Writing appends; reading never goes past the end, and remembers that it would have had to.
+// The numbers that a trace is made of: bytes, little-endian words, and integers in as many bytes as
+// they need (LEB128; signed ones zigzag first). Writing appends; reading never goes past the end,
+// and remembers that it would have had to.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,8 @@ std::uint8_t fields_of(const EventRecord& event) {
       field(event.processors != 0, has_processors) | field(event.value != 0, has_value));
 }
 
-// The bytes of one event, which are written often enough for the checks of a vector to be most of it.
+// The bytes of one event, which are written often enough for the checks of a vector to be most of
+// it.
 class EventBytes {
  public:
   void push_back(std::byte byte) { bytes_[size_++] = byte; }

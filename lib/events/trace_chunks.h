@@ -1,5 +1,6 @@
-// A trace file, piece by piece, as docs/trace-format.md describes it: what each kind of chunk says, and its bytes. Pure
-// functions: files and threads are the business of trace_writer.h, whole files that of trace_reader.h.
+// A trace file, piece by piece, as docs/trace-format.md describes it: what each kind of chunk says,
+// and its bytes. Pure functions: files and threads are the business of trace_writer.h, whole files
+// that of trace_reader.h.
 #pragma once
 
 #include <array>

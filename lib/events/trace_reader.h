@@ -16,8 +16,8 @@ struct Trace {
   std::vector<EventRecord> events;  // by when they began
   std::vector<TraceName> names;     // as they were given
   TraceDrops drops{};
-  // Its program ended as programs do, and everything was written; else this is what there was up to some moment: the program
-  // was killed, still runs, or the disk was full.
+  // Its program ended as programs do, and everything was written; else this is what there was up to
+  // some moment: the program was killed, still runs, or the disk was full.
   bool complete = false;
   std::uint64_t end_ns = 0;  // when recording ended, or of an incomplete trace: its last event
 };
@@ -30,8 +30,9 @@ struct TraceError {
 // Whether the file may be a trace, by its first bytes.
 bool begins_as_trace(std::span<const std::byte> file);
 
-// `file`: all of its bytes. A file that breaks off is as good as one that ended where its last whole chunk does, from the
-// first chunk on; anything else that is not as docs/trace-format.md says is an error. Throws std::bad_alloc. Any thread.
+// `file`: all of its bytes. A file that breaks off is as good as one that ended where its last
+// whole chunk does, from the first chunk on; anything else that is not as docs/trace-format.md says
+// is an error. Throws std::bad_alloc. Any thread.
 std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file);
 
 }  // namespace wherry::impl

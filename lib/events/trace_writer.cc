@@ -13,7 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// Rarely enough to cost a busy machine little, often enough for the rings to hold what comes in between.
+// Rarely enough to cost a busy machine little, often enough for the rings to hold what comes in
+// between.
 constexpr auto period = std::chrono::milliseconds(10);
 // What is written at once, at least.
 constexpr std::size_t write_bytes = std::size_t{1} << 18;
@@ -54,7 +55,8 @@ void TraceWriter::finish() {
 
 void TraceWriter::work() {
   name_this_thread("wherry-trace");
-  // The rings hold ten rounds: it need not run at once, and takes nothing from the program while there is another CPU.
+  // The rings hold ten rounds: it need not run at once, and takes nothing from the program while
+  // there is another CPU.
   give_way();
   bool last = false;
   while (!last && write_round(last = !wait_for_next_round())) continue;

@@ -1,7 +1,9 @@
-// Writes what is recorded to a file, until finish() or the end of the process: a thread that takes the events every few
-// milliseconds, so that the file of a program that is killed lacks the last of them alone.
+// Writes what is recorded to a file, until finish() or the end of the process: a thread that takes
+// the events every few milliseconds, so that the file of a program that is killed lacks the last of
+// them alone.
 //
-// Where the file cannot be written any more, one line in the log says so, recording ends, and the program goes on.
+// Where the file cannot be written any more, one line in the log says so, recording ends, and the
+// program goes on.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +25,8 @@ class TraceWriter {
   // What to call a kernel in reports.
   using NameKernel = std::function<std::string(std::uintptr_t address)>;
 
-  // `file`: empty, to be written to; `path`: its name, for the log. Requires: recording has been started for EventReader::trace.
-  // Throws std::system_error.
+  // `file`: empty, to be written to; `path`: its name, for the log. Requires: recording has been
+  // started for EventReader::trace. Throws std::system_error.
   TraceWriter(Fd file, std::string path, const TraceMachine& machine, NameKernel name_kernel);
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
@@ -32,8 +34,9 @@ class TraceWriter {
 
   // Reports are to call this memory so. Any thread.
   void name(TraceName name) EXCLUDES(lock_);
-  // Stops recording, writes what has been recorded, and closes the file; again, it does nothing. Any thread of the process that
-  // made the writer; not in a child of fork(), which does not have the thread.
+  // Stops recording, writes what has been recorded, and closes the file; again, it does nothing.
+  // Any thread of the process that made the writer; not in a child of fork(), which does not have
+  // the thread.
   void finish() EXCLUDES(lock_);
 
  private:

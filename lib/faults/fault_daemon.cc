@@ -94,7 +94,8 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
     const auto due = service_.resolve(fault);
     source.leave();
     if (due && postponed.put(*due, fault)) return;
-    // Without memory to remember the fault, its thread remembers it: it wakes and touches the page again.
+    // Without memory to remember the fault, its thread remembers it: it wakes and touches the page
+    // again.
     if (due) service_.let_try_again(fault);
     source.answered(fault.event, fault.refused);
   };

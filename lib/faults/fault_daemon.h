@@ -1,7 +1,7 @@
-// The threads that read fault events and have them answered: one per CPU up to handlers_max, beyond that one for a few
-// neighbouring CPUs each. All are pinned, and all poll
-// the descriptors of all processors, because waking a handler on the faulting thread's own CPU is
-// far cheaper than on another one. Handlers block all signals and never touch managed memory.
+// The threads that read fault events and have them answered: one per CPU up to handlers_max, beyond
+// that one for a few neighbouring CPUs each. All are pinned, and all poll the descriptors of all
+// processors, because waking a handler on the faulting thread's own CPU is far cheaper than on
+// another one. Handlers block all signals and never touch managed memory.
 #pragma once
 
 #include <array>
@@ -18,11 +18,12 @@
 
 namespace wherry::impl {
 
-// A fault wakes every handler that polls: with a handler on each of 2, 16 and 32 CPUs a first touch took 14, 27 to 36 and 55 to
-// 66 us.
+// A fault wakes every handler that polls: with a handler on each of 2, 16 and 32 CPUs a first touch
+// took 14, 27 to 36 and 55 to 66 us.
 inline constexpr std::size_t handlers_max = 32;
 
-// Which CPUs each handler runs on: every one of these, which ascend, in groups of neighbours that differ by one CPU at most.
+// Which CPUs each handler runs on: every one of these, which ascend, in groups of neighbours that
+// differ by one CPU at most.
 std::vector<std::vector<int>> divide_among_handlers(const std::vector<int>& cpus);
 
 class PostponedFaults;

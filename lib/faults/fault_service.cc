@@ -190,7 +190,8 @@ unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) con
   return grain;
 }
 
-// Memory for the books may be missing, as that for pages may. No exception leaves a signal handler, or a handler's thread.
+// Memory for the books may be missing, as that for pages may. No exception leaves a signal handler,
+// or a handler's thread.
 FaultService::Attempt FaultService::attempt(Fault& fault) {
   try {
     Block& block = blocks_.at(block_of(fault.page));
@@ -423,7 +424,8 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
       case AdviceEffects::Progress::pending:
         if (fault.waited.ns() < view_limit_ns)
           return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};
-        [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the thread
+        [[fallthrough]];  // others' changes of views, or a device that hangs, must not cost the
+                          // thread
       case AdviceEffects::Progress::declined:
         // A pinned page does not come; others may give mappings back.
         if (effects_.pinned(number).test(page))
@@ -432,8 +434,8 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
         return Attempt{Outcome::try_again};
     }
   }
-  // The page is entered whatever the books say: Linux may have taken the entry away. Entering what is
-  // entered already changes nothing.
+  // The page is entered whatever the books say: Linux may have taken the entry away. Entering what
+  // is entered already changes nothing.
   const Processor seen = block.view(p, page);
   // With one page of a huge entry it has taken all.
   const bool took_whole = fault.event.minor && (block.entered_whole & p.bit()) != 0 &&
@@ -481,7 +483,8 @@ OpStatus FaultService::relieve(Fault& fault, const Attempt& attempt) {
     // Nothing leaves the host, and what would have to leave a device finds no room there.
     return status == OpStatus::no_memory ? OpStatus::absent : status;
   }
-  // On a device's node its own pages may be in the way; the host's can only wait for what the kernel reclaims.
+  // On a device's node its own pages may be in the way; the host's can only wait for what the
+  // kernel reclaims.
   if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) return OpStatus::ok;
   return OpStatus::no_memory;
 }

@@ -1,6 +1,6 @@
 // Answers one fault: decides under the block's lock, has the engine carry it out, then wakes
-// whoever slept. Called by the daemon's handler threads, several at once. Never waits: a fault whose
-// time has not come is handed back.
+// whoever slept. Called by the daemon's handler threads, several at once. Never waits: a fault
+// whose time has not come is handed back.
 #pragma once
 
 #include <array>
@@ -28,18 +28,19 @@ struct Fault {
   FaultEvent event;
   std::uint64_t page = 0;
   std::uint64_t taken_ns = 0;
-  // How long the policy has had it wait, which is not held against anybody; and since when it does. 0: it does not.
+  // How long the policy has had it wait, which is not held against anybody; and since when it does.
+  // 0: it does not.
   std::uint64_t throttled_ns = 0;
   std::uint64_t throttled_since_ns = 0;
-  // How long it has waited in vain. Not counted: waiting for the policy, for something that is under way,
-  // and time in which the process did not run.
+  // How long it has waited in vain. Not counted: waiting for the policy, for something that is
+  // under way, and time in which the process did not run.
   WaitedTime waited = WaitedTime(taken_ns);
   bool was_put_off = false;
   bool is_under_way = false;      // what it has waited for since it was looked at last is under way
   bool owes_stay = false;         // its pages are to stay, and there was no memory to remember it
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
-  // Where the page was before anything was done for it, those in a row with it that shared its fate, and why they did. Nothing:
-  // nothing has been done.
+  // Where the page was before anything was done for it, those in a row with it that shared its
+  // fate, and why they did. Nothing: nothing has been done.
   struct Origin {
     std::int8_t source;
     PageRun run;
@@ -49,14 +50,17 @@ struct Fault {
   int memory_failures = 0;  // how often the kernel had no page for it
   // Its process may have no more mappings: the page must come to the pool that it sees now.
   bool keeps_view = false;
-  // All that should come with it, because it was evicted together or mappings are short, could not: only its region does.
+  // All that should come with it, because it was evicted together or mappings are short, could not:
+  // only its region does.
   bool comes_alone = false;
-  // No room can be made where the page should come to: it stays where it is, or is made where there is
-  // room.
+  // No room can be made where the page should come to: it stays where it is, or is made where there
+  // is room.
   bool stays_put = false;
-  // The page goes to a pool whose processor has no process at the moment, and is mapped only by others.
+  // The page goes to a pool whose processor has no process at the moment, and is mapped only by
+  // others.
   Entry entry = Entry::at_home;
-  // Its thread itself looks into it, in a signal handler: nothing may be allocated, waited for or logged.
+  // Its thread itself looks into it, in a signal handler: nothing may be allocated, waited for or
+  // logged.
   bool in_handler = false;
   bool counted = false;
   bool refused = false;                            // the thread gets a signal
@@ -91,8 +95,9 @@ class FaultService {
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
   // Its thread only tries again, which may be all that it takes.
   void let_try_again(Fault& fault);
-  // The same as resolve() for a touch of the host by the thread that made it, in the handler of the signal that it got. False: this needs
-  // what a signal handler may not do, or others use the block, and the fault has to be posted.
+  // The same as resolve() for a touch of the host by the thread that made it, in the handler of the
+  // signal that it got. False: this needs what a signal handler may not do, or others use the
+  // block, and the fault has to be posted.
   [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
 
   Stays& stays() { return stays_; }
@@ -131,7 +136,8 @@ class FaultService {
   std::uint64_t free_pages(Processor p, const Room& room) const;
   // The coarsest of those whose mappings this may split.
   unsigned grain_for(Processor toucher, ProcessorMask residents) const;
-  // Where the page goes that cannot come to where the policy wants it; nothing: there is no room where it may be.
+  // Where the page goes that cannot come to where the policy wants it; nothing: there is no room
+  // where it may be.
   std::optional<Decision> without_room(Block& block, const FaultFacts& facts,
                                        const Ownership& owner, Decision wanted, Room& room) const
       REQUIRES(block.lock);
@@ -188,9 +194,10 @@ class FaultService {
     std::uint32_t thread = 0;
     std::uint64_t answered_ns = 0;
   };
-  // Whether the same touch was reported before. A message about memory that the toucher has not got may be stale: its thread was woken by the
-  // answer to a neighbour's fault, and the memory freed since. Then nobody sleeps, and a wake does no harm; a thread
-  // that does touch freed memory comes back, with a message that was read after the answer to its first.
+  // Whether the same touch was reported before. A message about memory that the toucher has not got
+  // may be stale: its thread was woken by the answer to a neighbour's fault, and the memory freed
+  // since. Then nobody sleeps, and a wake does no harm; a thread that does touch freed memory comes
+  // back, with a message that was read after the answer to its first.
   bool came_back(const Fault& fault) EXCLUDES(suspects_lock_);
 
   const ArenaLayout& layout_;

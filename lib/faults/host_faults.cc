@@ -13,7 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// What an answer in the thread that touches takes, twice. Alternate stacks may be as small as two signal frames and a little.
+// What an answer in the thread that touches takes, twice. Alternate stacks may be as small as two
+// signal frames and a little.
 constexpr std::size_t answer_stack_bytes = 16 * 1024;
 
 struct Caught {

@@ -1,5 +1,6 @@
-// What a thread of the host does when it gets SIGSEGV in the arena: answers its own fault where that is easy, else posts it
-// to the daemon's handlers and waits. There is one arena in a process, and signal handlers have no other way to it.
+// What a thread of the host does when it gets SIGSEGV in the arena: answers its own fault where
+// that is easy, else posts it to the daemon's handlers and waits. There is one arena in a process,
+// and signal handlers have no other way to it.
 #pragma once
 
 #include <cstdint>

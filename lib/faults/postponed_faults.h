@@ -18,13 +18,14 @@ namespace wherry::impl {
 
 class PostponedFaults {
  public:
-  // `memory`: not malloc, whose lock a thread may hold that waits for an answer. Throws std::bad_alloc.
+  // `memory`: not malloc, whose lock a thread may hold that waits for an answer. Throws
+  // std::bad_alloc.
   explicit PostponedFaults(std::pmr::memory_resource& memory = mapped_memory()) : faults_(&memory) {
     faults_.reserve(room_first);
   }
 
-  // `due`: a moment as now_ns() counts. False: there is no memory to remember the fault, and nothing has
-  // changed.
+  // `due`: a moment as now_ns() counts. False: there is no memory to remember the fault, and
+  // nothing has changed.
   [[nodiscard]] bool put(std::uint64_t due, Fault& fault) {
     try {
       if (faults_.size() == faults_.capacity()) faults_.reserve(2 * faults_.capacity());

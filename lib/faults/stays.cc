@@ -8,7 +8,8 @@
 namespace wherry::impl {
 namespace {
 
-// How often, and how long apart, is looked whether a page that need not stay is seen at home by everybody.
+// How often, and how long apart, is looked whether a page that need not stay is seen at home by
+// everybody.
 constexpr int end_tries_max = 100;
 constexpr std::uint64_t end_pause_ns = 10'000'000;
 

@@ -1,5 +1,5 @@
-// Pages that the policy has stay where they are for a while. When it is over those who map them elsewhere than at home fault again,
-// and the policy is asked about them.
+// Pages that the policy has stay where they are for a while. When it is over those who map them
+// elsewhere than at home fault again, and the policy is asked about them.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,8 @@ class Stays {
   Stays(PageEngine& engine, AdviceEffects& effects, BlockDirectory& blocks, const Policy& policy)
       : engine_(engine), effects_(effects), blocks_(blocks), policy_(policy) {}
 
-  // These pages stay at `at` until then, as now_ns() counts; 0: for ever. False: there is no memory to remember it.
+  // These pages stay at `at` until then, as now_ns() counts; 0: for ever. False: there is no memory
+  // to remember it.
   bool begin(std::uint64_t number, PageRun run, Processor at, std::uint64_t until_ns)
       EXCLUDES(lock_);
 
@@ -46,7 +47,8 @@ class Stays {
 
   void push(const Stay& stay) REQUIRES(lock_);
   std::optional<Stay> pop_due(std::uint64_t now) EXCLUDES(lock_);
-  // Tells the policy, and who asks for counters and events. The pages of the block that stay no more.
+  // Tells the policy, and who asks for counters and events. The pages of the block that stay no
+  // more.
   PageMask end(std::uint64_t number, Block& block, std::uint64_t now) REQUIRES(block.lock);
   // Pages begin, or end, to stay at `at`.
   void record(EventKind kind, std::uint64_t number, PageRun run, Processor at) const;

@@ -67,7 +67,8 @@ Substitute::~Substitute() {
 
 void Substitute::deliver(ssize_t result) const {
   const iovec* const theirs = pieces_ + count_;
-  // A datagram may have been longer than there was room for: with MSG_TRUNC the result is its length.
+  // A datagram may have been longer than there was room for: with MSG_TRUNC the result is its
+  // length.
   std::size_t left = result > 0 ? static_cast<std::size_t>(result) : 0;
   for (std::size_t i = 0; i < count_ && left != 0; ++i) {
     const std::size_t length = std::min(left, pieces_[i].iov_len);

@@ -1,5 +1,6 @@
-// The functions that libwherry_io puts in front of the C library's, by their names there. Each does what the real one does, and
-// calls it: what it returns, errno, cancellation and restarts after signals are the real one's.
+// The functions that libwherry_io puts in front of the C library's, by their names there. Each does
+// what the real one does, and calls it: what it returns, errno, cancellation and restarts after
+// signals are the real one's.
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -27,8 +28,8 @@ ssize_t take(const iovec* pieces, int count, const Call& call) {
   return call_prepared([&] { return prepare_pieces(pieces, number, Access::read); }, call);
 }
 
-// A call that puts bytes into the pieces of an array, of which the caller may look at: call(pieces, count) makes it.
-// prepare_rest() touches what else it is given, and says whether there is any.
+// A call that puts bytes into the pieces of an array, of which the caller may look at: call(pieces,
+// count) makes it. prepare_rest() touches what else it is given, and says whether there is any.
 template <typename PrepareRest, typename Call>
 ssize_t put(int fd, iovec* pieces, std::size_t count, const PrepareRest& prepare_rest,
             const Call& call) {
@@ -121,7 +122,8 @@ ssize_t io_recv(int, void*, std::size_t, int) WHERRY_IO_STANDS_FOR("recv");
 ssize_t io_recvfrom(int, void*, std::size_t, int, void*, socklen_t*)
     WHERRY_IO_STANDS_FOR("recvfrom");
 ssize_t io_recvmsg(int, msghdr*, int) WHERRY_IO_STANDS_FOR("recvmsg");
-// What a program that is compiled with _FORTIFY_SOURCE calls where it knows how large the buffer is.
+// What a program that is compiled with _FORTIFY_SOURCE calls where it knows how large the buffer
+// is.
 ssize_t io_read_chk(int, void*, std::size_t, std::size_t) WHERRY_IO_STANDS_FOR("__read_chk");
 ssize_t io_pread_chk(int, void*, std::size_t, off_t, std::size_t)
     WHERRY_IO_STANDS_FOR("__pread_chk");

@@ -1,4 +1,5 @@
-// The functions that ours stand in front of: the next of that name after this library, as the dynamic linker has it.
+// The functions that ours stand in front of: the next of that name after this library, as the
+// dynamic linker has it.
 #pragma once
 
 #include <dlfcn.h>

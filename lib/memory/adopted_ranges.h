@@ -1,18 +1,21 @@
-// Memory of the program's own that lies in a file now, so that others can map it, too: adopted. For the program nothing
-// changes: same addresses, same contents, and threads write to it while it is adopted and given back, 2 MiB at a time.
+// Memory of the program's own that lies in a file now, so that others can map it, too: adopted. For
+// the program nothing changes: same addresses, same contents, and threads write to it while it is
+// adopted and given back, 2 MiB at a time.
 //
-// Whole pages are adopted. The first and the last one may hold other things of the program's as well, and malloc's and
-// stdio's notes among them: they are called shared here.
+// Whole pages are adopted. The first and the last one may hold other things of the program's as
+// well, and malloc's and stdio's notes among them: they are called shared here.
 //
-// A child of fork() is to have private copies, as before. The other pages are copied by the child, which its parent waits
-// for. The shared ones cannot wait for that: the C library writes to them in the child before any handler runs. So they are
-// private memory again from just before the fork until just after it; what the parent's threads write in that time is then
-// entered in the file byte by byte, beside what devices wrote. A thread that reads what a device writes there meanwhile
-// reads what was there before. The descriptors that all this takes are had in advance: a program forks also where it may have no
-// more.
+// A child of fork() is to have private copies, as before. The other pages are copied by the child,
+// which its parent waits for. The shared ones cannot wait for that: the C library writes to them in
+// the child before any handler runs. So they are private memory again from just before the fork
+// until just after it; what the parent's threads write in that time is then entered in the file
+// byte by byte, beside what devices wrote. A thread that reads what a device writes there meanwhile
+// reads what was there before. The descriptors that all this takes are had in advance: a program
+// forks also where it may have no more.
 //
-// While a thread forks nothing is adopted or given back, and no lock is held: the application's own handlers (pthread_atfork)
-// may take locks, and a thread that has one may be waiting here. It waits with a limit.
+// While a thread forks nothing is adopted or given back, and no lock is held: the application's own
+// handlers (pthread_atfork) may take locks, and a thread that has one may be waiting here. It waits
+// with a limit.
 //
 // Any thread.
 #pragma once
@@ -41,7 +44,8 @@ class AdoptedRanges {
   enum class Verdict {
     adopted,
     absent,  // not all of it is memory that may be read, and written unless that is not asked for
-    unsuitable,  // memory of a kind that cannot be adopted without a difference that the program could see
+    unsuitable,  // memory of a kind that cannot be adopted without a difference that the program
+                 // could see
     no_room,
     forking,  // another thread, for longer than is to be waited
   };
@@ -53,17 +57,19 @@ class AdoptedRanges {
                 std::chrono::milliseconds limit = fork_limit)
       : file_(file), access_(access), fork_limit_(limit) {}
 
-  // The whole pages around the bytes go to the file, at `offset`. Nothing has changed unless they are adopted.
-  // Requires: none of them is adopted.
+  // The whole pages around the bytes go to the file, at `offset`. Nothing has changed unless they
+  // are adopted. Requires: none of them is adopted.
   Verdict adopt(AddressRange bytes, std::uint64_t offset, bool read_only) EXCLUDES(lock_);
-  // They become private memory again, and leave the file; those that the program has mapped something else to stay what they
-  // are. False: the kernel refuses, or a fork takes too long, and they stay in the file. Requires: nobody else maps them.
+  // They become private memory again, and leave the file; those that the program has mapped
+  // something else to stay what they are. False: the kernel refuses, or a fork takes too long, and
+  // they stay in the file. Requires: nobody else maps them.
   bool give_back(AddressRange bytes) EXCLUDES(lock_);
 
   // Waits until nobody forks. False: that takes too long.
   bool wait_for_fork() EXCLUDES(lock_);
 
-  // Around every fork(), in the thread that forks: nothing is adopted or given back from the first to the last.
+  // Around every fork(), in the thread that forks: nothing is adopted or given back from the first
+  // to the last.
   void before_fork() EXCLUDES(lock_);
   // In between: what a child that is no copy of the program must not see. All but shared pages.
   std::vector<AddressRange> unshared_pages() const WHERRY_TSA(no_thread_safety_analysis);
@@ -111,7 +117,8 @@ class AdoptedRanges {
   Mutex lock_{LockOrder::adopted};
   Condition fork_over_;
   std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nothing: nobody forks
-  // What writers are held with, while there are ranges; changed under the lock. Nothing: no userfaultfd is permitted.
+  // What writers are held with, while there are ranges; changed under the lock. Nothing: no
+  // userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;
   std::vector<Adopted> ranges_ GUARDED_BY(lock_);
   std::vector<Lent> lent_ GUARDED_BY(lock_);

@@ -15,8 +15,9 @@ namespace wherry::impl {
 
 class Arena {
  public:
-  // The larger of 1 TiB and 16 times the machine's memory, whole GiB; less on machines so large that the arena and
-  // the reading views of `processors` pools would not fit into half of the address space.
+  // The larger of 1 TiB and 16 times the machine's memory, whole GiB; less on machines so large
+  // that the arena and the reading views of `processors` pools would not fit into half of the
+  // address space.
   static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
   // The most that an arena and the reading views of so many pools may take of the address space.

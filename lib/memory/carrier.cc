@@ -16,8 +16,8 @@
 namespace wherry::impl {
 namespace {
 
-// A second one keeps the copier busy while the first is mapped at its target. More would only make those wait longer
-// who touch what is under way.
+// A second one keeps the copier busy while the first is mapped at its target. More would only make
+// those wait longer who touch what is under way.
 constexpr unsigned ring_slots = 2;
 // A copy and a punch.
 constexpr unsigned operations_per_slot = 2;
@@ -46,11 +46,12 @@ std::span<std::byte> in_memory(const Parcel& parcel, const Parcel::Place& place)
   return {std::get<std::byte*>(place), parcel.bytes};
 }
 
-// How often a copy is made again that met a hold on the program's memory. Each hold has ended, so these came one after the other.
+// How often a copy is made again that met a hold on the program's memory. Each hold has ended, so
+// these came one after the other.
 constexpr int held_attempts_max = 1000;
 
-// The copy, which writes to the program's memory perhaps: where that is held for a moment the kernel may not wait, and the copy
-// has to be made again.
+// The copy, which writes to the program's memory perhaps: where that is held for a moment the
+// kernel may not wait, and the copy has to be made again.
 template <typename Copy>
 int despite_holds(std::size_t wanted, const Copy& copy) {
   for (int attempt = 1;; ++attempt) {
@@ -86,13 +87,14 @@ class PoolCarrier : public Carrier {
       return std::nullopt;
     return writes ? CopyMethod::write : CopyMethod::read;
   }
-  // Whether a punch is sure to free what was carried: Linux may not be able to take a huge page apart at the moment.
+  // Whether a punch is sure to free what was carried: Linux may not be able to take a huge page
+  // apart at the moment.
   bool leaves_nothing(const Cargo& cargo) const {
     return cargo.kind == Cargo::Kind::move &&
            (cargo.span.count == pages_per_block || !source(cargo).has_huge_pages());
   }
-  // A write takes the file's bytes from memory, a read brings them there. Nothing: the bytes are not a file's, or have to be
-  // put into it by hand, and that is done.
+  // A write takes the file's bytes from memory, a read brings them there. Nothing: the bytes are
+  // not a file's, or have to be put into it by hand, and that is done.
   struct FileCopy {
     CopyMethod method;
     int fd;
@@ -152,8 +154,9 @@ class PoolCarrier : public Carrier {
     close_window(slot);
     return delivery;
   }
-  // Linux holds a lock of the pool's file while it writes to it. A source that Linux must wait for (a file of a network, swap)
-  // is brought first: who moves other pages of that pool would wait for the lock.
+  // Linux holds a lock of the pool's file while it writes to it. A source that Linux must wait for
+  // (a file of a network, swap) is brought first: who moves other pages of that pool would wait for
+  // the lock.
   static bool must_fetch(const Parcel& parcel, const FileCopy& copy) {
     return copy.method == CopyMethod::write && in_memory(parcel.from) && !is_at_hand(copy.memory);
   }

@@ -1,6 +1,7 @@
-// Carries many pages from pool to pool at a time, or bytes between pools and this process's memory, without holding a lock:
-// what a flight (pages/block.h) does between its beginning and its end. Knows nothing of page states; who uses it sees to
-// it that nobody may write pages that are under way, and that the target holds none of them.
+// Carries many pages from pool to pool at a time, or bytes between pools and this process's memory,
+// without holding a lock: what a flight (pages/block.h) does between its beginning and its end.
+// Knows nothing of page states; who uses it sees to it that nobody may write pages that are under
+// way, and that the target holds none of them.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ struct Cargo {
   Processor to;
 };
 
-// Bytes of pages that exist, and stay where they are until they are delivered; or of this process's memory, which need not
-// exist.
+// Bytes of pages that exist, and stay where they are until they are delivered; or of this process's
+// memory, which need not exist.
 struct Parcel {
   struct InPool {
     Processor pool;
@@ -52,9 +53,9 @@ struct Parcel {
 
 struct Delivery {
   unsigned slot = 0;
-  // ok: the target's pool holds all of it. Otherwise it may hold some, and the source still holds everything.
-  // no_memory: there is none for the target; bad_address: this process has no such memory; incomplete: another attempt
-  // may go better.
+  // ok: the target's pool holds all of it. Otherwise it may hold some, and the source still holds
+  // everything. no_memory: there is none for the target; bad_address: this process has no such
+  // memory; incomplete: another attempt may go better.
   OpStatus status = OpStatus::ok;
   bool released = false;  // the source's pool is known to hold nothing of it any more
 };
@@ -72,24 +73,24 @@ class Carrier {
   virtual Delivery next() = 0;
 };
 
-// How bytes get into the target's pool. A write locks the file against other writers but does not have to clear
-// the pages first; a read into a mapping of the file locks nothing. One copier that writes and others that read together
-// move more than copiers of one kind do.
+// How bytes get into the target's pool. A write locks the file against other writers but does not
+// have to clear the pages first; a read into a mapping of the file locks nothing. One copier that
+// writes and others that read together move more than copiers of one kind do.
 enum class CopyMethod {
   write,
   read,
 };
 
-// pools[i] is processor i's; they outlive the carrier. With io_uring where it is permitted. To be called by the thread that
-// will use it.
+// pools[i] is processor i's; they outlive the carrier. With io_uring where it is permitted. To be
+// called by the thread that will use it.
 std::unique_ptr<Carrier> make_carrier(std::span<const std::unique_ptr<MemoryPoolFile>> pools,
                                       CopyMethod method);
 // The same without io_uring: the calling thread does the work.
 std::unique_ptr<Carrier> make_plain_carrier(std::span<const std::unique_ptr<MemoryPoolFile>> pools,
                                             CopyMethod method);
 
-// What make() returns. Null, and a line in the log the first time, where it throws: this process has no mappings left, or
-// no memory.
+// What make() returns. Null, and a line in the log the first time, where it throws: this process
+// has no mappings left, or no memory.
 std::unique_ptr<Carrier> try_to_make(const std::function<std::unique_ptr<Carrier>()>& make);
 
 // Carriers with nothing under way, for threads that need one for a moment. Any thread.

@@ -1,11 +1,13 @@
-// What this process offers to others, on a board that they may read: a memfd with a slot for each offer. A handle of 64 bytes
-// names the process, its board and the slot, and travels however the program likes.
+// What this process offers to others, on a board that they may read: a memfd with a slot for each
+// offer. A handle of 64 bytes names the process, its board and the slot, and travels however the
+// program likes.
 //
-// Whoever has a handle opens the board through /proc/PID/fd, so that the kernel says who may: the same user, or who may trace the
-// process. A handle by itself gives nothing.
+// Whoever has a handle opens the board through /proc/PID/fd, so that the kernel says who may: the
+// same user, or who may trace the process. A handle by itself gives nothing.
 //
-// An offer ends, a slot is used again, and a number of a process as well; none of them is mistaken for another one, since every
-// offer has a ticket that was never another's, and handles tell when the process started and which file the board is.
+// An offer ends, a slot is used again, and a number of a process as well; none of them is mistaken
+// for another one, since every offer has a ticket that was never another's, and handles tell when
+// the process started and which file the board is.
 #pragma once
 
 #include <cstddef>
@@ -88,14 +90,16 @@ class ForeignOffer {
     own,      // it is this process's
     refused,  // the kernel does not let this process see what the other one has open
   };
-  // `found` is set where it is. Throws std::system_error, also where the kernel tells nothing at the moment.
+  // `found` is set where it is. Throws std::system_error, also where the kernel tells nothing at
+  // the moment.
   static Verdict find(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
 
   const Offer& offer() const { return offer_; }
-  // Opens the file that is offered, as a description of its own. Any verdict but `own`. Throws as find().
+  // Opens the file that is offered, as a description of its own. Any verdict but `own`. Throws as
+  // find().
   Verdict open_file(Fd& file) const;
-  // Whether it is still up. True after the file's range was marked as in use (os/range_mark.h): whoever ends the offer
-  // sees the mark.
+  // Whether it is still up. True after the file's range was marked as in use (os/range_mark.h):
+  // whoever ends the offer sees the mark.
   bool stands() const;
 
  private:

@@ -1,6 +1,7 @@
-// For whom each page of the arena is, in memory that device processes see too, and cannot write to: one byte for each block that is of one
-// allocation, else one for each page, so that an allocation of 100 GiB costs as little as its blocks. Read without a lock, also
-// in signal handlers. What an allocation is beyond that only the host's AddressSpace knows.
+// For whom each page of the arena is, in memory that device processes see too, and cannot write to:
+// one byte for each block that is of one allocation, else one for each page, so that an allocation
+// of 100 GiB costs as little as its blocks. Read without a lock, also in signal handlers. What an
+// allocation is beyond that only the host's AddressSpace knows.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,8 @@ struct PageOwnersView {
 
   // Of all of that.
   std::size_t size() const { return audiences_at() + sizeof(Audiences); }
-  // How many pages from the first of the span on belong to live allocations that the processor may touch.
+  // How many pages from the first of the span on belong to live allocations that the processor may
+  // touch.
   std::uint64_t count_accessible(PageSpan span, Processor by) const;
   // Whether all pages of the span, which have owners, are of one allocation.
   bool are_of_one_allocation(PageSpan span) const;

@@ -17,12 +17,14 @@ namespace wherry::impl {
 // The pages of a pool file, as migration uses them: a seam for tests that delay or fail its steps.
 class PoolFile : public HoleFiller {
  public:
-  // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in the file, unless somebody
-  // holds on to the huge page that they are part of for longer than a few milliseconds.
+  // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in
+  // the file, unless somebody holds on to the huge page that they are part of for longer than a few
+  // milliseconds.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
   // Moves the pages to a NUMA node, as far as the kernel can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
-  // Whether blocks that are huge pages may be mapped as such: the file has some, and the kernel leaves its holes alone.
+  // Whether blocks that are huge pages may be mapped as such: the file has some, and the kernel
+  // leaves its holes alone.
   virtual bool maps_huge_pages() const = 0;
   // Where the library itself reads a page. Requires: the page is resident (a touch would create
   // it).
@@ -53,10 +55,11 @@ class MemoryPoolFile final : public PoolFile {
 
   MemoryFile file_;
   Mapping alias_;
-  // Fills holes of the file through the alias: page by page and only holes, where write(2) could make
-  // huge pages, overwrite, and meet a limit on the size of files. And a touch of a hole of the alias,
-  // which must never be, ends in SIGBUS instead of a page that nobody accounts for. Nothing: may not be had; then pages are
-  // created as a touch through the alias would do it, which makes no huge ones either.
+  // Fills holes of the file through the alias: page by page and only holes, where write(2) could
+  // make huge pages, overwrite, and meet a limit on the size of files. And a touch of a hole of the
+  // alias, which must never be, ends in SIGBUS instead of a page that nobody accounts for. Nothing:
+  // may not be had; then pages are created as a touch through the alias would do it, which makes no
+  // huge ones either.
   const std::optional<Userfaultfd> filler_;
 };
 

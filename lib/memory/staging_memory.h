@@ -12,8 +12,8 @@ class StagingMemory {
  public:
   explicit StagingMemory(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Room for `bytes` > 0, which is free again when the last reference ends; that may be after the end
-  // of this object. Returns null if the bound would be passed, or if Linux has no memory.
+  // Room for `bytes` > 0, which is free again when the last reference ends; that may be after the
+  // end of this object. Returns null if the bound would be passed, or if Linux has no memory.
   std::shared_ptr<std::byte> take(std::size_t bytes);
   std::size_t bytes_taken() const { return *taken_; }
 

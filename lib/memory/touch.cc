@@ -22,8 +22,8 @@ void access_one(std::uintptr_t address, Access access) {
     [[maybe_unused]] const unsigned char looked = *byte;
     return;
   }
-  // A write that changes nothing, also for those who write the same byte now. Not std::atomic: compilers know that
-  // or-ing 0 changes nothing, and read.
+  // A write that changes nothing, also for those who write the same byte now. Not std::atomic:
+  // compilers know that or-ing 0 changes nothing, and read.
   asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory", "cc");
 }
 

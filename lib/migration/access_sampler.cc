@@ -36,8 +36,8 @@ void AccessSampler::watch(Processor p, std::uint64_t count) {
       held.touched(*number);  // nothing would be seen: not a sign that it is idle
   }
   if (chosen == 0) return;
-  // The books go on saying that the pages may be mapped: they may be, again, before this returns. A fault enters what it
-  // is about whatever the books say.
+  // The books go on saying that the pages may be mapped: they may be, again, before this returns. A
+  // fault enters what it is about whatever the books say.
   const std::span<const std::uint64_t> wanted = std::span(pages).first(chosen);
   if (changers_[static_cast<std::size_t>(p.index)]->forget_entries(wanted) == 0) return;
   for (const std::uint64_t page : wanted) held.touched(block_of(page));

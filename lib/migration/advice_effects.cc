@@ -155,7 +155,8 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   bool pending = false;
   const auto visit = [&](std::uint64_t number, Block& block) {
     const PageRun run = run_in_block(number, pages);
-    // A copy that is under way must not outlast this; anything else minds what was said when it lands.
+    // A copy that is under way must not outlast this; anything else minds what was said when it
+    // lands.
     const RestGuard guard(engine_.flights(), block, number,
                           change.kind == Kind::unset_read_mostly ? run : PageRun{});
     switch (change.kind) {

@@ -36,26 +36,27 @@ class AdviceEffects {
   // Has p map pages that pools hold, wherever they are.
   Progress show(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
       REQUIRES(block.lock);
-  // The pages have come to where they are: has them mapped again by whoever is advised to access them.
-  // True: they are, as far as they can be.
+  // The pages have come to where they are: has them mapped again by whoever is advised to access
+  // them. True: they are, as far as they can be.
   bool follow(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 
-  // Pages that stayed where they are for others' sake need not any more: who maps them elsewhere than at home, and is not advised
-  // to, faults again. True: nobody does any more; else it has been requested, and is to be asked again.
+  // Pages that stayed where they are for others' sake need not any more: who maps them elsewhere
+  // than at home, and is not advised to, faults again. True: nobody does any more; else it has been
+  // requested, and is to be asked again.
   bool end_stay(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
 
-  // The host has written pages, which had copies elsewhere: they go to the node of the host that is preferred for them,
-  // if there is one.
+  // The host has written pages, which had copies elsewhere: they go to the node of the host that is
+  // preferred for them, if there is one.
   void settle_on_host(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 
-  // `change` was said of the pages: does what cannot wait for the next fault. Returns when the views
-  // that this concerns have changed, at most a second later.
+  // `change` was said of the pages: does what cannot wait for the next fault. Returns when the
+  // views that this concerns have changed, at most a second later.
   void apply(PageSpan pages, const AdviceChange& change);
   // Read-mostly means nothing from now on, and existing copies end; or it means something again.
   void forbid_copies();
   void permit_copies();
-  // p may not access these pages of others' pools any more: it has no mapping of them when this returns. False: it may
-  // still have, because for a second its views could not be changed.
+  // p may not access these pages of others' pools any more: it has no mapping of them when this
+  // returns. False: it may still have, because for a second its views could not be changed.
   bool take_back(std::span<const PageSpan> spans, Processor p);
   // The pages are of nobody any more: nor are views of them.
   void released(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);

@@ -42,7 +42,8 @@ void wait_for_rest(const Flights& flights, PageSpan pages, const Predicate& is_a
   WHERRY_FAIL("{}", otherwise);
 }
 
-// Locks the block at a moment when nothing of the run is in flight. Not for threads that answer faults.
+// Locks the block at a moment when nothing of the run is in flight. Not for threads that answer
+// faults.
 class WHERRY_TSA(scoped_lockable) RestGuard {
  public:
   RestGuard(const Flights& flights, Block& block, std::uint64_t number, PageRun run)

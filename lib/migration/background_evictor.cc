@@ -7,13 +7,14 @@
 namespace wherry::impl {
 namespace {
 
-// A block is what one eviction frees. In a pool of fewer blocks than this, those kept free would cost more hits than
-// the waiting that they save.
+// A block is what one eviction frees. In a pool of fewer blocks than this, those kept free would
+// cost more hits than the waiting that they save.
 constexpr std::uint64_t blocks_min = 16;
 constexpr std::uint64_t free_share = 64;
 
-// As many learn of all kept blocks while the pool is exchanged once. A watched block costs one fault of 4 KiB, and a
-// share of a command to the device; an eviction, with what comes back, hundreds of times as much.
+// As many learn of all kept blocks while the pool is exchanged once. A watched block costs one
+// fault of 4 KiB, and a share of a command to the device; an eviction, with what comes back,
+// hundreds of times as much.
 constexpr std::uint64_t watched_per_eviction = 1;
 
 // What could not be evicted is asked for again: a pool that stays full rings no more.

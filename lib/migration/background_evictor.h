@@ -1,6 +1,6 @@
-// Evicts ahead of need, so that a fault does not normally wait for an eviction: a thread that is woken when a device's
-// pool has little room left, makes some more, and then has the accesses to some blocks made visible, so that the right
-// ones leave next.
+// Evicts ahead of need, so that a fault does not normally wait for an eviction: a thread that is
+// woken when a device's pool has little room left, makes some more, and then has the accesses to
+// some blocks made visible, so that the right ones leave next.
 //
 // Small pools are left to those who need room: what would be kept free there is better used.
 #pragma once

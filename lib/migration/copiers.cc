@@ -12,7 +12,8 @@ namespace wherry::impl {
 namespace {
 
 constexpr std::uint64_t moment_ns = 100'000;
-// How much of the average of other runnable threads one look makes up, and what one thread counts there.
+// How much of the average of other runnable threads one look makes up, and what one thread counts
+// there.
 constexpr unsigned average_weight = 4;
 constexpr unsigned one_thread = 256;
 constexpr auto idle_check = std::chrono::milliseconds(1);
@@ -56,7 +57,8 @@ void Copiers::submit(std::shared_ptr<Job> job) {
     const LockGuard guard(lock_);
     jobs_.push_back(std::move(job));
   }
-  // The first copier calls the others: to wake several threads takes longer than the program should wait.
+  // The first copier calls the others: to wake several threads takes longer than the program should
+  // wait.
   work_.notify_one();
 }
 

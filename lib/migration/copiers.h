@@ -1,5 +1,5 @@
-// A few threads, each with a carrier of its own, that take one step of a job after the other: what prefetches and copies
-// have in common.
+// A few threads, each with a carrier of its own, that take one step of a job after the other: what
+// prefetches and copies have in common.
 #pragma once
 
 #include <atomic>
@@ -66,7 +66,8 @@ class Copiers {
   // Called once by each copier's thread, which is the only one to use what it returns.
   using MakeCarrier = std::function<std::unique_ptr<Carrier>(unsigned copier)>;
   struct Limits {
-    // The first one works whenever there is something to do, the others while a CPU has nothing else to run.
+    // The first one works whenever there is something to do, the others while a CPU has nothing
+    // else to run.
     unsigned copiers = 1;
     std::vector<int> cpus = {};  // they run on these, near to the host's memory; empty: on any
   };
@@ -83,7 +84,8 @@ class Copiers {
   using JobPlace = std::list<std::shared_ptr<Job>>::iterator;
 
   void work(unsigned copier);
-  // A step whose time has come; null: none has, or the CPU is wanted elsewhere. Waits for one if `wait`.
+  // A step whose time has come; null: none has, or the CPU is wanted elsewhere. Waits for one if
+  // `wait`.
   std::unique_ptr<Step> take(unsigned copier, bool wait) EXCLUDES(lock_);
   // Whether the program leaves a CPU to this copier.
   bool may_work(unsigned copier);

@@ -1,10 +1,10 @@
 // Copies and fills memory of every kind where it is: pages stay in their pools, whoever has them
-// mapped goes on to use
-// them, and nobody moves them while their bytes are copied (they are in flight, and lose no rights).
+// mapped goes on to use them, and nobody moves them while their bytes are copied (they are in
+// flight, and lose no rights).
 //
-// Pages that do not exist read as zeros, and come into being where they are written to: where the program prefers them, else
-// where the request says, and where no room can be made there in whatever pool has some. What is written to has one copy
-// afterwards.
+// Pages that do not exist read as zeros, and come into being where they are written to: where the
+// program prefers them, else where the request says, and where no room can be made there in
+// whatever pool has some. What is written to has one copy afterwards.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,12 @@ class CopyEngine {
   CopyEngine(const Parts& parts, IdleCarriers::Make make_carrier)
       : parts_(parts), carriers_(std::move(make_carrier)) {}
 
-  // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no such memory, or not any more.
-  // A part may have been copied in any case. What is freed meanwhile keeps its pages until no piece of it is carried. Not
-  // under a block lock.
+  // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no
+  // such memory, or not any more. A part may have been copied in any case. What is freed meanwhile
+  // keeps its pages until no piece of it is carried. Not under a block lock.
   OpStatus carry(const CopyRequest& request);
-  // Has copiers do it, and returns at once. done(status) is called once, later, by another thread. Any lock may be held.
+  // Has copiers do it, and returns at once. done(status) is called once, later, by another thread.
+  // Any lock may be held.
   void submit(CopyRequest request, std::function<void(OpStatus)> done);
 
  private:
@@ -76,7 +77,8 @@ class CopyEngine {
   // Whether a live flight carries some of the pages.
   bool is_carried(const Pages& pages) const;
   Step create(Leg& leg, Pages& pages);
-  // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are full.
+  // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are
+  // full.
   std::optional<Processor> elsewhere(Leg& leg, Pages& pages, std::uint64_t absent);
   // There is no memory for it.
   static Step give_up(Leg& leg);

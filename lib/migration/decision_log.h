@@ -1,5 +1,5 @@
-// What was decided about pages last, for whoever asks why one is where it is: always kept, bounded, the oldest is overwritten.
-// Writing takes no lock, and is allowed in a signal handler.
+// What was decided about pages last, for whoever asks why one is where it is: always kept, bounded,
+// the oldest is overwritten. Writing takes no lock, and is allowed in a signal handler.
 #pragma once
 
 #include <array>
@@ -43,14 +43,16 @@ class DecisionLog {
   DecisionLog& operator=(const DecisionLog&) = delete;
 
   void add(const DecisionRecord& record) noexcept;
-  // The latest ones about this page since it was released, newest first, at most so many. Throws std::bad_alloc.
+  // The latest ones about this page since it was released, newest first, at most so many. Throws
+  // std::bad_alloc.
   std::vector<DecisionRecord> latest(std::uint64_t block, unsigned page, std::size_t most) const;
 
  private:
   static constexpr std::size_t words = sizeof(DecisionRecord) / sizeof(std::uint64_t);
   static_assert(sizeof(DecisionRecord) % sizeof(std::uint64_t) == 0);
 
-  // `turn` of a place: 2n + 1 while entry n is written, 2n + 2 since it is; so memory that is zero is a log that is empty.
+  // `turn` of a place: 2n + 1 while entry n is written, 2n + 2 since it is; so memory that is zero
+  // is a log that is empty.
   struct Place {
     std::atomic<std::uint64_t> turn{0};
     std::array<std::atomic<std::uint64_t>, words> record{};

@@ -1,5 +1,5 @@
-// Which blocks left which pool, and for which address: what happened last, for whoever asks. Where nobody asks for long, what is new is
-// dropped, and counted.
+// Which blocks left which pool, and for which address: what happened last, for whoever asks. Where
+// nobody asks for long, what is new is dropped, and counted.
 #pragma once
 
 #include <atomic>

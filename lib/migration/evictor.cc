@@ -29,8 +29,8 @@ OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
     const OpStatus status = evict_one(request);
     if (status == OpStatus::ok) continue;
     const bool may_come = status != OpStatus::no_memory && status != OpStatus::absent;
-    // The pool holds no block: other requests have reserved what is not kept, and their pages are about to
-    // come.
+    // The pool holds no block: other requests have reserved what is not kept, and their pages are
+    // about to come.
     const bool is_reserved = status == OpStatus::absent &&
                              engine_.held_by(request.at).size() == 0 &&
                              capacity.kept() + request.pages <= capacity.pages();

@@ -1,7 +1,6 @@
 // Makes room in a device's pool: whole blocks, as the pool's replacement says, move to the host;
-// copies of pages that
-// other pools hold, too, are dropped. Called by whoever needs the room, and by the background evictor before anybody
-// does; never under a block lock.
+// copies of pages that other pools hold, too, are dropped. Called by whoever needs the room, and by
+// the background evictor before anybody does; never under a block lock.
 #pragma once
 
 #include <array>
@@ -17,9 +16,11 @@
 
 namespace wherry::impl {
 
-// Fewer pages in a row do not fly, if nobody says otherwise: to begin and end a flight costs as much as they do.
+// Fewer pages in a row do not fly, if nobody says otherwise: to begin and end a flight costs as
+// much as they do.
 inline constexpr unsigned usual_flight_pages_min = 32;
-// As many move under one hold of a block's lock: a fault on another page of the block waits for no more.
+// As many move under one hold of a block's lock: a fault on another page of the block waits for no
+// more.
 inline constexpr unsigned eviction_piece_pages = pages_per_region;
 
 // Who needs room in a pool, and what for.
@@ -44,16 +45,19 @@ class Evictor {
 
   // Makes `room` as large as is requested. Never waits. Returns
   //   ok;
-  //   incomplete: not now, try again in a moment with the same room, which keeps its place in the pool's line;
-  //   no_memory: the host has no memory for the pages that would have to leave; `room` has been released;
+  //   incomplete: not now, try again in a moment with the same room, which keeps its place in the
+  //   pool's line;
+  //   no_memory: the host has no memory for the pages that would have to leave; `room` has been
+  //   released;
   //   absent: nothing in the pool may be evicted; `room` has been released.
   OpStatus make_room(const RoomRequest& request, Room& room);
 
-  // Evicts one block, capacity or not. ok; incomplete: not all of it moved yet, or nothing could, and another call may
-  // go on; no_memory: the host has none; absent: nothing may be evicted.
+  // Evicts one block, capacity or not. ok; incomplete: not all of it moved yet, or nothing could,
+  // and another call may go on; no_memory: the host has none; absent: nothing may be evicted.
   OpStatus evict_one(const RoomRequest& request);
 
-  // The latest round of prefetching that brought pages to p; 0: none. What it brought is not evicted ahead of need.
+  // The latest round of prefetching that brought pages to p; 0: none. What it brought is not
+  // evicted ahead of need.
   void note_round(Processor p, std::uint32_t epoch) {
     rounds_[static_cast<std::size_t>(p.index)].store(epoch, std::memory_order_relaxed);
   }
@@ -83,10 +87,12 @@ class Evictor {
   // What of the block p's pool would lose.
   PageMask leaving(const Block& block, std::uint64_t number, Processor p) const
       REQUIRES(block.lock);
-  // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages: nothing is left.
+  // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages:
+  // nothing is left.
   OpStatus begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
                  Eviction& done, Departure& next) REQUIRES(block.lock);
-  // Each moves the pages and says in `done` how many: in flight, while others use the rest of the block...
+  // Each moves the pages and says in `done` how many: in flight, while others use the rest of the
+  // block...
   OpStatus fly(Block& block, Departure& departure, Eviction& done) EXCLUDES(block.lock);
   // ... or under the lock.
   OpStatus carry_now(Block& block, Departure& departure, Eviction& done) REQUIRES(block.lock);

@@ -1,5 +1,5 @@
-// Which blocks have pages in one device's pool, and which of them should leave next: the pool's lock around its
-// replacement. Any thread.
+// Which blocks have pages in one device's pool, and which of them should leave next: the pool's
+// lock around its replacement. Any thread.
 #pragma once
 
 #include <atomic>

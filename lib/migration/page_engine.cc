@@ -181,7 +181,8 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   if (done.count == 0) return result;
   account_arrival(block, number, done, p, room, Cargo::Kind::create);
   if (entered) block.mapped(p, done, true);
-  // A moment, since a look at the clock takes as long as a good part of it, and the fault says how long it took.
+  // A moment, since a look at the clock takes as long as a good part of it, and the fault says how
+  // long it took.
   record_deed({EventKind::populate, motive, {}, p}, number, done);
   return result;
 }
@@ -265,7 +266,8 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     allow_writes(block, number, run, from);
     return {status, 0};
   }
-  // 2. The new copy arrives write-protected, or not mapped at all: while two copies exist, neither can change.
+  // 2. The new copy arrives write-protected, or not mapped at all: while two copies exist, neither
+  // can change.
   const bool enters = entry == Entry::at_home && block.is_home(to, run);
   const bool entered = enters && target.mapper.punch_unmaps();
   const OpResult result = copy(source, target, span, entered);
@@ -290,7 +292,8 @@ OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, 
                                Processor to, Room& room, Entry entry, Motive motive) {
   const std::uint64_t begun_ns = begin_ns(EventKind::duplicate);
   ProcessorMemory& target = at(to);
-  // A protection that was put up in vain, or for pages that do not arrive, is lifted by the next write.
+  // A protection that was put up in vain, or for pages that do not arrive, is lifted by the next
+  // write.
   if (const OpStatus status = protect(block, number, run, from); status != OpStatus::ok)
     return {status, 0};
   const bool entered = entry == Entry::at_home && block.is_home(to, run);
@@ -333,7 +336,8 @@ void PageEngine::land(Block& block, const Flight& flight, const Delivery& delive
   const bool created = kind == Cargo::Kind::create;
   record_deed({kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns},
               number, run);
-  // What cannot be entered now faults, and is looked at then. What was evicted is not expected to be used soon.
+  // What cannot be entered now faults, and is looked at then. What was evicted is not expected to
+  // be used soon.
   if (cause == MoveCause::eviction || !block.is_home(to, run)) return;
   if (run.count == pages_per_block && enter_whole(block, number, to)) return;
   (void)map(block, number, run, to);
@@ -514,8 +518,8 @@ OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Proces
       const PageMask fresh = PageMask::of(part) - block.at(p).mapped;
       const OpStatus status = enter(block, number, part, p, writable);
       if (status == OpStatus::unsupported) {
-        // Before Linux 6.4: gives the copy up, and the page comes back as a protected one. What is seen
-        // at another's pool gets to have no copies instead.
+        // Before Linux 6.4: gives the copy up, and the page comes back as a protected one. What is
+        // seen at another's pool gets to have no copies instead.
         if (owner == p)
           drop(block, number, part, p);
         else

@@ -37,7 +37,8 @@ struct Motive {
       : cause(c), touched(page) {}
 };
 
-// Pages of a block that a carrier (memory/carrier.h) brings to a pool while the block is not locked.
+// Pages of a block that a carrier (memory/carrier.h) brings to a pool while the block is not
+// locked.
 struct Flight {
   std::uint64_t number = 0;  // of the block
   PageRun run;
@@ -52,13 +53,14 @@ struct Flight {
 
 class PageEngine {
  public:
-  // `processors[i]` is processor i. `layout` says for events where pages are; without one page 0 has the address 0. The policy is
-  // told what becomes of pages; null: there is none. All outlive the engine.
+  // `processors[i]` is processor i. `layout` says for events where pages are; without one page 0
+  // has the address 0. The policy is told what becomes of pages; null: there is none. All outlive
+  // the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
                       const ArenaLayout* layout = nullptr, const Policy* policy = nullptr);
 
-  // The pages of a run come to a pool; `room` holds as many pages of it. If they are to be mapped there
-  // and the process is gone, nothing is done (process_gone).
+  // The pages of a run come to a pool; `room` holds as many pages of it. If they are to be mapped
+  // there and the process is gone, nothing is done (process_gone).
 
   // Creates zero pages at p. Requires: the pages are absent.
   OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
@@ -74,14 +76,14 @@ class PageEngine {
                      Room& room, Entry entry = Entry::at_home, Motive motive = {})
       REQUIRES(block.lock);
 
-  // The same, carried by somebody else between the two calls. While they are in flight the pages lose rights only, and no
-  // other call may concern them.
+  // The same, carried by somebody else between the two calls. While they are in flight the pages
+  // lose rights only, and no other call may concern them.
 
-  // From now on nobody may write the pages. Requires of them what populate, migrate and duplicate do. ok: the carrier
-  // may begin; otherwise nothing has begun.
+  // From now on nobody may write the pages. Requires of them what populate, migrate and duplicate
+  // do. ok: the carrier may begin; otherwise nothing has begun.
   OpStatus begin_flight(Block& block, Flight& flight) REQUIRES(block.lock);
-  // The carrier has delivered: the pages are in their new place, and mapped there where the processor sees its own
-  // pool, unless they were evicted.
+  // The carrier has delivered: the pages are in their new place, and mapped there where the
+  // processor sees its own pool, unless they were evicted.
   void land(Block& block, const Flight& flight, const Delivery& delivery, Room& room)
       REQUIRES(block.lock);
   // It has failed: all is as it was.
@@ -91,7 +93,8 @@ class PageEngine {
   void begin_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
   void end_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
 
-  // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps it.
+  // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps
+  // it.
   void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
   // Takes p's copies away. Requires: others have copies.
@@ -100,11 +103,12 @@ class PageEngine {
   // Takes the pages out of every pool.
   void release(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
 
-  // Enters pages in p's page table as its view shows them, writable unless they have copies. Requires:
-  // one pool is in p's view of them all, and holds them. absent: it does not. incomplete: not all of
-  // them, or not any more: look again.
+  // Enters pages in p's page table as its view shows them, writable unless they have copies.
+  // Requires: one pool is in p's view of them all, and holds them. absent: it does not. incomplete:
+  // not all of them, or not any more: look again.
   OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
-  // Takes p's entries for the pages away, where their leaving its view does not see to that by itself.
+  // Takes p's entries for the pages away, where their leaving its view does not see to that by
+  // itself.
   void unmap(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
       REQUIRES(block.lock);
   // Whether Linux has taken p's entry of a page that p has mapped; then it has one again.
@@ -118,16 +122,19 @@ class PageEngine {
 
   ProcessorMemory& at(Processor p) const { return *processors_[static_cast<unsigned>(p.index)]; }
   int processors() const { return count_; }
-  // Where the page is, as events say it. Nothing: it is about to become a variable's, and has no address of the arena yet.
+  // Where the page is, as events say it. Nothing: it is about to become a variable's, and has no
+  // address of the arena yet.
   std::optional<std::uint64_t> address_of(std::uint64_t page) const {
     if (layout_ == nullptr) return page * page_size;
     return layout_->find_address_of(page);
   }
-  // What has become of pages, and why: what the engine does to pages that nobody touched it adds itself.
+  // What has become of pages, and why: what the engine does to pages that nobody touched it adds
+  // itself.
   DecisionLog& decisions() { return decisions_; }
   Flights& flights() { return flights_; }
   const DecisionLog& decisions() const { return decisions_; }
-  // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages are evicted to.
+  // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
+  // are evicted to.
   HeldBlocks& held_by(Processor p) { return *held_[static_cast<unsigned>(p.index)]; }
 
  private:
@@ -146,7 +153,8 @@ class PageEngine {
   void allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run, Processor owner)
       REQUIRES(block.lock);
   void lift_protection(ProcessorMemory& owner, PageSpan span) const;
-  // Enters all of the block in p's page table by one entry, if its state permits that; or not, and then it is map()'s.
+  // Enters all of the block in p's page table by one entry, if its state permits that; or not, and
+  // then it is map()'s.
   bool enter_whole(Block& block, std::uint64_t number, Processor p) REQUIRES(block.lock);
   // Enters pages that p's view shows, all writable or none, and says in the books which it did.
   OpStatus enter(Block& block, std::uint64_t number, PageRun run, Processor p, bool writable)

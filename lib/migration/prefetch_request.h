@@ -1,5 +1,5 @@
-// What one call asked to have moved, or forgotten, ahead of its use. A value. Its pages may be freed
-// before it is done, when their stream's work was thrown away: who carries it out looks.
+// What one call asked to have moved, or forgotten, ahead of its use. A value. Its pages may be
+// freed before it is done, when their stream's work was thrown away: who carries it out looks.
 #pragma once
 
 #include <cstdint>

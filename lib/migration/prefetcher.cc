@@ -7,7 +7,8 @@
 namespace wherry::impl {
 namespace {
 
-// After so many flights that turned back the pages go one region at a time, which tells what is wrong.
+// After so many flights that turned back the pages go one region at a time, which tells what is
+// wrong.
 constexpr int failures_max = 3;
 // How long a step waits for others: flights, changes of views, room that faults have spoken for.
 constexpr std::uint64_t step_limit_ns = 1'000'000'000;
@@ -108,7 +109,8 @@ void Prefetcher::land(Leg& leg, const Delivery& delivery) {
   if (delivery.status == OpStatus::ok) {
     parts_.engine.land(block, leg.flight, delivery, leg.room);
     note_arrival(leg.step, block, leg.flight.run);
-    // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to come mapped.
+    // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to
+    // come mapped.
     if (!(PageMask::of(leg.flight.run) - block.at(leg.step.to()).resident).none())
       leg.step.failures = failures_max;
   } else {

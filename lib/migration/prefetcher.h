@@ -1,8 +1,8 @@
-// Brings memory to where the program says that it will be used, beside everything else: copiers take one block's part of a
-// request after the other.
+// Brings memory to where the program says that it will be used, beside everything else: copiers
+// take one block's part of a request after the other.
 //
-// Memory stays usable meanwhile. Who touches a page in flight waits for that flight; a page whose turn has not come is
-// answered as ever, and is looked at anew when it has.
+// Memory stays usable meanwhile. Who touches a page in flight waits for that flight; a page whose
+// turn has not come is answered as ever, and is looked at anew when it has.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,17 @@ class Prefetcher {
     Copiers& copiers;
   };
   struct Limits {
-    // Below this a flight costs more than it saves: pages are copied and mapped in one call, under the lock.
+    // Below this a flight costs more than it saves: pages are copied and mapped in one call, under
+    // the lock.
     unsigned flight_pages_min = 1;
     bool host_has_nodes = false;  // several
   };
   // Outlives the copiers.
   Prefetcher(const Parts& parts, Limits limits) : parts_(parts), limits_(limits) {}
 
-  // Returns at once. done() is called once, by a copier, when each page has had its turn: where there is no room, or no
-  // memory, pages stay where they are. No page is brought twice, or two requests could take it from each other for ever.
+  // Returns at once. done() is called once, by a copier, when each page has had its turn: where
+  // there is no room, or no memory, pages stay where they are. No page is brought twice, or two
+  // requests could take it from each other for ever.
   void submit(const PrefetchRequest& request, std::function<void()> done);
 
  private:

@@ -1,8 +1,8 @@
 // Has processors see the pools that hold the pages they want, where those are not their own: remote
-// mappings, and the way back. Threads of its own, because changing a view takes as long as answering
-// a fault does, and whoever waited for that under a block's lock would keep the fault from being
-// answered. One thread and one queue for each processor: a device that is stopped, or slow, keeps only its own
-// changes waiting.
+// mappings, and the way back. Threads of its own, because changing a view takes as long as
+// answering a fault does, and whoever waited for that under a block's lock would keep the fault
+// from being answered. One thread and one queue for each processor: a device that is stopped, or
+// slow, keeps only its own changes waiting.
 //
 // Requests may be refused (a process can have only so many mappings) and may come to nothing (the
 // page has moved on, the process is gone): whoever wants something looks again.
@@ -27,8 +27,8 @@ namespace wherry::impl {
 
 class ViewSwitcher {
  public:
-  // changers[i] is processor i's; they outlive this. `mappings_budget`: how many mappings one process
-  // may have before remote ones are declined; 0: no limit.
+  // changers[i] is processor i's; they outlive this. `mappings_budget`: how many mappings one
+  // process may have before remote ones are declined; 0: no limit.
   ViewSwitcher(PageEngine& engine, BlockDirectory& blocks, std::span<ViewChanger* const> changers,
                std::uint64_t mappings_budget);
   // Ends after the change under way.
@@ -41,12 +41,14 @@ class ViewSwitcher {
     home,  // p's view of the pages is its own pool
     tidy,  // ... of those that no pool holds when it is carried out
   };
-  // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be changed.
+  // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be
+  // changed.
   [[nodiscard]] bool request(Processor p, std::uint64_t number, const PageMask& pages, Wish wish);
-  // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the block's lock.
+  // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the
+  // block's lock.
   void withdraw(Processor p, std::uint64_t number, const PageMask& pages);
-  // Waits until what was requested before has been done; false after `limit_ms`. Never under a block's
-  // lock, nor in a thread that answers faults.
+  // Waits until what was requested before has been done; false after `limit_ms`. Never under a
+  // block's lock, nor in a thread that answers faults.
   bool wait_until_done(int limit_ms);
   // The same for what was requested of one processor's view.
   bool wait_until_done(Processor p, int limit_ms);
@@ -102,8 +104,8 @@ class ViewSwitcher {
   void work(Queue& queue, int processor);
   void carry_out(const Request& request, const PageMask& pages);
   PageMask withdrawn(Processor p);
-  // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes; empty:
-  // nothing is left to do.
+  // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes;
+  // empty: nothing is left to do.
   PageRun next_change(Block& block, const Request& request, PageMask& left, Processor& owner)
       REQUIRES(block.lock);
   // Changes the view of one run to the pool of `owner`.

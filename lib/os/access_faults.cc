@@ -22,7 +22,8 @@ std::atomic<std::uintptr_t> claimed_start = 0;
 std::atomic<std::uintptr_t> claimed_end = 0;
 std::atomic<AccessFaultHook> claimed_by = nullptr;
 
-// Whether the faulting access was a write; nothing for an instruction fetch, which no data page serves.
+// Whether the faulting access was a write; nothing for an instruction fetch, which no data page
+// serves.
 #if defined(__x86_64__)
 std::optional<bool> is_write(const ucontext_t& context) {
   constexpr greg_t write = 1 << 1;

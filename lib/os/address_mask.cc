@@ -41,7 +41,8 @@ AddressRange heap_at(std::uintptr_t start) {
   return plausible ? AddressRange{start, start + header.accessible} : AddressRange{};
 }
 
-// As for_each_uncovered, with malloc's heaps covered too. Requires: the range is readable, or holds no heap.
+// As for_each_uncovered, with malloc's heaps covered too. Requires: the range is readable, or holds
+// no heap.
 template <typename F>
 int for_each_hidden_part(const MappedRange& mapping, std::span<const AddressRange> kept, F hide) {
   return for_each_uncovered(mapping.range, kept, [&](AddressRange part) {

@@ -5,9 +5,9 @@
 // uses, and a pointer to the application's memory ends in SIGSEGV and not in old data.
 //
 // What is hidden: private anonymous mappings of a megabyte and more, writable shared ones of that
-// size, the main stack, and every gap. Heaps of malloc are recognized and stay. Stacks in the C library's
-// cache must be gone (drop_cached_stacks): it would hand hidden memory to new threads. Private mappings of
-// files and what is smaller stay as snapshots.
+// size, the main stack, and every gap. Heaps of malloc are recognized and stay. Stacks in the C
+// library's cache must be gone (drop_cached_stacks): it would hand hidden memory to new threads.
+// Private mappings of files and what is smaller stay as snapshots.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What threads wait for that hold a Mutex: std::condition_variable for base/lock.h. While a thread waits the
-// mutex is unlocked and signals arrive as they would without it; nothing is locked in secret, so a signal
-// handler that runs in a waiting thread may do what it could do elsewhere.
+// What threads wait for that hold a Mutex: std::condition_variable for base/lock.h. While a thread
+// waits the mutex is unlocked and signals arrive as they would without it; nothing is locked in
+// secret, so a signal handler that runs in a waiting thread may do what it could do elsewhere.
 //
 // Any thread. Waits may end for no reason: callers look again.
 #pragma once

@@ -1,4 +1,5 @@
-// What the symbol tables of an ELF file say, also of what is not exported. Each call reads the file.
+// What the symbol tables of an ELF file say, also of what is not exported. Each call reads the
+// file.
 #pragma once
 
 #include <link.h>
@@ -34,8 +35,8 @@ struct ElfVariables {
   std::vector<Variable> variables;  // those that a table names, in no order, perhaps several times
 };
 
-// The section of this name in the file at `path`. `segments`: of the loaded module that the file is asked about. Nothing:
-// it has no such section, cannot be read, or is another file by now.
+// The section of this name in the file at `path`. `segments`: of the loaded module that the file is
+// asked about. Nothing: it has no such section, cannot be read, or is another file by now.
 std::optional<ElfVariables> find_elf_variables(const std::string& path,
                                                std::span<const ElfW(Phdr)> segments,
                                                std::string_view section_name);

@@ -16,7 +16,8 @@ struct FatalSignal {
 
 // Installs `handler` for the signals that faults and abort() raise. It runs on the faulting
 // thread's alternate stack with all signals blocked, and may call async-signal-safe functions only.
-// True: the cause of the fault is removed, and the instruction is tried again; else the process ends.
+// True: the cause of the fault is removed, and the instruction is tried again; else the process
+// ends.
 void catch_fatal_signals(bool (*handler)(const FatalSignal&));
 
 // The calling thread's alternate signal stack, while this object lives.

@@ -43,7 +43,8 @@ Features probe_features();
 struct Limits {
   std::uint64_t mappings_max = 0;  // vm.max_map_count
   std::uint64_t mappings = 0;      // in use by this process
-  // How many of them a process may have before remote mappings are declined: an eighth is left to the program.
+  // How many of them a process may have before remote mappings are declined: an eighth is left to
+  // the program.
   std::uint64_t mappings_budget() const { return mappings_max - mappings_max / 8; }
   std::uint64_t open_files_max = 0;
   std::uint64_t open_files = 0;
@@ -54,7 +55,8 @@ struct Limits {
 
 Limits read_limits();
 
-// How many mappings the process has; 0 when the kernel does not tell. May be called in a signal handler.
+// How many mappings the process has; 0 when the kernel does not tell. May be called in a signal
+// handler.
 std::uint64_t count_mappings(pid_t process);
 
 }  // namespace wherry::impl

@@ -19,7 +19,8 @@ namespace {
 // What mincore() is asked for at once; a copy seldom has more.
 constexpr std::size_t pages_per_look = 513;
 
-// Where sandboxes forbid what looks like reading another process: through a pipe, which checks addresses as well.
+// Where sandboxes forbid what looks like reading another process: through a pipe, which checks
+// addresses as well.
 int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return -errno;

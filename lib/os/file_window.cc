@@ -31,8 +31,8 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
     hide();
     return error;
   }
-  // Entered at once, by one entry where the page is huge: a write that meets a missing one first clears all of the huge page
-  // that it is about to fill. Without this it is only slower.
+  // Entered at once, by one entry where the page is huge: a write that meets a missing one first
+  // clears all of the huge page that it is about to fill. Without this it is only slower.
   if (use == Use::reading) (void)::madvise(start, bytes, MADV_POPULATE_READ);
   return 0;
 }

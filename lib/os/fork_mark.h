@@ -1,4 +1,5 @@
-// Whether this process is the one that set the mark: memory that the kernel wipes in every child, however it was forked.
+// Whether this process is the one that set the mark: memory that the kernel wipes in every child,
+// however it was forked.
 #pragma once
 
 namespace wherry::impl {

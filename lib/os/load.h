@@ -3,7 +3,8 @@
 
 namespace wherry::impl {
 
-// Threads of all programs that run or wait for a CPU, the calling one among them; 0 when the kernel does not tell.
+// Threads of all programs that run or wait for a CPU, the calling one among them; 0 when the kernel
+// does not tell.
 unsigned runnable_threads();
 
 }  // namespace wherry::impl

@@ -1,7 +1,9 @@
-// The C library's mlockall(), defined once more for the whole program. Linux populates whatever it locks: in the library's views of
-// pools, which are mostly holes, that would create terabytes of pages, and in pools it would create pages that no books have.
-// So the program's mappings are locked one by one, and the library's are left out. mlockall(MCL_FUTURE) needs no help: the library
-// unlocks what it maps before that becomes accessible (os/mapping.cc). Code that makes the system call itself is not seen.
+// The C library's mlockall(), defined once more for the whole program. Linux populates whatever it
+// locks: in the library's views of pools, which are mostly holes, that would create terabytes of
+// pages, and in pools it would create pages that no books have. So the program's mappings are
+// locked one by one, and the library's are left out. mlockall(MCL_FUTURE) needs no help: the
+// library unlocks what it maps before that becomes accessible (os/mapping.cc). Code that makes the
+// system call itself is not seen.
 #include <dlfcn.h>
 #include <sys/mman.h>
 

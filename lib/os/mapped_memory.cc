@@ -10,7 +10,8 @@
 namespace wherry::impl {
 namespace {
 
-// No pool of the C++ library over Linux's pages: after one failed call to Linux libstdc++'s pools crash.
+// No pool of the C++ library over Linux's pages: after one failed call to Linux libstdc++'s pools
+// crash.
 class OwnMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (void* const memory = allocate_own(bytes, alignment)) return memory;

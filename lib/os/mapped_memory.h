@@ -1,5 +1,5 @@
-// Memory that comes from the kernel and not from malloc: for what the library needs while a thread of the program waits for it,
-// which may hold malloc's lock.
+// Memory that comes from the kernel and not from malloc: for what the library needs while a thread
+// of the program waits for it, which may hold malloc's lock.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,8 @@
 
 namespace wherry::impl {
 
-// Any thread. Throws std::bad_alloc. What is freed there is used again, but never given back to the kernel.
+// Any thread. Throws std::bad_alloc. What is freed there is used again, but never given back to the
+// kernel.
 std::pmr::memory_resource& mapped_memory();
 
 struct MappedDelete {

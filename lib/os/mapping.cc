@@ -28,10 +28,13 @@ int protection_of(Access access) {
 }
 
 // What is true of every mapping of the library's own, from before it is accessible.
-//  - Linux does not lock it: in a program that called mlockall(MCL_FUTURE) each new mapping would be populated when it becomes
+//  - Linux does not lock it: in a program that called mlockall(MCL_FUTURE) each new mapping would
+//  be populated when it becomes
 //    accessible, with a page for every hole of a file.
-//  - Small pages only, unless the kernel is known to leave the file's holes alone: whatever fills holes of a pool with a
-//    huge page makes pages resident that the library did not create. Kernels without transparent huge pages answer EINVAL.
+//  - Small pages only, unless the kernel is known to leave the file's holes alone: whatever fills
+//  holes of a pool with a
+//    huge page makes pages resident that the library did not create. Kernels without transparent
+//    huge pages answer EINVAL.
 //  - fork() does not copy it.
 int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
   if (::munlock(start, bytes) != 0) return errno;
@@ -75,8 +78,8 @@ Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Ac
   int error = keep_sparse(mapping.data(), bytes, /*huge_pages=*/false);
   if (error == 0) error = set_access(mapping.address(), bytes, access);
   if (error != 0) throw_errno(error, "cannot map a pool");
-  // Each page is read once and then punched: without this hint the punch first marks it as recently used, which
-  // costs a move 3 to 10 % of its time. A kernel that refuses is only slower.
+  // Each page is read once and then punched: without this hint the punch first marks it as recently
+  // used, which costs a move 3 to 10 % of its time. A kernel that refuses is only slower.
   ::madvise(mapping.data(), bytes, MADV_SEQUENTIAL);
   return mapping;
 }
@@ -96,8 +99,8 @@ int map_pool_view(const FileView& view, std::size_t open_bytes, int fd, bool hug
 
 int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages) {
   const std::size_t bytes = view.bytes;
-  // Aside first: the place itself must never be without its registration, or a touch would fill a hole
-  // of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would fill them.
+  // Aside first: the place itself must never be without its registration, or a touch would fill a
+  // hole of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would fill them.
   void* aside = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd,
                        static_cast<off_t>(view.offset));
   if (aside == MAP_FAILED) return errno;
@@ -123,7 +126,8 @@ int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
     const iovec there{place, 1};
     return ::process_vm_readv(process, &here, 1, &there, 1, 0) == 1 ? 0 : errno;
   }
-  // A page table that is left over would be filled; since Linux 6.14 this frees it. Of a shared mapping it drops no data.
+  // A page table that is left over would be filled; since Linux 6.14 this frees it. Of a shared
+  // mapping it drops no data.
   (void)::madvise(place, bytes, MADV_DONTNEED);
   return ::madvise(place, page_size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 }
@@ -140,8 +144,8 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
 
 int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
                   Access access, bool huge_pages) {
-  // Aside first, so that a mapping which cannot be kept from children changes nothing, and readers of the place always find
-  // what is there.
+  // Aside first, so that a mapping which cannot be kept from children changes nothing, and readers
+  // of the place always find what is there.
   void* aside =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;

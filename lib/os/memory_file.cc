@@ -60,7 +60,8 @@ bool show(int fd, const Mapping& place) {
          set_access(place.address(), place.size(), Access::write) == 0;
 }
 
-// What `act`, which returns 0 or an errno, does with a mapping of this part of the file, which nobody may touch.
+// What `act`, which returns 0 or an errno, does with a mapping of this part of the file, which
+// nobody may touch.
 template <typename Act>
 int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
   void* view =
@@ -84,8 +85,8 @@ bool memfds_have_huge_pages() {
   return have;
 }
 
-// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be reported. False also where
-// there is nobody to report it to.
+// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be
+// reported. False also where there is nobody to report it to.
 bool keeps_holes(int fd) {
   const UffdAccess access = permissions().userfaultfd();
   if (access == UffdAccess::none) return false;

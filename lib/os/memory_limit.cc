@@ -114,7 +114,8 @@ void look_at_hierarchy(const std::string& root, const std::string& group, bool s
   const Version& of = version(second);
   const auto mount = find_mount(read_text(root + "/proc/self/mountinfo"), of, second);
   if (!mount) return;
-  // A group outside of what is mounted, as in a container that sees the host's names, is the mounted one.
+  // A group outside of what is mounted, as in a container that sees the host's names, is the
+  // mounted one.
   std::string below;
   if (mount->group == "/")
     below = group;

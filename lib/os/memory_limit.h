@@ -1,5 +1,6 @@
-// What control groups (cgroups, version 1 and 2) permit this process of the machine's memory: the tightest limit of its group and of
-// the groups above. Pools count like all other memory, wherever their NUMA node is.
+// What control groups (cgroups, version 1 and 2) permit this process of the machine's memory: the
+// tightest limit of its group and of the groups above. Pools count like all other memory, wherever
+// their NUMA node is.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct MemoryLimit {
   std::string file;  // where the limit was read
 };
 
-// Nothing: there is no limit. `root` is what stands before /proc and before the folders that it names: empty but in tests.
+// Nothing: there is no limit. `root` is what stands before /proc and before the folders that it
+// names: empty but in tests.
 std::optional<MemoryLimit> read_memory_limit(const std::string& root = "");
 
 }  // namespace wherry::impl

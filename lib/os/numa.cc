@@ -142,7 +142,8 @@ Machine read_machine() {
   const bool usable = std::any_of(machine.nodes.begin(), machine.nodes.end(),
                                   [](const NumaNode& node) { return node.has_memory(); });
   if (!usable) return machine_without_numa();  // sysfs is hidden here: treat it as one node
-  // Virtual machines that were given memory later have been seen with a node smaller than the machine.
+  // Virtual machines that were given memory later have been seen with a node smaller than the
+  // machine.
   if (machine.nodes.size() == 1) read_whole_memory(machine.nodes.front());
 
   for (NumaNode& from : machine.nodes) {

@@ -57,8 +57,8 @@ std::vector<int> allowed_cpus();
 // only the first.
 [[nodiscard]] int prefer_shared(void* address, std::size_t bytes, std::span<const int> nodes);
 
-// Moves pages that this process maps to a node, as far as the kernel can: those that other processes map too need
-// CAP_SYS_NICE.
+// Moves pages that this process maps to a node, as far as the kernel can: those that other
+// processes map too need CAP_SYS_NICE.
 void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_bytes, int node);
 
 // The node that holds the page at `address`, asked without touching it; -1 when this process maps

@@ -33,7 +33,8 @@ bool is_ptx(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c != '\0'; });
 }
 
-// Names the file in a way in which no other one was ever named: the loader takes the same name for the same file.
+// Names the file in a way in which no other one was ever named: the loader takes the same name for
+// the same file.
 std::string fresh_name(const Fd& file) {
   static std::atomic<unsigned> last = 0;
   std::string name = "/proc/self/";

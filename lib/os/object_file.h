@@ -1,4 +1,5 @@
-// Files that modules are loaded from: what they are, and the dynamic loader's part. Modules stay loaded.
+// Files that modules are loaded from: what they are, and the dynamic loader's part. Modules stay
+// loaded.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ ObjectKind kind_of_object(std::span<const std::byte> beginning);
 Fd open_object(const char* path);
 std::vector<std::byte> read_beginning(const Fd& file);
 
-// Of what lies in memory. Up to its first zero byte, or as much as kind_of_object() wants to see of what is not text.
+// Of what lies in memory. Up to its first zero byte, or as much as kind_of_object() wants to see of
+// what is not text.
 std::span<const std::byte> beginning_of_image(const void* image);
 // An in-memory file with a copy of a shared object. Throws std::system_error.
 Fd copy_image(const void* image);
@@ -37,8 +39,8 @@ struct LoadedObject {
   bool was_there = false;    // loaded before, by whomever
   std::string why;           // not
 };
-// Loads the shared object in the file, all of its calls bound. `path`: where that is, for those who look at names; empty:
-// nowhere.
+// Loads the shared object in the file, all of its calls bound. `path`: where that is, for those who
+// look at names; empty: nowhere.
 LoadedObject load_object(const Fd& file, const std::string& path);
 
 // A function or a variable that the object itself exports.
@@ -56,8 +58,9 @@ struct CodePlace {
   std::string exported_as;                       // empty: no exported function begins there
   std::unique_ptr<void, CloseObject> reference;  // until it is gone the object stays loaded
 };
-// A program that is not position-independent has a stub of its own where it takes the address of a library's function. Then the
-// library is what is found: the one with the variable that is called as the function is, after `beside`.
+// A program that is not position-independent has a stub of its own where it takes the address of a
+// library's function. Then the library is what is found: the one with the variable that is called
+// as the function is, after `beside`.
 CodePlace find_code(std::uintptr_t address, const char* beside);
 
 ExportedSymbol find_function(const LoadedObject& object, const char* name);

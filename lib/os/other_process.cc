@@ -14,8 +14,9 @@
 namespace wherry::impl {
 namespace {
 
-// /proc/PID/stat has the state as its third word, the number of threads as its 20th, and the moment of the start as its 22nd.
-// The second one is the program's name in parentheses, which may have anything in it.
+// /proc/PID/stat has the state as its third word, the number of threads as its 20th, and the moment
+// of the start as its 22nd. The second one is the program's name in parentheses, which may have
+// anything in it.
 constexpr int state_word = 3;
 constexpr int threads_word = 20;
 constexpr int start_word = 22;
@@ -39,7 +40,8 @@ bool parse(std::string_view word, std::uint64_t& number) {
   return error == std::errc() && !word.empty();
 }
 
-// What the kernel says of a process, also of one that has ended and of which its parent has not asked.
+// What the kernel says of a process, also of one that has ended and of which its parent has not
+// asked.
 struct Listed {
   ProcessIdentity identity;
   bool has_ended = false;

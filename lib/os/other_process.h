@@ -24,8 +24,8 @@ struct FoundProcess {
       0;  // ESRCH: there is no such process, or it has ended; any other: the kernel does not tell
 };
 FoundProcess identify_process(pid_t pid);
-// Whether it is stopped by a signal (SIGSTOP, SIGTSTP), as its first thread says. A debugger's stops do not count. False
-// where /proc does not tell. Does not allocate.
+// Whether it is stopped by a signal (SIGSTOP, SIGTSTP), as its first thread says. A debugger's
+// stops do not count. False where /proc does not tell. Does not allocate.
 bool is_stopped(pid_t pid);
 // The calling one, also while its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
@@ -33,8 +33,8 @@ ProcessIdentity own_identity();
 // A regular file that another process has open, opened anew.
 struct OpenedFile {
   Fd fd;
-  // ENOENT: there is no such process or descriptor, or it leads to another file; EACCES: it is not to be had; any other: it may
-  // be, but not now.
+  // ENOENT: there is no such process or descriptor, or it leads to another file; EACCES: it is not
+  // to be had; any other: it may be, but not now.
   int error = 0;
 };
 // `flags`: O_RDONLY or O_RDWR.

@@ -62,8 +62,9 @@ constinit std::atomic<std::size_t> taken = 0;       // bytes from the base on th
 constinit std::atomic<std::size_t> accessible = 0;  // ... that are accessible, at least
 // The sort of the objects in each chunk; of large ones in their first.
 constinit std::array<std::atomic<std::uint8_t>, range_bytes_max / chunk_bytes> sorts{};
-// Free objects of each sort, the last freed first. The low half is 1 + the object's place in units (0: none), the
-// high half counts changes, so that a thread notices when the list has changed between its look and its own change.
+// Free objects of each sort, the last freed first. The low half is 1 + the object's place in units
+// (0: none), the high half counts changes, so that a thread notices when the list has changed
+// between its look and its own change.
 constinit std::array<std::atomic<std::uint64_t>, small_sorts + large_sorts> free_objects{};
 
 using Place = std::uint32_t;  // as in free_objects
@@ -114,7 +115,8 @@ bool make_accessible(std::uintptr_t start, std::size_t end) {
   std::size_t now = accessible.load();
   while (now < end) {
     const std::size_t more = std::min(round_up(end, step_bytes), range_bytes.load());
-    // Several threads may do this at once, and a signal handler in the middle of it: it does no harm.
+    // Several threads may do this at once, and a signal handler in the middle of it: it does no
+    // harm.
     if (::mprotect(reinterpret_cast<void*>(start + now), more - now, PROT_READ | PROT_WRITE) != 0)
       return false;
     while (now < more && !accessible.compare_exchange_weak(now, more)) continue;

@@ -1,12 +1,13 @@
 // A heap of the library's own, for what its C++ code allocates in libwherry.so (os/own_new.cc).
 //
-// The program may have an operator new or a malloc of its own, whose memory may be managed, or whose locks a
-// thread may hold that waits for the library. So the library takes none of it: threads that answer faults, and
-// threads that hold locks, neither call the program's allocator nor touch its memory.
+// The program may have an operator new or a malloc of its own, whose memory may be managed, or
+// whose locks a thread may hold that waits for the library. So the library takes none of it:
+// threads that answer faults, and threads that hold locks, neither call the program's allocator nor
+// touch its memory.
 //
-// All of the heap lies in one range of addresses, reserved at the first use and made accessible as it grows.
-// What is freed is used again for objects of a like size, and is never given to others. Any thread, also in
-// signal handlers: there is no lock.
+// All of the heap lies in one range of addresses, reserved at the first use and made accessible as
+// it grows. What is freed is used again for objects of a like size, and is never given to others.
+// Any thread, also in signal handlers: there is no lock.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// operator new and delete of libwherry.so, which its version script keeps from everybody else. What they give is of the
-// library's own heap. What other libraries allocated and the library frees (strings of the C++ library's, for example)
-// goes back to where it came from.
+// operator new and delete of libwherry.so, which its version script keeps from everybody else. What
+// they give is of the library's own heap. What other libraries allocated and the library frees
+// (strings of the C++ library's, for example) goes back to where it came from.
 //
 // Not in libwherry.a: there they would be the whole program's.
 #include <dlfcn.h>

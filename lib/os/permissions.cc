@@ -74,8 +74,8 @@ Answer try_request(Request request, Permissions& found) {
   return try_io_uring();
 }
 
-// A filter kills with SIGSYS, whose default is a core dump: of a program that goes on, and in its folder. The limit of one
-// byte also stops dumps to a pipe, which 0 does not.
+// A filter kills with SIGSYS, whose default is a core dump: of a program that goes on, and in its
+// folder. The limit of one byte also stops dumps to a pipe, which 0 does not.
 void forbid_core_dump() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CORE, &limit) != 0) return;
@@ -83,7 +83,8 @@ void forbid_core_dump() {
   ::setrlimit(RLIMIT_CORE, &limit);
 }
 
-// Has the calling process killed when its time is over. SIGKILL needs no handler and passes every signal mask.
+// Has the calling process killed when its time is over. SIGKILL needs no handler and passes every
+// signal mask.
 void limit_lifetime() {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
@@ -149,8 +150,9 @@ Permissions try_permissions() {
   const Mapping stack = Mapping::zeroed(stack_bytes);
   Attempt attempt;
   for (; attempt.next < request_count; ++attempt.next) {
-    // The memory is shared, which costs less than copying a large program's page tables. So are thread-local variables:
-    // this thread sleeps meanwhile. Descriptors are not: whatever is left open is closed with it.
+    // The memory is shared, which costs less than copying a large program's page tables. So are
+    // thread-local variables: this thread sleeps meanwhile. Descriptors are not: whatever is left
+    // open is closed with it.
     const pid_t process =
         ::clone(try_the_rest, stack.data() + stack_bytes, CLONE_VM | CLONE_VFORK, &attempt);
     if (process < 0) {

@@ -1,6 +1,6 @@
-// Whether the kernel, and whatever confines this process, permits userfaultfd and io_uring. Found out by trying, in a
-// short-lived process that the application does not notice: a seccomp filter may kill whoever asks.
-// docs/decisions/traps.md says why and how.
+// Whether the kernel, and whatever confines this process, permits userfaultfd and io_uring. Found
+// out by trying, in a short-lived process that the application does not notice: a seccomp filter
+// may kill whoever asks. docs/decisions/traps.md says why and how.
 #pragma once
 
 #include <array>
@@ -50,7 +50,8 @@ struct Permissions {
   UffdAccess userfaultfd() const;
 };
 
-// Tried at the first call, and remembered. Any thread may call. Throws std::system_error: no memory to try with.
+// Tried at the first call, and remembered. Any thread may call. Throws std::system_error: no memory
+// to try with.
 const Permissions& permissions();
 
 // Tries now; the calling thread waits meanwhile. Changes nothing in this process. Throws as above.

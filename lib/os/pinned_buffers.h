@@ -1,5 +1,6 @@
-// Memory of this process that the kernel writes to by itself, at the pages that it had when it was given: buffers registered
-// with io_uring. What device drivers pin (RDMA), and requests that are under way, Linux does not tell.
+// Memory of this process that the kernel writes to by itself, at the pages that it had when it was
+// given: buffers registered with io_uring. What device drivers pin (RDMA), and requests that are
+// under way, Linux does not tell.
 #pragma once
 
 #include <vector>

@@ -68,8 +68,9 @@ void detach_from_application(const char* name) {
   stack_t none{};
   none.ss_flags = SS_DISABLE;
   ::sigaltstack(&none, nullptr);
-  // Not a session of its own: the kernel's autogroups give each session a share of the CPU, and a fault that is
-  // answered by a thread of another session waited four times as long on a busy machine.
+  // Not a session of its own: the kernel's autogroups give each session a share of the CPU, and a
+  // fault that is answered by a thread of another session waited four times as long on a busy
+  // machine.
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, name);
 }

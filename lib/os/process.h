@@ -1,5 +1,5 @@
-// Forked helper processes that the application never notices: no SIGCHLD, nothing for wait(-1).
-// How that is done, and what happens where the kernel cannot do it: docs/decisions/device-process.md.
+// Forked helper processes that the application never notices: no SIGCHLD, nothing for wait(-1). How
+// that is done, and what happens where the kernel cannot do it: docs/decisions/device-process.md.
 // Also what such a process does to itself first, and how the host watches and ends it.
 #pragma once
 
@@ -34,9 +34,8 @@ struct SpawnedProcess {
   bool ours = true;
 };
 
-// Forks; the new process calls entry(argument), which must not return, with all signals blocked (SIGSEGV and
-// SIGBUS perhaps not).
-// Throws std::system_error.
+// Forks; the new process calls entry(argument), which must not return, with all signals blocked
+// (SIGSEGV and SIGBUS perhaps not). Throws std::system_error.
 SpawnedProcess spawn_process(SpawnMethod method, void (*entry)(void*), void* argument);
 
 // How an ended child ended; reaps it. Nothing while it runs, or when it is not our child.
@@ -53,11 +52,13 @@ int kill_process(const Fd& pidfd);
 // Of the calling process. Throws std::system_error.
 Fd open_own_pidfd();
 pid_t own_pid();
-// From now on that process may read and write this one's memory, as far as users go, where Yama keeps processes apart.
+// From now on that process may read and write this one's memory, as far as users go, where Yama
+// keeps processes apart.
 void admit_to_memory(pid_t other);
 
-// For the new process. Default disposition for every signal (but SIGPIPE and SIGTTOU, which are ignored) and no
-// alternate stack; a process group of its own, out of reach of the terminal's keys; its name.
+// For the new process. Default disposition for every signal (but SIGPIPE and SIGTTOU, which are
+// ignored) and no alternate stack; a process group of its own, out of reach of the terminal's keys;
+// its name.
 void detach_from_application(const char* name);
 // Drops what stdio still holds in its buffers: it is the application's, and will be written there.
 void drop_inherited_output();

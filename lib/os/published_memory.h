@@ -1,5 +1,6 @@
-// Memory that this process writes and its device processes only read: a mapped memfd whose name shows in /proc/PID/maps. Zero
-// at first. Linux itself refuses a device that wants to write there, also one that asks mprotect() for it.
+// Memory that this process writes and its device processes only read: a mapped memfd whose name
+// shows in /proc/PID/maps. Zero at first. Linux itself refuses a device that wants to write there,
+// also one that asks mprotect() for it.
 #pragma once
 
 #include <cstddef>

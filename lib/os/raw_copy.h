@@ -1,5 +1,5 @@
-// A copy of whole pages of the program's, with what lies between its objects there: sanitizers take every access to that for
-// a mistake, and know memcpy.
+// A copy of whole pages of the program's, with what lies between its objects there: sanitizers take
+// every access to that for a mistake, and know memcpy.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The one thing to do for a better answer of the kernel or the sandbox: from what was answered and how the machine is set
-// up to a command, or what else to change. No kernel calls but read_machine_settings().
+// The one thing to do for a better answer of the kernel or the sandbox: from what was answered and
+// how the machine is set up to a command, or what else to change. No kernel calls but
+// read_machine_settings().
 #pragma once
 
 #include <optional>

@@ -11,8 +11,8 @@
 
 namespace wherry::impl {
 
-// Maps a file in memory as mappings of the library's own are: not locked by mlockall(), and not in core dumps. `name` is for
-// errors. Throws std::system_error.
+// Maps a file in memory as mappings of the library's own are: not locked by mlockall(), and not in
+// core dumps. `name` is for errors. Throws std::system_error.
 [[nodiscard]] void* map_shared(int fd, std::size_t bytes, Access access, const std::string& name);
 
 class SharedMemory {

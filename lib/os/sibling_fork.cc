@@ -74,8 +74,8 @@ void on_caught_call(int, siginfo_t* info, void* pointer) {
   const long number = info->si_syscall;
   const bool forks = number == SYS_clone && (regs[REG_RDI] & (CLONE_VM | CLONE_THREAD)) == 0;
   if (forks) {
-    // The new process gets the exit signal of the calling one, which has none. The signal among the flags, SIGCHLD, only
-    // tells tracers that this is a fork and no new thread.
+    // The new process gets the exit signal of the calling one, which has none. The signal among the
+    // flags, SIGCHLD, only tells tracers that this is a fork and no new thread.
     regs[REG_RDI] |= CLONE_PARENT;
     redirection.done = true;
     regs[REG_RAX] = call_kernel(number, regs);

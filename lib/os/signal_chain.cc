@@ -34,8 +34,9 @@ struct Action {
   bool has(int flag) const { return (flags & static_cast<unsigned>(flag)) != 0; }
 };
 
-// The application's action of one signal. A lock would stay locked in the child of a fork() by another thread, and a
-// handler may interrupt a change: each version has a slot of its own, and the current one is a number.
+// The application's action of one signal. A lock would stay locked in the child of a fork() by
+// another thread, and a handler may interrupt a change: each version has a slot of its own, and the
+// current one is a number.
 class RememberedAction {
  public:
   Action get() const { return load().action; }
@@ -108,8 +109,8 @@ constinit RememberedAction of_segv;
 constinit RememberedAction of_stand_in;
 constinit std::atomic<void (*)(int, siginfo_t*, ucontext_t*)> taken_by = nullptr;
 
-// Where the signals were taken: what a child of vfork() asks is not for the process whose memory it borrows. Handlers may
-// run until the process has ended, so the mark is never destroyed.
+// Where the signals were taken: what a child of vfork() asks is not for the process whose memory it
+// borrows. Handlers may run until the process has ended, so the mark is never destroyed.
 constinit std::atomic<const ForkMark*> taken_here = nullptr;
 constinit std::atomic<pid_t> taken_in = 0;
 
@@ -189,20 +190,22 @@ bool queue_to_this_process(int signal, siginfo_t info) {
   return ::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, &info) == 0;
 }
 
-// A SIGSEGV that was sent to a thread that blocks it comes again when the thread, or for one that was sent to the
-// process any thread, no longer does.
+// A SIGSEGV that was sent to a thread that blocks it comes again when the thread, or for one that
+// was sent to the process any thread, no longer does.
 void put_off(siginfo_t info) {
   const int saved_errno = errno;
   info.si_errno = put_off_mark;
   const bool for_thread = info.si_code == SI_TKILL;
-  // Linux lets only the main thread, which it prefers for signals to a process, send one on in its sender's name.
+  // Linux lets only the main thread, which it prefers for signals to a process, send one on in its
+  // sender's name.
   if (for_thread || !queue_to_this_process(stand_in, info)) queue_to_this_thread(stand_in, info);
   errno = saved_errno;
 }
 
-// The same signal comes once more when the handler returns, to the interrupted code, and finds the default action: the
-// core shows that code and what happened to it. It would not always fault again by itself: another thread may have
-// mapped the place meanwhile, and a signal that was sent has no cause to repeat.
+// The same signal comes once more when the handler returns, to the interrupted code, and finds the
+// default action: the core shows that code and what happened to it. It would not always fault again
+// by itself: another thread may have mapped the place meanwhile, and a signal that was sent has no
+// cause to repeat.
 void die_by(int signal, const siginfo_t& info, ucontext_t& context) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;

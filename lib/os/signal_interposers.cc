@@ -1,12 +1,15 @@
-// The C library's functions that set a signal's action or a mask, defined once more for the whole program: while
-// SIGSEGV is taken (signal_chain.h) they answer as if it were not; otherwise, and for other signals, they call what they stand before.
+// The C library's functions that set a signal's action or a mask, defined once more for the whole
+// program: while SIGSEGV is taken (signal_chain.h) they answer as if it were not; otherwise, and
+// for other signals, they call what they stand before.
 //
-// Those through which programs can replace SIGSEGV's handler, or block it for real, also for the time of a wait, during which
-// handlers run; and those that take or list pending signals. Left out: sigpause(), siglongjmp() and the
-// like, which put back what Linux said; siginterrupt(), which changes only how our handler interrupts system calls; and signalfd(),
-// which shows a SIGSEGV that was put off as SIGSTKFLT. Code that makes the system calls itself is not seen.
+// Those through which programs can replace SIGSEGV's handler, or block it for real, also for the
+// time of a wait, during which handlers run; and those that take or list pending signals. Left out:
+// sigpause(), siglongjmp() and the like, which put back what Linux said; siginterrupt(), which
+// changes only how our handler interrupts system calls; and signalfd(), which shows a SIGSEGV that
+// was put off as SIGSTKFLT. Code that makes the system calls itself is not seen.
 //
-// They may be called by handlers, before this library's constructors, and by a sanitizer that starts: no allocation, no lock.
+// They may be called by handlers, before this library's constructors, and by a sanitizer that
+// starts: no allocation, no lock.
 
 // Its inline ppoll() would meet ours.
 #undef _FORTIFY_SOURCE

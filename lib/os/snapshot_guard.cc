@@ -24,7 +24,8 @@ namespace {
 constexpr int arenas_max = 4096;
 constexpr int sleepers_max = 512;
 
-// Of this process, for handlers of signals. Written once, before `guards` is set; the memory of ranges is a mapping of its own.
+// Of this process, for handlers of signals. Written once, before `guards` is set; the memory of
+// ranges is a mapping of its own.
 constexpr std::size_t ranges_max = 65536;
 struct Guard {
   AddressRange* ranges = nullptr;
@@ -170,7 +171,8 @@ SnapshotGuardPlan plan_snapshot_guard() {
 
 int continue_on_fresh_heap(AddressRange window, void (*function)(void*), void* argument) {
   give_streams_buffers();
-  // Threads that begin take the heaps of threads that are no more, before new ones: all of those are taken.
+  // Threads that begin take the heaps of threads that are no more, before new ones: all of those
+  // are taken.
   ::mallopt(M_ARENA_MAX, arenas_max);
   int verdict = -1;
   for (int i = 0; i < sleepers_max && verdict < 0; ++i) verdict = try_a_thread(window);

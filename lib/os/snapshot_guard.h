@@ -1,9 +1,11 @@
-// In a device with WHERRY_CHECK: the program's ordinary memory, of which the device has a private snapshot, can be read and not
-// written, so that a kernel that writes there ends with an error instead of changing what the host never sees.
+// In a device with WHERRY_CHECK: the program's ordinary memory, of which the device has a private
+// snapshot, can be read and not written, so that a kernel that writes there ends with an error
+// instead of changing what the host never sees.
 //
-// Guarded are malloc's heaps, private anonymous mappings, and the variables of the program's own modules. Not guarded is what
-// the caller keeps, and what the device maps later. The dynamic loader and the C++ library may write where they must (their
-// lists, reference counts of locales): such a page is opened when they do.
+// Guarded are malloc's heaps, private anonymous mappings, and the variables of the program's own
+// modules. Not guarded is what the caller keeps, and what the device maps later. The dynamic loader
+// and the C++ library may write where they must (their lists, reference counts of locales): such a
+// page is opened when they do.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +21,24 @@ struct SnapshotGuardPlan {
   std::vector<AddressRange> variables;  // of the program's own modules
   std::vector<AddressRange> trusted;    // code that may write
 };
-// Neither the system's libraries nor the module with this library's code is one of the program's own.
+// Neither the system's libraries nor the module with this library's code is one of the program's
+// own.
 SnapshotGuardPlan plan_snapshot_guard();
 
-// Runs function(argument), which must not return, on a new thread, whose memory malloc takes from the window, as that of every
-// thread after it. The calling thread and a few others sleep from then on. Returns an errno, or does not return.
+// Runs function(argument), which must not return, on a new thread, whose memory malloc takes from
+// the window, as that of every thread after it. The calling thread and a few others sleep from then
+// on. Returns an errno, or does not return.
 [[nodiscard]] int continue_on_fresh_heap(AddressRange window, void (*function)(void*),
                                          void* argument);
-// Takes write access away. `kept`: what is not guarded, the window among it; of variables, only `kept_variables` are not.
-// The plan and what it holds must stay. Once, in the device; allocates nothing. Returns 0 or an errno.
+// Takes write access away. `kept`: what is not guarded, the window among it; of variables, only
+// `kept_variables` are not. The plan and what it holds must stay. Once, in the device; allocates
+// nothing. Returns 0 or an errno.
 [[nodiscard]] int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
                                  std::span<const AddressRange> kept,
                                  std::span<const AddressRange> kept_variables);
-// For a new thread of the device. False: malloc gives it guarded memory, as where a program had more heaps than the C library
-// would make; then nothing is guarded any more. True also where nothing was guarded.
+// For a new thread of the device. False: malloc gives it guarded memory, as where a program had
+// more heaps than the C library would make; then nothing is guarded any more. True also where
+// nothing was guarded.
 [[nodiscard]] bool can_allocate_beside_guard();
 
 enum class GuardVerdict {

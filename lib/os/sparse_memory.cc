@@ -12,7 +12,8 @@
 namespace wherry::impl {
 namespace {
 
-// Each chunk may become a mapping of its own: few enough for vm.max_map_count, and small enough for programs that use little.
+// Each chunk may become a mapping of its own: few enough for vm.max_map_count, and small enough for
+// programs that use little.
 constexpr std::size_t chunks_max = 256;
 constexpr std::size_t chunk_min = std::size_t{64} << 10;
 

@@ -52,7 +52,8 @@ bool is_traced() {
 pid_t clone_without_signal() {
   pid_t* cached_id = nullptr;
   if (::prctl(PR_GET_TID_ADDRESS, &cached_id) != 0) cached_id = nullptr;
-  // Linux reports a clone without the signal SIGCHLD to a tracer as a new thread, and gdb believes it: no report at all.
+  // Linux reports a clone without the signal SIGCHLD to a tracer as a new thread, and gdb believes
+  // it: no report at all.
   const unsigned long flags =
       CLONE_UNTRACED | (cached_id == nullptr ? 0 : CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
 #if defined(__x86_64__)
@@ -138,8 +139,8 @@ SpawnedProcess spawn_by_clone(void (*entry)(void*), void* argument) {
 }  // namespace
 
 SpawnMethod choose_spawn_method() {
-  // Under a tracer an intermediate process is better: gdb takes its breakpoints out of memory while it lets the
-  // intermediate go, so that the device has none, and strace follows it to the device.
+  // Under a tracer an intermediate process is better: gdb takes its breakpoints out of memory while
+  // it lets the intermediate go, so that the device has none, and strace follows it to the device.
   if (!has_several_threads() && !is_traced()) return SpawnMethod::clone;
   if (can_fork_sibling()) return SpawnMethod::sibling;
   return adopts_orphans() ? SpawnMethod::risky_clone : SpawnMethod::orphan;

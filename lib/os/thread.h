@@ -7,8 +7,9 @@
 
 namespace wherry::impl {
 
-// Blocks every signal in the calling thread from block() to restore(). All but SIGSEGV and SIGBUS: Linux ends a process whose
-// thread faults while it blocks the signal. Trivial, so that it may be a thread's own variable.
+// Blocks every signal in the calling thread from block() to restore(). All but SIGSEGV and SIGBUS:
+// Linux ends a process whose thread faults while it blocks the signal. Trivial, so that it may be a
+// thread's own variable.
 class SavedSignals {
  public:
   void block();
@@ -18,8 +19,9 @@ class SavedSignals {
   unsigned long saved_[16];  // a sigset_t
 };
 
-// The same while it lives, so that threads started meanwhile inherit the block and the application's handlers never run on
-// ours. Host functions run on our threads and touch managed memory.
+// The same while it lives, so that threads started meanwhile inherit the block and the
+// application's handlers never run on ours. Host functions run on our threads and touch managed
+// memory.
 class SignalBlock {
  public:
   SignalBlock() { signals_.block(); }
@@ -40,8 +42,8 @@ bool pin_this_thread(std::span<const int> cpus);
 // Has the calling thread's timed waits end when they are due; by default Linux adds up to 50 us.
 void wait_precisely();
 
-// From now on the calling thread gets a tenth of a CPU that others want, too, and does not interrupt them. Where the kernel
-// refuses nothing changes.
+// From now on the calling thread gets a tenth of a CPU that others want, too, and does not
+// interrupt them. Where the kernel refuses nothing changes.
 void give_way();
 
 // The calling thread's id, as the kernel counts.

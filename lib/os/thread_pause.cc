@@ -65,8 +65,8 @@ ThreadPause::ThreadPause(std::span<const pid_t> spared) {
   paused.store(1);
   const pid_t self = ::gettid();
   const pid_t process = ::getpid();
-  // Twice: a thread that still ran during the first round may have started another one. A second signal waits in a stopped
-  // thread, and finds nothing to do later.
+  // Twice: a thread that still ran during the first round may have started another one. A second
+  // signal waits in a stopped thread, and finds nothing to do later.
   for (int round = 0; round < 2; ++round)
     for_each_thread([&](pid_t thread) {
       if (thread != self && std::ranges::find(spared, thread) == spared.end())

@@ -1,8 +1,8 @@
-// Stops the other threads of the calling process and lets them go on, as SIGSTOP and SIGCONT would, while
-// the caller itself runs on. A device stops its work this way while its host is stopped.
+// Stops the other threads of the calling process and lets them go on, as SIGSTOP and SIGCONT would,
+// while the caller itself runs on. A device stops its work this way while its host is stopped.
 //
-// The threads wait in the handler of a signal that install_thread_pause() takes (SIGRTMAX). A thread that
-// blocks this signal is not stopped.
+// The threads wait in the handler of a signal that install_thread_pause() takes (SIGRTMAX). A
+// thread that blocks this signal is not stopped.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@ namespace wherry::impl {
 // Once, before the first ThreadPause.
 void install_thread_pause();
 
-// While it lives, the other threads wait. One at a time. The stopped threads may hold any lock, malloc's among
-// them: the caller must not wait for one.
+// While it lives, the other threads wait. One at a time. The stopped threads may hold any lock,
+// malloc's among them: the caller must not wait for one.
 class ThreadPause {
  public:
   // `spared`: thread ids that run on, besides the caller.

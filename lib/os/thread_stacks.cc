@@ -13,8 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// Linux keeps for each thread the address of a list in the block that the C library has at the end of the thread's stack.
-// 0: it has none.
+// Linux keeps for each thread the address of a list in the block that the C library has at the end
+// of the thread's stack. 0: it has none.
 std::uintptr_t control_block(pid_t thread) {
   void* list = nullptr;
   std::size_t bytes = 0;
@@ -26,7 +26,8 @@ std::uintptr_t control_block(pid_t thread) {
 AddressRange stack_in(const MappedRange& mapping, std::uintptr_t block) {
   const std::uintptr_t page = round_down(block, page_size);
 #if defined(__x86_64__)
-  // The block is smaller than a page, and thread-local variables lie before it. The mapping may go on: neighbours merge.
+  // The block is smaller than a page, and thread-local variables lie before it. The mapping may go
+  // on: neighbours merge.
   const std::uintptr_t end = std::min(page + 2 * page_size, mapping.range.end);
 #else
   const std::uintptr_t end = mapping.range.end;

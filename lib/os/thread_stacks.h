@@ -8,8 +8,9 @@
 
 namespace wherry::impl {
 
-// Ranges, in no order, of this map: the main stack, and those that the C library mapped for its threads, with what it keeps of
-// the thread at their end. Of a stack that the program took from malloc's heap only that end.
+// Ranges, in no order, of this map: the main stack, and those that the C library mapped for its
+// threads, with what it keeps of the thread at their end. Of a stack that the program took from
+// malloc's heap only that end.
 std::vector<AddressRange> thread_stacks(std::string_view map);
 
 }  // namespace wherry::impl

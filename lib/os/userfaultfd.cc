@@ -16,7 +16,8 @@ constexpr std::uint64_t required_features =
     UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
     UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_THREAD_ID;
 
-// The device node grants full access by its file permissions, where the system call asks for CAP_SYS_PTRACE.
+// The device node grants full access by its file permissions, where the system call asks for
+// CAP_SYS_PTRACE.
 int create_by_device() {
   const Fd device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
   if (!device) return -1;
@@ -27,7 +28,8 @@ int create_by_call(int flags) {
   return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags));
 }
 
-// The handshake: 0, and what the kernel offers, or an errno. After EINVAL it may be tried again with less.
+// The handshake: 0, and what the kernel offers, or an errno. After EINVAL it may be tried again
+// with less.
 int begin_with(int fd, std::uint64_t features, std::uint64_t& offered) {
   uffdio_api api{};
   api.api = UFFD_API;

@@ -57,13 +57,14 @@ struct FaultEvent {
 
 class Userfaultfd {
  public:
-  // Creates one for the calling process; closed on exec, non-blocking. Throws std::system_error. Requires: permissions()
-  // say that the kernel permits it (os/permissions.h), for a filter may kill who asks.
+  // Creates one for the calling process; closed on exec, non-blocking. Throws std::system_error.
+  // Requires: permissions() say that the kernel permits it (os/permissions.h), for a filter may
+  // kill who asks.
   static Fd create(UffdAccess access);
   // The same without an exception: a descriptor, or -1 and errno.
   static int try_create(UffdAccess access);
-  // Only the handshake on a fresh descriptor. Returns 0 and which features the kernel offers, or an errno: EINVAL, one
-  // that the library needs is missing.
+  // Only the handshake on a fresh descriptor. Returns 0 and which features the kernel offers, or an
+  // errno: EINVAL, one that the library needs is missing.
   [[nodiscard]] static int begin(int fd, std::uint64_t& offered);
 
   Userfaultfd() = default;
@@ -83,17 +84,19 @@ class Userfaultfd {
   // The same with the descriptor alone, after somebody else's handshake.
   [[nodiscard]] static int register_range(int fd, std::uintptr_t start, std::size_t bytes);
 
-  // Tracks nothing there any more, and lifts write protection. Wakes whoever sleeps there. Returns 0 or an errno.
+  // Tracks nothing there any more, and lifts write protection. Wakes whoever sleeps there. Returns
+  // 0 or an errno.
   [[nodiscard]] int unregister_range(std::uintptr_t start, std::size_t bytes) const;
 
   // Only missing pages are tracked. Returns 0 or an errno.
   [[nodiscard]] int register_missing(std::uintptr_t start, std::size_t bytes) const;
 
-  // Only writes to write-protected pages are tracked. Returns 0 or an errno: EBUSY, somebody else's userfaultfd tracks it.
+  // Only writes to write-protected pages are tracked. Returns 0 or an errno: EBUSY, somebody else's
+  // userfaultfd tracks it.
   [[nodiscard]] int register_writes(std::uintptr_t start, std::size_t bytes) const;
 
-  // Reads one event; nothing when none is pending, or it was that a mapping has moved: reading it is
-  // what the moving thread waits for.
+  // Reads one event; nothing when none is pending, or it was that a mapping has moved: reading it
+  // is what the moving thread waits for.
   [[nodiscard]] std::optional<FaultEvent> read_event() const;
 
   // Copies into the pool that the target maps, and maps it: write-protected or writable. Never
@@ -102,8 +105,8 @@ class Userfaultfd {
                               bool write_protected) const;
   // Zero pages into the pool, mapped writable. Never wakes.
   [[nodiscard]] OpResult zero(std::uintptr_t target, std::size_t bytes) const;
-  // Maps pages that the file holds, writable or write-protected (unsupported: before Linux 6.4). Never
-  // wakes.
+  // Maps pages that the file holds, writable or write-protected (unsupported: before Linux 6.4).
+  // Never wakes.
   [[nodiscard]] OpResult map_resident(std::uintptr_t target, std::size_t bytes,
                                       bool write_protected) const;
   [[nodiscard]] OpResult write_protect(std::uintptr_t target, std::size_t bytes) const;

@@ -1,4 +1,5 @@
-// Whether the program runs in valgrind, which cannot run devices (docs/debugging.md). Needs no header of valgrind's.
+// Whether the program runs in valgrind, which cannot run devices (docs/debugging.md). Needs no
+// header of valgrind's.
 #pragma once
 
 namespace wherry::impl {

@@ -13,7 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// Counts of all holds. A hold counts as begun before it keeps anybody from writing, and as over when it does not any more.
+// Counts of all holds. A hold counts as begun before it keeps anybody from writing, and as over
+// when it does not any more.
 std::atomic<std::uint64_t> begun{0};
 std::atomic<std::uint64_t> over{0};
 

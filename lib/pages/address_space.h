@@ -1,10 +1,10 @@
 // What is allocated where in the arena. Addresses only: no pages, no kernel calls.
 //
-// Small allocations start on 64 KiB boundaries inside 2 MiB chunks that those of one sort share, others on 2 MiB
-// boundaries, so that two allocations never share a page (nor, up to 64 KiB, the region that a
-// fault brings along). A stretch is free, live, or leaving (freed by the program, pages not yet
-// gone); touched while free or leaving it is retired: its address is never handed out again,
-// because the page table holds a trap for it.
+// Small allocations start on 64 KiB boundaries inside 2 MiB chunks that those of one sort share,
+// others on 2 MiB boundaries, so that two allocations never share a page (nor, up to 64 KiB, the
+// region that a fault brings along). A stretch is free, live, or leaving (freed by the program,
+// pages not yet gone); touched while free or leaving it is retired: its address is never handed out
+// again, because the page table holds a trap for it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@
 
 namespace wherry::impl {
 
-// Whose an allocation is: `device` nothing, it is managed; else that device's, in whose pool its pages stay.
+// Whose an allocation is: `device` nothing, it is managed; else that device's, in whose pool its
+// pages stay.
 struct Ownership {
   std::optional<Processor> device;
   unsigned pool_audience = 0;  // of memory of a pool (Audiences); 0: of none
@@ -61,23 +62,26 @@ class AddressSpace {
   // once.
   std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
       EXCLUDES(lock_);
-  // The same exactly at `offset`, if all of that is free; or where the address is a multiple of `alignment`, with the byte at
-  // offset 0 at the address `base`. Requires: multiples of 2 MiB.
+  // The same exactly at `offset`, if all of that is free; or where the address is a multiple of
+  // `alignment`, with the byte at offset 0 at the address `base`. Requires: multiples of 2 MiB.
   std::optional<Allocation> allocate_at(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
   std::optional<Allocation> allocate_aligned(std::uint64_t bytes, std::uint64_t alignment,
                                              std::uint64_t base) EXCLUDES(lock_);
-  // A variable has these bytes, which are beyond those that allocations are placed in. It is live at once.
+  // A variable has these bytes, which are beyond those that allocations are placed in. It is live
+  // at once.
   Allocation adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
   // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
   // none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
-  // Keeps the pages of the allocation with this id, which contains the byte at `offset`, from being taken away until let_go(),
-  // for who works on them and holds no lock for as long. False: it is not live any more, and nothing is kept.
+  // Keeps the pages of the allocation with this id, which contains the byte at `offset`, from being
+  // taken away until let_go(), for who works on them and holds no lock for as long. False: it is
+  // not live any more, and nothing is kept.
   [[nodiscard]] bool hold(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
   void let_go(std::uint64_t id) EXCLUDES(lock_);
   // Once it is not live nobody begins to.
   bool is_held(const Allocation& allocation) const EXCLUDES(lock_);
-  // Its pages are gone from every pool and page table: the address may be reused. Requires: nobody holds it.
+  // Its pages are gone from every pool and page table: the address may be reused. Requires: nobody
+  // holds it.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
   // Replaces the attachment of an allocation, if it is still live.
@@ -131,8 +135,8 @@ class AddressSpace {
 
   mutable SharedMutex lock_{LockOrder::address_space};
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
-  // Multiples of 64 KiB inside 2 MiB chunks taken from large_: for managed memory, and for devices' own, so that no block holds
-  // both.
+  // Multiples of 64 KiB inside 2 MiB chunks taken from large_: for managed memory, and for devices'
+  // own, so that no block holds both.
   FreeList small_managed_ GUARDED_BY(lock_);
   FreeList small_device_ GUARDED_BY(lock_);
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset

@@ -3,8 +3,10 @@
 //
 // Stretches lie end to end from page 0 to the end of all pages, each as long as can be:
 //
-//   |  none  | read-mostly |  none    change([b, d), preferred)     |  none  | r-m | r-m, pref | pref |  none
-//   0        a             c       d  ----------------------->      0        a     b           c      d
+//   |  none  | read-mostly |  none    change([b, d), preferred)     |  none  | r-m | r-m, pref |
+//   pref |  none
+//   0        a             c       d  ----------------------->      0        a     b           c
+//   d
 //
 // so the memory that this takes is bounded by the number of unequal neighbours. Any thread.
 #pragma once

@@ -1,10 +1,12 @@
 // At which address each page of the arena is, in every process alike.
 //
-// Most pages lie in a row from the arena's base on. The last ones stand in for memory that has its addresses from elsewhere,
-// the variables of modules: a stretch of pages at such an address. Everything but addresses is the same for both.
-// Where those pages would be in the row nobody may access anything. The very last page is nobody's.
+// Most pages lie in a row from the arena's base on. The last ones stand in for memory that has its
+// addresses from elsewhere, the variables of modules: a stretch of pages at such an address.
+// Everything but addresses is the same for both. Where those pages would be in the row nobody may
+// access anything. The very last page is nobody's.
 //
-// An address and its page agree in their place within a block of 2 MiB, so that blocks and regions are aligned everywhere.
+// An address and its page agree in their place within a block of 2 MiB, so that blocks and regions
+// are aligned everywhere.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +59,8 @@ class ArenaLayout {
   // Of any page; nothing: it has no address yet.
   std::optional<std::uintptr_t> find_address_of(std::uint64_t page) const;
 
-  // Calls f(address, bytes) for each run of addresses that the pages of the span have; stops at its first error, and returns
-  // it.
+  // Calls f(address, bytes) for each run of addresses that the pages of the span have; stops at its
+  // first error, and returns it.
   template <typename F>
   int for_each_part(PageSpan span, F f) const {
     const PageSpan in_row = intersect(span, {0, row_bytes_ / page_size});

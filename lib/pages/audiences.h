@@ -1,6 +1,7 @@
-// Which processors may touch what. Every allocation has an audience, by its number: managed memory that of everybody, memory of a
-// device's own that of the device with those whom its peers let in, memory of a pool that of the pool. In memory that device
-// processes see too; read without a lock, also in signal handlers.
+// Which processors may touch what. Every allocation has an audience, by its number: managed memory
+// that of everybody, memory of a device's own that of the device with those whom its peers let in,
+// memory of a pool that of the pool. In memory that device processes see too; read without a lock,
+// also in signal handlers.
 #pragma once
 
 #include <array>

@@ -10,8 +10,8 @@
 //   absent --populated(p)--> owned by p --moved(p, q)--> owned by q --released()--> absent
 //   owned by p --duplicated(q)--> duplicated --dropped() of all but one--> owned by that one
 //
-// While a page is in flight (a copy of it is under way that holds no lock) it stays in the state that
-// it was in, and only rights may be lost: no transition but flight_ended() concerns it.
+// While a page is in flight (a copy of it is under way that holds no lock) it stays in the state
+// that it was in, and only rights may be lost: no transition but flight_ended() concerns it.
 //
 // Beside that, for each processor: its view of a page is the pool that its page table would show
 // there, its own unless a remote mapping is wanted; and its page table may have an entry.
@@ -52,12 +52,15 @@ class alignas(64) Block {
   // The policy's; null: it remembers nothing.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
   Tenures tenures;  // any thread
-  // Which round of prefetching brought pages here that were not accessed since, as far as that is seen; 0: none.
+  // Which round of prefetching brought pages here that were not accessed since, as far as that is
+  // seen; 0: none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
-  // Pools that the block was evicted from as one (Replacement::leaves_as_one), and that nothing of it has come back to. (Bits: with these, and
-  // processors_, in one word a block is a thousandth of what it describes.)
+  // Pools that the block was evicted from as one (Replacement::leaves_as_one), and that nothing of
+  // it has come back to. (Bits: with these, and processors_, in one word a block is a thousandth of
+  // what it describes.)
   ProcessorMask evicted_from : max_processors GUARDED_BY(lock) = 0;
-  // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also where a part is protected.
+  // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also
+  // where a part is protected.
   ProcessorMask entered_whole : max_processors GUARDED_BY(lock) = 0;
 
   // Where the page is: a mask of processors whose pool holds it.

@@ -17,7 +17,8 @@ class BlockDirectory {
   BlockDirectory(std::uint64_t blocks, int processors);
   ~BlockDirectory();
 
-  // Makes bookkeeping memory for these blocks accessible, so that at() of them cannot fail later. False: Linux has none.
+  // Makes bookkeeping memory for these blocks accessible, so that at() of them cannot fail later.
+  // False: Linux has none.
   [[nodiscard]] bool prepare(std::uint64_t first, std::uint64_t count) EXCLUDES(create_lock_);
   // The block, created if this is its first use. Aborts where prepare() would have failed.
   Block& at(std::uint64_t block) EXCLUDES(create_lock_);
@@ -54,8 +55,8 @@ class BlockDirectory {
   SparseMemory storage_;  // blocks, `stride_` bytes apart; committed under create_lock_
   Mapping
       used_;  // one bit a block; set (release) after the block was constructed, pairs with find()
-  Mapping
-      used_words_;  // one bit a word of used_, set before the first bit there: a walk skips 4096 blocks at once
+  Mapping used_words_;  // one bit a word of used_, set before the first bit there: a walk skips
+                        // 4096 blocks at once
 };
 
 }  // namespace wherry::impl

@@ -1,5 +1,6 @@
-// What a policy (policy/policy.h) remembers of a block: kept with the block's state, known to the policy alone. It does not come from
-// malloc: a thread of the program waits for what is done with it, which may hold malloc's lock.
+// What a policy (policy/policy.h) remembers of a block: kept with the block's state, known to the
+// policy alone. It does not come from malloc: a thread of the program waits for what is done with
+// it, which may hold malloc's lock.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// What the library knows of every live piece of memory that the API can be asked about, of whatever kind, found by any
-// address in it. Looking is without a lock; a look sees a piece as it was at one moment.
+// What the library knows of every live piece of memory that the API can be asked about, of whatever
+// kind, found by any address in it. Looking is without a lock; a look sees a piece as it was at one
+// moment.
 #pragma once
 
 #include <atomic>
@@ -79,10 +80,12 @@ struct MemoryRecord {
 
 class MemoryRecords {
  public:
-  // For an arena of this size: a record for each of its pages, within limits. Throws std::system_error.
+  // For an arena of this size: a record for each of its pages, within limits. Throws
+  // std::system_error.
   explicit MemoryRecords(std::size_t arena_bytes);
 
-  // The record whose memory contains the address; nothing: there is none. Any thread, without a lock.
+  // The record whose memory contains the address; nothing: there is none. Any thread, without a
+  // lock.
   std::optional<MemoryRecord> find(std::uintptr_t address) const;
   // Just what kind it is, and of which device, which takes one look less.
   struct Sort {
@@ -94,10 +97,11 @@ class MemoryRecords {
   // Whether anything is known of the pages that these bytes touch. Any thread, without a lock.
   bool is_taken(std::uintptr_t base, std::size_t bytes) const;
 
-  // Remembers it under a new id, which it returns. Nothing: a page of it is another record's already. Throws
-  // std::bad_alloc, and has then changed nothing.
+  // Remembers it under a new id, which it returns. Nothing: a page of it is another record's
+  // already. Throws std::bad_alloc, and has then changed nothing.
   std::optional<std::uint64_t> insert(MemoryRecord record) EXCLUDES(lock_);
-  // Forgets the record that begins at the address, and gives it to exactly one caller, if `admits` agrees.
+  // Forgets the record that begins at the address, and gives it to exactly one caller, if `admits`
+  // agrees.
   template <typename Predicate>
   std::optional<MemoryRecord> take(std::uintptr_t base, const Predicate& admits) EXCLUDES(lock_) {
     const LockGuard guard(lock_);

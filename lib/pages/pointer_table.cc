@@ -9,7 +9,8 @@
 namespace wherry::impl {
 namespace {
 
-// A thousandth of the memory that ranges may lie in, up to what two million blocks of 2 MiB need that hold several ranges each.
+// A thousandth of the memory that ranges may lie in, up to what two million blocks of 2 MiB need
+// that hold several ranges each.
 std::size_t memory_bytes_for(std::size_t arena_bytes) {
   constexpr std::size_t least = std::size_t{16} << 20;
   constexpr std::size_t most = std::size_t{1} << 30;

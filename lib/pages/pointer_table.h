@@ -1,9 +1,11 @@
-// Which range of memory an address lies in, for any address of the process: a radix tree that is read without a lock and
-// without waiting, by three loads where a range is whole 2 MiB blocks, four in units of 64 KiB, five in pages.
+// Which range of memory an address lies in, for any address of the process: a radix tree that is
+// read without a lock and without waiting, by three loads where a range is whole 2 MiB blocks, four
+// in units of 64 KiB, five in pages.
 //
-// A word of the tree stands for the range that lies in its stretch, when that is one range which begins where the stretch
-// does, or before: what it needs of it fits into the word. Else the word points to a table of smaller stretches; it does
-// so for good then, because readers may be in the table.
+// A word of the tree stands for the range that lies in its stretch, when that is one range which
+// begins where the stretch does, or before: what it needs of it fits into the word. Else the word
+// points to a table of smaller stretches; it does so for good then, because readers may be in the
+// table.
 #pragma once
 
 #include <atomic>
@@ -31,7 +33,8 @@ class PointerTable {
   // For ranges of an arena of this size, and others. Throws std::system_error.
   explicit PointerTable(std::size_t arena_bytes);
 
-  // Of the range that the address lies in. What was written before a range was inserted is seen by who finds it. Any thread.
+  // Of the range that the address lies in. What was written before a range was inserted is seen by
+  // who finds it. Any thread.
   std::optional<Entry> find(std::uintptr_t address) const {
     const Word* const node = node_of(address);
     if (node == nullptr) return std::nullopt;
@@ -47,7 +50,8 @@ class PointerTable {
     return entry_of(word);
   }
 
-  // The range begins on a page and shares none with another one. Throws std::bad_alloc, and has then changed nothing.
+  // The range begins on a page and shares none with another one. Throws std::bad_alloc, and has
+  // then changed nothing.
   void insert(std::uintptr_t address, std::size_t bytes, Entry entry) EXCLUDES(lock_);
   // Takes such a range out.
   void erase(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
@@ -68,8 +72,8 @@ class PointerTable {
     return std::size_t{1} << (shifts[level] - shifts[level + 1]);
   }
 
-  // A word: 0, or a pointer to a table, or one of a range: its lowest bit, the index, the tag, and where in the stretch it
-  // ends.
+  // A word: 0, or a pointer to a table, or one of a range: its lowest bit, the index, the tag, and
+  // where in the stretch it ends.
   static constexpr std::uint64_t range_bit = 1;
   static constexpr std::uint64_t table_bit = 2;
   static constexpr unsigned index_shift = 2;

@@ -1,8 +1,10 @@
-// What is allocated where in the memory of one pool. Addresses only: no pages, no kernel calls, no locks.
+// What is allocated where in the memory of one pool. Addresses only: no pages, no kernel calls, no
+// locks.
 //
-// The pool has slabs, each covered end to end by ranges that are live, free, or leaving: freed in the order of a stream that has
-// not got there yet. A leaving range is free for that stream already, whose later work cannot overtake the free. Neighbours that
-// are free, or leaving in the same stream, become one; then the younger free of the two counts.
+// The pool has slabs, each covered end to end by ranges that are live, free, or leaving: freed in
+// the order of a stream that has not got there yet. A leaving range is free for that stream
+// already, whose later work cannot overtake the free. Neighbours that are free, or leaving in the
+// same stream, become one; then the younger free of the two counts.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +47,8 @@ class PoolSpace {
       std::size_t at_most,
       const std::function<bool(const Slab&)>& admits = [](const Slab&) { return true; });
 
-  // The shortest range that fits of those that the stream itself has freed, or else of the free ones.
+  // The shortest range that fits of those that the stream itself has freed, or else of the free
+  // ones.
   std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uint64_t stream);
   // The shortest leaving range that fits.
   std::optional<Leaving> find_leaving(std::size_t bytes) const;

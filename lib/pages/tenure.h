@@ -1,9 +1,10 @@
-// How long pages stay with the processor that a fault brought them to, or for, whoever else wants them:
-// until the thread that waited for them has been woken, and a moment more, so that it gets to use them.
-// Without it a page that several processors want is taken away again before the first of them runs.
+// How long pages stay with the processor that a fault brought them to, or for, whoever else wants
+// them: until the thread that waited for them has been woken, and a moment more, so that it gets to
+// use them. Without it a page that several processors want is taken away again before the first of
+// them runs.
 //
-// One tenure for each natural 64 KiB region of a block. A bound for those who would take pages away,
-// not a state of theirs: relaxed atomics, written and read by anybody.
+// One tenure for each natural 64 KiB region of a block. A bound for those who would take pages
+// away, not a state of theirs: relaxed atomics, written and read by anybody.
 #pragma once
 
 #include <algorithm>

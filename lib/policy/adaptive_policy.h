@@ -1,9 +1,11 @@
-// Moves a page where that is expected to pay, and else has it mapped where it is: what a move costs is measured (FaultFacts), what
-// it saves follows from how much slower the memory is where the page lies, and from how long the page stayed where it came to
-// before. So a page that is taken away again soon stays, however the machine is; where all memory is equally fast nothing moves.
+// Moves a page where that is expected to pay, and else has it mapped where it is: what a move costs
+// is measured (FaultFacts), what it saves follows from how much slower the memory is where the page
+// lies, and from how long the page stayed where it came to before. So a page that is taken away
+// again soon stays, however the machine is; where all memory is equally fast nothing moves.
 //
-// Whatever is done, it is done for as much as is dense (policy/density_tree.h), and for whole blocks in a sweep over them
-// (policy/block_streams.h). Nothing is evicted for what is touched the first time. docs/decisions/policies.md has the reasons.
+// Whatever is done, it is done for as much as is dense (policy/density_tree.h), and for whole
+// blocks in a sweep over them (policy/block_streams.h). Nothing is evicted for what is touched the
+// first time. docs/decisions/policies.md has the reasons.
 #pragma once
 
 #include "policy/block_streams.h"
@@ -16,8 +18,8 @@ namespace wherry::impl {
 struct AdaptiveParameters {
   unsigned far_percent =
       0;  // what any other's memory takes, in percent of one's own; 0: as Reach says
-  unsigned stay_costs =
-      100;  // what has not paid is not tried again for so many times what it costs; doubles each time
+  unsigned stay_costs = 100;  // what has not paid is not tried again for so many times what it
+                              // costs; doubles each time
   bool prefetches = true;
   DensityTree tree;
 };
@@ -34,7 +36,8 @@ class AdaptivePolicy final : public Policy {
   bool remembers() const override { return differs_; }
 
  private:
-  // How much of the time of p's accesses to q's memory it would save to have the pages itself, in percent.
+  // How much of the time of p's accesses to q's memory it would save to have the pages itself, in
+  // percent.
   unsigned saved_percent(Processor p, Processor q) const;
   Opinion first_touch(const FaultFacts& facts, PageRun region) const;
   // What is treated as the page is.

@@ -1,10 +1,10 @@
 // What a fault leads to: first what the documentation of the advice says, then, where that leaves
-// room, what the policy thinks,
-// and where that has no opinion: the page goes to whoever touched it. It brings along its natural, aligned region (64 KiB unless
-// configured), as far as its allocation and equal advice reach. What was evicted as one (policy/replacement.h) comes
-// back as one: that costs one fault instead of one for each region. Where the trap needs a coarser grain the region grows to
-// it, and what is nowhere of it is created, since holes divide mappings; but no block is created for the sake of a few pages:
-// sparse data would take many times the memory that it needs.
+// room, what the policy thinks, and where that has no opinion: the page goes to whoever touched it.
+// It brings along its natural, aligned region (64 KiB unless configured), as far as its allocation
+// and equal advice reach. What was evicted as one (policy/replacement.h) comes back as one: that
+// costs one fault instead of one for each region. Where the trap needs a coarser grain the region
+// grows to it, and what is nowhere of it is created, since holes divide mappings; but no block is
+// created for the sake of a few pages: sparse data would take many times the memory that it needs.
 #pragma once
 
 #include "policy/policy.h"
@@ -28,8 +28,8 @@ enum class Reason : std::uint8_t {
 inline constexpr unsigned reasons = 11;
 
 // Where the page should be for this access, and how many of its neighbours are treated alike. The
-// engine takes those pages of `region` that are in the same place as the faulting page now. Where the
-// destination is not the toucher, the toucher maps the page there.
+// engine takes those pages of `region` that are in the same place as the faulting page now. Where
+// the destination is not the toucher, the toucher maps the page there.
 struct Decision {
   Processor destination;
   PageRun region;                   // contains the faulting page; inside the stretch
@@ -49,8 +49,8 @@ class AdviceRules {
   // `region_pages`: a power of two, at most a block.
   explicit AdviceRules(unsigned region_pages) : region_pages_(region_pages) {}
 
-  // In the order of precedence of the documentation; the policy's opinion is not asked for pages that the program has made
-  // read-mostly or pinned.
+  // In the order of precedence of the documentation; the policy's opinion is not asked for pages
+  // that the program has made read-mostly or pinned.
   static bool leaves_room(const FaultFacts& facts) { return !facts.pinned && !facts.read_mostly; }
   Decision decide(const FaultFacts& facts, const Opinion& opinion) const;
 

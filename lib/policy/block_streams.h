@@ -1,5 +1,6 @@
-// Sweeps over blocks, seen by their faults: when a processor has used most of a block, it is expected to go on with the next one,
-// upwards or downwards. A few of them at a time; the oldest is forgotten.
+// Sweeps over blocks, seen by their faults: when a processor has used most of a block, it is
+// expected to go on with the next one, upwards or downwards. A few of them at a time; the oldest is
+// forgotten.
 #pragma once
 
 #include <array>
@@ -22,8 +23,8 @@ class BlockStreams {
       streams.expected[place].store(next, std::memory_order_relaxed);
     }
   }
-  // The processor uses this block for the first time. Whether that was expected; then the one after it is. It may be asked again,
-  // and says the same.
+  // The processor uses this block for the first time. Whether that was expected; then the one after
+  // it is. It may be asked again, and says the same.
   bool follow(Processor p, std::uint64_t block) {
     for (auto& place : of(p).expected) {
       const std::uint64_t expected = place.load(std::memory_order_relaxed);
@@ -42,7 +43,8 @@ class BlockStreams {
  private:
   static constexpr unsigned count = 8;
 
-  // What is expected next, as a number; 0 is nothing. With `followed` if the one before was expected, too.
+  // What is expected next, as a number; 0 is nothing. With `followed` if the one before was
+  // expected, too.
   static constexpr std::uint64_t followed = 1;
   static constexpr std::uint64_t up(std::uint64_t block) { return 4 * (block + 1); }
   static constexpr std::uint64_t down(std::uint64_t block) { return 4 * (block + 1) + 2; }

@@ -1,4 +1,5 @@
-// What has to be carried for a decision: which pages, from where, as what. The same for a live run and a replay.
+// What has to be carried for a decision: which pages, from where, as what. The same for a live run
+// and a replay.
 #pragma once
 
 #include <bit>

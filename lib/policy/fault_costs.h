@@ -1,6 +1,6 @@
-// What faults have cost on this machine lately, for policies that weigh what they do: running means of some sixteen, in which one
-// that had to wait long counts for little. Added to and read by any thread; an addition that another one overtakes is lost, which
-// does no harm.
+// What faults have cost on this machine lately, for policies that weigh what they do: running means
+// of some sixteen, in which one that had to wait long counts for little. Added to and read by any
+// thread; an addition that another one overtakes is lost, which does no harm.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,8 @@ class FirstTouch final : public Policy {
   }
 };
 
-// The page is in the host's memory from its first touch on, and devices map it there; what is elsewhere stays there.
+// The page is in the host's memory from its first touch on, and devices map it there; what is
+// elsewhere stays there.
 class RemoteAlways final : public Policy {
  public:
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>&) const override {

@@ -37,8 +37,8 @@ struct PolicyChoice {
       values;  // those of its parameters that are not the usual ones
 };
 
-// "NAME" or "NAME,PARAMETER=NUMBER,...", as WHERRY_POLICY has it; empty: the usual one. A string: one line that says what is wrong
-// and what there is.
+// "NAME" or "NAME,PARAMETER=NUMBER,...", as WHERRY_POLICY has it; empty: the usual one. A string:
+// one line that says what is wrong and what there is.
 std::variant<PolicyChoice, std::string> choose_policy(std::string_view text);
 
 // Requires: a choice of choose_policy().

@@ -1,7 +1,9 @@
-// What to do on a fault, as a value. A policy sees facts and answers; it makes no system call, holds no lock, has no clock, so
-// it runs the same in a test and in a replay, and may be asked by several threads at once, for different blocks.
+// What to do on a fault, as a value. A policy sees facts and answers; it makes no system call,
+// holds no lock, has no clock, so it runs the same in a test and in a replay, and may be asked by
+// several threads at once, for different blocks.
 //
-// What the program has advised comes first (policy/advice_rules.h); a policy is asked where that leaves room.
+// What the program has advised comes first (policy/advice_rules.h); a policy is asked where that
+// leaves room.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +51,8 @@ struct Opinion {
   std::optional<Processor> destination = {};  // whose memory the page should be in
   std::optional<PageRun> region = {};  // what comes along; contains the page, inside the stretch
   std::uint64_t wait_until_ns = 0;     // nothing is done before; then it is asked again. 0: at once
-  // The page stays at the destination, where others map it, until `stays_until_ns` (0: for ever): then those who map it
-  // elsewhere than at home should fault again, and are asked about.
+  // The page stays at the destination, where others map it, until `stays_until_ns` (0: for ever):
+  // then those who map it elsewhere than at home should fault again, and are asked about.
   bool stays = false;
   bool stay_begins = false;  // it has not stayed there before
   std::uint64_t stays_until_ns = 0;
@@ -59,7 +61,8 @@ struct Opinion {
 // Why pages move, as it is recorded.
 using MoveCause = EventCause;
 
-// Pages of a block that have come to a pool; where they were before they are no more, unless they were copied.
+// Pages of a block that have come to a pool; where they were before they are no more, unless they
+// were copied.
 struct Arrival {
   PageRun run;
   Processor to;
@@ -72,19 +75,22 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // `history`: the block's; a policy makes one when it has something to remember. Under the block's lock, as all that follows.
+  // `history`: the block's; a policy makes one when it has something to remember. Under the block's
+  // lock, as all that follows.
   virtual Opinion on_fault(const FaultFacts& facts,
                            std::unique_ptr<BlockHistory>& history) const = 0;
-  // Pages have moved, or have a copy. Not called for pages that have just been created. Who takes some of them from each other, if
-  // with that they thrash and did not before.
+  // Pages have moved, or have a copy. Not called for pages that have just been created. Who takes
+  // some of them from each other, if with that they thrash and did not before.
   virtual ProcessorMask on_arrival(const Arrival&, std::unique_ptr<BlockHistory>&) const {
     return 0;
   }
   // The pages are nobody's any more: what becomes of them next has nothing to do with what was.
   virtual void on_release(PageRun, BlockHistory&) const {}
-  // Pages that stayed where they were for as long as it was said: from now on they move again. none: there are none.
+  // Pages that stayed where they were for as long as it was said: from now on they move again.
+  // none: there are none.
   virtual PageMask end_stays(std::uint64_t /*now_ns*/, BlockHistory&) const { return {}; }
-  // Whether anything is ever remembered. Where not, a fault may be answered where no memory can be had.
+  // Whether anything is ever remembered. Where not, a fault may be answered where no memory can be
+  // had.
   virtual bool remembers() const { return false; }
 };
 

@@ -12,7 +12,8 @@ struct Reach {
   std::array<ProcessorMask, max_processors> maps{};  // [p]: whose pools p can map
   // [p]: whose pools p uses nearly as fast as its own, or is to be taken to
   std::array<ProcessorMask, max_processors> close{};
-  // [p][q]: what an access of p to memory in q's pool takes, in percent of one to its own. 0: not known, as fast.
+  // [p][q]: what an access of p to memory in q's pool takes, in percent of one to its own. 0: not
+  // known, as fast.
   std::array<std::array<std::uint16_t, max_processors>, max_processors> percent{};
 
   bool all_in(const std::array<ProcessorMask, max_processors>& of, ProcessorMask users,

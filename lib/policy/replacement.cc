@@ -7,12 +7,13 @@
 namespace wherry::impl {
 namespace {
 
-// A sixteenth of the pool is on trial, and at least two blocks, so that a block that is being filled is not the only one.
+// A sixteenth of the pool is on trial, and at least two blocks, so that a block that is being
+// filled is not the only one.
 constexpr std::uint64_t trial_share = 16;
 constexpr std::uint64_t trial_min = 2;
 
-// One of so many victims is a kept block in any case: more where blocks on trial are missed soon enough to have stayed in
-// a pool that kept them, since they may be what the program uses now.
+// One of so many victims is a kept block in any case: more where blocks on trial are missed soon
+// enough to have stayed in a pool that kept them, since they may be what the program uses now.
 constexpr std::uint32_t probe_period = 32;
 constexpr std::uint32_t urgent_probe_period = 8;
 
@@ -20,7 +21,8 @@ constexpr std::uint32_t urgent_probe_period = 8;
 constexpr std::uint32_t record_decay = 8;
 constexpr std::uint32_t one = 256;
 
-// Missed later than after so many times as many evictions as there are blocks: it would not have stayed anywhere.
+// Missed later than after so many times as many evictions as there are blocks: it would not have
+// stayed anywhere.
 constexpr std::uint64_t memory_factor = 8;
 
 constexpr std::uint32_t distance_weight = 8;

@@ -1,22 +1,24 @@
 // Which block leaves a full pool: made so that neither a sweep over more than fits nor a passing
-// scan empties it of
-// what is used again, though accesses to resident pages are invisible but for samples.
+// scan empties it of what is used again, though accesses to resident pages are invisible but for
+// samples.
 //
-// The blocks of a pool are in three queues, oldest first. Those that have just come are on trial, apart for those that
-// were never evicted before (fresh) and those that were (returned); few are, so most of a full pool is kept:
+// The blocks of a pool are in three queues, oldest first. Those that have just come are on trial,
+// apart for those that were never evicted before (fresh) and those that were (returned); few are,
+// so most of a full pool is kept:
 //
 //   came ---> fresh or returned --- the trial is full: the more useful group's oldest ---> kept
 //                    |                                                                       |
 //                    +---------------------------- evicted ----------------------------------+
 //
-// How soon a block is missed after its eviction is seen, since it faults then. For each queue that is counted, and the
-// queue whose victims are missed least gives the next victim; where they are alike, what came last goes first: that
-// keeps a part of a sweep, where the order of coming would keep nothing. Now and then a kept block is evicted in any
-// case, to learn whether it is missed. A kept block that is watched, and not touched for twice as long as it takes a
-// block on trial to be missed, is not used any more, and goes first.
+// How soon a block is missed after its eviction is seen, since it faults then. For each queue that
+// is counted, and the queue whose victims are missed least gives the next victim; where they are
+// alike, what came last goes first: that keeps a part of a sweep, where the order of coming would
+// keep nothing. Now and then a kept block is evicted in any case, to learn whether it is missed. A
+// kept block that is watched, and not touched for twice as long as it takes a block on trial to be
+// missed, is not used any more, and goes first.
 //
-// Bookkeeping alone: no memory but a place for each block, which is given, no clock but the number of evictions.
-// Guarded by the pool's lock.
+// Bookkeeping alone: no memory but a place for each block, which is given, no clock but the number
+// of evictions. Guarded by the pool's lock.
 #pragma once
 
 #include <array>
@@ -53,21 +55,22 @@ class Replacement {
   void came(std::uint64_t block);
   // ... and no more. Requires: it did.
   void left(std::uint64_t block, Departure how);
-  // It is in use: more of its pages came, or one of its pages that are watched was touched. Nothing where the pool holds
-  // none of it.
+  // It is in use: more of its pages came, or one of its pages that are watched was touched. Nothing
+  // where the pool holds none of it.
   void touched(std::uint64_t block);
-  // The victim cannot be evicted at the moment: others are first. Nothing where the pool holds none of it.
+  // The victim cannot be evicted at the moment: others are first. Nothing where the pool holds none
+  // of it.
   void passed_over(std::uint64_t block);
 
   // Which block should leave first; none when there is none. The same until something changes.
   std::optional<std::uint64_t> victim() const;
 
-  // The next block of which a touch should be made visible; none when the oldest ones are watched already. It counts as
-  // watched from now on.
+  // The next block of which a touch should be made visible; none when the oldest ones are watched
+  // already. It counts as watched from now on.
   std::optional<std::uint64_t> watch();
 
-  // Whether a block of which these pages are evicted comes back as a whole, if it does: it was filled from one end to the other. What
-  // came in pieces is more than what its next touch needs.
+  // Whether a block of which these pages are evicted comes back as a whole, if it does: it was
+  // filled from one end to the other. What came in pieces is more than what its next touch needs.
   static constexpr bool leaves_as_one(const PageMask& pages) {
     const PageRun run = pages.next_run(0);
     return run.count >= pages_per_block / 2 && pages == PageMask::of(run);
@@ -101,7 +104,8 @@ class Replacement {
     std::uint32_t youngest = 0;
     std::uint64_t size = 0;
   };
-  // How many victims of a queue there were, and how many of them were missed, each counting less with each later victim.
+  // How many victims of a queue there were, and how many of them were missed, each counting less
+  // with each later victim.
   struct Record {
     std::uint32_t victims = 0;
     std::uint32_t missed = 0;
@@ -112,8 +116,9 @@ class Replacement {
     std::uint32_t missed_share() const;
   };
 
-  // A kept block that was evicted, of which it is not known yet whether it is missed. They count when that is known:
-  // a record of victims that are too young to be missed would have all of the kept ones evicted.
+  // A kept block that was evicted, of which it is not known yet whether it is missed. They count
+  // when that is known: a record of victims that are too young to be missed would have all of the
+  // kept ones evicted.
   struct Probe {
     std::uint32_t place = 0;  // block number + 1; 0: none
     std::uint32_t evicted_at = 0;

@@ -1,10 +1,12 @@
-// Finds pages that processors take from each other again and again, and says what to do when one of them wants such a page:
-// wait for a moment, or share it where it is. The rules and numbers are those of NVIDIA's driver, without the ones that do not
-// do what they are for (docs/decisions/policies.md).
+// Finds pages that processors take from each other again and again, and says what to do when one of
+// them wants such a page: wait for a moment, or share it where it is. The rules and numbers are
+// those of NVIDIA's driver, without the ones that do not do what they are for
+// (docs/decisions/policies.md).
 //
-// A page thrashes when it has moved so often, each time soon after the last. Then in each period one processor has the page
-// to itself, a different one each time, and the others wait for the end of it. Where that does not end it, the page is
-// pinned for a while: it stays where it is, and everybody maps it there.
+// A page thrashes when it has moved so often, each time soon after the last. Then in each period
+// one processor has the page to itself, a different one each time, and the others wait for the end
+// of it. Where that does not end it, the page is pinned for a while: it stays where it is, and
+// everybody maps it there.
 //
 // The state of one block. Without a lock, a clock or a system call of its own.
 #pragma once
@@ -53,15 +55,18 @@ class Thrashing {
     bool begins = false;  // it was not pinned before
   };
 
-  // The pages have come to `to` because it wanted them. Who wanted those of them that thrash with this move and did not before.
+  // The pages have come to `to` because it wanted them. Who wanted those of them that thrash with
+  // this move and did not before.
   ProcessorMask moved(PageRun run, Processor to, std::uint64_t now_ns,
                       const ThrashingParameters& parameters);
-  // The program itself has said where they should be, or that they are read only: what was seen is forgotten.
+  // The program itself has said where they should be, or that they are read only: what was seen is
+  // forgotten.
   void forget(PageRun run);
   // What to do about this touch.
   Hint hint(const Request& request, const Reach& reach, const ThrashingParameters& parameters);
-  // Forgets pages that have been pinned for their time, and returns them: those who map them elsewhere than at home should
-  // be made to fault again. next_unpin(): when there will be some; nothing: never.
+  // Forgets pages that have been pinned for their time, and returns them: those who map them
+  // elsewhere than at home should be made to fault again. next_unpin(): when there will be some;
+  // nothing: never.
   PageMask unpin(std::uint64_t now_ns);
   std::optional<std::uint64_t> next_unpin() const;
 

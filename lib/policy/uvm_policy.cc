@@ -16,8 +16,8 @@ Thrashing& thrashing_in(BlockHistory& history) {
 PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
                           const PageMask& thrashing) const {
   const PageMask faulted = PageMask::of({facts.page, 1});
-  // What comes for the first time to where it is wanted to be comes as a whole. Elsewhere nothing comes along: it would only
-  // have to go again.
+  // What comes for the first time to where it is wanted to be comes as a whole. Elsewhere nothing
+  // comes along: it would only have to go again.
   if (facts.preferred == destination && facts.residents == 0)
     return (PageMask::of(facts.stretch) - thrashing).run_around(facts.page);
   const bool goes_astray = facts.preferred && !(facts.preferred == destination);

@@ -1,5 +1,6 @@
-// NVIDIA's driver's heuristics, with its parameters: pages that thrash are throttled, then pinned (policy/thrashing.h), and what
-// is dense comes as a whole (policy/density_tree.h). What differs, and why, is in docs/decisions/policies.md.
+// NVIDIA's driver's heuristics, with its parameters: pages that thrash are throttled, then pinned
+// (policy/thrashing.h), and what is dense comes as a whole (policy/density_tree.h). What differs,
+// and why, is in docs/decisions/policies.md.
 #pragma once
 
 #include "policy/density_tree.h"

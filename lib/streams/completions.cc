@@ -4,7 +4,8 @@
 
 namespace wherry::impl {
 
-// The descriptor is signalled and drained under the lock: it is readable exactly while there are entries.
+// The descriptor is signalled and drained under the lock: it is readable exactly while there are
+// entries.
 void Completions::add(Entry entry) {
   const LockGuard guard(lock_);
   if (closed_) return;

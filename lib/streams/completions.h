@@ -1,7 +1,7 @@
 // Where an engine is told from outside that something its streams wait for is over: an operation
 // that somebody else carries out, an event of another device. Whoever tells takes no engine's lock,
-// so that it may hold its own engine's, or any other; the engine takes what came when it next looks.
-// Outlives the engine for as long as somebody may still tell it something. Any thread.
+// so that it may hold its own engine's, or any other; the engine takes what came when it next
+// looks. Outlives the engine for as long as somebody may still tell it something. Any thread.
 #pragma once
 
 #include <cstdint>

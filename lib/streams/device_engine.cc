@@ -100,7 +100,8 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
   for (;;) {
     {
       const LockGuard guard(lock_);
-      // Between detach() and attach(): as long as operations that have begun and the start of a process take.
+      // Between detach() and attach(): as long as operations that have begun and the start of a
+      // process take.
       while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
       const auto context = stream->context_.lock();
       if (!context) return WorkStatus::context_destroyed;
@@ -240,7 +241,8 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
   if (stream->running_) take_events();
   if (context->status_ != WorkStatus::ok) return context->status_;
   work.ticket = ++context->last_ticket_;
-  // Somebody has destroyed it since it was found: then it has been forgotten, and its work would be waited for by nobody.
+  // Somebody has destroyed it since it was found: then it has been forgotten, and its work would be
+  // waited for by nobody.
   if (stream->destroyed_ && stream->queue_.empty()) context->streams_.push_back(stream);
   stream->queue_.push_back(std::move(work));
   ready_.push_back(stream);
@@ -251,8 +253,9 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
 
 // ---- running it
 
-// Takes what others have finished, and begins what may begin, until neither makes more ready. A loop
-// and no recursion: thousands of streams and pieces of work may become ready one after the other.
+// Takes what others have finished, and begins what may begin, until neither makes more ready. A
+// loop and no recursion: thousands of streams and pieces of work may become ready one after the
+// other.
 void DeviceEngine::settle() {
   while (true) {
     for (const auto& [stream, ticket, status] : completions_->take()) {
@@ -548,8 +551,9 @@ bool DeviceEngine::is_done(const WorkContext& context, std::uint64_t last_ticket
                          REQUIRES(lock_) { return is_done(*stream, last_ticket); });
 }
 
-// One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the events,
-// which saves a completion the way through the engine's thread. The others sleep until it has.
+// One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the
+// events, which saves a completion the way through the engine's thread. The others sleep until it
+// has.
 void DeviceEngine::wait_until(const std::function<bool()>& done) {
   while (!done()) {
     if (has_leader_ || !target_) {

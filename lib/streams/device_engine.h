@@ -1,5 +1,5 @@
-// The launch engine of one device: streams of kernels, host functions, operations and events, run in
-// order within a stream and at the same time between streams.
+// The launch engine of one device: streams of kernels, host functions, operations and events, run
+// in order within a stream and at the same time between streams.
 //
 // Work is begun by whoever makes it ready: the caller when its stream is idle, else the thread that
 // takes the completion before it. Completions are taken by a thread that waits for one if there is
@@ -53,7 +53,8 @@ class DeviceEngine {
 
   // What the stream has still runs, and what it is given by who found it before.
   void destroy_stream(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  // From the call on the context takes no more work: context_destroyed. Waits for what it has, or its failure, and forgets it.
+  // From the call on the context takes no more work: context_destroyed. Waits for what it has, or
+  // its failure, and forgets it.
   void destroy_context(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
   // `subject`: the code that log lines name in place of the kernel; null: the kernel itself.
@@ -69,16 +70,17 @@ class DeviceEngine {
   // it has begun: it is waited for, also when the context fails or the device is replaced.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
       EXCLUDES(lock_);
-  // The same where the calling thread does it: waits until the stream's turn has come, then for do_it(). ok: it was called.
+  // The same where the calling thread does it: waits until the stream's turn has come, then for
+  // do_it(). ok: it was called.
   WorkStatus carry_out(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
       EXCLUDES(lock_);
-  // The same where the stream has nothing to do; else it becomes the stream's operation and is begun by start(done) later. Where
-  // do_it() answers another status than ok the context fails.
+  // The same where the stream has nothing to do; else it becomes the stream's operation and is
+  // begun by start(done) later. Where do_it() answers another status than ok the context fails.
   WorkStatus carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
                                   const std::function<WorkStatus()>& do_it, Operation start)
       EXCLUDES(lock_);
-  // A number, never 0, that two questions agree on if no kernel was launched into the stream between
-  // them, and no other stream answers.
+  // A number, never 0, that two questions agree on if no kernel was launched into the stream
+  // between them, and no other stream answers.
   std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
 
   // The recording is over when what was given to the stream before has finished.
@@ -109,7 +111,8 @@ class DeviceEngine {
 
   // A fresh device process, in two steps. detach(): the old one is not touched any more; contexts
   // with unfinished work fail; returns when operations that had begun are over. attach(): work goes
-  // to the new one; null: there is none, every context fails. `renewed` is the context whose error and streams end with the old process.
+  // to the new one; null: there is none, every context fails. `renewed` is the context whose error
+  // and streams end with the old process.
   void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
   // The program ends, and its device with it: the log does not mention that. Takes no lock.
@@ -189,8 +192,8 @@ class DeviceEngine {
   bool has_leader_ GUARDED_BY(lock_) = false;  // a waiting thread takes completions
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
   std::unordered_map<std::uint64_t, InFlight> in_flight_ GUARDED_BY(lock_);
-  // Streams whose front found no free slot, in the order in which they will get one: by priority, and
-  // among equals as they came.
+  // Streams whose front found no free slot, in the order in which they will get one: by priority,
+  // and among equals as they came.
   std::deque<std::shared_ptr<Stream>> starved_ GUARDED_BY(lock_);
   // Streams whose front may have become ready; empty whenever the lock is free.
   std::deque<std::shared_ptr<Stream>> ready_ GUARDED_BY(lock_);

@@ -1,5 +1,6 @@
-// What an engine needs of a device process: DeviceProcess in earnest, a fake in tests.
-// An engine calls it under its own lock, one call at a time, but for load(); none of the calls waits for a launch.
+// What an engine needs of a device process: DeviceProcess in earnest, a fake in tests. An engine
+// calls it under its own lock, one call at a time, but for load(); none of the calls waits for a
+// launch.
 #pragma once
 
 #include <cerrno>
@@ -23,8 +24,8 @@ class LaunchTarget {
 
   // The kernel's address in the device. Returns nullopt if its module has to be loaded there first.
   virtual std::optional<std::uintptr_t> resolve(KernelFunction kernel) = 0;
-  // Loads the module and waits for its constructors. Any thread, without locks. Returns 0 or an errno (ENOEXEC: the kernel
-  // cannot be had there).
+  // Loads the module and waits for its constructors. Any thread, without locks. Returns 0 or an
+  // errno (ENOEXEC: the kernel cannot be had there).
   [[nodiscard]] virtual int load(KernelFunction kernel) = 0;
   // Whether kernels run with the credentials of the calling thread.
   virtual bool has_credentials_of_caller() const = 0;

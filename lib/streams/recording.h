@@ -1,6 +1,6 @@
-// One recording of an event: a moment in a stream, when the work before it has finished. The engine of
-// that stream says when; everybody may ask, and the engines of streams that wait for it are told. Any
-// thread.
+// One recording of an event: a moment in a stream, when the work before it has finished. The engine
+// of that stream says when; everybody may ask, and the engines of streams that wait for it are
+// told. Any thread.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ class Recording {
   std::optional<Outcome> outcome() const EXCLUDES(lock_);
   // The moment is now.
   void finish(WorkStatus status) EXCLUDES(lock_);
-  // Adds `entry`, with the status that it then has, when the moment comes, or at once if it has been.
+  // Adds `entry`, with the status that it then has, when the moment comes, or at once if it has
+  // been.
   void tell(std::shared_ptr<Completions> completions, Completions::Entry entry) EXCLUDES(lock_);
 
  private:

@@ -10,7 +10,8 @@
 namespace wherry::impl {
 namespace {
 
-// How long somebody may take to write down what he has begun, and how often is looked whether he is still there.
+// How long somebody may take to write down what he has begun, and how often is looked whether he is
+// still there.
 constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
 constexpr int look_ms = 100;
 
@@ -69,7 +70,8 @@ void SharedEvent::changed() const {
 }
 
 std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
-  // Before the event stands for the moment: of one for which there is no room here nobody would say how it ended.
+  // Before the event stands for the moment: of one for which there is no room here nobody would say
+  // how it ended.
   const auto pending = std::make_shared<Pending>();
   std::uint64_t last = state().last.load();
   std::uint64_t before = 0;  // whose slot it was

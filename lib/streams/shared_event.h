@@ -1,7 +1,8 @@
-// An event of which several processes record, ask and await moments: its state is in memory that all of them see. Whoever records
-// writes a moment down as his, and that it is over when it is; who waits looks whether he still has the event's file mapped: a mark
-// on it (os/range_mark.h) stands for him, which the kernel takes away when his process ends or becomes another program, and which no
-// child of his has. Any thread.
+// An event of which several processes record, ask and await moments: its state is in memory that
+// all of them see. Whoever records writes a moment down as his, and that it is over when it is; who
+// waits looks whether he still has the event's file mapped: a mark on it (os/range_mark.h) stands
+// for him, which the kernel takes away when his process ends or becomes another program, and which
+// no child of his has. Any thread.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,8 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
 
   // Never recorded. Throws std::system_error.
   SharedEvent();
-  // One that another process has made; the open file description must be nobody else's. Null: this is not the file of one. Throws
-  // std::system_error.
+  // One that another process has made; the open file description must be nobody else's. Null: this
+  // is not the file of one. Throws std::system_error.
   static std::shared_ptr<SharedEvent> of(Fd file);
 
   int fd() const { return memory_.fd(); }
@@ -51,12 +52,14 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
     std::shared_ptr<SharedEvent> event_;  // null: it is over
     std::uint64_t moment_ = 0;
   };
-  // The event stands for a new moment from now on. Null: too many are not over. Throws std::bad_alloc.
+  // The event stands for a new moment from now on. Null: too many are not over. Throws
+  // std::bad_alloc.
   std::shared_ptr<Pending> begin();
 
   // The moment that it stands for; 0: it was never recorded.
   std::uint64_t last() const;
-  // How a moment ended; nothing: it has not. launch_failed also when the program that was to finish it has ended.
+  // How a moment ended; nothing: it has not. launch_failed also when the program that was to finish
+  // it has ended.
   std::optional<WorkStatus> query(std::uint64_t moment) const;
   // Sleeps until it has.
   WorkStatus wait(std::uint64_t moment) const;
@@ -75,7 +78,8 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   explicit SharedEvent(SealedMemory memory);
   State& state() const { return *static_cast<State*>(memory_.data()); }
   Moment& slot_of(std::uint64_t moment) const;
-  // For who has waited since then: also when whoever began the moment has ended before he wrote that down.
+  // For who has waited since then: also when whoever began the moment has ended before he wrote
+  // that down.
   std::optional<WorkStatus> query(std::uint64_t moment, Patience& patience) const;
   void changed() const;
   // Tells those whose moments are over. False: none is left.

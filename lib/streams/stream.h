@@ -1,6 +1,6 @@
-// Work in order: a stream is a queue of kernels, host functions, operations and events of one context;
-// a context is a set of streams that share a fate. Both are handles to the outside; every field belongs
-// to the device's engine and is guarded by its lock.
+// Work in order: a stream is a queue of kernels, host functions, operations and events of one
+// context; a context is a set of streams that share a fate. Both are handles to the outside; every
+// field belongs to the device's engine and is guarded by its lock.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,8 @@ enum class WorkStatus {
                     // of the context waited for a context that failed
   context_destroyed,  // the context is gone
   unknown_kernel,     // the device cannot find the kernel's code; nothing else is wrong
-  other_credentials,  // the device has credentials that the caller has given up; nothing else is wrong
+  other_credentials,  // the device has credentials that the caller has given up; nothing else is
+                      // wrong
 };
 
 enum class StreamKind {
@@ -41,8 +42,8 @@ enum class StreamKind {
 using HostFunction = void (*)(void* data);
 
 // Says that an operation is over: once, from any thread, holding any lock, at any time; also when
-// the context has failed since or the engine is gone, and then it does nothing. Another status than ok
-// fails the context.
+// the context has failed since or the engine is gone, and then it does nothing. Another status than
+// ok fails the context.
 class Completion {
  public:
   Completion() = default;

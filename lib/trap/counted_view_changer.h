@@ -1,4 +1,5 @@
-// ViewChanger that tells the mapper on protection of the mappings that its changes make: both have one process's to share.
+// ViewChanger that tells the mapper on protection of the mappings that its changes make: both have
+// one process's to share.
 #pragma once
 
 #include "trap/protection_mapper.h"

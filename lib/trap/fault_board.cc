@@ -14,16 +14,19 @@ namespace wherry::impl {
 namespace {
 
 constexpr int look_again_ms = 50;
-// How long a thread of the host waits for its answer while no handler looks at its fault: longer than a handler
-// puts one off between two looks. Then it gets the signal that it would get without the library.
+// How long a thread of the host waits for its answer while no handler looks at its fault: longer
+// than a handler puts one off between two looks. Then it gets the signal that it would get without
+// the library.
 constexpr std::uint64_t host_limit_ns = 30'000'000'000;
-// A process that does not change its protection within this time is stopped, or stuck: the host ends it.
+// A process that does not change its protection within this time is stopped, or stuck: the host
+// ends it.
 constexpr std::uint64_t change_limit_ns = 5'000'000'000;
 constexpr std::uint64_t claim_limit_ns = 30'000'000'000;
 // The other side mostly answers before a sleep and its wake would be over.
 constexpr int yields_before_sleep = 20;
 
-// The slot whose fault the calling thread attends to. Read in signal handlers, which must not have it allocated.
+// The slot whose fault the calling thread attends to. Read in signal handlers, which must not have
+// it allocated.
 [[gnu::tls_model("initial-exec")]] thread_local FaultSlot* attended = nullptr;
 
 void set_state(FaultSlot& slot, FaultSlot::State state) {

@@ -1,10 +1,10 @@
 // Faults that threads report themselves, from the handler of the signal that they got, and what is
-// asked of their process
-// in return: a table in memory that the process shares with the host's handlers.
+// asked of their process in return: a table in memory that the process shares with the host's
+// handlers.
 //
-// A thread that faults fills a slot, signals and waits there for its answer. While it waits it changes the protection of
-// its process for the host, which needs nobody else to be woken then. When nobody waits, a thread that does nothing else
-// changes it. No wait is without a limit.
+// A thread that faults fills a slot, signals and waits there for its answer. While it waits it
+// changes the protection of its process for the host, which needs nobody else to be woken then.
+// When nobody waits, a thread that does nothing else changes it. No wait is without a limit.
 #pragma once
 
 #include <atomic>
@@ -85,8 +85,8 @@ class BoardSource final : public FaultSource {
   const Fd bell_;
 };
 
-// Has the process behind a board do it: the thread whose fault the caller attends to, or the one that does nothing else. A
-// process that does not answer in time is ended.
+// Has the process behind a board do it: the thread whose fault the caller attends to, or the one
+// that does nothing else. A process that does not answer in time is ended.
 class BoardProtector final : public Protector {
  public:
   // `process`: the pidfd of `pid`. `end_process`: ends it; waits for nothing.

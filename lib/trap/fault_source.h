@@ -18,7 +18,8 @@ class FaultSource {
   // The calling thread is about to look into this event, and does not any more.
   virtual void attend(const FaultEvent&) const {}
   virtual void leave() const {}
-  // Whoever faulted goes on: tries again, or ends in a signal if the fault was `refused`. Once for each event that was read.
+  // Whoever faulted goes on: tries again, or ends in a signal if the fault was `refused`. Once for
+  // each event that was read.
   virtual void answered(const FaultEvent& event, bool refused) const = 0;
 };
 

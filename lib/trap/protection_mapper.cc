@@ -78,8 +78,8 @@ void ProtectionMapper::mind_budget(Protector& protector) {
   } else if (counted <= budget_ / 2 && shortage != none) {
     shortage_.store(shortage - 1, std::memory_order_relaxed);
   }
-  // At most once in so many changes, however many mappings the process has otherwise: an instruction that needs several pages
-  // must come to have them together.
+  // At most once in so many changes, however many mappings the process has otherwise: an
+  // instruction that needs several pages must come to have them together.
   mappings_.store(std::clamp<std::uint64_t>(counted, 1, budget_ - budget_ / 4),
                   std::memory_order_relaxed);
 }

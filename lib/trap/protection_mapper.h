@@ -1,15 +1,17 @@
-// Mapper that gives and takes access to a process's view of the arena, page by page. What a process may not access has no
-// page behind it as far as it can tell; what it may access is in the file that its view shows, and Linux enters it in the
-// page table when it is touched.
+// Mapper that gives and takes access to a process's view of the arena, page by page. What a process
+// may not access has no page behind it as far as it can tell; what it may access is in the file
+// that its view shows, and Linux enters it in the page table when it is touched.
 //
-// Each change of access may split a mapping of the process. Where it shall have no more, access to all of the arena is taken
-// away, so that it is one mapping again; that costs faults, and no data. Where it may have no more - the program has many
-// itself - more is taken away than was asked for until neighbours are alike and merge: first the 64 KiB around, then the
-// block, then the arena. Each time the grain rises, so that what comes back is less divided, and so does what is taken away
-// first: an instruction that needs several pages of one stretch would have them take each other away for ever. When little
-// is mapped again the grain falls.
+// Each change of access may split a mapping of the process. Where it shall have no more, access to
+// all of the arena is taken away, so that it is one mapping again; that costs faults, and no data.
+// Where it may have no more - the program has many itself - more is taken away than was asked for
+// until neighbours are alike and merge: first the 64 KiB around, then the block, then the arena.
+// Each time the grain rises, so that what comes back is less divided, and so does what is taken
+// away first: an instruction that needs several pages of one stretch would have them take each
+// other away for ever. When little is mapped again the grain falls.
 //
-// The process may be exchanged while others use the mapper, as UserfaultfdMapper's. Any thread, also one in a signal handler.
+// The process may be exchanged while others use the mapper, as UserfaultfdMapper's. Any thread,
+// also one in a signal handler.
 #pragma once
 
 #include <atomic>
@@ -26,8 +28,8 @@ namespace wherry::impl {
 class HoleFiller {
  public:
   virtual ~HoleFiller() = default;
-  // Puts copies of the pages at `source` into the file, mapped at no processor. Requires: they are not
-  // there.
+  // Puts copies of the pages at `source` into the file, mapped at no processor. Requires: they are
+  // not there.
   [[nodiscard]] virtual OpResult fill(PageSpan span, const std::byte* source) = 0;
   // The same with zero pages.
   [[nodiscard]] virtual OpResult fill_zero(PageSpan span) = 0;
@@ -35,8 +37,8 @@ class HoleFiller {
 
 class ProtectionMapper final : public Mapper {
  public:
-  // `pool`: the processor's own; `arena_pages`: how many the arena has; `mappings_budget`: how many mappings its process shall
-  // have at most, 0: as many as it may.
+  // `pool`: the processor's own; `arena_pages`: how many the arena has; `mappings_budget`: how many
+  // mappings its process shall have at most, 0: as many as it may.
   ProtectionMapper(HoleFiller& pool, std::uint64_t arena_pages, std::uint64_t mappings_budget)
       : pool_(pool), arena_{0, arena_pages}, budget_(mappings_budget) {}
 

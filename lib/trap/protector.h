@@ -1,5 +1,5 @@
-// Who changes what one process may do with stretches of its view of the arena: the process itself, or somebody there who
-// is asked to.
+// Who changes what one process may do with stretches of its view of the arena: the process itself,
+// or somebody there who is asked to.
 #pragma once
 
 #include <unistd.h>
@@ -14,8 +14,9 @@ namespace wherry::impl {
 class Protector {
  public:
   virtual ~Protector() = default;
-  // Pages that have no address are passed over. Returns when every thread of the process is bound by it: 0, or an errno. ESRCH: the process is gone, or will never
-  // touch anything any more; ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
+  // Pages that have no address are passed over. Returns when every thread of the process is bound
+  // by it: 0, or an errno. ESRCH: the process is gone, or will never touch anything any more;
+  // ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
   [[nodiscard]] virtual int protect(PageSpan span, Access access) = 0;
   // For a process that does not give up what it may touch no more: ends it. False: it is this one.
   virtual bool end_process() { return false; }

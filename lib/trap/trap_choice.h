@@ -1,5 +1,5 @@
-// Which of the two ways to trap runs: from the setting and what is permitted here to a choice and its reason, or one line
-// that says what is wrong. No kernel calls.
+// Which of the two ways to trap runs: from the setting and what is permitted here to a choice and
+// its reason, or one line that says what is wrong. No kernel calls.
 #pragma once
 
 #include <string>
@@ -24,8 +24,9 @@ struct TrapError {
   bool not_permitted = false;  // the setting is a good one, but cannot be had here
 };
 
-// `setting` is the value of WHERRY_TRAP: "userfaultfd" (the better kind that is permitted), "mprotect", or "auto", the
-// default: userfaultfd where it is permitted, else mprotect. `remedy` is what would get its better kind permitted.
+// `setting` is the value of WHERRY_TRAP: "userfaultfd" (the better kind that is permitted),
+// "mprotect", or "auto", the default: userfaultfd where it is permitted, else mprotect. `remedy` is
+// what would get its better kind permitted.
 std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
                                                 const Permissions& permissions,
                                                 std::string_view remedy);

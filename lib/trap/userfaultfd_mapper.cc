@@ -54,8 +54,8 @@ OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
   });
 }
 
-// Linux enters no huge page where faults are trapped. For a moment they are not: whoever touches the block then finds
-// its pages in the file, as if they had been mapped already.
+// Linux enters no huge page where faults are trapped. For a moment they are not: whoever touches
+// the block then finds its pages in the file, as if they had been mapped already.
 OpResult UserfaultfdMapper::map_whole(PageSpan block) {
   if (!enters_huge_pages_) return {OpStatus::unsupported, 0};
   return with_uffd([&](const Userfaultfd& uffd) REQUIRES_SHARED(lock_) -> OpResult {
@@ -83,7 +83,8 @@ OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) 
       return OpStatus::process_gone;
     std::this_thread::sleep_for(register_pause);
   }
-  // Touches of absent pages would go unnoticed. A device whose kernel has unmapped its memory ends; the host goes on.
+  // Touches of absent pages would go unnoticed. A device whose kernel has unmapped its memory ends;
+  // the host goes on.
   if (end_process_) {
     end_process_();
     return OpStatus::process_gone;

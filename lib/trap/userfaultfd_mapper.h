@@ -17,8 +17,9 @@ namespace wherry::impl {
 
 class UserfaultfdMapper final : public Mapper {
  public:
-  // `layout` outlives the mapper. `forbid` makes a range inaccessible where the kernel cannot poison pages: returns 0 or an
-  // errno. `end_process` ends a device's process whose memory cannot be trapped; empty: it is this process's own.
+  // `layout` outlives the mapper. `forbid` makes a range inaccessible where the kernel cannot
+  // poison pages: returns 0 or an errno. `end_process` ends a device's process whose memory cannot
+  // be trapped; empty: it is this process's own.
   UserfaultfdMapper(const ArenaLayout& layout,
                     std::function<int(std::uintptr_t address, std::size_t bytes)> forbid,
                     std::function<void()> end_process = {})

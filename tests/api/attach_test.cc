@@ -1,5 +1,5 @@
-// What a program says of the streams that will use its memory. No function of the API tells it again, so
-// this asks the library itself.
+// What a program says of the streams that will use its memory. No function of the API tells it
+// again, so this asks the library itself.
 #include <wherry/cuda.h>
 
 #include <catch2/catch.hpp>

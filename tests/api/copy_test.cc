@@ -1,5 +1,5 @@
-// What copies and fills answer to right and wrong pointers, and what they do to the bytes. Where a recorded answer of a real
-// driver exists, it is what is asked for here.
+// What copies and fills answer to right and wrong pointers, and what they do to the bytes. Where a
+// recorded answer of a real driver exists, it is what is asked for here.
 #include <sys/mman.h>
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>

@@ -1,4 +1,5 @@
-// Kernels by the runtime API's names: of the program itself, of libraries that it loads, and of cudaLibrary_t.
+// Kernels by the runtime API's names: of the program itself, of libraries that it loads, and of
+// cudaLibrary_t.
 #include <dlfcn.h>
 #include <unistd.h>
 

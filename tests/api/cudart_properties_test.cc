@@ -1,4 +1,5 @@
-// cudaDeviceProp says what cuDeviceGetAttribute says; and small questions that programs ask when they start.
+// cudaDeviceProp says what cuDeviceGetAttribute says; and small questions that programs ask when
+// they start.
 #include <wherry/cuda_runtime_api.h>
 #include <array>
 #include <catch2/catch.hpp>

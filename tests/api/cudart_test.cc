@@ -42,8 +42,8 @@ bool is_active(int device) {
   return active == 1;
 }
 
-// In a variable, or the compiler would refuse to be part of it; and the sanitizer must not be faster
-// than the kernel.
+// In a variable, or the compiler would refuse to be part of it; and the sanitizer must not be
+// faster than the kernel.
 __attribute__((no_sanitize("undefined"))) void touch_nothing(const void*, std::size_t,
                                                              std::size_t) {
   const volatile std::uintptr_t where = 0x123450;

@@ -1,4 +1,5 @@
-// What the functions of devices' own memory answer: rows, access between devices, pools, old and new names.
+// What the functions of devices' own memory answer: rows, access between devices, pools, old and
+// new names.
 #include <wherry/cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// What the functions of host memory answer to right and wrong arguments. Where a recorded answer of a real driver exists, it is
-// what is asked for here.
+// What the functions of host memory answer to right and wrong arguments. Where a recorded answer of
+// a real driver exists, it is what is asked for here.
 #include <sys/mman.h>
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>

@@ -1,4 +1,5 @@
-// What the functions of shared memory, pools and events answer to right and wrong arguments, in one process.
+// What the functions of shared memory, pools and events answer to right and wrong arguments, in one
+// process.
 #include <fcntl.h>
 #include <unistd.h>
 #include <wherry/cuda.h>

@@ -341,7 +341,8 @@ TEST_CASE("a worker has one block at a time, so that many fill the device") {
           CUDA_ERROR_INVALID_VALUE);
     CHECK(cuOccupancyMaxPotentialBlockSize(nullptr, &block, kernel, nullptr, 0, 0) ==
           CUDA_ERROR_INVALID_VALUE);
-    // And so it is: so many threads of a kernel run at the same time, which wait for each other, and no more.
+    // And so it is: so many threads of a kernel run at the same time, which wait for each other,
+    // and no more.
     struct Runs {
       std::atomic<int> now;
       std::atomic<int> most;

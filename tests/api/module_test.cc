@@ -1,4 +1,5 @@
-// Modules: what may be loaded, what is found in them, how kernels of theirs are launched, and what becomes of variables.
+// Modules: what may be loaded, what is found in them, how kernels of theirs are launched, and what
+// becomes of variables.
 #include <signal.h>
 #include <unistd.h>
 

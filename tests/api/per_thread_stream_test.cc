@@ -42,7 +42,8 @@ TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
     CHECK(cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS);
   }
 
-  // The thread's own stream waits for a busy non-blocking one, and the context's for the thread's own.
+  // The thread's own stream waits for a busy non-blocking one, and the context's for the thread's
+  // own.
   CUevent event = nullptr;
   WHERRY_TRY(cuEventCreate(&event, CU_EVENT_DEFAULT));
   Busy busy(s.stream(0));

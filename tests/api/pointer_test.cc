@@ -1,4 +1,5 @@
-// What the library says of pointers. Where a recorded answer of a real driver exists, it is what is asked for here.
+// What the library says of pointers. Where a recorded answer of a real driver exists, it is what is
+// asked for here.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 

@@ -1,5 +1,5 @@
-// What prefetches and discards answer to right and wrong arguments, and what attributes tell of them
-// afterwards. Where a recorded answer of a real driver exists, it is what is asked for here.
+// What prefetches and discards answer to right and wrong arguments, and what attributes tell of
+// them afterwards. Where a recorded answer of a real driver exists, it is what is asked for here.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
@@ -528,7 +528,8 @@ TEST_CASE("a context that has failed prefetches nothing", "[api]") {
     CHECK(call(batch) == failed);
   }
   CHECK(pages.last() == never);
-  // The context of another device takes prefetches to the one that failed: its memory is as good as ever.
+  // The context of another device takes prefetches to the one that failed: its memory is as good as
+  // ever.
   CHECK(pages.prefetch(device(1)) == CUDA_SUCCESS);
   CHECK(session().wait(0) == CUDA_SUCCESS);
 }

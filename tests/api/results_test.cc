@@ -1,5 +1,5 @@
-// What the C functions answer to right and wrong arguments. Where a recorded answer of a real driver
-// exists, it is what is asked for here.
+// What the C functions answer to right and wrong arguments. Where a recorded answer of a real
+// driver exists, it is what is asked for here.
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 

@@ -1,4 +1,5 @@
-// Asynchronous copies from pageable memory while earlier work of the stream is pending: the call takes the bytes and returns.
+// Asynchronous copies from pageable memory while earlier work of the stream is pending: the call
+// takes the bytes and returns.
 #include <sys/mman.h>
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>

@@ -1,4 +1,5 @@
-// What valgrind loads into a program is a module with a certain name: WHERRY_VALGRIND_MODULE is such a module of ours.
+// What valgrind loads into a program is a module with a certain name: WHERRY_VALGRIND_MODULE is
+// such a module of ours.
 #include <dlfcn.h>
 #include <wherry/cuda.h>
 

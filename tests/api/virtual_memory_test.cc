@@ -1,4 +1,5 @@
-// What the functions of virtual memory that the program manages itself answer, whatever they are given.
+// What the functions of virtual memory that the program manages itself answer, whatever they are
+// given.
 #include <wherry/cuda.h>
 
 #include <fcntl.h>

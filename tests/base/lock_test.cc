@@ -1,4 +1,5 @@
-// The order of locks, and the check of it; and that signals wait while a lock of the fault path is held.
+// The order of locks, and the check of it; and that signals wait while a lock of the fault path is
+// held.
 #include "base/lock.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* Makes the calls that a program makes whose kernels and variables the CUDA compiler has compiled: registration before main(),
- * a push and a stub for each launch, __cudaInitModule before a managed variable is used. The fat binary is none.
+/* Makes the calls that a program makes whose kernels and variables the CUDA compiler has compiled:
+ * registration before main(), a push and a stub for each launch, __cudaInitModule before a managed
+ * variable is used. The fat binary is none.
  *
  * Usage: compiled_client [no-device]: what is answered without a device */
 #include <cuda_runtime_api.h>

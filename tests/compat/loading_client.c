@@ -1,5 +1,5 @@
-/* A program that finds the driver while it runs, as most libraries do, and asks it for functions by version. Its argument: the
- * library's name. */
+/* A program that finds the driver while it runs, as most libraries do, and asks it for functions by
+ * version. Its argument: the library's name. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* A program that asks for everything about its devices before it does anything, as NVIDIA's deviceQuery and most libraries do. It is
- * compiled against our cuda_runtime_api.h and, where a toolkit is installed, NVIDIA's: then layouts, names and values must be the
- * same. */
+/* A program that asks for everything about its devices before it does anything, as NVIDIA's
+ * deviceQuery and most libraries do. It is compiled against our cuda_runtime_api.h and, where a
+ * toolkit is installed, NVIDIA's: then layouts, names and values must be the same. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,8 @@ static int check_memory(void) {
   return 0;
 }
 
-/* A kernel of a library that somebody has compiled for Wherry: adds 1 to the first word of each page. */
+/* A kernel of a library that somebody has compiled for Wherry: adds 1 to the first word of each
+ * page. */
 static int check_launch(const char* file) {
   cudaLibrary_t library;
   cudaKernel_t kernel;

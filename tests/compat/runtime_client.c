@@ -1,4 +1,5 @@
-/* A program made for the runtime API: it knows cuda_runtime_api.h and -lcudart, and nothing of Wherry. */
+/* A program made for the runtime API: it knows cuda_runtime_api.h and -lcudart, and nothing of
+ * Wherry. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,16 @@
-// Runs a program with less than this machine would give it, so that a test suite can be run as it would be elsewhere:
-// without any privilege, or where a container's seccomp profile forbids what Wherry would use.
+// Runs a program with less than this machine would give it, so that a test suite can be run as it
+// would be elsewhere: without any privilege, or where a container's seccomp profile forbids what
+// Wherry would use.
 //
-// Usage: confine [--reach FOLDER]... [--user] [--refuse-userfaultfd eperm|kill] [--refuse-io-uring] PROGRAM ARGUMENT...
+// Usage: confine [--reach FOLDER]... [--user] [--refuse-userfaultfd eperm|kill] [--refuse-io-uring]
+// PROGRAM ARGUMENT...
 //   --reach FOLDER        must stay reachable for the user
-//   --user                root becomes nobody, without capabilities; anybody else stays. Leaves user-mode-only userfaultfd
+//   --user                root becomes nobody, without capabilities; anybody else stays. Leaves
+//   user-mode-only userfaultfd
 //   --refuse-userfaultfd  the system call fails with EPERM, or kills its process
 //   --refuse-io-uring     its system calls fail with EPERM
-// The process stays the same one, and becomes PROGRAM. Says on stderr what that may do. Ends with 77, and the reason behind
-// "SKIP: ", where it cannot be done on this machine.
+// The process stays the same one, and becomes PROGRAM. Says on stderr what that may do. Ends with
+// 77, and the reason behind "SKIP: ", where it cannot be done on this machine.
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -81,7 +84,8 @@ User nobody() {
   return entry != nullptr ? User{entry->pw_uid, entry->pw_gid} : User{65534, 65534};
 }
 
-// Of the folders to reach and the files that the command names, the first that the user may not use.
+// Of the folders to reach and the files that the command names, the first that the user may not
+// use.
 std::optional<fs::path> first_closed(User user, const Options& options) {
   for (const fs::path& folder : options.reach) {
     if (!can_reach(user, folder)) return folder;

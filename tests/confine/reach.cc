@@ -51,7 +51,8 @@ std::optional<fs::path> first_barrier(User user, const fs::path& place) {
   return {};
 }
 
-// A user namespace that says: what belongs to `owner` on disk belongs to `user`. -1 where there is none to be had.
+// A user namespace that says: what belongs to `owner` on disk belongs to `user`. -1 where there is
+// none to be had.
 int map_owner(User owner, User user) {
   int ready[2], done[2];
   if (::pipe2(ready, O_CLOEXEC) != 0 || ::pipe2(done, O_CLOEXEC) != 0) refused("pipe2");

@@ -1,5 +1,5 @@
-// Stopped hosts, slow modules and changed credentials: a healthy device is not ended for what takes its time, and one
-// that has to go does go.
+// Stopped hosts, slow modules and changed credentials: a healthy device is not ended for what takes
+// its time, and one that has to go does go.
 #include <dlfcn.h>
 #include <grp.h>
 #include <signal.h>

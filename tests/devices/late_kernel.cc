@@ -1,5 +1,5 @@
-// A module that a test loads after its device has started. Compiled several times, with another LATE_VALUE. The third one's
-// constructor takes WHERRY_TEST_LATE_MS in devices.
+// A module that a test loads after its device has started. Compiled several times, with another
+// LATE_VALUE. The third one's constructor takes WHERRY_TEST_LATE_MS in devices.
 #include <unistd.h>
 
 #include <cstddef>

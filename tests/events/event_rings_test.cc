@@ -1,5 +1,5 @@
-// Rings that threads and signal handlers write to at the same time: what comes out is what went in, in each writer's order, and
-// what does not fit is counted.
+// Rings that threads and signal handlers write to at the same time: what comes out is what went in,
+// in each writer's order, and what does not fit is counted.
 #include "events/event_rings.h"
 
 #include <pthread.h>
@@ -29,7 +29,8 @@ std::uint64_t dropped(const EventRings& rings) {
   return sum;
 }
 
-// What several writers have put there, looked at as it comes out. Writers number their events in steps of as many as there are.
+// What several writers have put there, looked at as it comes out. Writers number their events in
+// steps of as many as there are.
 class Ledger {
  public:
   explicit Ledger(std::size_t writers) : last_(writers) {}

@@ -1,5 +1,5 @@
-// What was written is read as it was; a file that breaks off is read up to there; and of one that is wrong it is said, once and
-// clearly, without a look at anything that is not in it.
+// What was written is read as it was; a file that breaks off is read up to there; and of one that
+// is wrong it is said, once and clearly, without a look at anything that is not in it.
 #include "events/trace_reader.h"
 
 #include <algorithm>

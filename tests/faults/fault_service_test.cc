@@ -130,7 +130,8 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
   for (int round = 0; round < 1000 && !refused; ++round) {
     Setup s;
     s.touch(host, 0);
-    // As if it had been woken in a moment: with sanitizers the next lines take longer than a tenure.
+    // As if it had been woken in a moment: with sanitizers the next lines take longer than a
+    // tenure.
     s.machine.blocks().at(0).tenures.woken({0, 16}, host, now_ns() + 5'000'000);
     Fault fault = s.service.take(device, {base, 2, true, false, false});
     const auto due = s.service.resolve(fault);
@@ -299,7 +300,8 @@ TEST_CASE("pages stay with a thread that was not woken yet") {
     Setup s;
     Fault other = s.service.take(device, {base, 2, true, false, false});
     bool asked = false;
-    // The moment before the wake: everything is in place, and another processor asks, again and again.
+    // The moment before the wake: everything is in place, and another processor asks, again and
+    // again.
     s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
       if (operation != "wake" || asked) return;
       asked = true;

@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where a fuzzer is an ordinary test: calls it once for each file of a folder.
-// Usage: fuzz_NAME FOLDER
+// Stands in for libFuzzer where a fuzzer is an ordinary test: calls it once for each file of a
+// folder. Usage: fuzz_NAME FOLDER
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

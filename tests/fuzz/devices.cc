@@ -1,4 +1,5 @@
-// WHERRY_DEVICES, WHERRY_HOST_NODES and sizes (WHERRY_HOST_CAPACITY, WHERRY_ARENA), by the first byte.
+// WHERRY_DEVICES, WHERRY_HOST_NODES and sizes (WHERRY_HOST_CAPACITY, WHERRY_ARENA), by the first
+// byte.
 #include <algorithm>
 #include <variant>
 

@@ -1,4 +1,5 @@
-// ELF files: modules that the program loads, looked into for the names of functions and for managed variables.
+// ELF files: modules that the program loads, looked into for the names of functions and for managed
+// variables.
 #include <sys/mman.h>
 #include <unistd.h>
 

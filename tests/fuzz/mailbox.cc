@@ -1,5 +1,6 @@
-// What a device and the host share, with a device that writes anything into it at any moment: the launch board, the failure record
-// and the fault board. The input is a list of steps: bytes that the device writes, and what the host does in between.
+// What a device and the host share, with a device that writes anything into it at any moment: the
+// launch board, the failure record and the fault board. The input is a list of steps: bytes that
+// the device writes, and what the host does in between.
 #include <algorithm>
 #include <cstring>
 #include <memory>

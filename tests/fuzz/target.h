@@ -1,5 +1,6 @@
-// What every fuzzer of this folder defines: libFuzzer calls it (-Dfuzz=true), or corpus.cc once for each file of its corpus.
-// It may refuse any input, and must neither crash, nor read or write beyond what it is given, nor wait without a limit.
+// What every fuzzer of this folder defines: libFuzzer calls it (-Dfuzz=true), or corpus.cc once for
+// each file of its corpus. It may refuse any input, and must neither crash, nor read or write
+// beyond what it is given, nor wait without a limit.
 #pragma once
 
 #include <cstddef>

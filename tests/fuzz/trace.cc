@@ -1,5 +1,5 @@
-// Traces: what `wherry trace` and `wherry replay` read. The checksums are made right first: they keep out accidents, not files that
-// are made to do harm.
+// Traces: what `wherry trace` and `wherry replay` read. The checksums are made right first: they
+// keep out accidents, not files that are made to do harm.
 #include <cstring>
 #include <variant>
 #include <vector>

@@ -1,5 +1,5 @@
-// On a machine with three NUMA nodes, two of them the host's, pages that prefer a node of the host lie
-// there. The device is on the third.
+// On a machine with three NUMA nodes, two of them the host's, pages that prefer a node of the host
+// lie there. The device is on the third.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 

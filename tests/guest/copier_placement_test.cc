@@ -1,4 +1,5 @@
-// On a machine with three NUMA nodes prefetching copies on the CPUs of the host's node, the kernel's threads too.
+// On a machine with three NUMA nodes prefetching copies on the CPUs of the host's node, the
+// kernel's threads too.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>

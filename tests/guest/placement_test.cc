@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t pages = 16;
 
-// A fresh file's pages, placed by `place` and touched through another mapping; the nodes they lie on.
+// A fresh file's pages, placed by `place` and touched through another mapping; the nodes they lie
+// on.
 template <typename Place>
 std::vector<int> touched_nodes(Place place) {
   const Fd file(::memfd_create("placed", MFD_CLOEXEC));

@@ -1,5 +1,5 @@
-// On a machine with three NUMA nodes, two of them the host's, prefetched pages lie on the node that was named. The device
-// is on the third.
+// On a machine with three NUMA nodes, two of them the host's, prefetched pages lie on the node that
+// was named. The device is on the third.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -29,7 +29,8 @@ void prefetch(const Words& words, CUmemLocation to) {
   WHERRY_TRY(cuStreamSynchronize(nullptr));
 }
 
-// How many pages of the processor's pool, of those looked at, lie elsewhere, or are not there at all.
+// How many pages of the processor's pool, of those looked at, lie elsewhere, or are not there at
+// all.
 std::size_t pages_off_node(const Words& words, int processor, int node) {
   const PoolFile pool{processor + 1};
   std::size_t off = 0;

@@ -1,10 +1,12 @@
-// Makes system calls of libwherry.so fail. Preloaded into a program: it stands before the C library's functions, libnuma's and
-// liburing's through which lib/os reaches the kernel, and acts only on calls that come from libwherry.so, in the host and in its
-// device processes.
+// Makes system calls of libwherry.so fail. Preloaded into a program: it stands before the C
+// library's functions, libnuma's and liburing's through which lib/os reaches the kernel, and acts
+// only on calls that come from libwherry.so, in the host and in its device processes.
 //
-// A call site is the return address of the call, as an offset in libwherry.so, with the request (of ioctl, fcntl, prctl, madvise
-// and syscall). INJECT_FILE names a file that gets one line for each thing that happens:
-//   site FUNCTION OFFSET REQUEST COUNT FAULTS    at passings 1, 2, 4, 8...; FAULTS: what the call can be made to answer
+// A call site is the return address of the call, as an offset in libwherry.so, with the request (of
+// ioctl, fcntl, prctl, madvise and syscall). INJECT_FILE names a file that gets one line for each
+// thing that happens:
+//   site FUNCTION OFFSET REQUEST COUNT FAULTS    at passings 1, 2, 4, 8...; FAULTS: what the call
+//   can be made to answer
 //   hit FUNCTION OFFSET REQUEST FAULT            a call was made to answer that
 // INJECT_PLAN says what to do:
 //   record                                       nothing
@@ -54,9 +56,10 @@ constexpr int no_fault = 0;
 constexpr std::size_t faults_max = 8;
 constexpr unsigned long any_request = ~0ul;
 
-// What a call can answer, as the manual pages say. Left out is what the kernel answers only where it is true, and the library
-// may believe: that a process is gone (ESRCH, EPIPE) which is not, that a counter is full, that a file has no data. Left out,
-// too, is what only a bug of the caller can cause: EBADF, EFAULT, EINVAL, unless an older kernel answers so.
+// What a call can answer, as the manual pages say. Left out is what the kernel answers only where
+// it is true, and the library may believe: that a process is gone (ESRCH, EPIPE) which is not, that
+// a counter is full, that a file has no data. Left out, too, is what only a bug of the caller can
+// cause: EBADF, EFAULT, EINVAL, unless an older kernel answers so.
 struct Row {
   const char* function;
   unsigned long request;
@@ -356,7 +359,8 @@ Function* real(std::atomic<void*>& known, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// What a file descriptor is, as far as the table asks: 1 an eventfd, 2 a userfaultfd, 0 anything else.
+// What a file descriptor is, as far as the table asks: 1 an eventfd, 2 a userfaultfd, 0 anything
+// else.
 unsigned long kind_of(int fd) {
   char path[32];
   char target[32] = {};
@@ -604,8 +608,9 @@ extern "C" [[gnu::visibility("default")]] void* mremap(void* old, std::size_t ol
 
 namespace {
 
-// Does the first half of what a userfaultfd request asks for, and answers as the kernel does when it stopped there. The parts of
-// these requests that matter here: what the length is, and where the answer goes.
+// Does the first half of what a userfaultfd request asks for, and answers as the kernel does when
+// it stopped there. The parts of these requests that matter here: what the length is, and where the
+// answer goes.
 template <typename Ioctl, typename Request>
 int do_half(int fd, unsigned long request, Ioctl* actual, Request& asked, __u64& length,
             __s64& done) {

@@ -1,8 +1,10 @@
-// What system calls are made to fail under (injector.cc): a short program that passes through as much of the library as a program
-// can, checks every byte that it reads, and takes an error of any call for an answer.
+// What system calls are made to fail under (injector.cc): a short program that passes through as
+// much of the library as a program can, checks every byte that it reads, and takes an error of any
+// call for an answer.
 //
-// Exit codes: 0 the work was done, or refused with errors; 10 wrong data; 11 something was left behind by a refused cuInit.
-// With the argument "peer" it is the other program of an IPC handle, which it reads from stdin.
+// Exit codes: 0 the work was done, or refused with errors; 10 wrong data; 11 something was left
+// behind by a refused cuInit. With the argument "peer" it is the other program of an IPC handle,
+// which it reads from stdin.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -92,7 +94,8 @@ std::size_t count_entries(const char* folder) {
   return count;
 }
 
-// What a refused cuInit must not leave: descriptors, mappings of pools and the arena's range, threads.
+// What a refused cuInit must not leave: descriptors, mappings of pools and the arena's range,
+// threads.
 struct Belongings {
   std::size_t descriptors = count_entries("/proc/self/fd");
   std::size_t threads = count_entries("/proc/self/task");
@@ -171,8 +174,9 @@ class Program {
     const Belongings before;
     for (int attempt = 0; attempt < 2; ++attempt) {
       if (OK(cuInit(0))) break;
-      // The handler of SIGSEGV, which is never taken out, has an eventfd. It is there with the mprotect trap, which the
-      // library falls back to where it cannot ask what is permitted. What each attempt leaves would be two.
+      // The handler of SIGSEGV, which is never taken out, has an eventfd. It is there with the
+      // mprotect trap, which the library falls back to where it cannot ask what is permitted. What
+      // each attempt leaves would be two.
       check_left_behind(before, 1);
       if (attempt == 1) return false;
     }
@@ -446,7 +450,8 @@ class Program {
     const int file = ::memfd_create("workload", MFD_CLOEXEC);
     const ssize_t written = ::write(file, array.data(), array.bytes());
     std::vector<Word> own(array.count());
-    // Without a full userfaultfd the kernel refuses memory that is elsewhere, and may have taken a part.
+    // Without a full userfaultfd the kernel refuses memory that is elsewhere, and may have taken a
+    // part.
     if (written == static_cast<ssize_t>(array.bytes()) &&
         ::pread(file, own.data(), array.bytes(), 0) == written)
       look_on_host(own.data(), own.size(), 23, "written to a file");

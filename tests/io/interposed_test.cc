@@ -1,6 +1,7 @@
-// libwherry_io in a program that is linked with it: the C library's functions find managed memory wherever it is, also where
-// the kernel does not serve faults inside system calls, and fail as ever where they should. Everything runs twice: as this
-// machine allows it, and with userfaultfd for user mode only.
+// libwherry_io in a program that is linked with it: the C library's functions find managed memory
+// wherever it is, also where the kernel does not serve faults inside system calls, and fail as ever
+// where they should. Everything runs twice: as this machine allows it, and with userfaultfd for
+// user mode only.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,7 +34,8 @@ extern "C" void wherry_io_attach();
 namespace wherry::test {
 namespace {
 
-// The linker leaves out a library that nothing refers to, and a sanitizer has a `read` of its own, which calls the next one.
+// The linker leaves out a library that nothing refers to, and a sanitizer has a `read` of its own,
+// which calls the next one.
 [[gnu::used]] void (*referred_to)() = wherry_io_attach;
 
 constexpr std::size_t page_bytes = 4096;
@@ -358,7 +360,8 @@ TEST_CASE("a call that may fill more than was allocated stops where the allocati
   });
 }
 
-// Waits until the thread of this process is in one of the calls that wait for data, and not in a fault on the way there.
+// Waits until the thread of this process is in one of the calls that wait for data, and not in a
+// fault on the way there.
 void wait_until_it_waits(pid_t thread) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   for (;;) {

@@ -1,4 +1,5 @@
-// libwherry_io by LD_PRELOAD, for a program that was not built for it. WHERRY_TEST_IO_LIBRARY and WHERRY_TEST_IO_READER say where both are.
+// libwherry_io by LD_PRELOAD, for a program that was not built for it. WHERRY_TEST_IO_LIBRARY and
+// WHERRY_TEST_IO_READER say where both are.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -23,7 +24,8 @@ Outcome run_reader(bool preloaded, bool restricted) {
   const std::string reader = from_environment("WHERRY_TEST_IO_READER");
   return in_fresh_process([&] {
     if (preloaded) ::setenv("LD_PRELOAD", library.c_str(), 1);
-    // Where everything is built with the address sanitizer its runtime comes second, which is all right.
+    // Where everything is built with the address sanitizer its runtime comes second, which is all
+    // right.
     const char* const options = std::getenv("ASAN_OPTIONS");
     const std::string more = std::string(options ? options : "") + ":verify_asan_link_order=0";
     ::setenv("ASAN_OPTIONS", more.c_str(), 1);

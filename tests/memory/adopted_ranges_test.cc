@@ -104,8 +104,8 @@ std::vector<impl::UffdAccess> ways_to_hold() {
 
 TEST_CASE("no increment is lost while memory is adopted and given back, however writers are held",
           "[memory]") {
-  // First, and each in a process of its own: after a case the test's main program takes SIGSEGV back, and under sanitizers
-  // nobody sees it do that.
+  // First, and each in a process of its own: after a case the test's main program takes SIGSEGV
+  // back, and under sanitizers nobody sees it do that.
   const auto play = [](impl::UffdAccess way) {
     Adoption adoption(way);
     const int rounds = static_cast<int>(1000 * scale());
@@ -298,7 +298,8 @@ TEST_CASE("a fork does not wait for a child that was made past the handlers", "[
     const Place place(4 * page_size);
     std::memset(place.data(), 1, 4 * page_size);
     expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
-    // As a library does that knows nothing of handlers. It has all the descriptors that there are now.
+    // As a library does that knows nothing of handlers. It has all the descriptors that there are
+    // now.
     const auto stray = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
     if (stray == 0)
       for (;;) ::pause();

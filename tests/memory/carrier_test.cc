@@ -1,5 +1,5 @@
-// Cargoes between real pools: what arrives, what is released, and what a failure leaves behind, whichever way it is
-// carried.
+// Cargoes between real pools: what arrives, what is released, and what a failure leaves behind,
+// whichever way it is carried.
 #include "memory/carrier.h"
 
 #include <signal.h>

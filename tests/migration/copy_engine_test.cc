@@ -1,5 +1,5 @@
-// Copies against a machine in memory: what arrives, where pages are afterwards, and that nothing is lost whatever fails or
-// moves meanwhile.
+// Copies against a machine in memory: what arrives, where pages are afterwards, and that nothing is
+// lost whatever fails or moves meanwhile.
 #include "migration/copy_engine.h"
 
 #include <algorithm>
@@ -370,7 +370,8 @@ TEST_CASE("copies across each other end while others move the pages") {
 TEST_CASE("what lies in files is copied where it is, part by part") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
-  // Two files, seen one after the other and the other way round, at places that blocks do not begin at.
+  // Two files, seen one after the other and the other way round, at places that blocks do not begin
+  // at.
   constexpr std::uint64_t seen_at = 0x7100'0000'0000;
   constexpr std::uint64_t part_bytes = 3 * block_size / 2;
   const auto make_file = [] {

@@ -1,6 +1,5 @@
 // Evictions against a machine in memory: what leaves and what stays, what is copied, and what is
-// said where nothing can
-// leave.
+// said where nothing can leave.
 #include "migration/evictor.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// The engine against a machine in memory: order of steps, and every way in which a step can stop early.
+// The engine against a machine in memory: order of steps, and every way in which a step can stop
+// early.
 #include "migration/page_engine.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// Prefetching against a machine in memory: where pages end up, what they hold, and that nothing is lost whatever fails.
+// Prefetching against a machine in memory: where pages end up, what they hold, and that nothing is
+// lost whatever fails.
 #include "migration/prefetcher.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-/* Questions about virtual memory that a program manages itself, for any libcuda.so.1: a line for each, with tabs between the
- * case, the result and what was told beside it. Later questions depend on what earlier ones have left. */
+/* Questions about virtual memory that a program manages itself, for any libcuda.so.1: a line for
+ * each, with tabs between the case, the result and what was told beside it. Later questions depend
+ * on what earlier ones have left. */
 #include <cuda.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
-// What an application sees of its signals while faults on a range are claimed: most cases run one scenario in three
-// processes, without a claim, with one before and with one after the application's own calls, and compare all that it
-// saw and how it ended. Own memory is the claimed range's, foreign memory everything else.
+// What an application sees of its signals while faults on a range are claimed: most cases run one
+// scenario in three processes, without a claim, with one before and with one after the
+// application's own calls, and compare all that it saw and how it ended. Own memory is the claimed
+// range's, foreign memory everything else.
 #include "os/access_faults.h"
 
 #include <elf.h>
@@ -39,7 +40,8 @@
 #include "support/child.h"
 #include "support/conditions.h"
 
-// Accesses that nobody instruments, whose one instruction is as long as a handler believes that skips it.
+// Accesses that nobody instruments, whose one instruction is as long as a handler believes that
+// skips it.
 #if defined(__x86_64__)
 asm(R"(
 .text
@@ -129,7 +131,8 @@ void touch_own() {
     say("own memory: value %d, errno %d", *page, errno);
 }
 
-// When the scenario's process claims: never, before all that it does about signals, or after what it does about them first.
+// When the scenario's process claims: never, before all that it does about signals, or after what
+// it does about them first.
 enum class Claim {
   never,
   first,
@@ -676,7 +679,8 @@ TEST_CASE("A thread with the smallest stack touches claimed memory") {
   CHECK(mentions(text, "exit code 0"));
 }
 
-// The end of a process as its tracer sees it, which is what a core shows: the last signal that came, and where.
+// The end of a process as its tracer sees it, which is what a core shows: the last signal that
+// came, and where.
 struct End {
   int status = 0;
   siginfo_t info{};
@@ -882,7 +886,8 @@ TEST_CASE("A SIGSEGV that is sent to who blocks it waits until it is opened, or 
     say("took %d: %d", result, signal);
   };
   CHECK(mentions(blocked([] {}, take), "took 0: 11"));
-  // One thread of the process has it open: that one gets it, not the main thread, which Linux asks first.
+  // One thread of the process has it open: that one gets it, not the main thread, which Linux asks
+  // first.
   const auto other = same_with_claim([segv](const Scene& scene) {
     static std::atomic<bool> done = false;
     install(

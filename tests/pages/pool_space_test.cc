@@ -145,7 +145,8 @@ class Model {
     const auto reached = reached_.find(page.stream);
     return page.stream == 0 || (reached != reached_.end() && reached->second >= page.number);
   }
-  // Of pages that no stream has still to free, which may have become one with some that have not left.
+  // Of pages that no stream has still to free, which may have become one with some that have not
+  // left.
   std::size_t longest_free() const {
     std::size_t longest = 0;
     std::size_t length = 0;

@@ -1,4 +1,5 @@
-// The density tree against what was measured of the driver's rule: how many faults fill a block, by the order of touches.
+// The density tree against what was measured of the driver's rule: how many faults fill a block, by
+// the order of touches.
 #include "policy/density_tree.h"
 
 #include <algorithm>

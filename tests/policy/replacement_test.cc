@@ -1,5 +1,5 @@
-// The replacement against traces whose hit rates are known for others: what it keeps, and what it costs where
-// the order of use is the best that can be done.
+// The replacement against traces whose hit rates are known for others: what it keeps, and what it
+// costs where the order of use is the best that can be done.
 #include "policy/replacement.h"
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,8 @@ struct Rates {
   double optimum;
 };
 
-// From access number `first` on. `watches`: one block for each eviction has its next touch seen; else only misses are.
+// From access number `first` on. `watches`: one block for each eviction has its next touch seen;
+// else only misses are.
 Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
   Setup s;
   std::vector<bool> held(blocks);

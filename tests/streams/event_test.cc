@@ -327,8 +327,8 @@ namespace {
 
 constexpr std::size_t program_length = 40;
 
-// A program of streams and events on two devices, as a plain model understands it: what each piece of
-// work comes after. The devices do as they are told, so at any time it is known what has to run.
+// A program of streams and events on two devices, as a plain model understands it: what each piece
+// of work comes after. The devices do as they are told, so at any time it is known what has to run.
 class Program {
  public:
   explicit Program(std::uint64_t seed) : random_(seed) {
@@ -348,7 +348,8 @@ class Program {
     }
   }
 
-  // Gives and finishes work in random order until all has finished. What went wrong; empty: nothing.
+  // Gives and finishes work in random order until all has finished. What went wrong; empty:
+  // nothing.
   std::string run() {
     while (given_ < program_length || unfinished() > 0) {
       const bool give = given_ < program_length && (unfinished() == 0 || random_() % 3 != 0);

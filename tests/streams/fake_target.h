@@ -1,5 +1,5 @@
-// A device process that is none: keeps what was posted until the test says that it has finished, and
-// dies on demand.
+// A device process that is none: keeps what was posted until the test says that it has finished,
+// and dies on demand.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Advice changes at random while host threads and three devices work on the memory that it is about: on
-// single pages and on all of it, so that pages are copied, collapsed, moved, evicted, and mapped
-// remotely by anybody at any time. The data is never wrong, and nobody hangs.
+// Advice changes at random while host threads and three devices work on the memory that it is
+// about: on single pages and on all of it, so that pages are copied, collapsed, moved, evicted, and
+// mapped remotely by anybody at any time. The data is never wrong, and nobody hangs.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>

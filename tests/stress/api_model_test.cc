@@ -5,7 +5,8 @@
 //
 //   WHERRY_TEST_SEED     the first seed; each next process has the next one
 //   WHERRY_TEST_REPLAY   runs the script in this file, as often as WHERRY_TEST_TIMES says (1)
-//   WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them: the folder gets NAME.script as
+//   WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them: the folder gets NAME.script
+//   as
 //                        drawn, NAME.short and NAME.log of each failure
 #include <catch2/catch.hpp>
 #include <chrono>

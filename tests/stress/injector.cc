@@ -37,7 +37,8 @@ class TroubledMapper final : public Mapper {
 
   bool punch_unmaps() const override { return real_.punch_unmaps(); }
   unsigned grain() const override { return real_.grain(); }
-  // The first step of what begins by protecting where faults are trapped otherwise; it only takes time.
+  // The first step of what begins by protecting where faults are trapped otherwise; it only takes
+  // time.
   OpResult unmap(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::protect, processor_);
     return with_delay(injector_, trouble, [&] { return real_.unmap(span); });
@@ -155,7 +156,8 @@ class TroubledPool final : public PoolFile {
  private:
   template <typename Call>
   OpResult step(Call call) {
-    // Where faults are trapped by protection a move copies into the file, and only then enters the copy.
+    // Where faults are trapped by protection a move copies into the file, and only then enters the
+    // copy.
     const bool is_copy = traps_by_protection();
     Trouble trouble = injector_.trouble_for(Step::fill, processor_);
     if (trouble == Trouble::none && is_copy)
@@ -170,8 +172,8 @@ class TroubledPool final : public PoolFile {
   PoolFile& real_;
 };
 
-// A cargo is late on its way, late to be noticed, arrives by half, or stays at its source as well. The copy is real, as far
-// as it goes.
+// A cargo is late on its way, late to be noticed, arrives by half, or stays at its source as well.
+// The copy is real, as far as it goes.
 class TroubledCarrier final : public Carrier {
  public:
   TroubledCarrier(Injector& injector, std::unique_ptr<Carrier> real)
@@ -314,7 +316,8 @@ Trouble Injector::trouble_for(Step step, int processor) {
   if (trouble == Trouble::none || step_.load() != step) return Trouble::none;
   const int wanted = processor_.load();
   if (wanted >= 0 && wanted != processor) return Trouble::none;
-  // In no fixed order: a transition that calls a step twice would else fail each time, and never end.
+  // In no fixed order: a transition that calls a step twice would else fail each time, and never
+  // end.
   const bool half = trouble == Trouble::again || trouble == Trouble::occupied;
   if (half && scattered(calls_.fetch_add(1)) % 2 != 0) return Trouble::none;
   hits_.fetch_add(1);

@@ -1,6 +1,6 @@
 // Sits between the page engine and the kernel, one wrapper per processor, and delays or fails
-// single steps of every transition: a step is one call of a Mapper or of a PoolFile, or one cargo of a Carrier. Any
-// thread.
+// single steps of every transition: a step is one call of a Mapper or of a PoolFile, or one cargo
+// of a Carrier. Any thread.
 #pragma once
 
 #include <array>

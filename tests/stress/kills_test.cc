@@ -1,6 +1,7 @@
-// Devices are killed, stopped and continued at random instants of faults, prefetches, evictions and launches: what was
-// committed survives, errors arrive within a second of running time, a reset device works, and no process, descriptor or
-// mapping is left over. The last line of the output sums up: "kills: N, lost: 0, late: 0".
+// Devices are killed, stopped and continued at random instants of faults, prefetches, evictions and
+// launches: what was committed survives, errors arrive within a second of running time, a reset
+// device works, and no process, descriptor or mapping is left over. The last line of the output
+// sums up: "kills: N, lost: 0, late: 0".
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +43,8 @@ enum class Blow {
   stop,  // and continue
 };
 
-// Running time since it was made: a look counts 20 ms at most, since on a busy machine this thread may get no CPU for longer.
+// Running time since it was made: a look counts 20 ms at most, since on a busy machine this thread
+// may get no CPU for longer.
 class RunningTime {
  public:
   void look() {
@@ -59,8 +61,8 @@ class RunningTime {
   std::chrono::steady_clock::duration counted_{};
 };
 
-// Every player (a device, or the host) has a word of its own on each page, which counts the rounds. So each page belongs to
-// all of them at once, and a page that went back to an older version shows.
+// Every player (a device, or the host) has a word of its own on each page, which counts the rounds.
+// So each page belongs to all of them at once, and a page that went back to an older version shows.
 struct Board {
   std::uint64_t* words;
 
@@ -165,7 +167,8 @@ class Game {
     session_.renew_stream(victim);
   }
 
-  // Words that do not have this round's number; the victim's may have that of the last one, and get this one's.
+  // Words that do not have this round's number; the victim's may have that of the last one, and get
+  // this one's.
   std::uint64_t count_wrong(int victim) {
     std::uint64_t wrong = 0;
     for (std::size_t page = 0; page < pages; ++page)
@@ -222,7 +225,8 @@ Descriptors count_descriptors() {
   return counts;
 }
 
-// A memory cgroup of version 1 or 2 with so little room that a device in it is killed by the kernel. Nothing: none can be had.
+// A memory cgroup of version 1 or 2 with so little room that a device in it is killed by the
+// kernel. Nothing: none can be had.
 class SmallCgroup {
  public:
   SmallCgroup() {

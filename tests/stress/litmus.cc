@@ -1,8 +1,9 @@
-// Each way a page changes its place or state, with a delay or a failure at each of its steps, under four litmus
-// patterns played by the host and the devices on the pages that move: not one violation.
+// Each way a page changes its place or state, with a delay or a failure at each of its steps, under
+// four litmus patterns played by the host and the devices on the pages that move: not one
+// violation.
 //
-// Random stress proves little here: a wrong order of two steps shows only to whoever looks in between, so the time
-// in between is stretched, step by step.
+// Random stress proves little here: a wrong order of two steps shows only to whoever looks in
+// between, so the time in between is stretched, step by step.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -18,7 +19,8 @@ namespace {
 
 using Kind = impl::AdviceChange::Kind;
 
-// A few workers each, because a thread that never sleeps on a fault sees what a faulting one cannot.
+// A few workers each, because a thread that never sleeps on a fault sees what a faulting one
+// cannot.
 constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,workers=3";
 // Long enough that the other players get to run, and look.
 constexpr int delay_us = 400;
@@ -36,7 +38,8 @@ class Course {
 
   Rig& rig() { return rig_; }
 
-  // Plays `shape` with every pattern, once where a single look at an old copy shows and once elsewhere.
+  // Plays `shape` with every pattern, once where a single look at an old copy shows and once
+  // elsewhere.
   void run(const Match& shape, const std::vector<std::vector<int>>& casts,
            const MatchHooks& hooks = {}) {
     for (const Step step : all_steps) {
@@ -108,7 +111,8 @@ void require_clean(const std::function<void()>& course) {
   CHECK(outcome.passed());
 }
 
-// What device 0 works on beside its players, and what pushes their pages out of its pool all the time.
+// What device 0 works on beside its players, and what pushes their pages out of its pool all the
+// time.
 class Ballast {
  public:
   explicit Ballast(Rig& rig) : rig_(rig), memory_(rig.allocate(regions * region_bytes)) {}
@@ -194,7 +198,8 @@ TEST_CASE("freeing memory and allocating it again elsewhere loses and reorders n
     Match match;
     match.stages = 2;
     match.rounds_max = 40;
-    // Between two matches, and so next to the memory of the coming one: allocations that come, are used, and go.
+    // Between two matches, and so next to the memory of the coming one: allocations that come, are
+    // used, and go.
     const MatchHooks hooks{[&](std::byte*, std::size_t) {
                              for (int i = 0; i < 8; ++i) {
                                std::byte* const passing = rig.allocate(impl::page_size << (i % 5));

@@ -13,8 +13,9 @@
 
 namespace wherry::test {
 
-// Where the two cells of a pattern lie: they move together, one by one under the same lock, or under two locks; or
-// one of them in memory that does not move at all and never faults, which shows even a short look at an old copy.
+// Where the two cells of a pattern lie: they move together, one by one under the same lock, or
+// under two locks; or one of them in memory that does not move at all and never faults, which shows
+// even a short look at an old copy.
 enum class Placement {
   same_page,
   same_block,
@@ -46,7 +47,8 @@ struct MatchHooks {
   std::function<void()> meanwhile;
 };
 
-// Plays it on fresh memory, which is freed afterwards. Returns what was violated; empty when nothing was.
+// Plays it on fresh memory, which is freed afterwards. Returns what was violated; empty when
+// nothing was.
 std::string play(Rig& rig, const Match& match, const MatchHooks& hooks = {});
 
 }  // namespace wherry::test

@@ -128,7 +128,8 @@ void message_passing(const Player& player, Cell& x, Cell& y, Judge& judge) {
   });
 }
 
-// Part 0 writes x and looks at y, part 1 the other way round. The logs show afterwards whether both missed each other.
+// Part 0 writes x and looks at y, part 1 the other way round. The logs show afterwards whether both
+// missed each other.
 void store_buffering(const Player& player, Cell& x, Cell& y, Judge& judge, std::uint32_t* log) {
   std::uint64_t last_x = 0, last_y = 0;
   repeat(player, x, judge, [&](std::uint64_t n) {
@@ -204,8 +205,8 @@ std::string check_counters(const std::vector<Player>& players) {
          " and " + std::to_string(counted_y);
 }
 
-// Part 0's round i wrote x = i and then saw y = a; so the other side's write of a + 1 came later, and its look at x
-// after that write must have seen at least i.
+// Part 0's round i wrote x = i and then saw y = a; so the other side's write of a + 1 came later,
+// and its look at x after that write must have seen at least i.
 std::string check_logs(const Player& a, const Player& b) {
   for (std::uint32_t stage = 0; stage < a.stages; ++stage) {
     const std::uint32_t* const log_a = a.log + stage * (a.rounds_max + 1);

@@ -1,9 +1,9 @@
 // The four classic tests of a memory model, as roles that host threads and kernels play on the same
-// managed words:
-// message passing, store buffering, a sequence lock, and read-modify-write. Each role checks what it can see itself;
-// check_together() checks what only all roles together show.
+// managed words: message passing, store buffering, a sequence lock, and read-modify-write. Each
+// role checks what it can see itself; check_together() checks what only all roles together show.
 //
-// On hardware with one memory none can fail. Here each word lives on a page that moves under the players.
+// On hardware with one memory none can fail. Here each word lives on a page that moves under the
+// players.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ inline constexpr std::array all_patterns{Pattern::message_passing, Pattern::stor
                                          Pattern::sequence_lock, Pattern::read_modify_write};
 const char* to_string(Pattern pattern);
 
-// The words of one place. A pattern uses two places, on one page or on pages that move independently.
+// The words of one place. A pattern uses two places, on one page or on pages that move
+// independently.
 struct alignas(64) Cell {
   std::atomic<std::uint64_t> stop;
   std::atomic<std::uint64_t> arrived;
@@ -54,8 +55,8 @@ struct alignas(64) Presence {
 // One player. Copied as bytes into kernels.
 struct Player {
   Pattern pattern;
-  std::uint32_t
-      part;  // 0 and 1 are the pattern's two sides; further ones look on (or, read-modify-write, join)
+  std::uint32_t part;         // 0 and 1 are the pattern's two sides; further ones look on (or,
+                              // read-modify-write, join)
   std::uint32_t players;      // in all: they wait for each other at the start of every stage
   std::uint32_t stages;       // how often with fresh cells
   std::size_t x_stage_bytes;  // from one stage's x to the next one's

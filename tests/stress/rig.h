@@ -18,8 +18,8 @@ namespace wherry::test {
 
 class Rig {
  public:
-  // devices: as in WHERRY_DEVICES. region_pages: how much a fault brings along. flight_pages_min: how much is carried
-  // without a lock; 1, so that the few pages of a match go the way of many.
+  // devices: as in WHERRY_DEVICES. region_pages: how much a fault brings along. flight_pages_min:
+  // how much is carried without a lock; 1, so that the few pages of a match go the way of many.
   Rig(const std::string& devices, unsigned region_pages, unsigned flight_pages_min);
 
   impl::Runtime& runtime() { return *runtime_; }
@@ -35,10 +35,12 @@ class Rig {
   // Has it prefetched, unless two prefetches are under way already. Does not wait.
   void prefetch(const std::byte* memory, std::size_t bytes, impl::Location to);
 
-  // Memory that all processes share and that nobody manages: the same every time, zeroed anew. Requires: it fits.
+  // Memory that all processes share and that nobody manages: the same every time, zeroed anew.
+  // Requires: it fits.
   std::byte* zeroed_still_memory(std::size_t bytes);
 
-  // Starts function(i) for every i below `items` on the device's workers. One at a time on a device.
+  // Starts function(i) for every i below `items` on the device's workers. One at a time on a
+  // device.
   template <typename Function>
   void launch(int device, std::size_t items, const Function& function) {
     static_assert(std::is_trivially_copyable_v<Function>);
@@ -58,8 +60,8 @@ class Rig {
   // Has it copied to memory of this process, unless that is under way already. Does not wait.
   void copy_out(const std::byte* memory, std::size_t bytes);
 
-  // Pages that came to any pool so far, by populating, migration, eviction and as copies, or that somebody
-  // came to see in another's pool.
+  // Pages that came to any pool so far, by populating, migration, eviction and as copies, or that
+  // somebody came to see in another's pool.
   std::uint64_t pages_moved() const;
 
  private:

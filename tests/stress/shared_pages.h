@@ -1,7 +1,7 @@
-// A game of many players on shared pages, each page with everything that can go wrong on it: a counter
-// that all increment, words of each player alone, a sequence lock, and messages announced on another
-// page. Host threads and kernels of three devices play; every player's sequence of operations depends
-// on the seed alone.
+// A game of many players on shared pages, each page with everything that can go wrong on it: a
+// counter that all increment, words of each player alone, a sequence lock, and messages announced
+// on another page. Host threads and kernels of three devices play; every player's sequence of
+// operations depends on the seed alone.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ class SharedPagesGame {
   // The memory on which it is played.
   const Managed<std::byte>& memory() const { return memory_; }
 
-  // Returns when all players have ended. Meanwhile calls `beside` again and again, in a thread of its
-  // own, if there is one.
+  // Returns when all players have ended. Meanwhile calls `beside` again and again, in a thread of
+  // its own, if there is one.
   void play(const std::function<void()>& beside = {});
   // CHECKs that nothing was lost, torn or overtaken. Returns how many accesses there were.
   std::uint64_t check() const;

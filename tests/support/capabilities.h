@@ -15,9 +15,11 @@ namespace wherry::test {
 extern const char* const needs;
 
 // Why `need` is not met here; nothing when it is. Known needs:
-//   trap              whatever Wherry is to run on: userfaultfd in any mode, or WHERRY_TRAP=mprotect
+//   trap              whatever Wherry is to run on: userfaultfd in any mode, or
+//   WHERRY_TRAP=mprotect
 //   userfaultfd       userfaultfd in any mode
-//   userfaultfd-full  also for faults taken inside system calls (root, or access to /dev/userfaultfd)
+//   userfaultfd-full  also for faults taken inside system calls (root, or access to
+//   /dev/userfaultfd)
 //   root              effective user id 0
 //   frame-numbers     /proc/self/pagemap shows physical frame numbers
 //   nodes=N           at least N NUMA nodes with memory

@@ -55,8 +55,8 @@ class Child {
   Outcome outcome_;
 };
 
-// For a fresh process: runs `body` in a child that is PID 1 of a namespace of its own, then ends. Throws if the child fails; prints
-// why, and returns, where no namespace can be made.
+// For a fresh process: runs `body` in a child that is PID 1 of a namespace of its own, then ends.
+// Throws if the child fails; prints why, and returns, where no namespace can be made.
 void as_first_process(const std::function<void()>& body);
 
 Outcome in_fresh_process(const std::function<void()>& body, int limit_ms = 60'000);

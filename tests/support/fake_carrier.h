@@ -1,4 +1,5 @@
-// Carries between the pools of a machine in memory (fake_machine.h), and the test's memory, and fails on demand.
+// Carries between the pools of a machine in memory (fake_machine.h), and the test's memory, and
+// fails on demand.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,9 @@
-// A machine of a few processors in memory: pools and page tables that behave as the kernel's do, checked after every
-// call, and that fail on demand. For tests of the layers that drive mappers and pools.
+// A machine of a few processors in memory: pools and page tables that behave as the kernel's do,
+// checked after every call, and that fail on demand. For tests of the layers that drive mappers and
+// pools.
 //
-// After each call the machine asserts the rule that all coherence rests on: never two mappings of a page of which
-// one is writable.
+// After each call the machine asserts the rule that all coherence rests on: never two mappings of a
+// page of which one is writable.
 #pragma once
 
 #include <cstring>
@@ -25,7 +26,8 @@ using namespace wherry::impl;
 
 class FakeMachine;
 
-// What the next call of an operation answers instead of doing its work; the first `pages` are done all the same.
+// What the next call of an operation answers instead of doing its work; the first `pages` are done
+// all the same.
 struct Failure {
   std::string operation;
   OpStatus status;
@@ -132,15 +134,16 @@ class FakeMachine {
   std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
   std::uint64_t mappings = 100;  // of every process
   int view_error = 0;            // what changes of views answer
-  bool punch_unmaps =
-      true;  // false: who can touch a page that is punched makes a new one, as with the mprotect trap
+  bool punch_unmaps = true;  // false: who can touch a page that is punched makes a new one, as with
+                             // the mprotect trap
 
   // Every operation begins with this: the log, then `before`, which may call operations itself.
   void begin(const std::string& operation, Processor p, PageSpan span);
   // Held by each operation after that: several threads may call them.
   std::mutex lock;
 
-  // Removes the page from every table that shows this pool. Aborts the test if it is in one and may not be.
+  // Removes the page from every table that shows this pool. Aborts the test if it is in one and may
+  // not be.
   void unmap_from(int owner, std::uint64_t page, bool may_be_mapped);
   // Aborts the test when a page has two mappings of different copies of which one is writable.
   void check_coherent(PageSpan span) const;

@@ -8,7 +8,8 @@ namespace wherry::test {
 
 // A negative fd: none goes along. False: the other end is closed, or does not take it.
 bool send_bytes(int socket, const void* message, std::size_t bytes, int fd);
-// fd: the one that came, -1 for none; it closes on exec. False: the other end is closed, or silent beyond SO_RCVTIMEO.
+// fd: the one that came, -1 for none; it closes on exec. False: the other end is closed, or silent
+// beyond SO_RCVTIMEO.
 bool receive_bytes(int socket, void* message, std::size_t bytes, int& fd);
 
 template <typename Message>

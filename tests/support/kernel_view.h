@@ -2,8 +2,8 @@
 // library's own books.
 //
 // Pools are found by their names among this process's descriptors, page-table entries in
-// /proc/PID/pagemap, mappings in /proc/PID/maps. Everything here only looks, with one exception that its comment names. Throws
-// std::runtime_error where the kernel gives no answer.
+// /proc/PID/pagemap, mappings in /proc/PID/maps. Everything here only looks, with one exception
+// that its comment names. Throws std::runtime_error where the kernel gives no answer.
 #pragma once
 
 #include <sys/types.h>
@@ -57,10 +57,12 @@ struct Permissions {
 };
 Permissions permissions(pid_t process, const void* address);
 
-// Whether somebody has this process's faults on pages that a file holds (minor faults) reported to a userfaultfd.
+// Whether somebody has this process's faults on pages that a file holds (minor faults) reported to
+// a userfaultfd.
 bool userfaultfd_tracks_memory();
 
-// How many bytes of a pool the process has in its page table as huge pages, in the mapping that contains the address.
+// How many bytes of a pool the process has in its page table as huge pages, in the mapping that
+// contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);
 
 // The NUMA node of the page that `process` has mapped at the address; nothing when it has none

@@ -3,7 +3,8 @@
 
 namespace wherry::test {
 
-// Gives up root's identity and privileges for good; nothing where there are none. Throws std::system_error.
+// Gives up root's identity and privileges for good; nothing where there are none. Throws
+// std::system_error.
 void become_nobody();
 
 }  // namespace wherry::test

@@ -1,5 +1,5 @@
-// Seccomp filters as containers have them: from now on this process, and all that it starts, may not use one system
-// call, or some of its uses.
+// Seccomp filters as containers have them: from now on this process, and all that it starts, may
+// not use one system call, or some of its uses.
 #pragma once
 
 namespace wherry::test {
@@ -14,13 +14,13 @@ enum class FilterAction {
   hang,           // it waits for an answer that never comes; a descriptor stays open for that
 };
 
-// Of the calling thread and of whatever it starts later; cannot be taken back. Needs no privilege. Throws
-// std::system_error.
+// Of the calling thread and of whatever it starts later; cannot be taken back. Needs no privilege.
+// Throws std::system_error.
 void forbid_system_call(long number, FilterAction action);
 
-// Leaves of userfaultfd what a program gets without any privilege: user-mode-only, which does not serve faults taken
-// inside system calls. Also on machines that give more (vm.unprivileged_userfaultfd=1, an accessible /dev/userfaultfd).
-// Otherwise as above.
+// Leaves of userfaultfd what a program gets without any privilege: user-mode-only, which does not
+// serve faults taken inside system calls. Also on machines that give more
+// (vm.unprivileged_userfaultfd=1, an accessible /dev/userfaultfd). Otherwise as above.
 void leave_user_mode_only_userfaultfd();
 
 }  // namespace wherry::test

@@ -1,5 +1,5 @@
-// Where the tests of advice play: the library with some devices, who touches which word, and what the
-// kernel says of it afterwards. Processors are numbered as the API does it: the host is -1.
+// Where the tests of advice play: the library with some devices, who touches which word, and what
+// the kernel says of it afterwards. Processors are numbered as the API does it: the host is -1.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +80,8 @@ class Stage {
   static std::uint64_t faults(int processor);
 
  private:
-  // The frame in the processor's page table; 0: none. Where protection traps faults, Linux has no entry for a page that the
-  // processor may use until it does: it reads the page then.
+  // The frame in the processor's page table; 0: none. Where protection traps faults, Linux has no
+  // entry for a page that the processor may use until it does: it reads the page then.
   std::uint64_t frame_of(int processor, const std::uint64_t* word) const;
 
   std::uint64_t* const
@@ -91,8 +91,8 @@ class Stage {
   const bool frames_shown_;
 };
 
-// CHECKs that the pools that hold the word's page are `residents`, that nobody but `writers` may write
-// it, and that wherryPageInfo says the same.
+// CHECKs that the pools that hold the word's page are `residents`, that nobody but `writers` may
+// write it, and that wherryPageInfo says the same.
 void check_page(const Stage& stage, const std::uint64_t* word, std::uint32_t residents,
                 std::uint32_t writers);
 

@@ -47,7 +47,8 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   options.uffd_access = chosen_access();
   process_ = impl::DeviceProcess::start(options);
   impl::Fd fault_fd = process_->take_fault_fd();
-  // With a userfaultfd the arena is not registered: the kernel lets touches fill the pool, or refuses them.
+  // With a userfaultfd the arena is not registered: the kernel lets touches fill the pool, or
+  // refuses them.
   if (options.uffd_access == impl::UffdAccess::none)
     faults_ =
         std::make_unique<impl::BoardSource>(nullptr, process_->fault_board(), std::move(fault_fd));

@@ -1,5 +1,6 @@
-// A device process without the engine around it: its pool is a plain file that fills by itself where it is open, and
-// faults are refused. For tests of the process alone, which trap as the library would here.
+// A device process without the engine around it: its pool is a plain file that fills by itself
+// where it is open, and faults are refused. For tests of the process alone, which trap as the
+// library would here.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +81,8 @@ class TestDevice {
     for (std::size_t i = begin; i < end; ++i) function(i);
   }
 
-  // Waits until the device has finished something, ended, or faulted, and refuses its faults. Whether it has ended.
+  // Waits until the device has finished something, ended, or faulted, and refuses its faults.
+  // Whether it has ended.
   bool wait_for_news(int limit_ms);
 
   std::shared_ptr<impl::DeviceProcess> process_;

@@ -37,8 +37,9 @@ class Witness {
   int processors() const { return static_cast<int>(pools_.size()); }
   // Processors whose pool file has data at the page of `address`.
   std::uint32_t residents(const void* address) const;
-  // Processors that may read the page without a fault that the library would have to answer: their page table has an
-  // entry for it, or, where the library traps accesses by protection, their mapping allows it.
+  // Processors that may read the page without a fault that the library would have to answer: their
+  // page table has an entry for it, or, where the library traps accesses by protection, their
+  // mapping allows it.
   std::uint32_t mappers(const void* address) const;
   // ... that may write it.
   std::uint32_t writers(const void* address) const;

@@ -1,5 +1,6 @@
-/* Loads each library of its command line, starts what is in it, and unloads it again, as programs do that look whether there is a
- * device. Then does what the library might still answer: waits, forks, raises a signal with a handler. Prints "unloaded ok". */
+/* Loads each library of its command line, starts what is in it, and unloads it again, as programs
+ * do that look whether there is a device. Then does what the library might still answer: waits,
+ * forks, raises a signal with a handler. Prints "unloaded ok". */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>

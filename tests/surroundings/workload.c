@@ -1,22 +1,25 @@
-/* The program that runs in each of the surroundings (matrix.py): every word of its command line is one step, done in order.
+/* The program that runs in each of the surroundings (matrix.py): every word of its command line is
+ * one step, done in order.
  *
  *   init         cuInit, and a context on device 0
- *   life[=SIZE]  managed memory: host and kernels write it, advice, prefetch, eviction, copies, free; SIZE such as 8M
- *   children     fork, vfork and posix_spawn while managed memory is in use
+ *   life[=SIZE]  managed memory: host and kernels write it, advice, prefetch, eviction, copies,
+ * free; SIZE such as 8M children     fork, vfork and posix_spawn while managed memory is in use
  *   memory       prints what devices and the host say of their memory
  *   hold=SIZE    touches SIZE of managed memory on the host, checks it, and keeps it
- *   lock, lock-future, lock-on-fault   mlockall(MCL_CURRENT), ... with MCL_FUTURE, ... with MCL_ONFAULT
- *   resident     prints how many MiB this process and its devices have in memory
- *   charged      prints how many MiB of private memory this process may write: what vm.overcommit_memory=2 charges
+ *   lock, lock-future, lock-on-fault   mlockall(MCL_CURRENT), ... with MCL_FUTURE, ... with
+ * MCL_ONFAULT resident     prints how many MiB this process and its devices have in memory charged
+ * prints how many MiB of private memory this process may write: what vm.overcommit_memory=2 charges
  *   freed        touches freed memory 20 times, which must end in a signal each time
- *   debugged=WHO has gdb attach to the host or to the device (WHO), look around and let go, while kernels run
- *   stopped=WHO  the host or the device (WHO) is stopped for a second, while kernels run
+ *   debugged=WHO has gdb attach to the host or to the device (WHO), look around and let go, while
+ * kernels run stopped=WHO  the host or the device (WHO) is stopped for a second, while kernels run
  *   setuid       becomes nobody: launches are refused until the device is reset
  *   crash        writes to address 8
  *   device-crash has a kernel write to address 8, which ends the device
- *   device-dump  ends the device by a signal that has Linux write its core, and waits for the end of its work
+ *   device-dump  ends the device by a signal that has Linux write its core, and waits for the end
+ * of its work
  *
- * Prints a line with numbers where a step has some, and then "STEP ok". Exit status: 0, or 3 if a call of the API failed, or 4 if memory held wrong data. */
+ * Prints a line with numbers where a step has some, and then "STEP ok". Exit status: 0, or 3 if a
+ * call of the API failed, or 4 if memory held wrong data. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -39,7 +42,8 @@ enum {
   exit_child = 7
 };
 
-/* No allocation of anybody's lies there. A variable, since compilers complain about the address itself. */
+/* No allocation of anybody's lies there. A variable, since compilers complain about the address
+ * itself. */
 static volatile int* volatile wild = (volatile int*)8;
 
 static CUstream stream;

@@ -1,5 +1,5 @@
-// What accessed-by promises, sentence by sentence, with the kernel's pools, page tables and faults as
-// witness.
+// What accessed-by promises, sentence by sentence, with the kernel's pools, page tables and faults
+// as witness.
 #include <sys/mman.h>
 
 #include <array>

@@ -1,6 +1,6 @@
-// Copies and remote mappings on devices that hold a fraction of the memory: contents stay right, no pool
-// ever exceeds its capacity, and who is advised to access pages still has them mapped after they had to
-// leave.
+// Copies and remote mappings on devices that hold a fraction of the memory: contents stay right, no
+// pool ever exceeds its capacity, and who is advised to access pages still has them mapped after
+// they had to leave.
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// A device works on several times its capacity: its pool never grows past it, not for an instant, and no byte is lost.
+// A device works on several times its capacity: its pool never grows past it, not for an instant,
+// and no byte is lost.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>

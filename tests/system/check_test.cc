@@ -1,4 +1,5 @@
-// WHERRY_CHECK: kernels that write to the program's ordinary memory, and those that have memory of their own.
+// WHERRY_CHECK: kernels that write to the program's ordinary memory, and those that have memory of
+// their own.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -43,7 +44,8 @@ std::string error_of(const Session& session, Kernel kernel) {
   return "no error";
 }
 
-// Checks that a kernel that `make` returns for the session ends with the error, and that the line names the address.
+// Checks that a kernel that `make` returns for the session ends with the error, and that the line
+// names the address.
 template <typename Kernel>
 void check_refused(std::uintptr_t address, Kernel kernel) {
   const Outcome outcome = with_check("1", [&](const Session& session) {

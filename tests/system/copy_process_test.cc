@@ -1,4 +1,5 @@
-// Copies where things are not as usual: beside faults, prefetches and evictions, under a device that ends, without io_uring.
+// Copies where things are not as usual: beside faults, prefetches and evictions, under a device
+// that ends, without io_uring.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -1,4 +1,5 @@
-// A program that gives up its user id, its groups or its capabilities: kernels do not run with what it has given up.
+// A program that gives up its user id, its groups or its capabilities: kernels do not run with what
+// it has given up.
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
-// Memory that is a device's own (cuMemAlloc): where its pages are, who may touch it, and what becomes of
-// managed memory beside it.
+// Memory that is a device's own (cuMemAlloc): where its pages are, who may touch it, and what
+// becomes of managed memory beside it.
 #include <wherry/cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
-// A kernel that goes wrong costs its own device and nothing else: the error is sticky and named, the host and the other
-// devices go on, and after a reset the device works again on the memory as it was.
+// A kernel that goes wrong costs its own device and nothing else: the error is sticky and named,
+// the host and the other devices go on, and after a reset the device works again on the memory as
+// it was.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +17,8 @@
 
 namespace wherry::test {
 
-// Kernels with names of their own: a log line must show them. Not in the unnamed namespace, and not inlined.
+// Kernels with names of their own: a log line must show them. Not in the unnamed namespace, and not
+// inlined.
 struct Target {
   int* place;
 };
@@ -140,7 +142,8 @@ TEST_CASE("a kernel that ends by another signal fails its launch", "[system]") {
 TEST_CASE("a kernel that touches the host's stack is an illegal address", "[system]") {
   check_log(in_fresh_process([] {
               survive(CUDA_ERROR_ILLEGAL_ADDRESS, [](const Session& session) {
-                // Another thread's stack: none of the device's business, and not there when it was forked.
+                // Another thread's stack: none of the device's business, and not there when it was
+                // forked.
                 CUresult result = CUDA_SUCCESS;
                 std::thread{[&] {
                   WHERRY_TRY(cuCtxSetCurrent(session.context(0)));

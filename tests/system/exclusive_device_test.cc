@@ -1,5 +1,5 @@
-// While a context exists on a device that cannot share managed memory with the host at the same time
-// nothing is read-duplicated, by nobody. Device 0 is such a one.
+// While a context exists on a device that cannot share managed memory with the host at the same
+// time nothing is read-duplicated, by nobody. Device 0 is such a one.
 #include <bit>
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,6 @@
-// When the program ends, its devices have ended and are reaped: PID 1 of its container finds no orphan, running or zombie, even
-// where it never reaps. Managed memory stays usable on the host to the very end.
+// When the program ends, its devices have ended and are reaped: PID 1 of its container finds no
+// orphan, running or zombie, even where it never reaps. Managed memory stays usable on the host to
+// the very end.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

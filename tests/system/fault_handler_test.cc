@@ -1,6 +1,7 @@
-// What the program may be in the middle of when it touches managed memory: inside its own malloc, with its lock held, on a small
-// stack. Where faults are answered in the thread that touches, whoever answers may neither allocate nor wait for such a lock.
-// This program's malloc is its own, and knows.
+// What the program may be in the middle of when it touches managed memory: inside its own malloc,
+// with its lock held, on a small stack. Where faults are answered in the thread that touches,
+// whoever answers may neither allocate nor wait for such a lock. This program's malloc is its own,
+// and knows.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

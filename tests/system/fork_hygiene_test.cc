@@ -1,5 +1,6 @@
-// The device processes are nobody's business: the program that uses the library sees no child, no signal, no stray
-// output and no descriptor that stays open, and nothing of it survives it, however it ends.
+// The device processes are nobody's business: the program that uses the library sees no child, no
+// signal, no stray output and no descriptor that stays open, and nothing of it survives it, however
+// it ends.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

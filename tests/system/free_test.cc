@@ -1,4 +1,5 @@
-// What is freed is gone: its pages leave the pools, its addresses end whoever touches them, and nothing piles up.
+// What is freed is gone: its pages leave the pools, its addresses end whoever touches them, and
+// nothing piles up.
 #include <signal.h>
 
 #include <atomic>
@@ -151,7 +152,8 @@ TEST_CASE("mappings do not grow with allocations", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     const Session session{two_devices};
     std::vector<std::unique_ptr<Managed<std::byte>>> live;
-    // What 100 allocations need of the program's own heap and of the library is there before the count.
+    // What 100 allocations need of the program's own heap and of the library is there before the
+    // count.
     for (int i = 0; i < 100; ++i) live.push_back(std::make_unique<Managed<std::byte>>(4096));
     live.reserve(10'200);
     const std::size_t before = count_mappings();
@@ -162,7 +164,8 @@ TEST_CASE("mappings do not grow with allocations", "[system]") {
     }
     for (std::size_t i = 0; i < live.size(); i += 2) live[i].reset();
     const std::size_t after = count_mappings();
-    // Protection makes each run of pages a mapping of its own, as far as the limit on mappings allows.
+    // Protection makes each run of pages a mapping of its own, as far as the limit on mappings
+    // allows.
     const std::size_t more = traps_by_protection() ? 10'100 : 20;
     expect(after <= before + more,
            "mappings grew from " + std::to_string(before) + " to " + std::to_string(after));

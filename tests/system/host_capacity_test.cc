@@ -1,5 +1,5 @@
-// Ends of processes that only a process can have: the host touches what is not its, and what finds no room
-// in any pool. Each in a process of its own, with a host of a few MiB.
+// Ends of processes that only a process can have: the host touches what is not its, and what finds
+// no room in any pool. Each in a process of its own, with a host of a few MiB.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Host memory that devices use in place, allocated or registered: who may touch it where, that all of them have the same
-// pages, and what becomes of it when devices, processes and contents change.
+// Host memory that devices use in place, allocated or registered: who may touch it where, that all
+// of them have the same pages, and what becomes of it when devices, processes and contents change.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -109,7 +109,8 @@ std::uint64_t load(int device, const std::uint64_t* word) {
   return answer.data()[0];
 }
 
-// How the kernel's list of this process's mappings shows the one at the address: "rw-s" and the name.
+// How the kernel's list of this process's mappings shows the one at the address: "rw-s" and the
+// name.
 std::string mapping_of(const void* address) {
   std::ifstream maps("/proc/self/maps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);

@@ -1,6 +1,6 @@
-// A device whose kernel writes anything over all memory that the device shares with the host, except the pools: the host goes on,
-// ends the device at most, and believes nothing that it reads there. Memory that the host only shows to its devices cannot be
-// written there.
+// A device whose kernel writes anything over all memory that the device shares with the host,
+// except the pools: the host goes on, ends the device at most, and believes nothing that it reads
+// there. Memory that the host only shows to its devices cannot be written there.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ struct Found {
   bool writable = false;
 };
 
-// The device's shared mappings, other than pools: views of those are managed memory. In a kernel, so without the C++ library's help.
+// The device's shared mappings, other than pools: views of those are managed memory. In a kernel,
+// so without the C++ library's help.
 std::size_t shared_mappings(Found* found, std::size_t most) {
   static char text[1 << 20];
   const int file = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -147,7 +148,8 @@ void be_visited(std::uint64_t seed) {
       expect(mine[i] == i * 3, "what device 1 wrote");
       expect(own[i] == i, "what the host wrote");
     }
-    // The device may have lost what it was to do, or wait for an answer for ever: as a kernel that never ends. A reset ends it.
+    // The device may have lost what it was to do, or wait for an answer for ever: as a kernel that
+    // never ends. A reset ends it.
     WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     session.renew_stream(0);

@@ -1,4 +1,5 @@
-// Events that two programs share: each waits for the other's work, and learns when there is nobody left to do it.
+// Events that two programs share: each waits for the other's work, and learns when there is nobody
+// left to do it.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>

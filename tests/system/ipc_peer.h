@@ -1,5 +1,6 @@
-// Another program that uses the library, for tests of what processes share: it does what it is asked over a socket, one thing
-// after another, with addresses as it has them, and ends when the socket is closed.
+// Another program that uses the library, for tests of what processes share: it does what it is
+// asked over a socket, one thing after another, with addresses as it has them, and ends when the
+// socket is closed.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,6 @@
-// Devices' own memory that two programs share: the pages are the same, their addresses need not be; they stay as long as anybody
-// has them, however he ends, and not longer. Handles are good for what they name and for nothing else.
+// Devices' own memory that two programs share: the pages are the same, their addresses need not be;
+// they stay as long as anybody has them, however he ends, and not longer. Handles are good for what
+// they name and for nothing else.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -73,7 +74,8 @@ CUdeviceptr open(const CUipcMemHandle& handle, int device = device0) {
   return address;
 }
 
-// Which byte of which file a process sees at an address: "device:inode" and the offset. Empty: no file.
+// Which byte of which file a process sees at an address: "device:inode" and the offset. Empty: no
+// file.
 struct Seen {
   std::string file;
   std::uint64_t offset = 0;
@@ -310,7 +312,8 @@ TEST_CASE("what is no handle opens nothing", "[system]") {
     changed.reserved[place] = static_cast<char>(changed.reserved[place] ^ 1);
     INFO("byte " << place);
     const CUresult result = peer.ask(opening(changed)).result;
-    // The second where it names a process that has started at the same time, and that the other one may not look into.
+    // The second where it names a process that has started at the same time, and that the other one
+    // may not look into.
     CHECK((result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_MAP_FAILED));
   }
   std::mt19937_64 random(seed());

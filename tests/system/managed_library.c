@@ -1,5 +1,5 @@
-/* A shared library with managed variables, exported and static ones; compiled into one that the test is linked with, and
- * into one that it loads later. */
+/* A shared library with managed variables, exported and static ones; compiled into one that the
+ * test is linked with, and into one that it loads later. */
 #include <wherry/wherry.h>
 
 WHERRY_MANAGED int library_numbers[3000] = {11, 22, 33};

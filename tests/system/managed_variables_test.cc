@@ -1,5 +1,5 @@
-// Variables that are managed memory: as the kernel's pools and page tables have it, on every processor, at their own
-// addresses, with what was in them.
+// Variables that are managed memory: as the kernel's pools and page tables have it, on every
+// processor, at their own addresses, with what was in them.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
-// Programs that leave few mappings (vm.max_map_count), or use more of them than they shall: with the trap that needs a mapping
-// for each run of pages that are alike, faults bring more and more around them instead of failing, and no data is lost. With
-// the others nothing of this may be noticed.
+// Programs that leave few mappings (vm.max_map_count), or use more of them than they shall: with
+// the trap that needs a mapping for each run of pages that are alike, faults bring more and more
+// around them instead of failing, and no data is lost. With the others nothing of this may be
+// noticed.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -131,7 +132,8 @@ TEST_CASE("an instruction has all its pages together in a program that leaves ne
   in_process_with_few([](std::size_t most) {
     const Session session{"capacity=64M"};
     const Managed<char> memory(4 * block_bytes);
-    // Unlike neighbours: of each second page of the first block there will be copies, which may not be written.
+    // Unlike neighbours: of each second page of the first block there will be copies, which may not
+    // be written.
     const auto start = reinterpret_cast<CUdeviceptr>(memory.data());
     for (std::size_t at = 0; at < block_bytes; at += 2 * page_bytes)
       WHERRY_TRY(cuMemAdvise(start + at, page_bytes, CU_MEM_ADVISE_SET_READ_MOSTLY,

@@ -1,5 +1,5 @@
-// Memory that is allocated and freed in the order of streams: where it is, who has it next, what pools keep, and what becomes of
-// it when a device dies.
+// Memory that is allocated and freed in the order of streams: where it is, who has it next, what
+// pools keep, and what becomes of it when a device dies.
 #include <wherry/cuda.h>
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Devices that work on several times what they hold, with the thread that evicts ahead of need at work: no byte is lost, no
-// pool grows past its capacity, and what is used again is found there.
+// Devices that work on several times what they hold, with the thread that evicts ahead of need at
+// work: no byte is lost, no pool grows past its capacity, and what is used again is found there.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// Pages in the hands of a third party: another process maps what the extents say, and sees and is seen by kernels and the host.
+// Pages in the hands of a third party: another process maps what the extents say, and sees and is
+// seen by kernels and the host.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// What the third party is asked: to add `add` to the word at `offset` of the file that comes with it, and to tell what it was.
+// What the third party is asked: to add `add` to the word at `offset` of the file that comes with
+// it, and to tell what it was.
 struct Errand {
   std::uint64_t offset = 0;
   std::uint64_t add = 0;

@@ -1,5 +1,5 @@
-// Devices that may access each other's own memory: the pages stay, the peer's page table shows them while it may, and
-// not a moment longer.
+// Devices that may access each other's own memory: the pages stay, the peer's page table shows them
+// while it may, and not a moment longer.
 #include <signal.h>
 
 #include <atomic>

@@ -40,7 +40,8 @@ bool comes_true(const Condition& condition) {
   return condition();
 }
 
-// The word goes up by one at each turn of the host and of the device, which take turns as fast as they can.
+// The word goes up by one at each turn of the host and of the device, which take turns as fast as
+// they can.
 class PingPong {
  public:
   explicit PingPong(Stage& stage, std::uint64_t* word) : stage_(stage), word_(word) {}

@@ -1,5 +1,5 @@
-// What a preferred location promises, sentence by sentence, with the kernel's pools and page tables as
-// witness.
+// What a preferred location promises, sentence by sentence, with the kernel's pools and page tables
+// as witness.
 #include <array>
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,5 @@
-// Prefetching where things are not as usual: without io_uring, with other settings, under a device that ends.
+// Prefetching where things are not as usual: without io_uring, with other settings, under a device
+// that ends.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

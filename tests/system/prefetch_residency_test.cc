@@ -1,5 +1,5 @@
-// Where prefetched memory is, and what it holds, with the kernel's pools, page tables and frames as witness; sentence by sentence
-// in prefetch_test.cc.
+// Where prefetched memory is, and what it holds, with the kernel's pools, page tables and frames as
+// witness; sentence by sentence in prefetch_test.cc.
 #include <fcntl.h>
 #include <unistd.h>
 

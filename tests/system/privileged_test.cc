@@ -1,4 +1,5 @@
-// The environment of programs that have more privileges than their user. WHERRY_TEST_CLIENT names a program that starts the library.
+// The environment of programs that have more privileges than their user. WHERRY_TEST_CLIENT names a
+// program that starts the library.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -22,7 +23,8 @@ namespace fs = std::filesystem;
 namespace wherry::test {
 namespace {
 
-// A folder that every user may enter, with a copy of the program and a file that only root may write.
+// A folder that every user may enter, with a copy of the program and a file that only root may
+// write.
 class Place {
  public:
   Place() {
@@ -65,7 +67,8 @@ std::optional<std::string> why_impossible(const Place& place) {
   return std::nullopt;
 }
 
-// The program, run by an ordinary user who asks for a policy of their own and for a trace in a file of root's.
+// The program, run by an ordinary user who asks for a policy of their own and for a trace in a file
+// of root's.
 Outcome run_by_nobody(const Place& place) {
   return in_fresh_process([&] {
     ::setenv("WHERRY_DEVICES", "capacity=4M", 1);

@@ -1,5 +1,6 @@
-// A program whose malloc and operator new are its own. The library calls neither while it holds a lock that the answer to a fault
-// may need, nor in its own threads; so the program's memory may be managed memory.
+// A program whose malloc and operator new are its own. The library calls neither while it holds a
+// lock that the answer to a fault may need, nor in its own threads; so the program's memory may be
+// managed memory.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -50,7 +51,8 @@ std::atomic<std::uintptr_t> pieces_end{0};
 std::atomic<std::uintptr_t> next_piece{0};
 constexpr std::size_t pieces_bytes = std::size_t{256} << 20;
 
-// What the library's threads and locks have in common: a signal that the program never blocks is blocked.
+// What the library's threads and locks have in common: a signal that the program never blocks is
+// blocked.
 bool signals_are_held_back() {
   std::uint64_t mask = 0;
   ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);

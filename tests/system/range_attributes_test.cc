@@ -1,5 +1,6 @@
-// What the range attributes say about memory that is in use, and that advice on parts of a range has
-// its effect on these parts alone. What they answer to right and wrong arguments: api/advice_test.cc.
+// What the range attributes say about memory that is in use, and that advice on parts of a range
+// has its effect on these parts alone. What they answer to right and wrong arguments:
+// api/advice_test.cc.
 #include <catch2/catch.hpp>
 #include <vector>
 

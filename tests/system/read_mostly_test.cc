@@ -1,4 +1,5 @@
-// What read-mostly promises, sentence by sentence, with the kernel's pools and page tables as witness.
+// What read-mostly promises, sentence by sentence, with the kernel's pools and page tables as
+// witness.
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>

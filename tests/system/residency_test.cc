@@ -1,5 +1,6 @@
-// After every kind of move the kernel's pools and page tables say the same as wherryPageInfo: each page exists exactly
-// once, in the pool of the processor that touched it last, and nobody else has an entry for it.
+// After every kind of move the kernel's pools and page tables say the same as wherryPageInfo: each
+// page exists exactly once, in the pool of the processor that touched it last, and nobody else has
+// an entry for it.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -42,7 +43,8 @@ bool frames_are_shown() {
   return shown;
 }
 
-// The page is at `where` alone (0: nowhere), as all witnesses say; `mapped`: and in that processor's page table.
+// The page is at `where` alone (0: nowhere), as all witnesses say; `mapped`: and in that
+// processor's page table.
 void check_page(const void* address, std::uint32_t where, bool mapped = true) {
   const wherryPageInfo_t info = page_info(address);
   CHECK(info.resident == where);

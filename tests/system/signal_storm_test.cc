@@ -1,4 +1,5 @@
-// Signals that arrive inside calls of the API, with handlers that touch managed memory: the library's locks must not be in their way.
+// Signals that arrive inside calls of the API, with handlers that touch managed memory: the
+// library's locks must not be in their way.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>

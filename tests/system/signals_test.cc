@@ -1,5 +1,5 @@
-// The program's own handlers of SIGSEGV, with the library in the same program: they get every fault that is not the library's,
-// and none that is.
+// The program's own handlers of SIGSEGV, with the library in the same program: they get every fault
+// that is not the library's, and none that is.
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-// The kernel reads and writes managed memory on the program's behalf, wherever its pages are: faults that are taken
-// inside system calls. Where those are not served the memory is touched before each call, as programs have to do there.
+// The kernel reads and writes managed memory on the program's behalf, wherever its pages are:
+// faults that are taken inside system calls. Where those are not served the memory is touched
+// before each call, as programs have to do there.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>

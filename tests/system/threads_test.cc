@@ -1,4 +1,5 @@
-// The library starts in programs that have threads already, and may be started by several of them at once.
+// The library starts in programs that have threads already, and may be started by several of them
+// at once.
 #include <limits.h>
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
-// wherryTouch, by the kernel's word: which pages are where afterwards, and what system calls then make of them. Everything runs
-// twice: as this machine allows it, and with userfaultfd for user mode only, where a system call that is given a page that is
-// elsewhere fails.
+// wherryTouch, by the kernel's word: which pages are where afterwards, and what system calls then
+// make of them. Everything runs twice: as this machine allows it, and with userfaultfd for user
+// mode only, where a system call that is given a page that is elsewhere fails.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

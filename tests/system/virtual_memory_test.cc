@@ -1,5 +1,5 @@
-// Virtual memory that the program manages itself: whose frames it is, who can touch it and who cannot, also in other processes,
-// and what becomes of it.
+// Virtual memory that the program manages itself: whose frames it is, who can touch it and who
+// cannot, also in other processes, and what becomes of it.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -378,7 +378,8 @@ TEST_CASE("what a device touches after a launch comes after what the host did be
       .launch(EventKind::launch_end, 180 * us)
       .touch(host, 2, 190 * us, 100 * us)
       .end(290 * us);
-  // The host's first fault ends at 11, launch 5 later, the device's 10 after that and for 1, its end 5 later; 10; and 1.
+  // The host's first fault ends at 11, launch 5 later, the device's 10 after that and for 1, its
+  // end 5 later; 10; and 1.
   CHECK(run.under("migrate-always").time_ns == (11 + 5 + 10 + 1 + 5 + 10 + 1) * us);
 }
 

@@ -1,5 +1,5 @@
-// The mapper on protection, against the kernel; and the board on which faults are posted, between two threads that play two
-// processes.
+// The mapper on protection, against the kernel; and the board on which faults are posted, between
+// two threads that play two processes.
 #include "trap/protection_mapper.h"
 
 #include <signal.h>
@@ -41,7 +41,8 @@ std::string rights_at(std::uintptr_t address) {
   return "nothing";
 }
 
-// A process that may have so few mappings that only stretches of at least `pages_min` may differ from their neighbours.
+// A process that may have so few mappings that only stretches of at least `pages_min` may differ
+// from their neighbours.
 class CrampedProtector final : public Protector {
  public:
   CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
@@ -59,8 +60,9 @@ class CrampedProtector final : public Protector {
   bool made_room_ = false;
 };
 
-// A process in the books alone, that may have so many mappings as Linux counts them: neighbours that are alike are one, and
-// a change that would split one more than there may be is refused, having done nothing.
+// A process in the books alone, that may have so many mappings as Linux counts them: neighbours
+// that are alike are one, and a change that would split one more than there may be is refused,
+// having done nothing.
 class LimitedProtector final : public Protector {
  public:
   // `others`: mappings that are not the arena's.
@@ -256,7 +258,8 @@ TEST_CASE("mappings that others make count, too") {
 }
 
 TEST_CASE("pages that one instruction needs come together, however many mappings the program has") {
-  // Of one region, of one block, of several; and of unlike access, which no grain makes one mapping.
+  // Of one region, of one block, of several; and of unlike access, which no grain makes one
+  // mapping.
   const std::vector<std::vector<std::uint64_t>> instructions = {
       {17, 18}, {16, 31}, {100, 500}, {100, 700}, {3, 40, 515, 1030}};
   constexpr std::uint64_t pages = 4 * pages_per_block;

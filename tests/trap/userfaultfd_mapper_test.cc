@@ -104,7 +104,8 @@ TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as b
   constexpr PageSpan block{2 * pages_per_block, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
   REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
-  // A page table that is left over from before may be in the way of one entry, if the kernel cannot free it, but of nothing else.
+  // A page table that is left over from before may be in the way of one entry, if the kernel cannot
+  // free it, but of nothing else.
   if (GENERATE(false, true)) {
     REQUIRE(s.mapper.map_resident(block, false));
     REQUIRE(s.pool.punch(block) == 0);

@@ -8,8 +8,9 @@
 
 namespace wherry::tool {
 
-// Has a forked child do work(), which writes `bytes` of a result. Nothing written: why not, in one line: what was thrown, or that it
-// took longer than the limit, or that its process ended. Requires: the library has not been started. Throws std::system_error.
+// Has a forked child do work(), which writes `bytes` of a result. Nothing written: why not, in one
+// line: what was thrown, or that it took longer than the limit, or that its process ended.
+// Requires: the library has not been started. Throws std::system_error.
 std::string run_apart(const std::function<void()>& work, void* result, std::size_t bytes,
                       int limit_ms = 120'000);
 

@@ -1,5 +1,5 @@
-// `wherry bench`: what the library makes of typical loads on this machine, as tables or JSON. Each benchmark is a
-// subcommand with options of its own.
+// `wherry bench`: what the library makes of typical loads on this machine, as tables or JSON. Each
+// benchmark is a subcommand with options of its own.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,10 +22,12 @@ struct BenchOptions {
   const CLI::App* compares_nodes = nullptr;
 };
 
-// Adds the command with its subcommands; `options` receives what they are given, and outlives `app`.
+// Adds the command with its subcommands; `options` receives what they are given, and outlives
+// `app`.
 CLI::App* add_bench(CLI::App& app, BenchOptions& options);
 
-// Runs the subcommand that was parsed; there is one. Returns the exit code. Throws wherry::error, std::bad_alloc.
+// Runs the subcommand that was parsed; there is one. Returns the exit code. Throws wherry::error,
+// std::bad_alloc.
 int run_bench(const BenchOptions& options);
 
 }  // namespace wherry::tool

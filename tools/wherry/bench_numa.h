@@ -1,5 +1,5 @@
-// `wherry bench numa`: how long pages take from each NUMA node to each other one, by a fault, by a prefetch, and by move_pages(2),
-// beside the distances that the kernel reports.
+// `wherry bench numa`: how long pages take from each NUMA node to each other one, by a fault, by a
+// prefetch, and by move_pages(2), beside the distances that the kernel reports.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct NumaBenchOptions {
   bool json = false;
 };
 
-// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws std::system_error, std::bad_alloc. Requires: the
-// library has not been started.
+// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws std::system_error,
+// std::bad_alloc. Requires: the library has not been started.
 int run_bench_numa(const NumaBenchOptions& options);
 
 }  // namespace wherry::tool

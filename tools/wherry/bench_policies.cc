@@ -47,7 +47,8 @@ Result run(const Workload& workload, std::uint64_t seed) {
   return result;
 }
 
-// The rows of a table that have these names, or all. Nothing: there is none of a name, which is said.
+// The rows of a table that have these names, or all. Nothing: there is none of a name, which is
+// said.
 template <typename Row>
 std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
                                               const std::vector<std::string>& names,

@@ -1,5 +1,5 @@
-// `wherry bench prefetch`: what moving memory ahead of its use costs and saves, beside a plain copy and beside the
-// faults that it replaces.
+// `wherry bench prefetch`: what moving memory ahead of its use costs and saves, beside a plain copy
+// and beside the faults that it replaces.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct PrefetchBenchOptions {
   bool json = false;
 };
 
-// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws wherry::error, std::bad_alloc.
+// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws wherry::error,
+// std::bad_alloc.
 int run_bench_prefetch(const PrefetchBenchOptions& options);
 
 }  // namespace wherry::tool

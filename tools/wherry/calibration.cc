@@ -139,7 +139,8 @@ class Units {
       to[i] = now_ns() - begin;
     }
   }
-  // Each unit has had its fault: the results are about those, and not about the memory that they are in.
+  // Each unit has had its fault: the results are about those, and not about the memory that they
+  // are in.
   void collect(Times& times) {
     times.thread.insert(times.thread.end(), thread_ns_.begin(), thread_ns_.end());
     const auto start = reinterpret_cast<std::uintptr_t>(first_);

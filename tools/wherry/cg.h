@@ -1,4 +1,5 @@
-// `wherry cg`: solves a sparse system in managed memory, checks it against ordinary memory, and reports what moved.
+// `wherry cg`: solves a sparse system in managed memory, checks it against ordinary memory, and
+// reports what moved.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct CgOptions {
   bool json = false;
 };
 
-// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws wherry::error, std::bad_alloc.
+// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws wherry::error,
+// std::bad_alloc.
 int run_cg(const CgOptions& options);
 
 }  // namespace wherry::tool

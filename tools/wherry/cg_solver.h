@@ -1,5 +1,6 @@
-// Conjugate gradients with a Jacobi preconditioner, in double precision, on vectors that somebody else owns.
-// Everything but the product runs in the caller, in a fixed order, so equal products give equal bits.
+// Conjugate gradients with a Jacobi preconditioner, in double precision, on vectors that somebody
+// else owns. Everything but the product runs in the caller, in a fixed order, so equal products
+// give equal bits.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,9 @@ struct CgResult {
   double relative_residual = 0;  // as the solver sees it at its end
 };
 
-// Starts from x = 0. `multiply` computes q = A p. Has converged when b - A x, computed afresh, is at most
-// `tolerance` * |b|: the residual that CG carries along drifts from it, and where it does, CG starts again from x.
+// Starts from x = 0. `multiply` computes q = A p. Has converged when b - A x, computed afresh, is
+// at most `tolerance` * |b|: the residual that CG carries along drifts from it, and where it does,
+// CG starts again from x.
 CgResult solve_cg(const CgVectors& vectors, const std::function<void()>& multiply, double tolerance,
                   std::size_t iterations_max);
 

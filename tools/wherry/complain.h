@@ -1,4 +1,5 @@
-// How the tool speaks: results on stdout, one line "wherry: ..." on stderr when something is wrong, and its exit codes.
+// How the tool speaks: results on stdout, one line "wherry: ..." on stderr when something is wrong,
+// and its exit codes.
 #pragma once
 
 #include <string_view>

@@ -41,7 +41,8 @@ std::optional<std::size_t> invert_diagonal(const CsrView& matrix, std::span<doub
   return std::nullopt;
 }
 
-// Not inlined: the host, the devices and the check run the same instructions, down to the last rounding.
+// Not inlined: the host, the devices and the check run the same instructions, down to the last
+// rounding.
 [[gnu::noinline]] void multiply_rows(const CsrView& matrix, const double* x, double* y,
                                      std::size_t begin, std::size_t end) {
   for (std::size_t row = begin; row < end; ++row) {

@@ -34,7 +34,8 @@ struct CsrMatrix {
 
 CsrMatrix assemble(const Triplets& matrix);
 
-// Writes 1 / diagonal. Returns the first row (from 0) whose diagonal entry is absent or not positive.
+// Writes 1 / diagonal. Returns the first row (from 0) whose diagonal entry is absent or not
+// positive.
 std::optional<std::size_t> invert_diagonal(const CsrView& matrix, std::span<double> inverse);
 
 // y[r] = (A x)[r] for the rows [begin, end).

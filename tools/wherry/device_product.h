@@ -1,7 +1,7 @@
-// q = A p on several devices. Each device has a share: some rows of A, its own copy of the part of p
-// that they read, and its own part of q, all in managed memory of its own. So no two devices ever
-// touch one page, and pages go only between the host and one device: A once, and in every product
-// p to the devices and q back.
+// q = A p on several devices. Each device has a share: some rows of A, its own copy of the part of
+// p that they read, and its own part of q, all in managed memory of its own. So no two devices ever
+// touch one page, and pages go only between the host and one device: A once, and in every product p
+// to the devices and q back.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct Share {
   // Copies the rows [begin, end) of `matrix`.
   Share(const CsrView& matrix, std::size_t begin, std::size_t end);
 
-  // Says how the arrays are used: the matrix is read, p and q belong on the device. Before p and q are
-  // touched, so that they begin there.
+  // Says how the arrays are used: the matrix is read, p and q belong on the device. Before p and q
+  // are touched, so that they begin there.
   void advise(const device& user);
 
   CsrView view() const { return {q.size(), offsets.data(), columns.data(), values.data()}; }

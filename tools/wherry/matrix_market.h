@@ -1,5 +1,6 @@
-// Reads sparse matrices from Matrix Market files: coordinate, real or integer, general or symmetric.
-// Every malformed file ends in a line number and a reason; no input makes it crash or allocate more than it has read.
+// Reads sparse matrices from Matrix Market files: coordinate, real or integer, general or
+// symmetric. Every malformed file ends in a line number and a reason; no input makes it crash or
+// allocate more than it has read.
 #pragma once
 
 #include <cstdint>

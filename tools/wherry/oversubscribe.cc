@@ -55,7 +55,8 @@ struct Batch {
 };
 static_assert(sizeof(Batch) <= WHERRY_MAX_ARGS_SIZE);
 
-// Adds up every word of each block, and leaves the sum there: the block is read, and not clean any more.
+// Adds up every word of each block, and leaves the sum there: the block is read, and not clean any
+// more.
 void access_blocks(const void* args, std::size_t, std::size_t) {
   const Batch& batch = *static_cast<const Batch*>(args);
   for (std::size_t i = 0; i < batch.count; ++i) {
@@ -73,7 +74,8 @@ class Bench {
 
   std::size_t capacity_blocks() const { return stream_.device().total_memory() / block_bytes; }
 
-  // In bytes per second, of half of the device's capacity: as much as the accesses are held against.
+  // In bytes per second, of half of the device's capacity: as much as the accesses are held
+  // against.
   double prefetch_bandwidth() {
     auto memory = host_written(std::max<std::size_t>(capacity_blocks() / 2, 1));
     std::vector<double> seconds;

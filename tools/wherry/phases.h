@@ -1,5 +1,5 @@
-// Where the time of a solve goes, and which faults and page moves each phase caused: differences of the library's
-// counters, taken whenever the phase changes. One thread.
+// Where the time of a solve goes, and which faults and page moves each phase caused: differences of
+// the library's counters, taken whenever the phase changes. One thread.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// `wherry policies`: which policies there are, and with what parameters; and the option by which other commands choose one.
+// `wherry policies`: which policies there are, and with what parameters; and the option by which
+// other commands choose one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,8 +14,8 @@ int run_policies(bool json);
 // Why there is no such policy, as far as can be told without starting it; empty: there may be.
 std::string why_no_policy(const std::string& text);
 
-// The policies of a list: "a,b,c", where what has a '=' is a parameter of the policy before it, and a shared object (what has a '/')
-// gets all that follows it.
+// The policies of a list: "a,b,c", where what has a '=' is a parameter of the policy before it, and
+// a shared object (what has a '/') gets all that follows it.
 std::vector<std::string> policies_in(const std::string& list);
 
 // `--policy NAME[,PARAMETER=NUMBER...]`: what the command does is done under this policy.

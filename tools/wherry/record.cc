@@ -40,7 +40,8 @@ std::optional<Found> look_at(const std::string& path) {
 // The program, for the handler of signals; 0: it does not run.
 std::atomic<pid_t> running = 0;
 
-// The terminal's keys reach the program without us. What was sent to this process alone is meant for the program.
+// The terminal's keys reach the program without us. What was sent to this process alone is meant
+// for the program.
 void pass_on(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
   if (const pid_t process = running; process != 0 && info->si_code != SI_KERNEL)
@@ -119,7 +120,8 @@ End wait_for(pid_t process) {
   return {WEXITSTATUS(status), false};
 }
 
-// Says what has become of the trace. False: a part of it is lost that the program did not leave out itself.
+// Says what has become of the trace. False: a part of it is lost that the program did not leave out
+// itself.
 bool report_trace(const std::string& file, std::uint64_t bytes, const std::string& program,
                   bool by_signal) {
   const TraceEnding ending = how_it_ends(file);

@@ -9,7 +9,8 @@
 namespace wherry::tool {
 namespace {
 
-// Replays a trace with a rank for each block at each access; the one with the lowest rank is evicted.
+// Replays a trace with a rank for each block at each access; the one with the lowest rank is
+// evicted.
 template <typename Rank>
 std::size_t replay(std::span<const std::uint32_t> trace, std::size_t capacity, std::size_t first,
                    const Rank& rank_at) {

@@ -1,5 +1,5 @@
-// What well-known replacements make of a trace, to be shown beside the library's: each sees every access, which the
-// library does not.
+// What well-known replacements make of a trace, to be shown beside the library's: each sees every
+// access, which the library does not.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace wherry::tool {
 
-// Hits from access number `first` on, of a memory of `capacity` > 0 blocks that is empty before the trace.
+// Hits from access number `first` on, of a memory of `capacity` > 0 blocks that is empty before the
+// trace.
 
 // Evicts the block that was not accessed for the longest time.
 std::size_t hits_of_lru(std::span<const std::uint32_t> trace, std::size_t capacity,

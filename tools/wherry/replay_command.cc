@@ -33,7 +33,8 @@ Row recorded_row(const impl::Trace& trace) {
   using impl::EventKind;
   Row row{"recorded", {}, false};
   replay::MachineCounts& counts = row.result.counts;
-  // What moved together is in parts, one after the other: the page that was touched, and what came along.
+  // What moved together is in parts, one after the other: the page that was touched, and what came
+  // along.
   impl::EventRecord last;
   for (const impl::EventRecord& event : trace.events) {
     const std::uint64_t pages = event.bytes / impl::page_size;

@@ -1,4 +1,5 @@
-// `wherry replay`: what a recorded program would do under other policies, or with devices of another size.
+// `wherry replay`: what a recorded program would do under other policies, or with devices of
+// another size.
 #pragma once
 
 #include <CLI/CLI.hpp>

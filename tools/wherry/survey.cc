@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view pool_prefix = "wherry-pool-";
 
-// Links read "/memfd:wherry-pool-host (deleted)", or end in the name where the file has a directory.
+// Links read "/memfd:wherry-pool-host (deleted)", or end in the name where the file has a
+// directory.
 std::string pool_name(const std::string& target) {
   const std::size_t first = target.find(pool_prefix);
   return first == std::string::npos ? std::string()

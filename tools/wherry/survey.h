@@ -1,4 +1,5 @@
-// What `wherry info` knows: machine, capabilities, limits, the chosen topology, and the library as it starts here.
+// What `wherry info` knows: machine, capabilities, limits, the chosen topology, and the library as
+// it starts here.
 #pragma once
 
 #include <sys/types.h>

@@ -57,8 +57,8 @@ class ChromeReport {
     return static_cast<double>(static_cast<std::int64_t>(time_ns - start_ns_)) / 1e3;
   }
 
-  // The row of a process where something can lie from `begin` to `end`: what overlaps lies in rows of the same name one below
-  // the other, as viewers cannot draw it in one.
+  // The row of a process where something can lie from `begin` to `end`: what overlaps lies in rows
+  // of the same name one below the other, as viewers cannot draw it in one.
   int row_for(int process, const std::string& name, std::uint64_t begin, std::uint64_t end) {
     auto& lanes = lanes_[{process, name}];
     const auto free =

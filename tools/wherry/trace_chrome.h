@@ -1,5 +1,6 @@
-// A trace in the Trace Event Format, which Perfetto and chrome://tracing open: a process for each processor, in it rows for the
-// kernels, for the faults of each thread, and for pages that come and go.
+// A trace in the Trace Event Format, which Perfetto and chrome://tracing open: a process for each
+// processor, in it rows for the kernels, for the faults of each thread, and for pages that come and
+// go.
 #pragma once
 
 #include "events/trace_reader.h"

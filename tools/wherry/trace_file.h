@@ -8,7 +8,8 @@
 
 namespace wherry::tool {
 
-// The trace that the file holds. A string: one line that says why there is none. Throws std::bad_alloc.
+// The trace that the file holds. A string: one line that says why there is none. Throws
+// std::bad_alloc.
 std::variant<impl::Trace, std::string> load_trace(const std::string& path);
 
 // How a trace ends, found out without reading its events.

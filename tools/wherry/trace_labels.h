@@ -1,4 +1,5 @@
-// What reports call the things of a trace: processors, kernels, and memory by the names that the program gave it.
+// What reports call the things of a trace: processors, kernels, and memory by the names that the
+// program gave it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class TraceLabels {
   // `trace` outlives it.
   explicit TraceLabels(const impl::Trace& trace);
 
-  // The name of the kernel of a launch, or of the memory of any other event at that moment; empty: it has none. To be asked of
-  // each event in turn.
+  // The name of the kernel of a launch, or of the memory of any other event at that moment; empty:
+  // it has none. To be asked of each event in turn.
   std::string_view of(const impl::EventRecord& event);
 
  private:

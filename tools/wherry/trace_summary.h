@@ -1,4 +1,5 @@
-// What a trace amounts to, for a person: counts, bytes and times by kind and cause, between processors, and for named memory.
+// What a trace amounts to, for a person: counts, bytes and times by kind and cause, between
+// processors, and for named memory.
 #pragma once
 
 #include "events/trace_reader.h"

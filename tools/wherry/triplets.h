@@ -1,5 +1,5 @@
-// A sparse square matrix as a list of entries, in any order, each place at most once: what files and generators give,
-// and what assembly turns into CSR.
+// A sparse square matrix as a list of entries, in any order, each place at most once: what files
+// and generators give, and what assembly turns into CSR.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct Triplets {
   std::vector<Triplet> entries;
 };
 
-// -laplace(u) on an n x n grid with the 5-point stencil and zero boundary: n^2 rows, 4 on the diagonal, -1 beside it.
+// -laplace(u) on an n x n grid with the 5-point stencil and zero boundary: n^2 rows, 4 on the
+// diagonal, -1 beside it.
 Triplets poisson_2d(std::uint32_t n);
 
 }  // namespace wherry::tool

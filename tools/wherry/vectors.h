@@ -1,5 +1,6 @@
 // The vectors of a solve in memory of the chosen kind, Vectors<OrdinaryArray> or
-// Vectors<wherry::managed_array>, with b all ones. The constructing thread writes b and the diagonal.
+// Vectors<wherry::managed_array>, with b all ones. The constructing thread writes b and the
+// diagonal.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Small programs that show what a policy is good for: each a pattern of sharing that real codes have, with the host and one or
-// two devices. Each checks what it computed.
+// Small programs that show what a policy is good for: each a pattern of sharing that real codes
+// have, with the host and one or two devices. Each checks what it computed.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct Workload {
   const char* name;
   const char* meaning;
   int devices;  // that it needs
-  // Sets up, works, and checks. Returns when it worked. Throws wherry::error, std::runtime_error when what came out is wrong.
+  // Sets up, works, and checks. Returns when it worked. Throws wherry::error, std::runtime_error
+  // when what came out is wrong.
   Interval (*run)(const WorkloadSetting& setting);
 };
 

@@ -1,6 +1,6 @@
-// What most of the library's files include of others, compiled once where Meson's b_pch is on. Nothing of ours: see
-// docs/decisions/tests.md.
-// Not #pragma once, of which g++ warns where it compiles the header by itself.
+// What most of the library's files include of others, compiled once where Meson's b_pch is on.
+// Nothing of ours: see docs/decisions/tests.md. Not #pragma once, of which g++ warns where it
+// compiles the header by itself.
 #ifndef WHERRY_BASE_PCH_STD_H
 #define WHERRY_BASE_PCH_STD_H
 

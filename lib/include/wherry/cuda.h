@@ -141,10 +141,10 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
  * processes and the fault daemon. Later calls do nothing. Flags must be 0. The environment
  * variables WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY choose the topology; of its
  * devices the program sees those that CUDA_VISIBLE_DEVICES names, in that order, as the CUDA
- * programming guide says: numbers or uuids, up to the first that is none. With CUDA_LAUNCH_BLOCKING=1
- * every launch waits for its kernel, and answers what became of it. CUDA_ERROR_INVALID_VALUE:
- * Flags not 0, or a malformed environment variable (a log line on stderr shows where);
- * CUDA_ERROR_NO_DEVICE: CUDA_VISIBLE_DEVICES leaves none; CUDA_ERROR_NOT_PERMITTED,
+ * programming guide says: numbers or uuids, up to the first that is none. With
+ * CUDA_LAUNCH_BLOCKING=1 every launch waits for its kernel, and answers what became of it.
+ * CUDA_ERROR_INVALID_VALUE: Flags not 0, or a malformed environment variable (a log line on stderr
+ * shows where); CUDA_ERROR_NO_DEVICE: CUDA_VISIBLE_DEVICES leaves none; CUDA_ERROR_NOT_PERMITTED,
  * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM: the kernel refused something (the log line
  * says what); CUDA_ERROR_NOT_INITIALIZED: in a fork()ed child of a process that had called cuInit.
  */
@@ -172,7 +172,8 @@ CUresult CUDAAPI cuDeviceGetName(char* name, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceTotalMem(size_t* bytes, CUdevice dev);
 
 /* An identifier of the device: the same for the same device in every process of this machine until
- * it is booted again, whichever devices the process sees. CUDA_ERROR_INVALID_VALUE: uuid NULL; CUDA_ERROR_INVALID_DEVICE. */
+ * it is booted again, whichever devices the process sees. CUDA_ERROR_INVALID_VALUE: uuid NULL;
+ * CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice dev);
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev);
@@ -188,19 +189,19 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevi
  * CUDA_ERROR_INVALID_VALUE: pctx NULL; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev);
 
-/* Counts one user less. The last one closes the context: waits for its unfinished work, destroys its
- * streams and events. Who has it current gets CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained again, by
- * the same handle. Managed allocations survive.
- * CUDA_ERROR_INVALID_CONTEXT: it has no users; CUDA_ERROR_INVALID_DEVICE. */
+/* Counts one user less. The last one closes the context: waits for its unfinished work, destroys
+ * its streams and events. Who has it current gets CUDA_ERROR_CONTEXT_IS_DESTROYED until it is
+ * retained again, by the same handle. Managed allocations survive. CUDA_ERROR_INVALID_CONTEXT: it
+ * has no users; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
 /* Starts a fresh device process and clears the error of the device's primary context. Work that has
  * not finished is thrown away, that of other contexts of the device too: these then fail with
- * CUDA_ERROR_LAUNCH_FAILED, and stay failed until they are destroyed. Streams and events of the primary
- * context are destroyed. Unlike CUDA, managed allocations survive, with their contents and advice. The
- * number of users stays as it was; there may be none.
- * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_OPERATING_SYSTEM: the new process could not be started (a
- * log line says why, and the device is unusable until a later reset succeeds). */
+ * CUDA_ERROR_LAUNCH_FAILED, and stay failed until they are destroyed. Streams and events of the
+ * primary context are destroyed. Unlike CUDA, managed allocations survive, with their contents and
+ * advice. The number of users stays as it was; there may be none. CUDA_ERROR_INVALID_DEVICE;
+ * CUDA_ERROR_OPERATING_SYSTEM: the new process could not be started (a log line says why, and the
+ * device is unusable until a later reset succeeds). */
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
 
 /* *active: 1 if the primary context has users, else 0. *flags: its CUctx_flags.
@@ -213,8 +214,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, i
  * stack. flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
  * do not exist here.
  * CUDA_ERROR_INVALID_VALUE: pctx NULL or unknown flags; CUDA_ERROR_INVALID_DEVICE;
- * CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, CUDA_ERROR_NOT_SUPPORTED: parameters that ask for one of the
- * two; CUDA_ERROR_LAUNCH_FAILED: the device's process has ended, cuDevicePrimaryCtxReset starts
+ * CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, CUDA_ERROR_NOT_SUPPORTED: parameters that ask for one of
+ * the two; CUDA_ERROR_LAUNCH_FAILED: the device's process has ended, cuDevicePrimaryCtxReset starts
  * another. */
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);

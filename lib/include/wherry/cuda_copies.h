@@ -36,8 +36,9 @@
 #define cuMemsetD8Async __CUDA_API_PTSZ(cuMemsetD8Async)
 #endif
 
-/* A rectangle of bytes: Height rows of WidthInBytes, of which row r begins (srcY + r) * srcPitch + srcXInBytes bytes after
- * srcHost (CU_MEMORYTYPE_HOST) or srcDevice (CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED); likewise for the destination. */
+/* A rectangle of bytes: Height rows of WidthInBytes, of which row r begins (srcY + r) * srcPitch +
+ * srcXInBytes bytes after srcHost (CU_MEMORYTYPE_HOST) or srcDevice (CU_MEMORYTYPE_DEVICE,
+ * CU_MEMORYTYPE_UNIFIED); likewise for the destination. */
 typedef struct CUDA_MEMCPY2D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -117,32 +118,37 @@ typedef struct CUDA_MEMCPY3D_PEER_st {
 } CUDA_MEMCPY3D_PEER_v1;
 typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
 
-/* Copy memory of any kind to memory of any kind, in the order of the stream: the functions without Async in the default
- * stream of the current context. Where either is follows from the pointer; memory that this library does not know is the
- * host's. HtoD, DtoH and DtoD say what the pointers have to be: D, known; H, memory that the host may touch.
+/* Copy memory of any kind to memory of any kind, in the order of the stream: the functions without
+ * Async in the default stream of the current context. Where either is follows from the pointer;
+ * memory that this library does not know is the host's. HtoD, DtoH and DtoD say what the pointers
+ * have to be: D, known; H, memory that the host may touch.
  *
- * Managed memory stays where it is. Pages that do not exist are read as zeros and not created; written, they are created at
- * the preferred location, else on the host for DtoH, else on the stream's device, or where no room can be made there on the
- * host or any device that has some.
+ * Managed memory stays where it is. Pages that do not exist are read as zeros and not created;
+ * written, they are created at the preferred location, else on the host for DtoH, else on the
+ * stream's device, or where no room can be made there on the host or any device that has some.
  * Read-only copies of pages end when they are written.
  *
- * Memory that is mapped by hand (cuMemMap) is copied where the device of the stream's context has access to it, whatever the
- * calling thread has; several mappings that lie side by side are one. It is the host's for H where the host has access.
+ * Memory that is mapped by hand (cuMemMap) is copied where the device of the stream's context has
+ * access to it, whatever the calling thread has; several mappings that lie side by side are one. It
+ * is the host's for H where the host has access.
  *
  * When the call returns:
  *                                       without Async                     Async
- *   host memory that is not page-locked the copy is done                  the copy is done, after what the stream had to do
- *   both ends in host memory            the copy is done                  the copy is done
+ *   host memory that is not page-locked the copy is done                  the copy is done, after
+ * what the stream had to do both ends in host memory            the copy is done the copy is done
  *   both ends in device memory          it may not have begun             it may not have begun
  *   otherwise                           the copy is done                  it may not have begun
- * Managed memory is device memory with SYNC_MEMOPS set (cuPointerSetAttribute); where that is set, calls without Async return
- * when the copy is done. Async calls leave page-locked host memory to be read and written later.
+ * Managed memory is device memory with SYNC_MEMOPS set (cuPointerSetAttribute); where that is set,
+ * calls without Async return when the copy is done. Async calls leave page-locked host memory to be
+ * read and written later.
  *
  * 0 bytes are copied with any pointers. Ends that overlap have undefined contents afterwards.
- * CUDA_ERROR_INVALID_VALUE, and nothing has been copied: a range that reaches past the end of its allocation, memory of
- * another kind than is asked for or without access, a NULL pointer. The same, and a part may have been copied: host memory that this process
- * does not have. CUDA_ERROR_OUT_OF_MEMORY: there is none for pages that did not exist. What fails after the call has returned
- * fails the context. CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE (not a stream), the context's error. */
+ * CUDA_ERROR_INVALID_VALUE, and nothing has been copied: a range that reaches past the end of its
+ * allocation, memory of another kind than is asked for or without access, a NULL pointer. The same,
+ * and a part may have been copied: host memory that this process does not have.
+ * CUDA_ERROR_OUT_OF_MEMORY: there is none for pages that did not exist. What fails after the call
+ * has returned fails the context. CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE (not a
+ * stream), the context's error. */
 CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
                                CUstream hStream);
@@ -156,8 +162,8 @@ CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                    CUstream hStream);
 
-/* As cuMemcpyDtoD: every device reaches every other's memory; to what is mapped by hand each context's device has the access that
- * counts. CUDA_ERROR_INVALID_CONTEXT: one is none. */
+/* As cuMemcpyDtoD: every device reaches every other's memory; to what is mapped by hand each
+ * context's device has the access that counts. CUDA_ERROR_INVALID_CONTEXT: one is none. */
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                               CUcontext srcContext, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
@@ -165,9 +171,9 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
                                    CUstream hStream);
 
 /* The same of rectangles and boxes. No pitch or alignment is better than another one.
- * CUDA_ERROR_INVALID_VALUE also: pCopy NULL, an unknown memory type, a pitch that is less than a row or more than
- * CU_DEVICE_ATTRIBUTE_MAX_PITCH, a height that is less than the box's, srcLOD or dstLOD not 0; CUDA_ERROR_NOT_SUPPORTED:
- * CU_MEMORYTYPE_ARRAY. */
+ * CUDA_ERROR_INVALID_VALUE also: pCopy NULL, an unknown memory type, a pitch that is less than a
+ * row or more than CU_DEVICE_ATTRIBUTE_MAX_PITCH, a height that is less than the box's, srcLOD or
+ * dstLOD not 0; CUDA_ERROR_NOT_SUPPORTED: CU_MEMORYTYPE_ARRAY. */
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D* pCopy);
 CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* pCopy);
 CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D* pCopy, CUstream hStream);
@@ -176,13 +182,14 @@ CUresult CUDAAPI cuMemcpy3DAsync(const CUDA_MEMCPY3D* pCopy, CUstream hStream);
 CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* pCopy);
 CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream);
 
-/* Sets N values of 1, 2 or 4 bytes of memory that this library knows, in the order of the stream as copies are; pages are
- * created as by a copy to a device. Without Async the call returns when that is done if the memory is page-locked host memory
- * or managed, or has SYNC_MEMOPS set; else, and with Async, it may not have begun.
- * D2 sets Height rows of Width values that are dstPitch bytes apart.
- * CUDA_ERROR_INVALID_VALUE, unless there is nothing to set: other memory, a range that reaches past the end of its allocation,
- * an address, or a pitch that is used, that is no multiple of the value's size, a pitch that is less than a row or more than
- * CU_DEVICE_ATTRIBUTE_MAX_PITCH. Else as copies. */
+/* Sets N values of 1, 2 or 4 bytes of memory that this library knows, in the order of the stream as
+ * copies are; pages are created as by a copy to a device. Without Async the call returns when that
+ * is done if the memory is page-locked host memory or managed, or has SYNC_MEMOPS set; else, and
+ * with Async, it may not have begun. D2 sets Height rows of Width values that are dstPitch bytes
+ * apart. CUDA_ERROR_INVALID_VALUE, unless there is nothing to set: other memory, a range that
+ * reaches past the end of its allocation, an address, or a pitch that is used, that is no multiple
+ * of the value's size, a pitch that is less than a row or more than CU_DEVICE_ATTRIBUTE_MAX_PITCH.
+ * Else as copies. */
 CUresult CUDAAPI cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 CUresult CUDAAPI cuMemsetD16(CUdeviceptr dstDevice, unsigned short us, size_t N);
 CUresult CUDAAPI cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N);

@@ -1,15 +1,16 @@
 /* The part of the CUDA runtime API that Wherry implements: names, values and layouts as in CUDA 13.
  *
- * The same memory, devices and contexts as those of cuda.h, under other names; both mix freely. With
- * -DWHERRY_CUDA_API=12 cudaMemAdvise has the signature of CUDA 12. Works as
+ * The same memory, devices and contexts as those of cuda.h, under other names; both mix freely.
+ * With -DWHERRY_CUDA_API=12 cudaMemAdvise has the signature of CUDA 12. Works as
  * <wherry/cuda_runtime_api.h> and, with this file's directory on the include path, as
  * <cuda_runtime_api.h>. C11 and C++.
  *
  * True of every function here, unless its comment says otherwise:
  *   - it may be called from any thread at any time;
- *   - the first call starts the library as cuInit does, with the errors of cuInit, and gives the calling
- *     thread a context where it has none: the primary one of its device, which then is kept in use
- *     until the process ends. A context that the thread made current through cuda.h is used as it is;
+ *   - the first call starts the library as cuInit does, with the errors of cuInit, and gives the
+ * calling thread a context where it has none: the primary one of its device, which then is kept in
+ * use until the process ends. A context that the thread made current through cuda.h is used as it
+ * is;
  *   - an error is returned and also remembered as the thread's last error;
  *   - in a child made by fork(), and in a kernel, it returns cudaErrorInitializationError, and in a
  *     function that cudaLaunchHostFunc or cudaStreamAddCallback calls cudaErrorNotPermitted;
@@ -24,8 +25,8 @@
 
 #define CUDART_VERSION CUDA_VERSION
 
-/* Which symbol a source name stands for: the unsuffixed one takes a location, as in CUDA 13, and takes
- * the NULL stream for the context's. */
+/* Which symbol a source name stands for: the unsuffixed one takes a location, as in CUDA 13, and
+ * takes the NULL stream for the context's. */
 #if WHERRY_CUDA_API == 12
 #define cudaMemAdvise cudaMemAdvise_v1
 #define cudaMemPrefetchAsync __CUDA_API_PTSZ(cudaMemPrefetchAsync_v1)
@@ -141,8 +142,8 @@ cudaError_t CUDARTAPI cudaGetLastError(void);
 /* The same, and it is kept. */
 cudaError_t CUDARTAPI cudaPeekAtLastError(void);
 
-/* The name of an error, "cudaErrorInvalidValue", in a string that lives for ever; "unrecognized error
- * code" for a number that is none. */
+/* The name of an error, "cudaErrorInvalidValue", in a string that lives for ever; "unrecognized
+ * error code" for a number that is none. */
 const char* CUDARTAPI cudaGetErrorName(cudaError_t error);
 
 /* The same for a short description, "invalid argument". */
@@ -150,16 +151,17 @@ const char* CUDARTAPI cudaGetErrorString(cudaError_t error);
 
 /* ---- Devices ---- */
 
-/* How many devices there are. cudaErrorInvalidValue: count NULL; cudaErrorNoDevice: there is none to see, and *count is 0. Makes no
- * context. */
+/* How many devices there are. cudaErrorInvalidValue: count NULL; cudaErrorNoDevice: there is none
+ * to see, and *count is 0. Makes no context. */
 cudaError_t CUDARTAPI cudaGetDeviceCount(int* count);
 
 /* Makes the primary context of the device the calling thread's current one.
  * cudaErrorInvalidDevice: there is no such device, and nothing changes. */
 cudaError_t CUDARTAPI cudaSetDevice(int device);
 
-/* The device of the calling thread's current context; without one, the device of the last cudaSetDevice
- * of this thread, at first 0. cudaErrorInvalidValue: device NULL. Makes no context. */
+/* The device of the calling thread's current context; without one, the device of the last
+ * cudaSetDevice of this thread, at first 0. cudaErrorInvalidValue: device NULL. Makes no context.
+ */
 cudaError_t CUDARTAPI cudaGetDevice(int* device);
 
 /* As cuDeviceGetAttribute. Makes no context.
@@ -175,8 +177,8 @@ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* leastPriority, int* 
 /* ---- Managed memory ---- */
 
 /* As cuMemAllocManaged: `size` bytes, valid at one address on the host and on every device, zero at
- * first. flags: cudaMemAttachGlobal or cudaMemAttachHost. cudaErrorInvalidValue: devPtr NULL, size 0,
- * other flags; cudaErrorMemoryAllocation: no room. */
+ * first. flags: cudaMemAttachGlobal or cudaMemAttachHost. cudaErrorInvalidValue: devPtr NULL, size
+ * 0, other flags; cudaErrorMemoryAllocation: no room. */
 #ifdef __cplusplus
 cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size,
                                         unsigned int flags = cudaMemAttachGlobal);
@@ -184,15 +186,16 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size,
 cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size, unsigned int flags);
 #endif
 
-/* As cuMemAlloc: `size` bytes that the current device alone can touch, zero at first. size 0 gives NULL.
- * cudaErrorInvalidValue: devPtr NULL; cudaErrorMemoryAllocation: no room. */
+/* As cuMemAlloc: `size` bytes that the current device alone can touch, zero at first. size 0 gives
+ * NULL. cudaErrorInvalidValue: devPtr NULL; cudaErrorMemoryAllocation: no room. */
 cudaError_t CUDARTAPI cudaMalloc(void** devPtr, size_t size);
 
 /* As cuMemFree; NULL frees nothing, which still starts the library.
  * cudaErrorInvalidValue: devPtr is not the first address of a live allocation. */
 cudaError_t CUDARTAPI cudaFree(void* devPtr);
 
-/* ---- Host memory ---- As the functions of the driver API; size 0 gives NULL, and cudaErrorMemoryAllocation is no room. */
+/* ---- Host memory ---- As the functions of the driver API; size 0 gives NULL, and
+ * cudaErrorMemoryAllocation is no room. */
 cudaError_t CUDARTAPI cudaMallocHost(void** ptr, size_t size);
 cudaError_t CUDARTAPI cudaHostAlloc(void** pHost, size_t size, unsigned int flags);
 cudaError_t CUDARTAPI cudaFreeHost(void* ptr);
@@ -201,15 +204,16 @@ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int* pFlags, void* pHost);
 cudaError_t CUDARTAPI cudaHostRegister(void* ptr, size_t size, unsigned int flags);
 cudaError_t CUDARTAPI cudaHostUnregister(void* ptr);
 
-/* Tells what kind of memory `ptr` points to, the device it is on, or whose context it was allocated in, and where kernels and
- * the host have that byte: NULL where they do not. Memory that this library does not know is
- * cudaMemoryTypeUnregistered, with device -2 and itself as hostPointer. cudaErrorInvalidValue: attributes NULL. */
+/* Tells what kind of memory `ptr` points to, the device it is on, or whose context it was allocated
+ * in, and where kernels and the host have that byte: NULL where they do not. Memory that this
+ * library does not know is cudaMemoryTypeUnregistered, with device -2 and itself as hostPointer.
+ * cudaErrorInvalidValue: attributes NULL. */
 cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
                                                const void* ptr);
 
-/* As cuMemAdvise, with its errors: what the program says about the use of `count` bytes from devPtr.
- * cudaMemAdvise_v2 is CUDA 12's name for the one with a location; with CUDA 12 names cudaMemAdvise takes
- * the number of a device, or cudaCpuDeviceId. */
+/* As cuMemAdvise, with its errors: what the program says about the use of `count` bytes from
+ * devPtr. cudaMemAdvise_v2 is CUDA 12's name for the one with a location; with CUDA 12 names
+ * cudaMemAdvise takes the number of a device, or cudaCpuDeviceId. */
 #if WHERRY_CUDA_API == 12
 cudaError_t CUDARTAPI cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                                     int device);
@@ -221,10 +225,10 @@ cudaError_t CUDARTAPI cudaMemAdvise_v2(const void* devPtr, size_t count,
                                        enum cudaMemoryAdvise advice,
                                        struct cudaMemLocation location);
 
-/* As cuMemPrefetchAsync, with its errors: has `count` bytes from devPtr moved to `location`, in stream
- * order. cudaMemPrefetchAsync_v2 is CUDA 12's name for the one with a location; with CUDA 12 names
- * cudaMemPrefetchAsync takes the number of a device, or cudaCpuDeviceId. In C++ the stream may be left out:
- * the default one. */
+/* As cuMemPrefetchAsync, with its errors: has `count` bytes from devPtr moved to `location`, in
+ * stream order. cudaMemPrefetchAsync_v2 is CUDA 12's name for the one with a location; with CUDA 12
+ * names cudaMemPrefetchAsync takes the number of a device, or cudaCpuDeviceId. In C++ the stream
+ * may be left out: the default one. */
 #if WHERRY_CUDA_API == 12
 cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* devPtr, size_t count, int dstDevice,
                                            cudaStream_t stream __dv(0));
@@ -261,7 +265,8 @@ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void** data, size_t* dataSizes,
 
 #include "cuda_runtime_device_memory.h"
 
-/* ---- Streams and events: each as the function of cuda.h with the same name, with its errors ---- */
+/* ---- Streams and events: each as the function of cuda.h with the same name, with its errors ----
+ */
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t* pStream);
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags);

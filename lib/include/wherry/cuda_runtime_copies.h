@@ -60,8 +60,8 @@ struct cudaMemcpy3DPeerParms {
 };
 
 /* Copies as those of cuda.h, with their errors: `kind` says what the pointers have to be.
- * cudaErrorInvalidMemcpyDirection: an unknown kind; cudaErrorInvalidPitchValue: a pitch that is less than a row or too
- * large; cudaErrorInvalidDevice; cudaErrorNotSupported: an array. */
+ * cudaErrorInvalidMemcpyDirection: an unknown kind; cudaErrorInvalidPitchValue: a pitch that is
+ * less than a row or too large; cudaErrorInvalidDevice; cudaErrorNotSupported: an array. */
 cudaError_t CUDARTAPI cudaMemcpy(void* dst, const void* src, size_t count,
                                  enum cudaMemcpyKind kind);
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* dst, const void* src, size_t count,

@@ -1,4 +1,5 @@
-/* Part of cuda_runtime_api.h, which includes it: memory of devices' own, as in cuda_device_memory.h and cuda_pools.h. */
+/* Part of cuda_runtime_api.h, which includes it: memory of devices' own, as in cuda_device_memory.h
+ * and cuda_pools.h. */
 #include "cuda_runtime_api.h"
 
 #ifndef WHERRY_CUDA_RUNTIME_DEVICE_MEMORY_H
@@ -10,8 +11,9 @@
 #define cudaMallocFromPoolAsync __CUDART_API_PTSZ(cudaMallocFromPoolAsync)
 #endif
 
-/* As cuMemAllocPitch: `height` rows of at least `width` bytes, each at a multiple of *pitch. A width or height of 0 gives NULL.
- * cudaErrorInvalidValue: a NULL pointer; cudaErrorMemoryAllocation: no room. */
+/* As cuMemAllocPitch: `height` rows of at least `width` bytes, each at a multiple of *pitch. A
+ * width or height of 0 gives NULL. cudaErrorInvalidValue: a NULL pointer;
+ * cudaErrorMemoryAllocation: no room. */
 cudaError_t CUDARTAPI cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t height);
 
 /* The same for `extent.depth` times `extent.height` rows. */
@@ -30,8 +32,9 @@ cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int* canAccessPeer, int device, in
 cudaError_t CUDARTAPI cudaDeviceGetP2PAttribute(int* value, enum cudaDeviceP2PAttr attr,
                                                 int srcDevice, int dstDevice);
 
-/* As cuCtxEnablePeerAccess and cuCtxDisablePeerAccess, for the primary context of peerDevice, which then is kept in use until
- * the process ends. cudaErrorInvalidDevice: there is no such device, or it is the current one. */
+/* As cuCtxEnablePeerAccess and cuCtxDisablePeerAccess, for the primary context of peerDevice, which
+ * then is kept in use until the process ends. cudaErrorInvalidDevice: there is no such device, or
+ * it is the current one. */
 cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
 cudaError_t CUDARTAPI cudaDeviceDisablePeerAccess(int peerDevice);
 

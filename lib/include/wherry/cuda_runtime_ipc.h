@@ -1,4 +1,5 @@
-/* Part of cuda_runtime_api.h, which includes it: memory and events that processes share, as in cuda_ipc.h. */
+/* Part of cuda_runtime_api.h, which includes it: memory and events that processes share, as in
+ * cuda_ipc.h. */
 #include "cuda_runtime_api.h"
 
 #ifndef WHERRY_CUDA_RUNTIME_IPC_H
@@ -14,8 +15,8 @@ typedef struct cudaIpcEventHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcEventHandle_t;
 
-/* Each as the function of cuda_ipc.h with the same name. What that answers with CUDA_ERROR_INVALID_CONTEXT for a handle of this
- * process's own is cudaErrorDeviceUninitialized. */
+/* Each as the function of cuda_ipc.h with the same name. What that answers with
+ * CUDA_ERROR_INVALID_CONTEXT for a handle of this process's own is cudaErrorDeviceUninitialized. */
 cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* devPtr);
 cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle,
                                            unsigned int flags);

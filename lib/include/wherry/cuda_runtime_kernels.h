@@ -1,5 +1,5 @@
-/* Part of cuda_runtime_api.h, which includes it: libraries, kernels, their launches and their occupancy, as in cuda_libraries.h,
- * cuda_modules.h and cuda_occupancy.h. */
+/* Part of cuda_runtime_api.h, which includes it: libraries, kernels, their launches and their
+ * occupancy, as in cuda_libraries.h, cuda_modules.h and cuda_occupancy.h. */
 #include "cuda_runtime_api.h"
 
 #ifndef WHERRY_CUDA_RUNTIME_KERNELS_H
@@ -48,8 +48,8 @@ enum cudaLibraryOption {
   cudaLibraryBinaryIsPreserved = 1
 };
 
-/* Each as the function of cuda_libraries.h with the same name, with its errors; cudaErrorSymbolNotFound is
- * CUDA_ERROR_NOT_FOUND. */
+/* Each as the function of cuda_libraries.h with the same name, with its errors;
+ * cudaErrorSymbolNotFound is CUDA_ERROR_NOT_FOUND. */
 cudaError_t CUDARTAPI cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* fileName,
                                               enum cudaJitOption* jitOptions,
                                               void** jitOptionsValues, unsigned int numJitOptions,
@@ -74,15 +74,18 @@ cudaError_t CUDARTAPI cudaLibraryGetUnifiedFunction(void** fptr, cudaLibrary_t l
 
 /* ---- Kernels ----
  *
- * `func` is a cudaKernel_t of a library, or the address of a wherryGridKernel (wherry.h) of the program or of a library that it is
- * linked with or has loaded, which stays loaded from then on. Such a kernel has to be exported, from a program with -rdynamic, and to
- * have WHERRY_KERNEL_PARAMS beside it: that tells it from the code that the CUDA compiler leaves in programs for kernels of GPUs.
- * cudaErrorInvalidDeviceFunction: it is neither (of other code the log says so once); the errors of cuModuleLoad, where the
- * code cannot be had on devices. */
+ * `func` is a cudaKernel_t of a library, or the address of a wherryGridKernel (wherry.h) of the
+ * program or of a library that it is linked with or has loaded, which stays loaded from then on.
+ * Such a kernel has to be exported, from a program with -rdynamic, and to have WHERRY_KERNEL_PARAMS
+ * beside it: that tells it from the code that the CUDA compiler leaves in programs for kernels of
+ * GPUs. cudaErrorInvalidDeviceFunction: it is neither (of other code the log says so once); the
+ * errors of cuModuleLoad, where the code cannot be had on devices. */
 
-/* The kernel whose code is at entryFuncAddr; the same handle each time. cudaErrorInvalidValue: kernelPtr NULL. */
+/* The kernel whose code is at entryFuncAddr; the same handle each time. cudaErrorInvalidValue:
+ * kernelPtr NULL. */
 cudaError_t CUDARTAPI cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr);
-/* The same as a function of the current context, for cuda_modules.h. cudaErrorInvalidValue: functionPtr NULL. */
+/* The same as a function of the current context, for cuda_modules.h. cudaErrorInvalidValue:
+ * functionPtr NULL. */
 cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t* functionPtr, const void* symbolPtr);
 
 struct cudaFuncAttributes {
@@ -116,8 +119,9 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMax
 };
 
-/* As cuFuncGetAttribute, all of them, and cuFuncSetAttribute, cuFuncSetCacheConfig, cuFuncGetName and cuFuncGetParamInfo, on the
- * current device. cudaErrorInvalidValue: a pointer NULL, and as there. */
+/* As cuFuncGetAttribute, all of them, and cuFuncSetAttribute, cuFuncSetCacheConfig, cuFuncGetName
+ * and cuFuncGetParamInfo, on the current device. cudaErrorInvalidValue: a pointer NULL, and as
+ * there. */
 cudaError_t CUDARTAPI cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func);
 cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr,
                                            int value);
@@ -160,11 +164,12 @@ typedef struct cudaLaunchConfig_st {
   unsigned int numAttrs;
 } cudaLaunchConfig_t;
 
-/* As cuLaunchKernel and cuLaunchKernelEx: runs the kernel for all threads of the grid on the stream's device; asynchronous.
- * args[i] points to parameter i, which is copied before the call returns. cudaErrorInvalidConfiguration: a dimension 0 or
- * above the device's limit, or too many threads; cudaErrorInvalidValue: too many bytes of parameters or shared memory, config NULL, or
- * attributes without a list; cudaErrorNotSupported: with any attribute but cudaLaunchAttributeIgnore, and nothing runs;
- * cudaErrorInvalidResourceHandle: not a stream. */
+/* As cuLaunchKernel and cuLaunchKernelEx: runs the kernel for all threads of the grid on the
+ * stream's device; asynchronous. args[i] points to parameter i, which is copied before the call
+ * returns. cudaErrorInvalidConfiguration: a dimension 0 or above the device's limit, or too many
+ * threads; cudaErrorInvalidValue: too many bytes of parameters or shared memory, config NULL, or
+ * attributes without a list; cudaErrorNotSupported: with any attribute but
+ * cudaLaunchAttributeIgnore, and nothing runs; cudaErrorInvalidResourceHandle: not a stream. */
 cudaError_t CUDARTAPI cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args,
                                        size_t sharedMem, cudaStream_t stream);
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func,

@@ -4,8 +4,8 @@
 #ifndef WHERRY_CUDA_RUNTIME_PROPERTIES_H
 #define WHERRY_CUDA_RUNTIME_PROPERTIES_H
 
-/* What cuDeviceGetName, cuDeviceGetUuid, cuDeviceTotalMem and cuDeviceGetAttribute tell, each in a field of its own. As in CUDA 13,
- * also with CUDA 12 names. */
+/* What cuDeviceGetName, cuDeviceGetUuid, cuDeviceTotalMem and cuDeviceGetAttribute tell, each in a
+ * field of its own. As in CUDA 13, also with CUDA 12 names. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -102,16 +102,17 @@ struct cudaDeviceProp {
   int reserved[56];
 };
 
-/* Makes no context. cudaErrorInvalidValue: prop NULL; cudaErrorInvalidDevice: there is no such device. */
+/* Makes no context. cudaErrorInvalidValue: prop NULL; cudaErrorInvalidDevice: there is no such
+ * device. */
 cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device);
 
-/* The device that has most of what is asked for: a field that is not 0 asks for a device that has this much of it, or more; among
- * equals the first one. The texts and ids of *prop ask for nothing. Makes no context.
- * cudaErrorInvalidValue: a NULL pointer. */
+/* The device that has most of what is asked for: a field that is not 0 asks for a device that has
+ * this much of it, or more; among equals the first one. The texts and ids of *prop ask for nothing.
+ * Makes no context. cudaErrorInvalidValue: a NULL pointer. */
 cudaError_t CUDARTAPI cudaChooseDevice(int* device, const struct cudaDeviceProp* prop);
 
-/* As cuMemGetInfo: bytes of the current device's memory, unused and in all. Another processor may change the first at any time.
- * cudaErrorInvalidValue: a NULL pointer. */
+/* As cuMemGetInfo: bytes of the current device's memory, unused and in all. Another processor may
+ * change the first at any time. cudaErrorInvalidValue: a NULL pointer. */
 cudaError_t CUDARTAPI cudaMemGetInfo(size_t* free, size_t* total);
 
 #endif

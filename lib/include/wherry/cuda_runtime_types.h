@@ -144,7 +144,8 @@ enum cudaError {
 };
 typedef enum cudaError cudaError_t;
 
-/* ---- Handles and functions of the program: those of cuda.h, which may be used for one another ---- */
+/* ---- Handles and functions of the program: those of cuda.h, which may be used for one another
+ * ---- */
 
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;

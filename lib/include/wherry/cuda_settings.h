@@ -1,5 +1,5 @@
-/* Part of cuda.h, which includes it: what kind of devices there are, and what contexts and streams can be asked and told that
- * changes nothing here. */
+/* Part of cuda.h, which includes it: what kind of devices there are, and what contexts and streams
+ * can be asked and told that changes nothing here. */
 #include "cuda.h"
 
 #ifndef WHERRY_CUDA_SETTINGS_H
@@ -29,14 +29,13 @@ typedef CUdevprop_v1 CUdevprop;
  * CUDA_ERROR_INVALID_VALUE: prop NULL; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* prop, CUdevice dev);
 
-/* *pi: 0, no context can be confined to some of the device's workers. CUDA_ERROR_INVALID_VALUE: pi NULL, or no CUexecAffinityType;
- * CUDA_ERROR_INVALID_DEVICE. */
+/* *pi: 0, no context can be confined to some of the device's workers. CUDA_ERROR_INVALID_VALUE: pi
+ * NULL, or no CUexecAffinityType; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev);
 
-/* "domain:bus:device.function", of the numbers that cuDeviceGetAttribute gives; and the device of such a
- * text, in which the domain and the function may be left out.
- * CUDA_ERROR_INVALID_VALUE: a NULL pointer, or len too small for the text and its NUL;
- * CUDA_ERROR_INVALID_DEVICE. */
+/* "domain:bus:device.function", of the numbers that cuDeviceGetAttribute gives; and the device of
+ * such a text, in which the domain and the function may be left out. CUDA_ERROR_INVALID_VALUE: a
+ * NULL pointer, or len too small for the text and its NUL; CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId);
 
@@ -56,21 +55,21 @@ typedef enum CUlimit_enum {
   CU_LIMIT_MAX
 } CUlimit;
 
-/* CUctx_flags: of the device's primary context, now and whenever it is active; of the current context.
- * CUDA_ERROR_INVALID_VALUE: flags NULL, or unknown ones; CUDA_ERROR_INVALID_DEVICE;
+/* CUctx_flags: of the device's primary context, now and whenever it is active; of the current
+ * context. CUDA_ERROR_INVALID_VALUE: flags NULL, or unknown ones; CUDA_ERROR_INVALID_DEVICE;
  * CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags);
 CUresult CUDAAPI cuCtxSetFlags(unsigned int flags);
 
-/* A number that no other context has; the version of the API that a context is of, 3020. ctx NULL: the
- * current one. CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_CONTEXT. */
+/* A number that no other context has; the version of the API that a context is of, 3020. ctx NULL:
+ * the current one. CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long* ctxId);
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* version);
 
 /* The current context's limits for kernels: CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
- * CU_LIMIT_MALLOC_HEAP_SIZE. CUDA_ERROR_UNSUPPORTED_LIMIT: any other; CUDA_ERROR_INVALID_VALUE: pvalue
- * NULL; CUDA_ERROR_INVALID_CONTEXT. */
+ * CU_LIMIT_MALLOC_HEAP_SIZE. CUDA_ERROR_UNSUPPORTED_LIMIT: any other; CUDA_ERROR_INVALID_VALUE:
+ * pvalue NULL; CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetLimit(size_t* pvalue, CUlimit limit);
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);
 
@@ -79,10 +78,10 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache* pconfig);
 CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config);
 
-/* The old way to share a context: cuCtxAttach counts one more user of the current context and gives it
- * in *pctx; cuCtxDetach counts one less, and destroys the context with the last. flags: 0.
- * CUDA_ERROR_INVALID_VALUE: pctx NULL, flags not 0; CUDA_ERROR_INVALID_CONTEXT: also a primary context
- * given to cuCtxDetach. */
+/* The old way to share a context: cuCtxAttach counts one more user of the current context and gives
+ * it in *pctx; cuCtxDetach counts one less, and destroys the context with the last. flags: 0.
+ * CUDA_ERROR_INVALID_VALUE: pctx NULL, flags not 0; CUDA_ERROR_INVALID_CONTEXT: also a primary
+ * context given to cuCtxDetach. */
 CUresult CUDAAPI cuCtxAttach(CUcontext* pctx, unsigned int flags);
 CUresult CUDAAPI cuCtxDetach(CUcontext ctx);
 

@@ -1,10 +1,12 @@
-/* Events: what happens to managed memory, one by one, as it happens; and names for memory, by which reports call it.
+/* Events: what happens to managed memory, one by one, as it happens; and names for memory, by which
+ * reports call it.
  *
- * A program reads its own events with the functions here. The environment variable WHERRY_TRACE=FILE has the library write all
- * of them to a file instead, which `wherry trace` reports on; one of both at a time.
+ * A program reads its own events with the functions here. The environment variable
+ * WHERRY_TRACE=FILE has the library write all of them to a file instead, which `wherry trace`
+ * reports on; one of both at a time.
  *
- * Compiles as C11 and C++. Every function may be called from any thread of the process that called cuInit, without a context;
- * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
+ * Compiles as C11 and C++. Every function may be called from any thread of the process that called
+ * cuInit, without a context; in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
 #ifndef WHERRY_EVENTS_H
 #define WHERRY_EVENTS_H
 
@@ -93,8 +95,8 @@ typedef struct {
   CUdeviceptr address;
   uint64_t bytes;  /* that it concerns, whole pages; of launches: items */
   uint32_t thread; /* of a fault: who touched, as gettid(2) says; 0: the kernel does not say */
-  /* Of launches: their number on the device. Of evictions: how many pages were copies that were only dropped. Of advice: the
-   * node of the host that is meant, plus 1. Else 0. */
+  /* Of launches: their number on the device. Of evictions: how many pages were copies that were
+   * only dropped. Of advice: the node of the host that is meant, plus 1. Else 0. */
   uint32_t value;
   int32_t kind;        /* a wherryEventKind */
   int32_t cause;       /* a wherryEventCause */
@@ -105,49 +107,56 @@ typedef struct {
   uint32_t processors; /* more processors, one bit each: bit 0 the host, bit 1 + d device d */
 } wherryEvent;
 
-/* Begins to record events, for wherryEventsRead; those that wait to be read from before are forgotten.
+/* Begins to record events, for wherryEventsRead; those that wait to be read from before are
+ * forgotten.
  *
- *   kinds      what to record: an or of WHERRY_EVENT_BIT(kind), or WHERRY_EVENT_ALL; kinds that this library does not know are
- *              ignored
- *   capacity   how many events of one thread are kept at least while nobody reads, unless other threads have filled the ring that
- *              it shares with them: there are 8. Rounded up to a power of two, at most 2^20; 0: 16384. Takes 64 bytes of memory
- *              an event and ring once that many have been recorded
+ *   kinds      what to record: an or of WHERRY_EVENT_BIT(kind), or WHERRY_EVENT_ALL; kinds that
+ * this library does not know are ignored capacity   how many events of one thread are kept at least
+ * while nobody reads, unless other threads have filled the ring that it shares with them: there
+ * are 8. Rounded up to a power of two, at most 2^20; 0: 16384. Takes 64 bytes of memory an event
+ * and ring once that many have been recorded
  *
- * CUDA_ERROR_INVALID_VALUE: no kind that the library knows, or a capacity above 2^20; CUDA_ERROR_ALREADY_ACQUIRED: recording
- * is on already, or WHERRY_TRACE has it; CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED.
- * Thread-safe. */
+ * CUDA_ERROR_INVALID_VALUE: no kind that the library knows, or a capacity above 2^20;
+ * CUDA_ERROR_ALREADY_ACQUIRED: recording is on already, or WHERRY_TRACE has it;
+ * CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED. Thread-safe.
+ */
 CUresult wherryEventsStart(uint64_t kinds, size_t capacity);
 
 /* Ends it. What has been recorded can still be read, until the next wherryEventsStart.
- * CUDA_ERROR_ILLEGAL_STATE: wherryEventsStart has not begun it, or it has ended; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+ * CUDA_ERROR_ILLEGAL_STATE: wherryEventsStart has not begun it, or it has ended;
+ * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryEventsStop(void);
 
-/* Takes events out, in the order in which they began as far as one call brings them; a later call may bring some that began
- * earlier. Events of one thread stay in their order.
+/* Takes events out, in the order in which they began as far as one call brings them; a later call
+ * may bring some that began earlier. Events of one thread stay in their order.
  *
- *   events   where they go; NULL if count is 0. The caller sets events[0].size to sizeof(wherryEvent): the elements lie that far
- *            apart, fields that this library does not know read 0, and those that do not fit are left out
- *   count    how many fit
- *   read     how many were written; fewer than `count`: there are no more now
+ *   events   where they go; NULL if count is 0. The caller sets events[0].size to
+ * sizeof(wherryEvent): the elements lie that far apart, fields that this library does not know read
+ * 0, and those that do not fit are left out count    how many fit read     how many were written;
+ * fewer than `count`: there are no more now
  *
- * The events of a fault are there once the access that caused it has returned, those of a launch once it was waited for.
+ * The events of a fault are there once the access that caused it has returned, those of a launch
+ * once it was waited for.
  *
- * CUDA_ERROR_INVALID_VALUE: read NULL, events NULL with a count, or a size smaller than up to `bytes`;
- * CUDA_ERROR_ILLEGAL_STATE: nothing was started; CUDA_ERROR_ALREADY_ACQUIRED: WHERRY_TRACE has the events;
- * CUDA_ERROR_NOT_INITIALIZED. Thread-safe: each event goes to one caller. */
+ * CUDA_ERROR_INVALID_VALUE: read NULL, events NULL with a count, or a size smaller than up to
+ * `bytes`; CUDA_ERROR_ILLEGAL_STATE: nothing was started; CUDA_ERROR_ALREADY_ACQUIRED: WHERRY_TRACE
+ * has the events; CUDA_ERROR_NOT_INITIALIZED. Thread-safe: each event goes to one caller. */
 CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read);
 
-/* How many events of this kind found no room since recording began last, by wherryEventsStart or WHERRY_TRACE, and are missing.
- * CUDA_ERROR_INVALID_VALUE: count NULL, or no kind that the library knows; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+/* How many events of this kind found no room since recording began last, by wherryEventsStart or
+ * WHERRY_TRACE, and are missing. CUDA_ERROR_INVALID_VALUE: count NULL, or no kind that the library
+ * knows; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryEventsDropped(wherryEventKind kind, uint64_t* count);
 
-/* Gives memory a name, by which reports on a trace call it from now on until it is freed, or named anew; of bytes that were
- * named before the newest name counts. Without WHERRY_TRACE the arguments are looked at, and nothing else happens.
+/* Gives memory a name, by which reports on a trace call it from now on until it is freed, or named
+ * anew; of bytes that were named before the newest name counts. Without WHERRY_TRACE the arguments
+ * are looked at, and nothing else happens.
  *
  *   pointer, bytes   inside one live allocation of any kind, or a managed variable; bytes not 0
  *   name             ends with a zero byte; 1 to 255 bytes, copied
  *
- * CUDA_ERROR_INVALID_VALUE: not such a range, or name; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+ * CUDA_ERROR_INVALID_VALUE: not such a range, or name; CUDA_ERROR_OUT_OF_MEMORY;
+ * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name);
 
 #pragma GCC visibility pop

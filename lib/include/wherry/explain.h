@@ -1,8 +1,8 @@
-/* Why a page is where it is: where, what the program has advised, and what was decided about it last. Nothing has to be
- * switched on before.
+/* Why a page is where it is: where, what the program has advised, and what was decided about it
+ * last. Nothing has to be switched on before.
  *
- * Compiles as C11 and C++. Every function may be called from any thread of the process that called cuInit, without a context;
- * in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
+ * Compiles as C11 and C++. Every function may be called from any thread of the process that called
+ * cuInit, without a context; in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
 #ifndef WHERRY_EXPLAIN_H
 #define WHERRY_EXPLAIN_H
 
@@ -32,7 +32,8 @@ typedef enum {
   WHERRY_REASON_NO_FAULT = 10    /* nobody touched it: see the cause */
 } wherryReason;
 
-/* What was decided about some pages, once. Processors are 0 for the host and 1 + d for device d, WHERRY_EVENT_NOBODY for none. */
+/* What was decided about some pages, once. Processors are 0 for the host and 1 + d for device d,
+ * WHERRY_EVENT_NOBODY for none. */
 typedef struct {
   uint64_t time_ns; /* CLOCK_MONOTONIC */
   CUdeviceptr
@@ -61,19 +62,21 @@ typedef struct {
   uint32_t pinned;            /* 1 or 0 */
   int32_t preferred_location; /* a processor, or nobody */
   uint32_t accessed_by;       /* as resident */
-  /* How many follow, and fit, the newest first. Kept are the latest 4096 about all memory: decisions on faults, pages that came or went
-   * for another reason, and blocks that were freed. */
+  /* How many follow, and fit, the newest first. Kept are the latest 4096 about all memory:
+   * decisions on faults, pages that came or went for another reason, and blocks that were freed. */
   uint32_t decisions;
   uint32_t reserved;
   wherryDecision decision[WHERRY_DECISIONS_MAX];
 } wherryExplanation;
 
-/* Explains the page that contains `address`: managed memory, a device's own, or a managed variable. Does not touch it.
+/* Explains the page that contains `address`: managed memory, a device's own, or a managed variable.
+ * Does not touch it.
  *
- *   explanation   filled; the caller sets `size`. Fields past that are not written, those that this library does not know read 0
+ *   explanation   filled; the caller sets `size`. Fields past that are not written, those that this
+ * library does not know read 0
  *
- * CUDA_ERROR_INVALID_VALUE: not in a live allocation, explanation NULL, or a size smaller than up to `decisions`;
- * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+ * CUDA_ERROR_INVALID_VALUE: not in a live allocation, explanation NULL, or a size smaller than up
+ * to `decisions`; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation);
 
 /* The same as lines of text.
@@ -81,8 +84,8 @@ CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation);
  *   text     gets the text and a zero byte, as much as fits; NULL if bytes is 0
  *   needed   if not NULL: how many bytes all of it takes, with the zero byte
  *
- * CUDA_ERROR_INVALID_VALUE: not in a live allocation, or text NULL with bytes; CUDA_ERROR_OUT_OF_MEMORY;
- * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+ * CUDA_ERROR_INVALID_VALUE: not in a live allocation, or text NULL with bytes;
+ * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
 CUresult wherryExplainText(CUdeviceptr address, char* text, size_t bytes, size_t* needed);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-// Numbers the 2 MiB blocks that a trace touches, in the order in which they appear, so that what is known of them lies in flat
-// arrays. Open addressing, since every recorded event asks.
+// Numbers the 2 MiB blocks that a trace touches, in the order in which they appear, so that what is
+// known of them lies in flat arrays. Open addressing, since every recorded event asks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What the steps of a fault take on a machine, as `wherry calibrate` measured them: what a replay adds up. The file is described in
-// docs/replay.md. No clock, no files: text in, text out.
+// What the steps of a fault take on a machine, as `wherry calibrate` measured them: what a replay
+// adds up. The file is described in docs/replay.md. No clock, no files: text in, text out.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct CostSample {
   unsigned pages = 0;
   double ns = 0;
 };
-// The costs that come closest to all samples, each held against its own size: of few pages they are as right as of many.
+// The costs that come closest to all samples, each held against its own size: of few pages they are
+// as right as of many.
 OperationCost fit(std::span<const CostSample> samples);
 
 // Operations are as faults have them done: from the fault's message to just before the wake.
@@ -51,7 +52,8 @@ struct CostModel {
 
 std::string to_json(const CostModel& model);
 
-// A string: one line that says what is wrong. All numbers have to be there, finite, and not negative.
+// A string: one line that says what is wrong. All numbers have to be there, finite, and not
+// negative.
 std::variant<CostModel, std::string> parse_cost_model(std::string_view json);
 
 }  // namespace wherry::replay

@@ -1,7 +1,9 @@
-// The machine of a replay, where threads touch pages: what the fault service, its rules and a policy make of that, with the clock of
-// whoever asks. The rules, the policy and the replacement are those of a live run.
+// The machine of a replay, where threads touch pages: what the fault service, its rules and a
+// policy make of that, with the clock of whoever asks. The rules, the policy and the replacement
+// are those of a live run.
 //
-// One thread's. What it is asked is answered at once, in the order of the calls, whose times do not go back.
+// One thread's. What it is asked is answered at once, in the order of the calls, whose times do not
+// go back.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,8 @@ class Machine {
 
   // Whether it needs no fault; then what it takes longer because its page is elsewhere.
   bool access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns);
-  // Of these pages of the touched block, the first that the toucher would fault on, as it did; nothing: there is none.
+  // Of these pages of the touched block, the first that the toucher would fault on, as it did;
+  // nothing: there is none.
   std::optional<unsigned> first_missing(const Touch& touch, const impl::PageMask& pages);
   // It has faulted.
   Answer resolve(Touch& touch, std::uint64_t now_ns);
@@ -72,7 +75,8 @@ class Machine {
       return block != other.block ? block > other.block : run.first > other.run.first;
     }
   };
-  // Somebody has a block's lock until then. The books have what he does from the start; to the toucher it shows at the end.
+  // Somebody has a block's lock until then. The books have what he does from the start; to the
+  // toucher it shows at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
     PageMask pages;  // that the toucher may touch then, and could not before, or not write
@@ -102,7 +106,8 @@ class Machine {
   Attempt attempt(Touch& touch, Block& block, std::uint64_t now_ns) REQUIRES(block.lock);
   // Where the page goes that finds no room where it should be.
   impl::Decision without_room(const impl::FaultFacts& facts, impl::Decision wanted) const;
-  // Has pages come as is decided; `arrivals`: which, also where there is no room. False: there is no room for them.
+  // Has pages come as is decided; `arrivals`: which, also where there is no room. False: there is
+  // no room for them.
   bool bring(const Touch& touch, Block& block, const impl::FaultFacts& facts,
              const impl::Decision& decision, Arrivals& arrivals) REQUIRES(block.lock);
   void show(const Touch& touch, Block& block, const impl::Decision& decision) REQUIRES(block.lock);

@@ -6,7 +6,8 @@
 namespace wherry::replay {
 namespace {
 
-// A place that is good for so long is good enough, and a block that is fought for would be looked at again and again.
+// A place that is good for so long is good enough, and a block that is fought for would be looked
+// at again and again.
 constexpr std::uint32_t looked_at_max = 4096;
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A policy for replays alone, which knows the future: on a fault it brings, or maps, all of the block that the processor touches before
-// somebody else does, where that costs least. What other policies are held against.
+// A policy for replays alone, which knows the future: on a fault it brings, or maps, all of the
+// block that the processor touches before somebody else does, where that costs least. What other
+// policies are held against.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ class Oracle final : public impl::Policy {
   struct Future {
     impl::PageMask wanted;  // pages that the toucher is the next to need
     impl::PageMask barred;  // ... somebody else
-    // Of the page of the fault: how often it would move if it goes to whoever touches it, how often each processor touches it.
+    // Of the page of the fault: how often it would move if it goes to whoever touches it, how often
+    // each processor touches it.
     unsigned moves = 0;
     std::array<unsigned, impl::max_processors> touches{};
   };
@@ -38,7 +40,8 @@ class Oracle final : public impl::Policy {
   const Timeline& timeline_;
   const CostModel& costs_;
   std::uint32_t current_ = 0;
-  // The touches of each block, in the order of the record; the next block's begin at begins_[block + 1].
+  // The touches of each block, in the order of the record; the next block's begin at begins_[block
+  // + 1].
   std::vector<std::uint32_t> touches_;
   std::vector<std::uint32_t> begins_;
 };

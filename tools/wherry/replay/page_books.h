@@ -1,9 +1,10 @@
 // The books of a replay: who holds, maps and may write which page, and how full each pool is. What
-// a live run's page engine, evictor
-// and view switcher do to them this does, with the same blocks (pages/block.h) and replacement; in place of the kernel there is a
-// cost model, and in place of the clock somebody says when it is.
+// a live run's page engine, evictor and view switcher do to them this does, with the same blocks
+// (pages/block.h) and replacement; in place of the kernel there is a cost model, and in place of
+// the clock somebody says when it is.
 //
-// Decides nothing but what leaves a full pool. One thread's, so locks are only held because blocks demand it.
+// Decides nothing but what leaves a full pool. One thread's, so locks are only held because blocks
+// demand it.
 #pragma once
 
 #include <array>
@@ -87,7 +88,8 @@ class PageBooks {
   // p sees its own pool there again, and faults.
   void send_home(Block& block, const PageMask& pages, Processor p) REQUIRES(block.lock);
 
-  // Somebody accesses what the owner's pool holds of the block: by a fault, or without one, which only shows where it is watched.
+  // Somebody accesses what the owner's pool holds of the block: by a fault, or without one, which
+  // only shows where it is watched.
   void note_access(std::uint32_t number, Processor owner);
   void note_hit(std::uint32_t number, Processor owner);
 
@@ -112,7 +114,8 @@ class PageBooks {
   void give_back(Processor p, std::uint64_t pages) { pool(p).used -= pages; }
   // Evicts until there is so much room. False: it cannot be had. Not under a block's lock.
   bool make_room(Processor p, std::uint64_t pages);
-  // Evicts ahead of need, as the background evictor does; nobody waits for that. Not under a block's lock.
+  // Evicts ahead of need, as the background evictor does; nobody waits for that. Not under a
+  // block's lock.
   void keep_free(Processor p);
 
  private:

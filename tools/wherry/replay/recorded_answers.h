@@ -1,5 +1,6 @@
-// How faults were answered when they were recorded: what came for each, and how long that took once nobody else was in the way. A replay
-// in which the same comes for a fault has it take as long; only what is done otherwise costs what such a thing usually does.
+// How faults were answered when they were recorded: what came for each, and how long that took once
+// nobody else was in the way. A replay in which the same comes for a fault has it take as long;
+// only what is done otherwise costs what such a thing usually does.
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ struct Arrivals {
 };
 
 struct RecordedAnswer {
-  // From when nobody was in the way whom a replay knows of, too, until somebody looked into it: what a machine that is busy takes.
+  // From when nobody was in the way whom a replay knows of, too, until somebody looked into it:
+  // what a machine that is busy takes.
   std::uint32_t wait_ns = 0;
   std::uint32_t ns = 0;  // from then until it was answered; 0: not known
   Arrivals arrivals;
@@ -34,11 +36,14 @@ struct RecordedAnswer {
 // Is told of events in the order of their times.
 class RecordedAnswers {
  public:
-  // A fault, the number of the block where it is, and the number that it is asked about by, larger than any before.
+  // A fault, the number of the block where it is, and the number that it is asked about by, larger
+  // than any before.
   void add_fault(const impl::EventRecord& event, std::uint32_t block, std::uint32_t number);
-  // That fault's thread goes on at `time_ns`, before the answer: an answer to another fault has woken it. When that was.
+  // That fault's thread goes on at `time_ns`, before the answer: an answer to another fault has
+  // woken it. When that was.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
-  // Somebody else's fault for which the page is being taken away at that moment, and since when; nothing: there is none.
+  // Somebody else's fault for which the page is being taken away at that moment, and since when;
+  // nothing: there is none.
   struct Taking {
     std::uint32_t number;
     std::uint64_t since_ns;

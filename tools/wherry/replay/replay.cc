@@ -53,8 +53,8 @@ class Walk {
     std::uint32_t node;
     std::uint32_t lane;
   };
-  // What is due at the same moment has its turn in the order in which it had ended: those who wait for the same are served in the same
-  // order.
+  // What is due at the same moment has its turn in the order in which it had ended: those who wait
+  // for the same are served in the same order.
   struct Later {
     const std::vector<std::uint64_t>& ends;
     bool operator()(const Turn& a, const Turn& b) const {
@@ -69,7 +69,8 @@ class Walk {
     std::ranges::push_heap(agenda_, later());
   }
 
-  // Of a fault: the part of the time before it that the trap takes. It is in the record, and is left out where there is none.
+  // Of a fault: the part of the time before it that the trap takes. It is in the record, and is
+  // left out where there is none.
   std::uint64_t round_trip_ns(const Node& node) const {
     const double ns = node.processor == 0 ? request_.costs.round_trip_host_ns
                                           : request_.costs.round_trip_device_ns;

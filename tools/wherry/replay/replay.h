@@ -1,7 +1,8 @@
-// Walks a recorded run with another policy, or another machine: each thing happens when all that it came after has ended, and its own
-// while has passed.
+// Walks a recorded run with another policy, or another machine: each thing happens when all that it
+// came after has ended, and its own while has passed.
 //
-// The same input gives the same result, bit for bit: what happens at the same moment happens in the order of the record.
+// The same input gives the same result, bit for bit: what happens at the same moment happens in the
+// order of the record.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct ReplayResult {
 // Throws std::bad_alloc, and what the policy throws.
 ReplayResult replay(const ReplayRequest& request);
 
-// The machine that a trace was recorded on; `capacity_pages` of each device, if it is not 0, instead of what they had.
+// The machine that a trace was recorded on; `capacity_pages` of each device, if it is not 0,
+// instead of what they had.
 MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages = 0);
 // All of the recorded time.
 Window whole(const impl::Trace& trace);

@@ -1,5 +1,6 @@
-// What a replay knows of addresses: which pages are allocated, whose they are, and what the program has advised. Each page's stretch
-// is remembered with its block, since most faults ask for the one that was looked up last there.
+// What a replay knows of addresses: which pages are allocated, whose they are, and what the program
+// has advised. Each page's stretch is remembered with its block, since most faults ask for the one
+// that was looked up last there.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ class Stretches {
   std::optional<Freed> free(std::uint64_t first_page);
   void advise(impl::PageSpan pages, const impl::AdviceChange& change);
 
-  // A page that no allocation of the trace covers is of a stretch as long as can be: recording may have begun later.
+  // A page that no allocation of the trace covers is of a stretch as long as can be: recording may
+  // have begun later.
   const Stretch& at(std::uint32_t block, unsigned page);
   bool advises() const { return !advice_.empty(); }
   impl::PageMask pinned(std::uint32_t block) const { return advice_.pinned(blocks_[block]); }

@@ -1,12 +1,16 @@
-// A recorded run as a graph: what happened on which thread, and after what. A replay walks it with other times.
+// A recorded run as a graph: what happened on which thread, and after what. A replay walks it with
+// other times.
 //
-//   host thread   touch ----> touch ----------------------------------> touch      (on to the next of the thread,
-//                               |                                         ^         after a while of its own: slack)
+//   host thread   touch ----> touch ----------------------------------> touch      (on to the next
+//   of the thread,
+//                               |                                         ^         after a while
+//                               of its own: slack)
 //   launches                    +--> begin ----------------> end ---------+
 //                                      |                      ^
 //   device thread                      +--> touch --> touch --+
 //
-// A while of its own is what passed since the last of those things had ended that it came after, as far as the trace tells.
+// A while of its own is what passed since the last of those things had ended that it came after, as
+// far as the trace tells.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +53,8 @@ struct Node {
 struct Timeline {
   const impl::Trace* trace = nullptr;  // outlives it
   std::vector<Node> nodes;             // in order of time, and one more, which ends the edges
-  // To nodes that had ended before, beside the one before of the lane; with `begun`: that had begun to take what a touch is of.
+  // To nodes that had ended before, beside the one before of the lane; with `begun`: that had begun
+  // to take what a touch is of.
   static constexpr std::uint32_t begun = std::uint32_t{1} << 31;
   std::vector<std::uint32_t> edges;
   std::vector<std::uint64_t> ends;      // when each had ended, as recorded
@@ -60,8 +65,8 @@ struct Timeline {
   std::uint64_t touches = 0;
 
   std::size_t size() const { return ends.size(); }
-  // Pages that came with a touch, and of which the trace knows that the toucher does use them: had they not come, it would have touched
-  // them then.
+  // Pages that came with a touch, and of which the trace knows that the toucher does use them: had
+  // they not come, it would have touched them then.
   impl::PageMask used_along(std::uint32_t node) const {
     const Node& its = nodes[node];
     const RecordedAnswer& answer = answers[node];
