@@ -122,8 +122,6 @@ const char* name_of(LockOrder order) {
       return "mapper";
     case LockOrder::protector:
       return "protector";
-    case LockOrder::mapped_memory:
-      return "mapped_memory";
   }
   return "?";
 }

@@ -78,10 +78,9 @@ enum class LockOrder : std::uint8_t {
   fault_sources,   // where the fault handlers read.
   mapper,          // the descriptor by which one page table is changed.
   protector,       // the slot by which another process is asked to change its page table.
-  mapped_memory,   // the memory that the library takes from Linux for itself. The innermost.
 };
 
-inline constexpr unsigned lock_orders = static_cast<unsigned>(LockOrder::mapped_memory) + 1;
+inline constexpr unsigned lock_orders = static_cast<unsigned>(LockOrder::protector) + 1;
 
 constexpr bool is_of_fault_path(LockOrder order) {
   return order >= LockOrder::changes;

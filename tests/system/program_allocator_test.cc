@@ -19,16 +19,8 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/libc_allocator.h"
 #include "support/session.h"
-
-// The C library's, behind the names that this program takes.
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-void __libc_free(void*);
-}
 
 namespace {
 
