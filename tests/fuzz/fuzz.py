@@ -37,15 +37,20 @@ def fuzz(name, arguments):
     return crashes
 
 
-def main():
+def parse(words):
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     parser.add_argument("--new")
     parser.add_argument("names", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args(words)  # names may follow options
     arguments.new = arguments.new or os.path.join(arguments.build, "fuzz")
+    return arguments
+
+
+def main():
+    arguments = parse(sys.argv[1:])
     os.makedirs(arguments.new, exist_ok=True)
     print(f"fuzz: seed {arguments.seed}", flush=True)
     return 1 if sum(fuzz(name, arguments) for name in arguments.names or NAMES) else 0

@@ -15,8 +15,8 @@ import unittest.mock
 
 
 def load(path):
-    loader = importlib.machinery.SourceFileLoader("soak", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("soak", loader))
+    loader = importlib.machinery.SourceFileLoader(pathlib.Path(path).stem, str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     sys.dont_write_bytecode = True
     loader.exec_module(module)
     return module
@@ -49,6 +49,11 @@ class Soak(unittest.TestCase):
     def test_every_part_says_what_has_to_be_built_for_it(self):
         for part in soak.PARTS:
             self.assertTrue(all(target.startswith("tests/") for target in soak.targets_of(part)), part["name"])
+
+    def test_fuzzers_are_called_as_their_script_expects(self):
+        words = [word.format(root="R", seconds="7", seed="1", folder="F") for word in soak.fuzz_part("cost")["arguments"][1:]]
+        arguments = load(pathlib.Path(__file__).parent.parent / "fuzz/fuzz.py").parse(words)
+        self.assertEqual((arguments.names, arguments.seconds, arguments.new), (["cost"], 7, "F"))
 
     def test_a_part_runs_again_with_the_next_seed_while_there_is_time(self):
         script = "import os; print('part: 2 steps, seed', os.environ['WHERRY_TEST_SEED'])"
