@@ -29,7 +29,9 @@ std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
   } while (!launch.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire));
   // Before the piece runs, hence before the launch can be done and the slot be posted again.
   if (piece + 1 == pieces) {
-    board.ready[launch.level].fetch_and(~bit(slot), std::memory_order_relaxed);
+    // A kernel may have overwritten the level.
+    const unsigned level = std::min(launch.level, launch_levels - 1);
+    board.ready[level].fetch_and(~bit(slot), std::memory_order_relaxed);
   }
 
   const std::size_t share = launch.items / pieces;

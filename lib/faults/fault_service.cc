@@ -28,6 +28,9 @@ constexpr std::uint64_t memory_pause_ns = 5'000'000;
 // waits for.
 constexpr std::uint64_t pause_max_ns = 1'000'000;
 constexpr unsigned pause_share = 16;
+// How long a fault waits for room while no page comes free. Then its page stays where it is, or
+// comes to be where there is room.
+constexpr std::uint64_t line_limit_ns = 2'000'000'000;
 // How long a fault waits for its processor to see another pool.
 constexpr std::uint64_t view_limit_ns = 3'000'000'000;
 // How long a fault waits for others to have what it brought mapped as they are advised to.
@@ -112,7 +115,11 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
         answer_foreign(fault);
         return std::nullopt;
       case Outcome::full:
-        return put_off_for_memory(fault, no_room_anywhere);
+        if (!std::exchange(fault.left_line, false))
+          return put_off_for_memory(fault, no_room_anywhere);
+        // Nor is there room elsewhere: back to the line.
+        fault.stays_put = false;
+        return put_off_in_line(fault, fault.toucher);
       case Outcome::not_here:
         break;  // only in a handler
       case Outcome::lost:
@@ -135,7 +142,10 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
             return put_off_for_memory(fault, "no memory is left for the page");
           default:
             fault.comes_alone = true;
-            return put_off_in_line(fault, attempt.destination);
+            if (fault.waited.ns() < line_limit_ns)
+              return put_off_in_line(fault, attempt.destination);
+            fault.stays_put = fault.left_line = true;
+            continue;
         }
     }
   }

@@ -56,6 +56,9 @@ struct Fault {
   // No room can be made where the page should come to: it stays where it is, or is made where there
   // is room.
   bool stays_put = false;
+  // ... for now: it has waited for long in a pool's line, and looks whether there is room
+  // elsewhere.
+  bool left_line = false;
   // The page goes to a pool whose processor has no process at the moment, and is mapped only by
   // others.
   Entry entry = Entry::at_home;
