@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Makes the library's system calls fail, one by one or at random, while a program works with it (workload.cc, injector.cc).
 
-Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--random] [--seconds N] [--seed N] [--only FUNCTION[:OFFSET]] [--keep FILE]
+Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N] [--only FUNCTION[:OFFSET]] [--keep FILE]
 
 Without --exhaustive: runs with single faults that the seed chooses, for N seconds (20).
 With it: every fault at every call site that the program passes, at its first passing, at one in the middle, and from the first on;
---seconds then bounds that (0: no bound). With --random: also runs with several random faults, by the seed.
+--seconds then bounds that (0: no bound). After every second run follows one with several random faults, by the seed.
 
 After each run: the program ended within the limit; it found no wrong data; it ended by itself, or by a signal after a line of the
 library that says why; a refused cuInit left no descriptor, mapping or thread (the program looks itself); no process is left.
@@ -215,7 +215,6 @@ def main():
     parser.add_argument("workload")
     parser.add_argument("injector")
     parser.add_argument("--exhaustive", action="store_true")
-    parser.add_argument("--random", action="store_true", help="after every second run one with several random faults")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("WHERRY_TEST_SEED", "0")) or int.from_bytes(os.urandom(4), "little"))
     parser.add_argument("--only", help="a function, or FUNCTION:OFFSET")
@@ -241,7 +240,7 @@ def main():
                 break
             runner.run(plan)
             turn += 1
-            if arguments.random and turn % 2 == 0:
+            if turn % 2 == 0:
                 runner.run(f"random {chance.randrange(1 << 31)} {chance.choice((50, 300, 1500))}")
         pairs = {(site, fault) for site, fault, _ in plans}
         print(f"injection: slowest run {runner.slowest:.1f} s; not reached: "
