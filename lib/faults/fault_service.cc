@@ -594,13 +594,18 @@ void FaultService::record_throttle(const Fault& fault, EventKind kind, std::uint
 }
 
 bool FaultService::came_back(const Fault& fault) {
+  const std::uint64_t changes = audiences_.changes();
   const LockGuard guard(suspects_lock_);
-  for (const Suspect& suspect : suspects_) {
-    if (suspect.toucher == fault.toucher && suspect.page == fault.page &&
-        suspect.thread == fault.event.thread)
-      return fault.taken_ns >= suspect.answered_ns;
+  for (Suspect& suspect : suspects_) {
+    if (suspect.toucher != fault.toucher || suspect.page != fault.page ||
+        suspect.thread != fault.event.thread)
+      continue;
+    if (suspect.audience_changes == changes) return fault.taken_ns >= suspect.answered_ns;
+    suspect.audience_changes = changes;
+    suspect.answered_ns = now_ns();
+    return false;
   }
-  suspects_[next_suspect_] = {fault.toucher, fault.page, fault.event.thread, now_ns()};
+  suspects_[next_suspect_] = {fault.toucher, fault.page, fault.event.thread, now_ns(), changes};
   next_suspect_ = (next_suspect_ + 1) % suspects_.size();
   return false;
 }

@@ -196,11 +196,13 @@ class FaultService {
     std::uint64_t page = 0;
     std::uint32_t thread = 0;
     std::uint64_t answered_ns = 0;
+    std::uint64_t audience_changes = 0;  // until then
   };
   // Whether the same touch was reported before. A message about memory that the toucher has not got
   // may be stale: its thread was woken by the answer to a neighbour's fault, and the memory freed
   // since. Then nobody sleeps, and a wake does no harm; a thread that does touch freed memory comes
-  // back, with a message that was read after the answer to its first.
+  // back, with a message that was read after the answer to its first. Where access was given or
+  // taken in between, the second message may be as stale as the first.
   bool came_back(const Fault& fault) EXCLUDES(suspects_lock_);
 
   const ArenaLayout& layout_;

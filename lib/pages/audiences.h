@@ -30,13 +30,25 @@ class Audiences {
     return (masks_[audience].load(std::memory_order_relaxed) & p.bit()) != 0;
   }
   // What is asked under a lock that is taken after one of these sees it.
-  void admit(unsigned audience, Processor p) { masks_[audience].fetch_or(p.bit()); }
-  void exclude(unsigned audience, Processor p) { masks_[audience].fetch_and(~p.bit()); }
+  void admit(unsigned audience, Processor p) {
+    masks_[audience].fetch_or(p.bit());
+    changes_.fetch_add(1);
+  }
+  void exclude(unsigned audience, Processor p) {
+    masks_[audience].fetch_and(~p.bit());
+    changes_.fetch_add(1);
+  }
   // Has nobody else in it.
-  void begin(unsigned audience, Processor p) { masks_[audience] = p.bit(); }
+  void begin(unsigned audience, Processor p) {
+    masks_[audience] = p.bit();
+    changes_.fetch_add(1);
+  }
+  // How often any audience has changed.
+  std::uint64_t changes() const { return changes_.load(); }
 
  private:
   std::array<std::atomic<ProcessorMask>, end> masks_{};
+  std::atomic<std::uint64_t> changes_{0};
 };
 static_assert(std::atomic<ProcessorMask>::is_always_lock_free);
 

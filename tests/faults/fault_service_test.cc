@@ -1000,6 +1000,28 @@ TEST_CASE("memory of one device alone is refused to everybody else, the second t
   CHECK(s.machine.at(1).maps_writable(page));
 }
 
+TEST_CASE("messages that are stale each time access is taken away are no coming back") {
+  constexpr Processor peer = Processor::device(1);
+  Setup s;
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  const auto own = s.address_space.allocate(block_size, 0, {device});
+  REQUIRE(own);
+  const std::uint64_t page = own->pages().first + 5;
+  const FaultEvent event{base + page * page_size, 7, true, false, false};
+  for (int round = 0; round < 3; ++round) {
+    s.answer(peer, event);
+    CHECK(s.woke(peer, page));
+    CHECK_FALSE(s.machine.at(peer.index).forbids(page));
+    s.audiences.admit(own->owner.audience(), peer);
+    s.audiences.exclude(own->owner.audience(), peer);
+  }
+  s.answer(peer, event);
+  CHECK_FALSE(s.machine.at(peer.index).forbids(page));
+  s.answer(peer, event);
+  CHECK(s.machine.at(peer.index).forbids(page));
+}
+
 TEST_CASE("a peer that is let in maps a whole block where it is, until it is kept out again") {
   constexpr Processor peer = Processor::device(1);
   Setup s;

@@ -211,7 +211,9 @@ class Record(Case):
     def start(self, trace, *program):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
         return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program], env=clean | DEVICE, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                # nohup has it ignored, and what is ignored a shell cannot trap.
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def test_signals_are_passed_on_and_the_program_s_answer_is_the_exit_code(self):
         script = "trap 'exit 5' TERM; trap 'exit 6' INT; trap 'exit 7' HUP; echo ready; while :; do sleep 0.01; done"

@@ -498,8 +498,8 @@ void advise(std::span<T> elements, advice what, const location& where = host) {
   });
 }
 
-// Has all pages that the elements lie in moved to `where`, ahead of their use and in stream order; see
-// cuMemPrefetchAsync. No elements: nothing moves. Any thread.
+// Has all pages that the elements lie in moved to `where`, ahead of their use and in stream order;
+// see cuMemPrefetchAsync. No elements: nothing moves. Any thread.
 template <typename T>
 void prefetch(std::span<T> elements, const location& where, const stream& in) {
   if (elements.empty()) return;
@@ -509,9 +509,9 @@ void prefetch(std::span<T> elements, const location& where, const stream& in) {
                 "cuMemPrefetchAsync");
 }
 
-// Makes all pages that the elements lie in accessible to the calling thread's processor, for a system call that follows:
-// one that takes bytes from them, or, with `touch_for_writing`, one that puts bytes into them. See wherryTouch. No elements:
-// nothing is touched. Any thread, and kernels.
+// Makes all pages that the elements lie in accessible to the calling thread's processor, for a
+// system call that follows: one that takes bytes from them, or, with `touch_for_writing`, one that
+// puts bytes into them. See wherryTouch. No elements: nothing is touched. Any thread, and kernels.
 template <typename T>
 void touch_for_reading(std::span<T> elements) {
   if (elements.empty()) return;
