@@ -98,10 +98,11 @@ BarePool::~BarePool() {
 
 std::byte* BarePool::map() const {
   constexpr std::size_t alignment = std::size_t{2} << 20;
-  void* const room = ::mmap(nullptr, bytes_ + alignment, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) fail("mmap of address space");
-  const auto start = (reinterpret_cast<std::uintptr_t>(room) + alignment - 1) & ~(alignment - 1);
+  void* const reservation = ::mmap(nullptr, bytes_ + alignment, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reservation == MAP_FAILED) fail("mmap of address space");
+  const auto start =
+      (reinterpret_cast<std::uintptr_t>(reservation) + alignment - 1) & ~(alignment - 1);
   const auto place = reinterpret_cast<std::byte*>(start);
   map_over(place);
   return place;

@@ -7,11 +7,11 @@
 #include <random>
 #include <string>
 
-#include "api/policy_source.h"
-#include "events/trace_reader.h"
 #include "policy/policies.h"
 #include "replay/policy_machine.h"
 #include "report.h"
+#include "runtime/policy_source.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::bench {
 namespace {
@@ -52,7 +52,7 @@ std::vector<impl::EventRecord> events(Order order) {
   std::mt19937_64 random(1);
   std::uint64_t time = 1000;
   for (std::uint64_t i = 0; events.size() < events_wanted; ++i, time += fault_ns) {
-    const auto toucher = static_cast<std::int8_t>(i / regions % 2);
+    const auto faulting_processor = static_cast<std::int8_t>(i / regions % 2);
     const std::uint64_t region = order == Order::sweep ? i % regions : random() % regions;
     const std::uint64_t address = base + region * 65536;
     const bool is_first = i < regions;
@@ -60,19 +60,19 @@ std::vector<impl::EventRecord> events(Order order) {
                       .duration_ns = fault_ns - 2000,
                       .address = address,
                       .bytes = 65536,
-                      .thread = static_cast<std::uint32_t>(100 + toucher),
+                      .thread = static_cast<std::uint32_t>(100 + faulting_processor),
                       .kind = impl::EventKind::fault,
                       .access = impl::EventAccess::write,
-                      .destination = toucher});
-    events.push_back(
-        {.time_ns = time + 1000,
-         .duration_ns = is_first ? 0 : fault_ns - 4000,
-         .address = address,
-         .bytes = 65536,
-         .kind = is_first ? impl::EventKind::populate : impl::EventKind::migration,
-         .cause = impl::EventCause::fault,
-         .source = is_first ? EventRecord::nobody : static_cast<std::int8_t>(1 - toucher),
-         .destination = toucher});
+                      .destination = faulting_processor});
+    events.push_back({.time_ns = time + 1000,
+                      .duration_ns = is_first ? 0 : fault_ns - 4000,
+                      .address = address,
+                      .bytes = 65536,
+                      .kind = is_first ? impl::EventKind::populate : impl::EventKind::migration,
+                      .cause = impl::EventCause::fault,
+                      .source = is_first ? EventRecord::nobody
+                                         : static_cast<std::int8_t>(1 - faulting_processor),
+                      .destination = faulting_processor});
   }
   return events;
 }

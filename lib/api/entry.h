@@ -6,9 +6,11 @@
 #include <new>
 #include <system_error>
 
-#include "api/driver.h"
 #include "api/exports.h"
 #include "base/log.h"
+#include "runtime/current_context.h"
+#include "runtime/driver.h"
+#include "runtime/results.h"
 #include "streams/host_functions.h"
 
 namespace wherry::impl {
@@ -30,9 +32,6 @@ CUresult enter(const Body& body) noexcept {
   }
 }
 
-CUresult to_result(WorkStatus status);
-CUresult to_result(Runtime::PinResult result);
-
 // After work was waited for with this result: what pools hold beyond what they may keep goes back.
 CUresult waited(WorkStatus status);
 
@@ -40,14 +39,6 @@ CUresult waited(WorkStatus status);
 // finished.
 CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status);
 
-// The calling thread's context: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED.
-CUresult find_current(Driver& driver, std::shared_ptr<Context>& context);
-// Its device's ordinal; without a context, of the first device.
-int current_device(Driver& driver);
-// ... that has not failed: also its error.
-CUresult find_working(Driver& driver, std::shared_ptr<Context>& context);
-// The same for functions that need a context and work on none: they only ask whether it works.
-CUresult check_working(const Driver& driver);
 // What a stream argument means where the NULL stream is the calling thread's own.
 inline CUstream per_thread(CUstream argument) {
   return argument == nullptr ? CU_STREAM_PER_THREAD : argument;

@@ -96,8 +96,8 @@ const char* name_of(LockOrder order) {
       return "blocks";
     case LockOrder::block:
       return "block";
-    case LockOrder::stays:
-      return "stays";
+    case LockOrder::temporary_pins:
+      return "temporary_pins";
     case LockOrder::suspects:
       return "suspects";
     case LockOrder::pool:
@@ -108,12 +108,12 @@ const char* name_of(LockOrder order) {
       return "advice";
     case LockOrder::view_requests:
       return "view_requests";
-    case LockOrder::carriers:
-      return "carriers";
-    case LockOrder::room:
-      return "room";
-    case LockOrder::flights:
-      return "flights";
+    case LockOrder::copy_backends:
+      return "copy_backends";
+    case LockOrder::capacity:
+      return "capacity";
+    case LockOrder::in_flight_transfers:
+      return "in_flight_transfers";
     case LockOrder::completions:
       return "completions";
     case LockOrder::fault_sources:

@@ -43,41 +43,41 @@ enum class LockOrder : std::uint8_t {
   exclusive,       // how many contexts forbid copies of pages.                        waits
   event,           // what one event recorded last.
   engine,  // a device's streams and launches. Waits for a command to the device, not for a launch.
-  launch_board,    // the slots of launches on a device's board.
-  host_functions,  // functions that wait for one device's thread. May start a thread.
-  shared_event,    // the waiters of an event that processes share. May start a thread.
-  recording,       // when the moment of one recording was.
-  handles,         // what one kind of handle stands for.
-  registered,      // which kernels and variables compiled programs registered.
-  live_devices,    // the device processes that the program's end has to end.
-  loader,          // in a device: which modules it has to load.
-  audiences,       // which audiences are in use.
-  records,         // what the API knows of addresses.
-  addresses,       // the table that finds a record by its address.
-  trace,           // names that wait to be written to the trace.
-  recorder,        // the reader of recorded events.
-  evictions,       // one reader of the log of evictions.
-  modules,         // which modules a device has.                                      waits
-  changes,         // one change of a view at a time.                                  waits
-  view_changer,    // the process that a view changer asks.
-  agent,           // one command to a device's process.                               waits
-  device_end,      // how a device's process ended.
-  copiers,         // the jobs of the copiers.
-  blocks,          // the creation of one block.
-  block,           // the page states of one 2 MiB block. Kernel calls on its pages.
-  stays,           // until when pages stay where they are.
-  suspects,        // late touches of freed memory.
-  pool,            // which blocks one pool holds, and which leaves next.
-  address_space,   // what is allocated.
-  advice,          // what the program said of pages.
-  view_requests,   // which views are to be changed.
-  carriers,        // carriers that no thread uses.
-  room,            // which requests wait for room in one pool.
-  flights,         // which threads carry which pages.
-  completions,     // what others finished for one engine.
-  fault_sources,   // where the fault handlers read.
-  mapper,          // the descriptor by which one page table is changed.
-  protector,       // the slot by which another process is asked to change its page table.
+  launch_board,         // the slots of launches on a device's board.
+  host_functions,       // functions that wait for one device's thread. May start a thread.
+  shared_event,         // the waiters of an event that processes share. May start a thread.
+  recording,            // when the moment of one recording was.
+  handles,              // what one kind of handle stands for.
+  registered,           // which kernels and variables compiled programs registered.
+  live_devices,         // the device processes that the program's end has to end.
+  loader,               // in a device: which modules it has to load.
+  audiences,            // which audiences are in use.
+  records,              // what the API knows of addresses.
+  addresses,            // the table that finds a record by its address.
+  trace,                // names that wait to be written to the trace.
+  recorder,             // the reader of recorded events.
+  evictions,            // one reader of the log of evictions.
+  modules,              // which modules a device has.                                      waits
+  changes,              // one change of a view at a time.                                  waits
+  view_changer,         // the process that a view changer asks.
+  agent,                // one command to a device's process.                               waits
+  device_end,           // how a device's process ended.
+  copiers,              // the jobs of the copiers.
+  blocks,               // the creation of one block.
+  block,                // the page states of one 2 MiB block. Kernel calls on its pages.
+  temporary_pins,       // until when pages stay where they are.
+  suspects,             // late touches of freed memory.
+  pool,                 // which blocks one pool holds, and which leaves next.
+  address_space,        // what is allocated.
+  advice,               // what the program said of pages.
+  view_requests,        // which views are to be changed.
+  copy_backends,        // carriers that no thread uses.
+  capacity,             // which requests wait for room in one pool.
+  in_flight_transfers,  // which threads carry which pages.
+  completions,          // what others finished for one engine.
+  fault_sources,        // where the fault handlers read.
+  mapper,               // the descriptor by which one page table is changed.
+  protector,            // the slot by which another process is asked to change its page table.
 };
 
 inline constexpr unsigned lock_orders = static_cast<unsigned>(LockOrder::protector) + 1;

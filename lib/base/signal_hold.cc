@@ -16,8 +16,8 @@ constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// SIGSTKFLT stands in for SIGSEGV where the application blocks that (os/signal_chain.h). 32 and 33
-// are the C library's: setuid() waits until every thread has answered the second.
+// SIGSTKFLT stands in for SIGSEGV where the application blocks that (os/signals/signal_chain.h). 32
+// and 33 are the C library's: setuid() waits until every thread has answered the second.
 constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) |
                                      bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
                                      bit_of(SIGSYS) | bit_of(SIGSTKFLT) | bit_of(32) | bit_of(33);

@@ -17,11 +17,11 @@
 #include "devices/launch_board.h"
 #include "devices/module_image.h"
 #include "devices/worker.h"
-#include "os/address_map.h"
-#include "os/fd.h"
-#include "os/mapping.h"
-#include "os/snapshot_guard.h"
-#include "os/start_block.h"
+#include "os/files/fd.h"
+#include "os/memory/address_map.h"
+#include "os/memory/mapping.h"
+#include "os/process/snapshot_guard.h"
+#include "os/process/start_block.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {

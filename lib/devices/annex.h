@@ -17,8 +17,8 @@
 #include "base/processor.h"
 #include "devices/device_process.h"
 #include "memory/file_part.h"
-#include "os/fd.h"
-#include "os/mapping.h"
+#include "os/files/fd.h"
+#include "os/memory/mapping.h"
 #include "pages/address_space.h"
 
 namespace wherry::impl {

@@ -7,7 +7,7 @@
 
 #include "base/demangle.h"
 #include "devices/device_process.h"
-#include "os/elf_symbols.h"
+#include "os/files/elf_symbols.h"
 
 namespace wherry::impl {
 namespace {

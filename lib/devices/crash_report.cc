@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "os/fatal_signals.h"
-#include "os/snapshot_guard.h"
+#include "os/process/snapshot_guard.h"
+#include "os/signals/fatal_signals.h"
 
 namespace wherry::impl {
 namespace {

@@ -19,10 +19,10 @@
 
 #include "base/lock.h"
 #include "memory/page_owners.h"
-#include "os/address_map.h"
-#include "os/fd.h"
-#include "os/mapping.h"
-#include "os/userfaultfd.h"
+#include "os/files/fd.h"
+#include "os/memory/address_map.h"
+#include "os/memory/mapping.h"
+#include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
 #include "trap/fault_board.h"
 

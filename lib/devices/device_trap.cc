@@ -4,11 +4,11 @@
 #include <system_error>
 #include <thread>
 
-#include "os/access_faults.h"
-#include "os/fork_mark.h"
-#include "os/mapping.h"
-#include "os/poll.h"
-#include "os/thread.h"
+#include "os/memory/mapping.h"
+#include "os/process/fork_mark.h"
+#include "os/process/poll.h"
+#include "os/process/thread.h"
+#include "os/signals/access_faults.h"
 
 namespace wherry::impl {
 namespace {
@@ -48,7 +48,7 @@ class MprotectDeviceTrap final : public DeviceTrap {
     claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   }
 
-  int fd() const override { return bell_.get(); }
+  int fd() const override { return notifier_.get(); }
   int userfaultfd() const override { return -1; }
   void run() override {
     std::thread([this] {
@@ -65,12 +65,12 @@ class MprotectDeviceTrap final : public DeviceTrap {
   static bool on_access_fault(const AccessFault& fault) {
     const MprotectDeviceTrap& trap = *of_this_process;
     return trap.layout_.page_of(fault.address) && trap.mark_.is_here() &&
-           post_fault(trap.board_, trap.bell_, fault.address, fault.write, FaultLimit::endless);
+           post_fault(trap.board_, trap.notifier_, fault.address, fault.write, FaultLimit::endless);
   }
 
   const ArenaLayout& layout_;
   FaultBoard& board_;
-  const Fd bell_ = make_semaphore();
+  const Fd notifier_ = make_semaphore();
   const ForkMark mark_;  // what a kernel forks has no arena
 };
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "os/userfaultfd.h"
+#include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
 #include "trap/fault_board.h"
 

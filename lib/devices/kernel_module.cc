@@ -8,8 +8,8 @@
 #include <system_error>
 #include <thread>
 
-#include "os/fatal_signals.h"
-#include "os/thread.h"
+#include "os/process/thread.h"
+#include "os/signals/fatal_signals.h"
 
 namespace wherry::impl {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "os/address_map.h"
-#include "os/condition.h"
-#include "os/file_identity.h"
+#include "os/files/file_identity.h"
+#include "os/memory/address_map.h"
+#include "os/process/condition.h"
 
 namespace wherry::impl {
 

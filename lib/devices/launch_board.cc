@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "os/futex.h"
+#include "os/process/futex.h"
 
 namespace wherry::impl {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/page.h"
-#include "os/elf_symbols.h"
+#include "os/files/elf_symbols.h"
 
 namespace wherry::impl {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "devices/kernel_module.h"
-#include "os/address_map.h"
+#include "os/memory/address_map.h"
 
 namespace wherry::impl {
 

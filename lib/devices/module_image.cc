@@ -10,7 +10,7 @@
 #include <span>
 
 #include "base/page.h"
-#include "os/private_copy.h"
+#include "os/memory/private_copy.h"
 
 // Of the compiler's runtime: says where unwinding finds the records of code that the loader does
 // not know.

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "os/address_map.h"
-#include "os/fd.h"
+#include "os/files/fd.h"
+#include "os/memory/address_map.h"
 
 namespace wherry::impl {
 

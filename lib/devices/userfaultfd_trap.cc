@@ -1,6 +1,6 @@
 #include "devices/userfaultfd_trap.h"
 
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 #include "trap/userfaultfd_source.h"
 
 namespace wherry::impl {

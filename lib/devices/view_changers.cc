@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
-#include "os/features.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
+#include "os/process/features.h"
 
 namespace wherry::impl {
 

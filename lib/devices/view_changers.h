@@ -6,7 +6,7 @@
 
 #include "base/lock.h"
 #include "devices/device_process.h"
-#include "os/userfaultfd.h"
+#include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
 #include "trap/view_changer.h"
 

@@ -13,10 +13,10 @@
 #include "base/demangle.h"
 #include "base/log.h"
 #include "devices/crash_report.h"
-#include "os/fatal_signals.h"
-#include "os/poll.h"
-#include "os/snapshot_guard.h"
-#include "os/thread.h"
+#include "os/process/poll.h"
+#include "os/process/snapshot_guard.h"
+#include "os/process/thread.h"
+#include "os/signals/fatal_signals.h"
 
 namespace wherry::impl {
 namespace {

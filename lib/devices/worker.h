@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "devices/launch_board.h"
-#include "os/fd.h"
+#include "os/files/fd.h"
 
 namespace wherry::impl {
 

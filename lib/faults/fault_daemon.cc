@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "faults/postponed_faults.h"
-#include "os/poll.h"
-#include "os/thread.h"
+#include "os/process/poll.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 namespace {
@@ -114,7 +114,7 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
       }
     }
     descriptors[used] = {kick.get(), POLLIN, 0};
-    const auto due = earlier(postponed.next_due(), service_.stays().next_end());
+    const auto due = earlier(postponed.next_due(), service_.temporary_pins().next_end());
     if (wait_for_any({descriptors.data(), used + 1}, due) > 0) {
       if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
       for (unsigned i = 0; i < used; ++i) {
@@ -130,7 +130,7 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
     // Each of them once: what they wait for may be a message that nobody has read yet.
     const std::uint64_t now = now_ns();
     while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
-    service_.stays().end_due(now);
+    service_.temporary_pins().end_due(now);
   }
 }
 

@@ -13,7 +13,7 @@
 #include "base/lock.h"
 #include "base/processor.h"
 #include "faults/fault_service.h"
-#include "os/fd.h"
+#include "os/files/fd.h"
 #include "trap/fault_source.h"
 
 namespace wherry::impl {

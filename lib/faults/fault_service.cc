@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "events/recorder.h"
 #include "migration/background_evictor.h"
 #include "migration/creation.h"
-#include "policy/errand.h"
+#include "policy/transfer_plan.h"
+#include "trace/recorder.h"
 
 namespace wherry::impl {
 namespace {
@@ -57,27 +57,28 @@ void count_event(Counters& counters, const FaultEvent& event) {
 
 }  // namespace
 
-Fault FaultService::take(Processor toucher, const FaultEvent& event) {
+Fault FaultService::take(Processor faulting_processor, const FaultEvent& event) {
   // What is no page is nobody's memory, as the last page never is.
   const std::uint64_t nowhere = layout_.bytes() / page_size - 1;
-  Fault fault{toucher, event, layout_.page_of(event.address).value_or(nowhere), now_ns()};
+  Fault fault{faulting_processor, event, layout_.page_of(event.address).value_or(nowhere),
+              now_ns()};
   if (event.kind_known) count_once(fault);
   return fault;
 }
 
 void FaultService::count_once(Fault& fault) const {
   if (!std::exchange(fault.counted, true))
-    count_event(engine_.at(fault.toucher).counters, fault.event);
+    count_event(engine_.at(fault.faulting_processor).counters, fault.event);
 }
 
 void FaultService::classify(Fault& fault, const Block& block) const {
   FaultEvent& event = fault.event;
   if (event.kind_known) return;
   const auto page = static_cast<unsigned>(fault.page % pages_per_block);
-  const bool mapped = block.at(fault.toucher).mapped.test(page);
+  const bool mapped = block.at(fault.faulting_processor).mapped.test(page);
   event.write_protect = mapped && event.write;
-  event.minor =
-      !event.write_protect && block.at(block.view(fault.toucher, page)).resident.test(page);
+  event.minor = !event.write_protect &&
+                block.at(block.view(fault.faulting_processor, page)).resident.test(page);
   event.kind_known = true;
 }
 
@@ -119,7 +120,7 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
           return put_off_for_memory(fault, no_room_anywhere);
         // Nor is there room elsewhere: back to the line.
         fault.stays_put = false;
-        return put_off_in_line(fault, fault.toucher);
+        return put_off_in_line(fault, fault.faulting_processor);
       case Outcome::not_here:
         break;  // only in a handler
       case Outcome::lost:
@@ -157,17 +158,17 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   const std::uint64_t number = block_of(fault.page);
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
   FaultFacts facts;
-  facts.toucher = fault.toucher;
+  facts.faulting_processor = fault.faulting_processor;
   facts.page = static_cast<unsigned>(fault.page % pages_per_block);
   facts.write = fault.event.write;
   facts.now_ns = now_ns();
   facts.block = number;
   facts.processors = engine_.processors();
-  facts.held = block.at(fault.toucher).resident;
-  facts.mapped = block.at(fault.toucher).mapped;
+  facts.held = block.at(fault.faulting_processor).resident;
+  facts.mapped = block.at(fault.faulting_processor).mapped;
   facts.fault_ns = costs_.fault_ns.get();
   facts.page_ns = costs_.page_ns.get();
-  facts.free_pages = free_pages(fault.toucher, fault.room);
+  facts.free_pages = free_pages(fault.faulting_processor, fault.reservation);
   facts.residents = block.residents(facts.page);
   facts.read_mostly = segment.advice.read_mostly;
   if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
@@ -176,26 +177,27 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.accessed_by = segment.advice.accessed_by;
   facts.pinned = segment.advice.pinned;
   facts.stretch = run_in_block(number, intersect(allocation.pages(), segment.span));
-  facts.evicted =
-      !fault.comes_alone && (block.evicted_from & fault.toucher.bit()) != 0 &&
-      Replacement::returns_as_one(facts.stretch, engine_.at(fault.toucher).capacity.pages());
-  if (!fault.comes_alone) facts.grain = grain_for(fault.toucher, facts.residents);
+  facts.evicted = !fault.comes_alone &&
+                  (block.evicted_from & fault.faulting_processor.bit()) != 0 &&
+                  Replacement::returns_as_one(
+                      facts.stretch, engine_.at(fault.faulting_processor).capacity.pages());
+  if (!fault.comes_alone) facts.grain = grain_for(fault.faulting_processor, facts.residents);
   if (facts.grain > 1) facts.present = (PageMask::of(facts.stretch) - block.absent()).count();
   return facts;
 }
 
-std::uint64_t FaultService::free_pages(Processor p, const Room& room) const {
+std::uint64_t FaultService::free_pages(Processor p, const Reservation& reservation) const {
   const Capacity& capacity = engine_.at(p).capacity;
   // The host's pool is where pages are evicted to.
   const std::uint64_t kept = p.is_host() ? 0 : Watermarks::of(capacity.pages()).low;
-  const std::uint64_t taken = capacity.reserved() - room.pages_of(capacity) + kept;
+  const std::uint64_t taken = capacity.reserved() - reservation.pages_of(capacity) + kept;
   return capacity.pages() - std::min(taken, capacity.pages());
 }
 
-unsigned FaultService::grain_for(Processor toucher, ProcessorMask residents) const {
+unsigned FaultService::grain_for(Processor faulting_processor, ProcessorMask residents) const {
   unsigned grain = 1;
   for (int i = 0; i < engine_.processors(); ++i)
-    if (((residents | toucher.bit()) & Processor{i}.bit()) != 0)
+    if (((residents | faulting_processor.bit()) & Processor{i}.bit()) != 0)
       grain = std::max(grain, engine_.at(Processor{i}).mapper.grain());
   return grain;
 }
@@ -223,21 +225,22 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
   const std::uint64_t number = block_of(fault.page);
   classify(fault, block);
   // To see another pool is not a thing to be done in passing.
-  if (fault.in_handler &&
-      !block.is_home(fault.toucher, {static_cast<unsigned>(fault.page % pages_per_block), 1}))
+  if (fault.in_handler && !block.is_home(fault.faulting_processor,
+                                         {static_cast<unsigned>(fault.page % pages_per_block), 1}))
     return {Outcome::not_here};
   const auto allocation = address_space_.find(fault.page * page_size);
   if (!allocation) return {Outcome::unallocated};
-  if (!audiences_.admits(allocation->owner.audience(), fault.toucher)) return {Outcome::foreign};
+  if (!audiences_.admits(allocation->owner.audience(), fault.faulting_processor))
+    return {Outcome::foreign};
 
   const FaultFacts facts = facts_of(fault, *allocation, block);
-  if (block.switching(facts.toucher).test(facts.page))
+  if (block.switching(facts.faulting_processor).test(facts.page))
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   if (block.in_flight().test(facts.page)) {
     // That may take long: others may need the room more.
-    fault.room.release();
+    fault.reservation.release();
     Attempt wait{Outcome::not_yet, {}, later(fault)};
-    wait.is_under_way = engine_.flights().is_carried({fault.page, 1}, fault.event.thread);
+    wait.is_under_way = engine_.transfers().is_carried({fault.page, 1}, fault.event.thread);
     return wait;
   }
   // To remember something takes memory.
@@ -248,30 +251,30 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
     opinion.region = aligned_part(*opinion.region, facts.page, pages_per_region);
   Decision decision = rules_.decide(facts, opinion);
   // Something may have been advised since this was looked at.
-  if (fault.in_handler && (effects_.advises() || decision.destination != fault.toucher))
+  if (fault.in_handler && (effects_.advises() || decision.destination != fault.faulting_processor))
     return {Outcome::not_here};
   end_throttle(fault, facts.now_ns);
-  if (decision.cause == MoveCause::thrash_pin && (decision.stay_begins || fault.owes_stay)) {
-    fault.owes_stay =
-        !stays_.begin(number, decision.region, decision.destination, decision.stays_until_ns);
-    if (fault.owes_stay) return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
+  if (decision.cause == MoveCause::thrash_pin && (decision.pin_begins || fault.owes_pin)) {
+    fault.owes_pin = !temporary_pins_.begin(number, decision.region, decision.destination,
+                                            decision.pin_until_ns);
+    if (fault.owes_pin) return {Outcome::not_yet, {}, facts.now_ns + memory_pause_ns};
   }
   if (decision.wait_until_ns > facts.now_ns && fault.throttled_ns < throttle_limit_ns) {
-    count(engine_.at(fault.toucher).counters.throttled);
+    count(engine_.at(fault.faulting_processor).counters.throttled);
     fault.throttled_since_ns = facts.now_ns;
     record_throttle(fault, EventKind::throttle_begin, facts.now_ns, facts.now_ns);
-    fault.room.release();
+    fault.reservation.release();
     return {
         Outcome::not_yet, {}, std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns)};
   }
   decision.region = (PageMask::of(decision.region) - block.in_flight()).run_around(facts.page);
   if (fault.stays_put) {
-    const auto placed = without_room(block, facts, allocation->owner, decision, fault.room);
+    const auto placed = without_room(block, facts, allocation->owner, decision, fault.reservation);
     if (!placed) return {Outcome::full};
     decision = *placed;
   }
   if (fault.keeps_view && !facts.pinned) {
-    decision.destination = block.view(facts.toucher, facts.page);
+    decision.destination = block.view(facts.faulting_processor, facts.page);
     decision.reason = Reason::no_mappings;
     decision.fills = false;
   }
@@ -283,7 +286,8 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
   // Bringing a page and ending its copies both take something from somebody.
   if (!there || (facts.write && has_copies)) {
     const std::uint64_t now = now_ns();
-    const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now);
+    const std::uint64_t end =
+        block.minimum_residency.end_of(decision.region, facts.faulting_processor, now);
     // Who has not been woken yet will be soon, and the tenure is shorter then.
     if (facts.residents != 0 && end > now) {
       // Its own region may be free: all of the block seldom is, where others use it.
@@ -293,14 +297,14 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
     if (!there)
       if (const auto hindered = bring(fault, block, number, facts, decision)) return *hindered;
     fault.origin = origin;
-    block.tenures.begin(decision.region, facts.toucher, now);
+    block.minimum_residency.begin(decision.region, facts.faulting_processor, now);
   }
   // What has just come is writable, unless it has copies.
   if (facts.write && (there || has_copies)) engine_.collapse(block, number, decision.region, at);
   if (facts.write && facts.read_mostly && at.is_host())
     effects_.settle_on_host(block, number, decision.region);
-  const bool filled = decision.fills && fill(block, number, decision, fault.room);
-  if (there || filled || !block.at(facts.toucher).mapped.test(facts.page)) {
+  const bool filled = decision.fills && fill(block, number, decision, fault.reservation);
+  if (there || filled || !block.at(facts.faulting_processor).mapped.test(facts.page)) {
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
   if (!effects_.follow(block, number, decision.region) && fault.waited.ns() < follow_limit_ns)
@@ -332,7 +336,7 @@ void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
                            .block = facts.block,
                            .run = origin.run,
                            .waited_ns = facts.now_ns - fault.taken_ns,
-                           .toucher = index_of(facts.toucher),
+                           .faulting_processor = index_of(facts.faulting_processor),
                            .source = origin.source,
                            .destination = index_of(decision.destination),
                            .reason = origin.reason,
@@ -342,10 +346,10 @@ void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
 
 std::optional<Decision> FaultService::without_room(Block& block, const FaultFacts& facts,
                                                    const Ownership& owner, Decision wanted,
-                                                   Room& room) const {
+                                                   Reservation& reservation) const {
   if (facts.residents != 0) {
-    wanted.destination = block.at(facts.toucher).resident.test(facts.page)
-                             ? facts.toucher
+    wanted.destination = block.at(facts.faulting_processor).resident.test(facts.page)
+                             ? facts.faulting_processor
                              : Processor{std::countr_zero(facts.residents)};
     wanted.reason = Reason::no_room;
     wanted.fills = false;
@@ -354,7 +358,7 @@ std::optional<Decision> FaultService::without_room(Block& block, const FaultFact
   // A device's own memory is in its pool, or nowhere.
   if (!owner.is_managed()) return std::nullopt;
   for (const PageRun region : {wanted.region, PageRun{facts.page, 1}})
-    if (const auto there = find_room(engine_, region.count, room))
+    if (const auto there = find_room(engine_, region.count, reservation))
       return Decision{*there, region, Reason::no_room};
   return std::nullopt;
 }
@@ -364,9 +368,9 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
                                                          const FaultFacts& facts,
                                                          const Decision& decision) {
   const Processor to = decision.destination;
-  Room& room = fault.room;
-  const auto [exists, copy, from, wanted] = errand_for(block, facts, decision);
-  if (!room.try_grow(engine_.at(to).capacity, wanted.count())) {
+  Reservation& reservation = fault.reservation;
+  const auto [exists, copy, from, wanted] = plan_transfer(block, facts, decision);
+  if (!reservation.try_grow(engine_.at(to).capacity, wanted.count())) {
     // Nobody has to go for the sake of mappings.
     if (facts.grain > 1 && !facts.evicted) return come_alone(fault);
     return Attempt{Outcome::room_needed,
@@ -383,16 +387,16 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
   for (const PageRun run : runs_of(wanted)) {
     const std::uint64_t begun_ns = now_ns();
     const OpResult result =
-        !exists ? engine_.populate(block, number, run, to, room, fault.entry, motive)
-        : copy  ? engine_.duplicate(block, number, run, from, to, room, fault.entry, motive)
-                : engine_.migrate(block, number, run, from, to, room, motive, fault.entry);
+        !exists ? engine_.populate(block, number, run, to, reservation, fault.entry, motive)
+        : copy  ? engine_.duplicate(block, number, run, from, to, reservation, fault.entry, motive)
+                : engine_.migrate(block, number, run, from, to, reservation, motive, fault.entry);
     note_cost(fault, result.bytes / page_size, now_ns() - begun_ns);
     const bool reached =
         facts.page >= run.first && facts.page < run.first + result.bytes / page_size;
     page_done = page_done || reached;
     if (result.status == OpStatus::process_gone) {
       // Its own process: nobody is left who wants the page.
-      if (to == facts.toucher) return Attempt{Outcome::resolved};
+      if (to == facts.faulting_processor) return Attempt{Outcome::resolved};
       fault.entry = Entry::none;
       return Attempt{Outcome::try_again};
     }
@@ -410,21 +414,22 @@ void FaultService::note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns
   if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
 }
 
-bool FaultService::fill(Block& block, std::uint64_t number, const Decision& decision, Room& room) {
+bool FaultService::fill(Block& block, std::uint64_t number, const Decision& decision,
+                        Reservation& reservation) {
   const Processor p = decision.destination;
   const PageMask holes =
       (PageMask::of(decision.region) & block.absent()) - block.foreign(p) - block.switching(p);
-  if (holes.none() || !room.try_grow(engine_.at(p).capacity, holes.count())) return false;
+  if (holes.none() || !reservation.try_grow(engine_.at(p).capacity, holes.count())) return false;
   bool filled = false;
   for (const PageRun run : runs_of(holes))
-    filled = engine_.populate(block, number, run, p, room, Entry::none).bytes != 0 || filled;
+    filled = engine_.populate(block, number, run, p, reservation, Entry::none).bytes != 0 || filled;
   return filled;
 }
 
 std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& block,
                                                         std::uint64_t number, unsigned page,
                                                         const Decision& decision) {
-  const Processor p = fault.toucher;
+  const Processor p = fault.faulting_processor;
   const Processor at = decision.destination;
   const PageMask region = PageMask::of(decision.region);
   if (block.view(p, page) != at) {
@@ -473,7 +478,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
 
 void FaultService::finish(Fault& fault, PageSpan wake) {
   count_once(fault);
-  ProcessorMemory& memory = engine_.at(fault.toucher);
+  ProcessorMemory& memory = engine_.at(fault.faulting_processor);
   // Everything that the woken thread may ask about is in place before the wake.
   const std::uint64_t now = now_ns();
   const std::uint64_t service_ns = now - fault.taken_ns;
@@ -483,13 +488,15 @@ void FaultService::finish(Fault& fault, PageSpan wake) {
   if (wake.empty()) return;
   (void)memory.mapper.wake(wake);
   const std::uint64_t number = block_of(wake.first);
-  blocks_.at(number).tenures.woken(run_in_block(number, wake), fault.toucher, now_ns());
+  blocks_.at(number).minimum_residency.woken(run_in_block(number, wake), fault.faulting_processor,
+                                             now_ns());
 }
 
 OpStatus FaultService::relieve(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
   if (attempt.outcome == Outcome::room_needed) {
-    const OpStatus status = evictor_.make_room({p, attempt.room_needed, fault.page}, fault.room);
+    const OpStatus status =
+        evictor_.make_room({p, attempt.room_needed, fault.page}, fault.reservation);
     // Nothing leaves the host, and what would have to leave a device finds no room there.
     return status == OpStatus::no_memory ? OpStatus::absent : status;
   }
@@ -553,7 +560,7 @@ void FaultService::let_try_again(Fault& fault) {
   const std::uint64_t now = now_ns();
   end_throttle(fault, now);
   record_answer(fault, {}, now);
-  (void)engine_.at(fault.toucher).mapper.wake({fault.page, 1});
+  (void)engine_.at(fault.faulting_processor).mapper.wake({fault.page, 1});
 }
 
 void FaultService::record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const {
@@ -571,7 +578,7 @@ void FaultService::record_answer(const Fault& fault, PageSpan pages, std::uint64
        .kind = EventKind::fault,
        .access = event.write ? EventAccess::write : EventAccess::read,
        .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
-       .destination = index_of(fault.toucher)});
+       .destination = index_of(fault.faulting_processor)});
 }
 
 void FaultService::end_throttle(Fault& fault, std::uint64_t now) const {
@@ -590,14 +597,14 @@ void FaultService::record_throttle(const Fault& fault, EventKind kind, std::uint
                 .bytes = page_size,
                 .thread = fault.event.thread,
                 .kind = kind,
-                .destination = index_of(fault.toucher)});
+                .destination = index_of(fault.faulting_processor)});
 }
 
 bool FaultService::came_back(const Fault& fault) {
   const std::uint64_t changes = audiences_.changes();
   const LockGuard guard(suspects_lock_);
   for (Suspect& suspect : suspects_) {
-    if (suspect.toucher != fault.toucher || suspect.page != fault.page ||
+    if (suspect.faulting_processor != fault.faulting_processor || suspect.page != fault.page ||
         suspect.thread != fault.event.thread)
       continue;
     if (suspect.audience_changes == changes) return fault.taken_ns >= suspect.answered_ns;
@@ -605,7 +612,8 @@ bool FaultService::came_back(const Fault& fault) {
     suspect.answered_ns = now_ns();
     return false;
   }
-  suspects_[next_suspect_] = {fault.toucher, fault.page, fault.event.thread, now_ns(), changes};
+  suspects_[next_suspect_] = {fault.faulting_processor, fault.page, fault.event.thread, now_ns(),
+                              changes};
   next_suspect_ = (next_suspect_ + 1) % suspects_.size();
   return false;
 }
@@ -613,8 +621,8 @@ bool FaultService::came_back(const Fault& fault) {
 void FaultService::refuse(Fault& fault, const char* why) {
   fault.refused = true;
   count_once(fault);
-  const Processor toucher = fault.toucher;
-  ProcessorMemory& memory = engine_.at(toucher);
+  const Processor faulting_processor = fault.faulting_processor;
+  ProcessorMemory& memory = engine_.at(faulting_processor);
   const PageSpan span{fault.page, 1};
   address_space_.retire(fault.page);
   const std::uint64_t now = now_ns();
@@ -623,12 +631,12 @@ void FaultService::refuse(Fault& fault, const char* why) {
   (void)memory.mapper.forbid(span);
   // Before the wake: the signal that follows it may end the process. A log line never waits.
   const char* const verb = fault.event.write ? "wrote to" : "read";
-  if (toucher.is_host())
+  if (faulting_processor.is_host())
     log_line("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.event.thread, verb,
              fault.event.address, why);
   else
-    log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", toucher.ordinal(),
-             fault.event.thread, verb, fault.event.address, why);
+    log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV",
+             faulting_processor.ordinal(), fault.event.thread, verb, fault.event.address, why);
   (void)memory.mapper.wake(span);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/lock.h"
 #include "base/patience.h"
-#include "faults/stays.h"
+#include "faults/temporary_pins.h"
 #include "migration/evictor.h"
 #include "migration/page_engine.h"
 #include "pages/address_space.h"
@@ -24,7 +24,7 @@ namespace wherry::impl {
 
 // A fault from when its message was read until somebody has been woken for it.
 struct Fault {
-  Processor toucher;
+  Processor faulting_processor;
   FaultEvent event;
   std::uint64_t page = 0;
   std::uint64_t taken_ns = 0;
@@ -37,7 +37,7 @@ struct Fault {
   WaitedTime waited = WaitedTime(taken_ns);
   bool was_put_off = false;
   bool is_under_way = false;      // what it has waited for since it was looked at last is under way
-  bool owes_stay = false;         // its pages are to stay, and there was no memory to remember it
+  bool owes_pin = false;          // its pages are to stay, and there was no memory to remember it
   std::uint64_t carrying_ns = 0;  // how long pages were on their way for it
   // Where the page was before anything was done for it, those in a row with it that shared its
   // fate, and why they did. Nothing: nothing has been done.
@@ -71,7 +71,7 @@ struct Fault {
   // Where the page is to come: kept while the fault is postponed, so that younger faults do not get
   // the room that was made for this one. And the progress of that pool's line when it was looked at
   // last.
-  Room room = {};
+  Reservation reservation = {};
   std::uint64_t line_progress = 0;
 };
 
@@ -89,10 +89,10 @@ class FaultService {
         audiences_(audiences),
         rules_(rules),
         policy_(policy),
-        stays_(engine, effects, blocks, policy) {}
+        temporary_pins_(engine, effects, blocks, policy) {}
 
   // The message becomes a fault, and is counted.
-  Fault take(Processor toucher, const FaultEvent& event);
+  Fault take(Processor faulting_processor, const FaultEvent& event);
   // Whatever the event says, exactly one wake (or a trap that ends the thread) follows it. Nothing:
   // that has happened. Otherwise when, as now_ns() counts, it must be asked again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
@@ -103,7 +103,7 @@ class FaultService {
   // block, and the fault has to be posted.
   [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
 
-  Stays& stays() { return stays_; }
+  TemporaryPins& temporary_pins() { return temporary_pins_; }
 
  private:
   enum class Outcome {
@@ -136,21 +136,21 @@ class FaultService {
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
       REQUIRES(block.lock);
   // Room in p's pool, as FaultFacts has it. `room`: what the fault has reserved for itself so far.
-  std::uint64_t free_pages(Processor p, const Room& room) const;
+  std::uint64_t free_pages(Processor p, const Reservation& reservation) const;
   // The coarsest of those whose mappings this may split.
-  unsigned grain_for(Processor toucher, ProcessorMask residents) const;
+  unsigned grain_for(Processor faulting_processor, ProcessorMask residents) const;
   // Where the page goes that cannot come to where the policy wants it; nothing: there is no room
   // where it may be.
   std::optional<Decision> without_room(Block& block, const FaultFacts& facts,
-                                       const Ownership& owner, Decision wanted, Room& room) const
-      REQUIRES(block.lock);
+                                       const Ownership& owner, Decision wanted,
+                                       Reservation& reservation) const REQUIRES(block.lock);
   // Both answer nothing when it is done, otherwise why not, or why it need not be.
   // Has the page at the decision's destination, as far as pools go.
   std::optional<Attempt> bring(Fault& fault, Block& block, std::uint64_t number,
                                const FaultFacts& facts, const Decision& decision)
       REQUIRES(block.lock);
   // Creates what of the decision's region is nowhere, where there is room for it. False: nothing.
-  bool fill(Block& block, std::uint64_t number, const Decision& decision, Room& room)
+  bool fill(Block& block, std::uint64_t number, const Decision& decision, Reservation& reservation)
       REQUIRES(block.lock);
   // Has it in the toucher's view and page table.
   std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
@@ -192,7 +192,7 @@ class FaultService {
   void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
                        std::uint64_t now) const;
   struct Suspect {
-    Processor toucher;
+    Processor faulting_processor;
     std::uint64_t page = 0;
     std::uint32_t thread = 0;
     std::uint64_t answered_ns = 0;
@@ -216,7 +216,7 @@ class FaultService {
   const Policy& policy_;
   FaultCosts costs_;
 
-  Stays stays_;
+  TemporaryPins temporary_pins_;
 
   Mutex suspects_lock_{LockOrder::suspects};
   // The latest touches of memory that is not allocated; more at once only take another round.

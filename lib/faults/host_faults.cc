@@ -4,10 +4,10 @@
 
 #include "base/check.h"
 #include "base/lock_checks.h"
-#include "os/access_faults.h"
-#include "os/fork_mark.h"
-#include "os/poll.h"
-#include "os/thread.h"
+#include "os/process/fork_mark.h"
+#include "os/process/poll.h"
+#include "os/process/thread.h"
+#include "os/signals/access_faults.h"
 #include "trap/fault_board.h"
 
 namespace wherry::impl {
@@ -22,7 +22,7 @@ struct Caught {
 
   std::atomic<const ArenaLayout*> layout;  // null: there is no arena any more
   FaultBoard board;
-  const Fd bell = make_semaphore();
+  const Fd notifier = make_semaphore();
   const ForkMark mark;  // a child made by the application's fork() has no arena
   std::atomic<FaultService*> service{nullptr};
 };
@@ -47,7 +47,8 @@ bool on_access_fault(const AccessFault& fault) {
   FaultService* const service = caught->service.load(std::memory_order_acquire);
   const bool fits = fault.alternate_stack_bytes >= answer_stack_bytes;
   if (fits && service != nullptr && service->resolve_in_handler(event)) return true;
-  return post_fault(caught->board, caught->bell, fault.address, fault.write, FaultLimit::bounded);
+  return post_fault(caught->board, caught->notifier, fault.address, fault.write,
+                    FaultLimit::bounded);
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ std::shared_ptr<const FaultSource> HostFaults::catch_faults(const ArenaLayout& l
     caught->layout.store(&layout, std::memory_order_release);
   claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   return std::make_shared<const BoardSource>(nullptr, caught->board,
-                                             duplicate_fd(caught->bell.get()));
+                                             duplicate_fd(caught->notifier.get()));
 }
 
 void HostFaults::let_go() {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "faults/fault_service.h"
-#include "os/mapped_memory.h"
+#include "os/memory/mapped_memory.h"
 
 namespace wherry::impl {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "api/system_calls.h"
+#include "runtime/system_calls.h"
 
 namespace wherry::io {
 

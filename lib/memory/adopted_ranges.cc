@@ -10,12 +10,12 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "base/patience.h"
-#include "os/mapping.h"
-#include "os/pinned_buffers.h"
-#include "os/poll.h"
-#include "os/raw_copy.h"
-#include "os/thread_stacks.h"
-#include "os/write_hold.h"
+#include "os/memory/mapping.h"
+#include "os/memory/pinned_buffers.h"
+#include "os/memory/raw_copy.h"
+#include "os/memory/write_hold.h"
+#include "os/process/poll.h"
+#include "os/process/thread_stacks.h"
 
 namespace wherry::impl {
 namespace {

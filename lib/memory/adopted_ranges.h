@@ -30,12 +30,12 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "os/address_map.h"
-#include "os/condition.h"
-#include "os/fd.h"
-#include "os/memory_file.h"
-#include "os/substitute.h"
-#include "os/userfaultfd.h"
+#include "os/files/fd.h"
+#include "os/files/memory_file.h"
+#include "os/memory/address_map.h"
+#include "os/memory/substitute.h"
+#include "os/memory/userfaultfd.h"
+#include "os/process/condition.h"
 
 namespace wherry::impl {
 

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/page.h"
-#include "os/fd.h"
+#include "os/files/fd.h"
 
 namespace wherry::impl {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "memory/pool.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 #include "pages/arena_layout.h"
 
 namespace wherry::impl {

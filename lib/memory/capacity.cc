@@ -8,8 +8,8 @@ namespace wherry::impl {
 // The count carries no data, and who gave pages back had punched them before: relaxed is enough.
 constexpr auto relaxed = std::memory_order_relaxed;
 
-void Capacity::ring_if_crossed(std::uint64_t before, std::uint64_t now) {
-  if (bell_ != nullptr && before <= ring_above_ && now > ring_above_) bell_->ring();
+void Capacity::notify_if_crossed(std::uint64_t before, std::uint64_t now) {
+  if (notifier_ != nullptr && before <= notify_above_ && now > notify_above_) notifier_->notify();
 }
 
 bool Capacity::try_reserve(std::uint64_t pages) {
@@ -19,7 +19,7 @@ bool Capacity::try_reserve(std::uint64_t pages) {
   do {
     if (now + pages > pages_) return false;
   } while (!reserved_.compare_exchange_weak(now, now + pages, relaxed));
-  ring_if_crossed(now, now + pages);
+  notify_if_crossed(now, now + pages);
   return true;
 }
 
@@ -29,7 +29,7 @@ std::uint64_t Capacity::reserve_some(std::uint64_t most) {
   do {
     got = std::min(most, pages_ - std::min(pages_, now));
   } while (!reserved_.compare_exchange_weak(now, now + got, relaxed));
-  ring_if_crossed(now, now + got);
+  notify_if_crossed(now, now + got);
   return got;
 }
 
@@ -110,8 +110,8 @@ void Capacity::leave_line(std::uint64_t ticket) {
   has_line_.store(!line_.empty());
 }
 
-bool Room::try_grow(Capacity& capacity, std::uint64_t pages) {
-  if (capacity_ != &capacity) *this = Room(capacity, 0);  // room elsewhere is of no use
+bool Reservation::try_grow(Capacity& capacity, std::uint64_t pages) {
+  if (capacity_ != &capacity) *this = Reservation(capacity, 0);  // room elsewhere is of no use
   if (waits_) return join_line(capacity, pages);
   if (pages <= pages_) return true;
   if (!capacity.try_reserve(pages - pages_)) return false;
@@ -119,8 +119,8 @@ bool Room::try_grow(Capacity& capacity, std::uint64_t pages) {
   return true;
 }
 
-bool Room::join_line(Capacity& capacity, std::uint64_t pages) {
-  if (capacity_ != &capacity) *this = Room(capacity, 0);
+bool Reservation::join_line(Capacity& capacity, std::uint64_t pages) {
+  if (capacity_ != &capacity) *this = Reservation(capacity, 0);
   if (!waits_ && pages <= pages_) return true;
   if (ticket_ == 0) ticket_ = capacity.draw_ticket();
   pages_ = capacity.wait_for(ticket_, pages, pages_);
@@ -128,7 +128,7 @@ bool Room::join_line(Capacity& capacity, std::uint64_t pages) {
   return !waits_;
 }
 
-void Room::release() {
+void Reservation::release() {
   if (capacity_ == nullptr) return;
   if (std::exchange(waits_, false)) capacity_->leave_line(ticket_);
   if (const std::uint64_t pages = std::exchange(pages_, 0); pages != 0) capacity_->give_back(pages);

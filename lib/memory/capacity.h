@@ -20,24 +20,24 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "os/futex.h"
-#include "os/mapped_memory.h"
+#include "os/memory/mapped_memory.h"
+#include "os/process/futex.h"
 
 namespace wherry::impl {
 
 // Wakes one thread that sleeps until something has happened. Any thread.
-class Bell {
+class Notifier {
  public:
-  void ring() {
-    rung_.fetch_add(1, std::memory_order_release);  // pairs with rung()
-    futex_wake(rung_, 1);
+  void notify() {
+    sequence_.fetch_add(1, std::memory_order_release);  // pairs with rung()
+    futex_wake(sequence_, 1);
   }
   // Seen before looking whether there is something to do; wait() returns at once if it rang since.
-  std::uint32_t rung() const { return rung_.load(std::memory_order_acquire); }
-  void wait(std::uint32_t seen, int limit_ms) const { futex_wait(rung_, seen, limit_ms); }
+  std::uint32_t seen() const { return sequence_.load(std::memory_order_acquire); }
+  void wait(std::uint32_t seen, int limit_ms) const { futex_wait(sequence_, seen, limit_ms); }
 
  private:
-  std::atomic<std::uint32_t> rung_{0};
+  std::atomic<std::uint32_t> sequence_{0};
 };
 
 // Any thread.
@@ -47,9 +47,9 @@ class Capacity {
 
   // From now on `bell` rings whenever more than `pages` come to be reserved; it outlives this.
   // Before any other thread knows of this.
-  void ring_above(std::uint64_t pages, Bell& bell) {
-    ring_above_ = pages;
-    bell_ = &bell;
+  void notify_above(std::uint64_t pages, Notifier& notifier) {
+    notify_above_ = pages;
+    notifier_ = &notifier;
   }
 
   std::uint64_t pages() const { return pages_; }
@@ -95,7 +95,7 @@ class Capacity {
   // Reserves as many as there are, at most `most`.
   std::uint64_t reserve_some(std::uint64_t most);
   void unreserve(std::uint64_t pages);
-  void ring_if_crossed(std::uint64_t before, std::uint64_t now);
+  void notify_if_crossed(std::uint64_t before, std::uint64_t now);
   // Hands to the oldest what is free, or has been handed to younger ones.
   void hand_out() REQUIRES(lock_);
   // Null: it is not in the line.
@@ -103,36 +103,36 @@ class Capacity {
   Line::iterator place_of(std::uint64_t ticket) REQUIRES(lock_);
 
   const std::uint64_t pages_;
-  std::uint64_t ring_above_ = 0;
-  Bell* bell_ = nullptr;
+  std::uint64_t notify_above_ = 0;
+  Notifier* notifier_ = nullptr;
   std::atomic<std::uint64_t> reserved_{0};
   std::atomic<std::uint64_t> kept_{0};
   std::atomic<std::uint64_t> tickets_{0};
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<bool> has_line_{false};  // written under lock_
-  mutable Mutex lock_{LockOrder::room};
+  mutable Mutex lock_{LockOrder::capacity};
   Line line_ GUARDED_BY(lock_) = Line(&mapped_memory());  // the oldest first
 };
 
 // Room in a pool: pages reserved and not yet spent, or a place in the pool's line while some are
 // missing. What is left is given back. One thread at a time.
-class Room {
+class Reservation {
  public:
-  Room() = default;
-  Room(Capacity& capacity, std::uint64_t pages) : capacity_(&capacity), pages_(pages) {}
-  Room(Room&& other) noexcept
+  Reservation() = default;
+  Reservation(Capacity& capacity, std::uint64_t pages) : capacity_(&capacity), pages_(pages) {}
+  Reservation(Reservation&& other) noexcept
       : capacity_(std::exchange(other.capacity_, nullptr)),
         pages_(std::exchange(other.pages_, 0)),
         ticket_(std::exchange(other.ticket_, 0)),
         waits_(std::exchange(other.waits_, false)) {}
-  Room& operator=(Room&& other) noexcept {
+  Reservation& operator=(Reservation&& other) noexcept {
     std::swap(capacity_, other.capacity_);
     std::swap(pages_, other.pages_);
     std::swap(ticket_, other.ticket_);
     std::swap(waits_, other.waits_);
     return *this;
   }
-  ~Room() { release(); }
+  ~Reservation() { release(); }
 
   // That can be spent: none while it waits in the line.
   std::uint64_t pages() const { return pages_; }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "os/fd.h"
+#include "os/files/fd.h"
 
 namespace wherry::impl {
 

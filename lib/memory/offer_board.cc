@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/page.h"
-#include "os/file_io.h"
+#include "os/files/file_io.h"
 
 namespace wherry::impl {
 namespace {

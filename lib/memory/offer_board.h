@@ -16,10 +16,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "os/fd.h"
-#include "os/mapping.h"
-#include "os/memory_file.h"
-#include "os/other_process.h"
+#include "os/files/fd.h"
+#include "os/files/memory_file.h"
+#include "os/memory/mapping.h"
+#include "os/process/other_process.h"
 
 namespace wherry::impl {
 
@@ -98,8 +98,8 @@ class ForeignOffer {
   // Opens the file that is offered, as a description of its own. Any verdict but `own`. Throws as
   // find().
   Verdict open_file(Fd& file) const;
-  // Whether it is still up. True after the file's range was marked as in use (os/range_mark.h):
-  // whoever ends the offer sees the mark.
+  // Whether it is still up. True after the file's range was marked as in use
+  // (os/files/range_mark.h): whoever ends the offer sees the mark.
   bool stands() const;
 
  private:

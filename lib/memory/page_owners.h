@@ -10,7 +10,7 @@
 
 #include "base/page.h"
 #include "base/processor.h"
-#include "os/published_memory.h"
+#include "os/memory/published_memory.h"
 #include "pages/address_space.h"
 #include "pages/audiences.h"
 

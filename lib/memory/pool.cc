@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "base/check.h"
-#include "os/fd.h"
-#include "os/file_io.h"
-#include "os/numa.h"
+#include "os/files/fd.h"
+#include "os/files/file_io.h"
+#include "os/memory/numa.h"
 
 namespace wherry::impl {
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/page.h"
-#include "os/mapping.h"
-#include "os/memory_file.h"
-#include "os/userfaultfd.h"
+#include "os/files/memory_file.h"
+#include "os/memory/mapping.h"
+#include "os/memory/userfaultfd.h"
 #include "trap/protection_mapper.h"
 
 namespace wherry::impl {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/page.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 
 namespace wherry::impl {
 namespace {

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "base/page.h"
-#include "os/fork_mark.h"
+#include "os/process/fork_mark.h"
 
 namespace wherry::impl {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/processor.h"
 #include "memory/page_owners.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 #include "pages/arena_layout.h"
 
 namespace wherry::impl {

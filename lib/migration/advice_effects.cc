@@ -68,7 +68,7 @@ bool AdviceEffects::follow(Block& block, std::uint64_t number, PageRun run) {
   return done;
 }
 
-bool AdviceEffects::end_stay(Block& block, std::uint64_t number, const PageMask& pages) {
+bool AdviceEffects::end_temporary_pin(Block& block, std::uint64_t number, const PageMask& pages) {
   bool all_home = true;
   for (const PageRun run : runs_of(pages)) {
     for (PageSpan left = span_of(number, run); !left.empty();) {
@@ -157,7 +157,7 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
     const PageRun run = run_in_block(number, pages);
     // A copy that is under way must not outlast this; anything else minds what was said when it
     // lands.
-    const RestGuard guard(engine_.flights(), block, number,
+    const RestGuard guard(engine_.transfers(), block, number,
                           change.kind == Kind::unset_read_mostly ? run : PageRun{});
     switch (change.kind) {
       case Kind::set_read_mostly:
@@ -191,7 +191,7 @@ void AdviceEffects::forbid_copies() {
   copies_forbidden_.store(true);
   constexpr PageRun all{0, pages_per_block};
   blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
-    const RestGuard guard(engine_.flights(), block, number, all);
+    const RestGuard guard(engine_.transfers(), block, number, all);
     collapse(block, number, all);
     (void)follow(block, number, all);
   });

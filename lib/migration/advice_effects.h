@@ -43,7 +43,8 @@ class AdviceEffects {
   // Pages that stayed where they are for others' sake need not any more: who maps them elsewhere
   // than at home, and is not advised to, faults again. True: nobody does any more; else it has been
   // requested, and is to be asked again.
-  bool end_stay(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
+  bool end_temporary_pin(Block& block, std::uint64_t number, const PageMask& pages)
+      REQUIRES(block.lock);
 
   // The host has written pages, which had copies elsewhere: they go to the node of the host that is
   // preferred for them, if there is one.

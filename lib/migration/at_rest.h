@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "migration/flights.h"
+#include "migration/in_flight_transfers.h"
 #include "pages/block.h"
 
 namespace wherry::impl {
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t rest_limit_ns = 60'000'000'000;
 // Returns when is_at_rest() says so, which concerns these pages. Not for threads that answer
 // faults.
 template <typename Predicate>
-void wait_for_rest(const Flights& flights, PageSpan pages, const Predicate& is_at_rest,
+void wait_for_rest(const InFlightTransfers& transfers, PageSpan pages, const Predicate& is_at_rest,
                    const char* otherwise) {
   constexpr int look_ms = 100;
   constexpr std::uint64_t look_max_ns = 2 * look_ms * std::uint64_t{1'000'000};
@@ -29,15 +29,15 @@ void wait_for_rest(const Flights& flights, PageSpan pages, const Predicate& is_a
   std::uint64_t in_vain_ns = 0;
   std::uint64_t last_ns = 0;  // of the look before
   while (in_vain_ns < rest_limit_ns) {
-    const std::uint32_t seen = flights.seen();
+    const std::uint32_t seen = transfers.seen();
     if (is_at_rest()) return;
     const std::uint64_t now = now_ns();
-    if (flights.is_carried(pages))
+    if (transfers.is_carried(pages))
       in_vain_ns = 0;
     else if (last_ns != 0)
       in_vain_ns += std::min(now - last_ns, look_max_ns);
     last_ns = now;
-    flights.wait(seen, look_ms);
+    transfers.wait(seen, look_ms);
   }
   WHERRY_FAIL("{}", otherwise);
 }
@@ -46,11 +46,11 @@ void wait_for_rest(const Flights& flights, PageSpan pages, const Predicate& is_a
 // faults.
 class WHERRY_TSA(scoped_lockable) RestGuard {
  public:
-  RestGuard(const Flights& flights, Block& block, std::uint64_t number, PageRun run)
+  RestGuard(const InFlightTransfers& transfers, Block& block, std::uint64_t number, PageRun run)
       WHERRY_TSA(acquire_capability(block.lock)) WHERRY_TSA(no_thread_safety_analysis)
       : block_(block) {
     wait_for_rest(
-        flights, span_of(number, run),
+        transfers, span_of(number, run),
         [&]() WHERRY_TSA(no_thread_safety_analysis) {
           block_.lock.lock();
           if ((PageMask::of(run) & block_.in_flight()).none()) return true;

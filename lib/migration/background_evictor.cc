@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "os/thread.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 namespace {
@@ -33,7 +33,7 @@ void BackgroundEvictor::start() {
   for (int i = 1; i < engine_.processors(); ++i) {
     Capacity& capacity = engine_.at(Processor{i}).capacity;
     if (const Watermarks marks = Watermarks::of(capacity.pages()); marks.low != 0)
-      capacity.ring_above(capacity.pages() - marks.low, bell_);
+      capacity.notify_above(capacity.pages() - marks.low, notifier_);
   }
   const SignalBlock no_signals;
   thread_ = std::thread([this] { work(); });
@@ -41,7 +41,7 @@ void BackgroundEvictor::start() {
 
 BackgroundEvictor::~BackgroundEvictor() {
   stopping_ = true;
-  bell_.ring();
+  notifier_.notify();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -49,10 +49,10 @@ void BackgroundEvictor::work() {
   name_this_thread("wherry-evict");
   thread_gets_no_signals();
   while (!stopping_) {
-    const std::uint32_t seen = bell_.rung();
+    const std::uint32_t seen = notifier_.seen();
     bool relieved = true;
     for (int i = 1; i < engine_.processors(); ++i) relieved = relieve(Processor{i}) && relieved;
-    bell_.wait(seen, relieved ? idle_ms : retry_ms);
+    notifier_.wait(seen, relieved ? idle_ms : retry_ms);
   }
 }
 

@@ -38,7 +38,7 @@ class BackgroundEvictor {
   PageEngine& engine_;
   Evictor& evictor_;
   AccessSampler& sampler_;
-  Bell bell_;
+  Notifier notifier_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "os/load.h"
-#include "os/thread.h"
+#include "os/process/load.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 namespace {
@@ -32,8 +32,8 @@ class Counted {
 
 }  // namespace
 
-Copiers::Copiers(MakeCarrier make_carrier, Limits limits)
-    : make_carrier_(std::move(make_carrier)),
+Copiers::Copiers(MakeBackend make_copy_backend, Limits limits)
+    : make_backend_(std::move(make_copy_backend)),
       limits_(std::move(limits)),
       cpus_(std::max(1u, std::thread::hardware_concurrency())) {}
 
@@ -155,7 +155,7 @@ void Copiers::work(unsigned copier) {
   name_this_thread("wherry-copy" + std::to_string(copier));
   thread_gets_no_signals();
   if (!limits_.cpus.empty()) pin_this_thread(limits_.cpus);
-  std::unique_ptr<Carrier> carrier;             // made for the first load
+  std::unique_ptr<CopyBackend> backend;         // made for the first load
   std::vector<std::unique_ptr<Step>> flown(1);  // by slot
   std::unique_ptr<Step> current;
   unsigned flying = 0;
@@ -169,18 +169,18 @@ void Copiers::work(unsigned copier) {
         case Progress::moves:
           break;
         case Progress::flies:
-          if (!carrier) {
-            carrier = try_to_make([&] { return make_carrier_(copier); });
-            if (!carrier) {
+          if (!backend) {
+            backend = try_to_make([&] { return make_backend_(copier); });
+            if (!backend) {
               current->stay();
               break;
             }
-            flown.resize(carrier->slots());
+            flown.resize(backend->slots());
             slot = flown.begin();
           }
           std::visit(
               [&](const auto& what) {
-                carrier->begin(static_cast<unsigned>(slot - flown.begin()), what);
+                backend->begin(static_cast<unsigned>(slot - flown.begin()), what);
               },
               load);
           *slot = std::move(current);
@@ -200,16 +200,16 @@ void Copiers::work(unsigned copier) {
       if (stopping_) return;
       continue;
     }
-    const Delivery delivery = carrier->next();
+    const TransferResult outcome = backend->next();
     const Counted awake(busy_threads_);
-    auto& landed = flown[delivery.slot];
-    landed->land(delivery);
+    auto& completed = flown[outcome.slot];
+    completed->complete_transfer(outcome);
     // What is left to do of it is best done at once.
     if (!current)
-      current = std::move(landed);
+      current = std::move(completed);
     else
-      put_back(std::move(landed));
-    landed.reset();
+      put_back(std::move(completed));
+    completed.reset();
     if (--flying == 0) --busy_threads_;
   }
 }

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "memory/carrier.h"
-#include "os/condition.h"
+#include "memory/copy_backend.h"
+#include "os/process/condition.h"
 
 namespace wherry::impl {
 
@@ -27,7 +27,7 @@ class Copiers {
     waits,  // look again in a moment
     done,
   };
-  using Load = std::variant<Cargo, Parcel>;
+  using Load = std::variant<PageTransfer, ByteTransfer>;
   class Job;
 
   // One step of a job, in the hands of one copier at a time.
@@ -37,7 +37,7 @@ class Copiers {
     // Begins what comes next. flies: `load` is to be carried.
     virtual Progress advance(Load& load) = 0;
     // The load has arrived, or failed.
-    virtual void land(const Delivery& delivery) = 0;
+    virtual void complete_transfer(const TransferResult& outcome) = 0;
     // The load stays where it is: this copier cannot carry anything.
     virtual void stay() = 0;
 
@@ -64,14 +64,14 @@ class Copiers {
   };
 
   // Called once by each copier's thread, which is the only one to use what it returns.
-  using MakeCarrier = std::function<std::unique_ptr<Carrier>(unsigned copier)>;
+  using MakeBackend = std::function<std::unique_ptr<CopyBackend>(unsigned copier)>;
   struct Limits {
     // The first one works whenever there is something to do, the others while a CPU has nothing
     // else to run.
     unsigned copiers = 1;
     std::vector<int> cpus = {};  // they run on these, near to the host's memory; empty: on any
   };
-  Copiers(MakeCarrier make_carrier, Limits limits);
+  Copiers(MakeBackend make_copy_backend, Limits limits);
   // Lands what is in flight; the rest of the jobs is dropped.
   ~Copiers();
   // No copying begins before. Once.
@@ -93,7 +93,7 @@ class Copiers {
   void put_back(std::unique_ptr<Step> step);
   void finish(std::unique_ptr<Step> step);
 
-  const MakeCarrier make_carrier_;
+  const MakeBackend make_backend_;
   const Limits limits_;
   const unsigned cpus_;
   // Threads that copying keeps busy: copiers that are awake, and kernel threads that copy.

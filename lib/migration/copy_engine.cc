@@ -19,7 +19,7 @@ namespace {
 // A ring's kernel thread takes longer to wake than to copy less.
 constexpr std::uint64_t ring_bytes_min = 64 << 10;
 // What one copier does of a job with small pieces before the others' turn comes.
-constexpr std::uint64_t leg_bytes = 1 << 20;
+constexpr std::uint64_t task_bytes = 1 << 20;
 constexpr auto pause = std::chrono::microseconds(20);
 // How long a piece waits for others: flights, room that faults have spoken for.
 constexpr std::uint64_t wait_limit_ns = 10'000'000'000;
@@ -50,11 +50,11 @@ std::uint64_t bytes_together(const CopyRequest::Side& side, std::uint64_t place)
   return std::min(part.end() - place, block_size - part.offset_of(place) % block_size);
 }
 
-Parcel::Place place_of(const CopyRequest::Side& side, std::uint64_t where) {
+ByteTransfer::Place place_of(const CopyRequest::Side& side, std::uint64_t where) {
   if (side.memory == CopyRequest::Memory::host) return reinterpret_cast<std::byte*>(where);
-  if (side.memory != CopyRequest::Memory::files) return Parcel::InPool{side.owner, where};
+  if (side.memory != CopyRequest::Memory::files) return ByteTransfer::InPool{side.owner, where};
   const FilePart& part = part_at(side, where);
-  return Parcel::InFile{part.file->get(), part.offset_of(where)};
+  return ByteTransfer::InFile{part.file->get(), part.offset_of(where)};
 }
 
 // The same with as few rows as possible.
@@ -101,15 +101,16 @@ struct CopyEngine::Pages {
 };
 
 // Part of a request, from position to position as if its rows lay side by side.
-class CopyEngine::Leg final : public Copiers::Step {
+class CopyEngine::TransferTask final : public Copiers::Step {
  public:
-  Leg(CopyEngine& engine, const CopyRequest& what, std::uint64_t begin, std::uint64_t its_end)
+  TransferTask(CopyEngine& engine, const CopyRequest& what, std::uint64_t begin,
+               std::uint64_t its_end)
       : request(what), position(begin), end(its_end), engine_(engine) {}
 
   Copiers::Progress advance(Copiers::Load& load) override {
     if (position == end || status != OpStatus::ok) return Copiers::Progress::done;
-    Parcel parcel;
-    switch (engine_.begin(*this, parcel)) {
+    ByteTransfer transfer;
+    switch (engine_.begin(*this, transfer)) {
       case CopyEngine::Step::ready:
         break;
       case CopyEngine::Step::moves:
@@ -119,20 +120,22 @@ class CopyEngine::Leg final : public Copiers::Step {
       case CopyEngine::Step::failed:
         return Copiers::Progress::done;
     }
-    if (parcel.bytes >= ring_bytes_min && !stays) {
-      load = parcel;
+    if (transfer.bytes >= ring_bytes_min && !stays) {
+      load = transfer;
       return Copiers::Progress::flies;
     }
-    if (auto carrier = engine_.carriers_.borrow()) {
-      carrier->begin(0, parcel);
-      engine_.end(*this, carrier->next().status);
-      engine_.carriers_.give_back(std::move(carrier));
+    if (auto backend = engine_.backends_.borrow()) {
+      backend->begin(0, transfer);
+      engine_.end(*this, backend->next().status);
+      engine_.backends_.give_back(std::move(backend));
     } else {
       engine_.end(*this, OpStatus::no_memory);
     }
     return Copiers::Progress::moves;
   }
-  void land(const Delivery& delivery) override { engine_.end(*this, delivery.status); }
+  void complete_transfer(const TransferResult& outcome) override {
+    engine_.end(*this, outcome.status);
+  }
   void stay() override {
     engine_.end(*this, OpStatus::incomplete);
     stays = true;
@@ -147,7 +150,7 @@ class CopyEngine::Leg final : public Copiers::Step {
   std::array<std::uint64_t, 2> allocations{};  // that are held; 0: none
   std::array<std::optional<Hold>, 2> holds;
   std::array<PageSpan, 2> in_place{};  // of devices' own memory, that bytes are carried from or to
-  Room room;
+  Reservation reservation;
   bool at_home = true;  // there may be room where pages should be created
   int failures = 0;
   std::optional<Patience> patience = {};  // since it was first kept waiting
@@ -166,13 +169,13 @@ class CopyEngine::Task final : public Copiers::Job {
     const std::uint64_t begin = position_;
     const std::uint64_t bytes = request_.width >= ring_bytes_min
                                     ? piece_at(request_, begin).bytes
-                                    : std::min(leg_bytes, request_.bytes() - begin);
+                                    : std::min(task_bytes, request_.bytes() - begin);
     position_ += bytes;
-    return std::make_unique<Leg>(engine_, request_, begin, position_);
+    return std::make_unique<TransferTask>(engine_, request_, begin, position_);
   }
   bool has_more() const override { return status_ == OpStatus::ok && position_ < request_.bytes(); }
   void finish(Copiers::Step& step) override {
-    if (status_ == OpStatus::ok) status_ = static_cast<Leg&>(step).status;
+    if (status_ == OpStatus::ok) status_ = static_cast<TransferTask&>(step).status;
   }
   void done() override { done_(status_); }
 
@@ -185,16 +188,16 @@ class CopyEngine::Task final : public Copiers::Job {
 };
 
 OpStatus CopyEngine::carry(const CopyRequest& request) {
-  auto carrier = carriers_.borrow();
-  if (!carrier) return OpStatus::no_memory;
+  auto backend = backends_.borrow();
+  if (!backend) return OpStatus::no_memory;
   const CopyRequest flat = flattened(request);
-  Leg leg(*this, flat, 0, flat.bytes());
-  while (leg.position != leg.end && leg.status == OpStatus::ok) {
-    Parcel parcel;
-    switch (begin(leg, parcel)) {
+  TransferTask task(*this, flat, 0, flat.bytes());
+  while (task.position != task.end && task.status == OpStatus::ok) {
+    ByteTransfer transfer;
+    switch (begin(task, transfer)) {
       case Step::ready:
-        carrier->begin(0, parcel);
-        end(leg, carrier->next().status);
+        backend->begin(0, transfer);
+        end(task, backend->next().status);
         break;
       case Step::waits:
         std::this_thread::sleep_for(pause);
@@ -204,8 +207,8 @@ OpStatus CopyEngine::carry(const CopyRequest& request) {
         break;
     }
   }
-  carriers_.give_back(std::move(carrier));
-  return leg.status;
+  backends_.give_back(std::move(backend));
+  return task.status;
 }
 
 void CopyEngine::submit(CopyRequest request, std::function<void(OpStatus)> done) {
@@ -229,13 +232,13 @@ CopyEngine::Piece CopyEngine::piece_at(const CopyRequest& request, std::uint64_t
   return piece;
 }
 
-bool CopyEngine::hold_allocations(Leg& leg) {
-  std::uint64_t* held = leg.allocations.data();
-  for (const CopyRequest::Side* side : {&leg.request.to, &leg.request.from}) {
+bool CopyEngine::hold_allocations(TransferTask& task) {
+  std::uint64_t* held = task.allocations.data();
+  for (const CopyRequest::Side* side : {&task.request.to, &task.request.from}) {
     if (!is_of_arena(*side)) continue;
     if (!parts_.address_space.hold(side->start, side->allocation)) {
-      release(leg);
-      leg.status = OpStatus::bad_address;
+      release(task);
+      task.status = OpStatus::bad_address;
       return false;
     }
     *held++ = side->allocation;
@@ -243,36 +246,36 @@ bool CopyEngine::hold_allocations(Leg& leg) {
   return true;
 }
 
-CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
-  if (!hold_allocations(leg)) return Step::failed;
-  Piece piece = piece_at(leg.request, leg.position);
-  piece.bytes = std::min(piece.bytes, leg.end - leg.position);
-  CopyRequest::Side to_side = leg.request.to;
-  CopyRequest::Side from_side = leg.request.pattern ? CopyRequest::Side() : leg.request.from;
+CopyEngine::Step CopyEngine::begin(TransferTask& task, ByteTransfer& transfer) {
+  if (!hold_allocations(task)) return Step::failed;
+  Piece piece = piece_at(task.request, task.position);
+  piece.bytes = std::min(piece.bytes, task.end - task.position);
+  CopyRequest::Side to_side = task.request.to;
+  CopyRequest::Side from_side = task.request.pattern ? CopyRequest::Side() : task.request.from;
   Pages to{to_side, piece, piece.to, true};
   Pages from{from_side, piece, piece.from, false};
 
-  Step step = is_managed(to_side) ? create(leg, to) : Step::ready;
+  Step step = is_managed(to_side) ? create(task, to) : Step::ready;
   if (step == Step::ready)
-    step = hold(leg, is_managed(to_side) ? &to : nullptr, is_managed(from_side) ? &from : nullptr);
-  if (step != Step::ready) release(leg);
+    step = hold(task, is_managed(to_side) ? &to : nullptr, is_managed(from_side) ? &from : nullptr);
+  if (step != Step::ready) release(task);
   if (step == Step::waits) {
     // A live flight ends, however slow its source is.
-    if (!leg.patience || is_carried(to) || is_carried(from)) leg.patience.emplace(wait_limit_ns);
-    leg.patience->note_wait();
-    if (leg.patience->is_over()) step = give_up(leg);
+    if (!task.patience || is_carried(to) || is_carried(from)) task.patience.emplace(wait_limit_ns);
+    task.patience->note_wait();
+    if (task.patience->is_over()) step = give_up(task);
   }
   if (step != Step::ready) return step;
-  leg.patience.reset();
+  task.patience.reset();
   // What never moves is held by its allocation alone.
   for (const Pages* part : {&to, &from}) {
     if (part->side.memory != CopyRequest::Memory::device) continue;
     const PageSpan span = part->span();
-    parts_.engine.flights().begun(span);
-    (leg.in_place[0].empty() ? leg.in_place[0] : leg.in_place[1]) = span;
+    parts_.engine.transfers().begun(span);
+    (task.in_place[0].empty() ? task.in_place[0] : task.in_place[1]) = span;
   }
-  leg.room = Room();
-  leg.carried = piece.bytes;
+  task.reservation = Reservation();
+  task.carried = piece.bytes;
   if (is_managed(to_side)) to_side.owner = *to.owner;
   if (is_managed(from_side)) {
     if (from.owner) {
@@ -282,30 +285,30 @@ CopyEngine::Step CopyEngine::begin(Leg& leg, Parcel& parcel) {
       piece.from = reinterpret_cast<std::uint64_t>(zeros.data());
     }
   }
-  parcel = {place_of(to_side, piece.to), place_of(from_side, piece.from), piece.bytes};
+  transfer = {place_of(to_side, piece.to), place_of(from_side, piece.from), piece.bytes};
   return Step::ready;
 }
 
 bool CopyEngine::is_carried(const Pages& pages) const {
-  return is_of_arena(pages.side) && parts_.engine.flights().is_carried(pages.span());
+  return is_of_arena(pages.side) && parts_.engine.transfers().is_carried(pages.span());
 }
 
-void CopyEngine::end(Leg& leg, OpStatus status) {
-  release(leg);
+void CopyEngine::end(TransferTask& task, OpStatus status) {
+  release(task);
   if (status == OpStatus::ok) {
-    leg.position += leg.carried;
-    leg.failures = 0;
+    task.position += task.carried;
+    task.failures = 0;
   } else if (status != OpStatus::incomplete) {
-    leg.status = status;
-  } else if (++leg.failures == failures_max) {
+    task.status = status;
+  } else if (++task.failures == failures_max) {
     // A copy to or from the program's memory stops where that ends.
-    const bool at_host = leg.request.to.memory == CopyRequest::Memory::host ||
-                         leg.request.from.memory == CopyRequest::Memory::host;
-    leg.status = at_host ? OpStatus::bad_address : OpStatus::no_memory;
+    const bool at_host = task.request.to.memory == CopyRequest::Memory::host ||
+                         task.request.from.memory == CopyRequest::Memory::host;
+    task.status = at_host ? OpStatus::bad_address : OpStatus::no_memory;
   }
 }
 
-CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
+CopyEngine::Step CopyEngine::create(TransferTask& task, Pages& pages) {
   Block& block = parts_.blocks.at(pages.number());
   std::uint64_t absent = 0;
   {
@@ -314,20 +317,20 @@ CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
   }
   if (absent == 0) {
     // Others may need it more while this waits for the pages.
-    leg.room.release();
+    task.reservation.release();
     return Step::ready;
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
   pages.cut_to(run_in_block(pages.number(), advice.span));
   const Location preferred = advice.advice.preferred;
-  Processor home = preferred.is_none() ? leg.request.home : preferred.processor();
-  if (!leg.at_home) {
-    const auto found = elsewhere(leg, pages, absent);
-    if (!found) return give_up(leg);
+  Processor home = preferred.is_none() ? task.request.home : preferred.processor();
+  if (!task.at_home) {
+    const auto found = elsewhere(task, pages, absent);
+    if (!found) return give_up(task);
     home = *found;
   }
   switch (create_pages(parts_.engine, parts_.evictor, parts_.blocks, pages.number(), pages.run(),
-                       home, leg.room)) {
+                       home, task.reservation)) {
     case OpStatus::ok:
       return Step::ready;
     case OpStatus::incomplete:
@@ -336,19 +339,20 @@ CopyEngine::Step CopyEngine::create(Leg& leg, Pages& pages) {
       break;
   }
   // There was room: the kernel has no memory.
-  if (!leg.at_home) return give_up(leg);
-  leg.at_home = false;
+  if (!task.at_home) return give_up(task);
+  task.at_home = false;
   return Step::moves;
 }
 
-std::optional<Processor> CopyEngine::elsewhere(Leg& leg, Pages& pages, std::uint64_t absent) {
-  if (const auto all = find_room(parts_.engine, absent, leg.room)) return all;
+std::optional<Processor> CopyEngine::elsewhere(TransferTask& task, Pages& pages,
+                                               std::uint64_t absent) {
+  if (const auto all = find_room(parts_.engine, absent, task.reservation)) return all;
   pages.cut_to({pages.run().first, 1});
-  return find_room(parts_.engine, 1, leg.room);
+  return find_room(parts_.engine, 1, task.reservation);
 }
 
-CopyEngine::Step CopyEngine::give_up(Leg& leg) {
-  leg.status = OpStatus::no_memory;
+CopyEngine::Step CopyEngine::give_up(TransferTask& task) {
+  task.status = OpStatus::no_memory;
   return Step::failed;
 }
 
@@ -380,43 +384,43 @@ CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Bl
 }
 
 // Holds what is at rest in one block. `together`: further pages of it, which are not written.
-CopyEngine::Step CopyEngine::hold_in_block(Leg& leg, Pages& pages, Pages* together) {
+CopyEngine::Step CopyEngine::hold_in_block(TransferTask& task, Pages& pages, Pages* together) {
   Block& block = parts_.blocks.at(pages.number());
   const LockGuard guard(block.lock);
-  Step step = settle(leg.request, pages, block);
-  if (step == Step::ready && together != nullptr) step = settle(leg.request, *together, block);
+  Step step = settle(task.request, pages, block);
+  if (step == Step::ready && together != nullptr) step = settle(task.request, *together, block);
   if (step != Step::ready) return step;
   Hold hold{pages.number(), {}};
   for (const Pages* part : {&pages, together})
     if (part != nullptr && part->owner) hold.pages |= PageMask::of(part->run());
   parts_.engine.begin_hold(block, hold.number, hold.pages);
-  (leg.holds[0] ? leg.holds[1] : leg.holds[0]) = hold;
+  (task.holds[0] ? task.holds[1] : task.holds[0]) = hold;
   return Step::ready;
 }
 
 // Nobody waits for a page while holding another, so the order does not matter.
-CopyEngine::Step CopyEngine::hold(Leg& leg, Pages* to, Pages* from) {
+CopyEngine::Step CopyEngine::hold(TransferTask& task, Pages* to, Pages* from) {
   const bool together = to != nullptr && from != nullptr && to->number() == from->number();
   Step step = Step::ready;
-  if (to != nullptr) step = hold_in_block(leg, *to, together ? from : nullptr);
+  if (to != nullptr) step = hold_in_block(task, *to, together ? from : nullptr);
   if (from != nullptr && !together && step == Step::ready)
-    step = hold_in_block(leg, *from, nullptr);
+    step = hold_in_block(task, *from, nullptr);
   return step;
 }
 
-void CopyEngine::release(Leg& leg) {
-  for (auto& hold : leg.holds) {
+void CopyEngine::release(TransferTask& task) {
+  for (auto& hold : task.holds) {
     if (!hold) continue;
     Block& block = parts_.blocks.at(hold->number);
     const LockGuard guard(block.lock);
     parts_.engine.end_hold(block, hold->number, hold->pages);
     hold.reset();
   }
-  for (PageSpan& span : leg.in_place)
-    if (!span.empty()) parts_.engine.flights().landed(std::exchange(span, {}));
-  for (std::uint64_t& allocation : leg.allocations)
+  for (PageSpan& span : task.in_place)
+    if (!span.empty()) parts_.engine.transfers().completed(std::exchange(span, {}));
+  for (std::uint64_t& allocation : task.allocations)
     if (const std::uint64_t held = std::exchange(allocation, 0)) parts_.address_space.let_go(held);
-  parts_.engine.flights().announce();
+  parts_.engine.transfers().announce();
 }
 
 }  // namespace wherry::impl

@@ -12,7 +12,7 @@
 #include <memory>
 #include <optional>
 
-#include "memory/carrier.h"
+#include "memory/copy_backend.h"
 #include "migration/advice_effects.h"
 #include "migration/copiers.h"
 #include "migration/copy_request.h"
@@ -34,8 +34,8 @@ class CopyEngine {
     Copiers& copiers;
   };
   // Outlives the copiers.
-  CopyEngine(const Parts& parts, IdleCarriers::Make make_carrier)
-      : parts_(parts), carriers_(std::move(make_carrier)) {}
+  CopyEngine(const Parts& parts, IdleBackends::Make make_copy_backend)
+      : parts_(parts), backends_(std::move(make_copy_backend)) {}
 
   // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no
   // such memory, or not any more. A part may have been copied in any case. What is freed meanwhile
@@ -46,7 +46,7 @@ class CopyEngine {
   void submit(CopyRequest request, std::function<void(OpStatus)> done);
 
  private:
-  class Leg;
+  class TransferTask;
   class Task;
   // Bytes that lie side by side, inside one block of either side.
   struct Piece {
@@ -70,26 +70,26 @@ class CopyEngine {
 
   static Piece piece_at(const CopyRequest& request, std::uint64_t position);
   // Keeps what comes next from being freed. False: it has been.
-  bool hold_allocations(Leg& leg);
+  bool hold_allocations(TransferTask& task);
   // Begins what comes next of the leg.
-  Step begin(Leg& leg, Parcel& parcel);
-  void end(Leg& leg, OpStatus status);
+  Step begin(TransferTask& task, ByteTransfer& transfer);
+  void end(TransferTask& task, OpStatus status);
   // Whether a live flight carries some of the pages.
   bool is_carried(const Pages& pages) const;
-  Step create(Leg& leg, Pages& pages);
+  Step create(TransferTask& task, Pages& pages);
   // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are
   // full.
-  std::optional<Processor> elsewhere(Leg& leg, Pages& pages, std::uint64_t absent);
+  std::optional<Processor> elsewhere(TransferTask& task, Pages& pages, std::uint64_t absent);
   // There is no memory for it.
-  static Step give_up(Leg& leg);
-  Step hold(Leg& leg, Pages* to, Pages* from);
-  Step hold_in_block(Leg& leg, Pages& pages, Pages* together);
+  static Step give_up(TransferTask& task);
+  Step hold(TransferTask& task, Pages* to, Pages* from);
+  Step hold_in_block(TransferTask& task, Pages& pages, Pages* together);
   // Finds the pages' pool, and cuts the piece to what is there.
   Step settle(const CopyRequest& request, Pages& pages, Block& block) REQUIRES(block.lock);
-  void release(Leg& leg);
+  void release(TransferTask& task);
 
   const Parts parts_;
-  IdleCarriers carriers_;
+  IdleBackends backends_;
 };
 
 }  // namespace wherry::impl

@@ -11,9 +11,9 @@
 
 #include "base/page_mask.h"
 #include "base/processor.h"
-#include "events/event.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 #include "policy/advice_rules.h"
+#include "trace/event.h"
 
 namespace wherry::impl {
 
@@ -24,7 +24,7 @@ struct DecisionRecord {
   std::uint64_t block = 0;
   PageRun run = {};
   std::uint64_t waited_ns = 0;  // its thread had been kept waiting for so long
-  std::int8_t toucher = nobody;
+  std::int8_t faulting_processor = nobody;
   std::int8_t source = nobody;  // where the pages were; nobody: nowhere
   std::int8_t destination = nobody;
   Reason reason = Reason::no_fault;

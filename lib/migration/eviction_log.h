@@ -10,7 +10,7 @@
 #include "base/bounded_ring.h"
 #include "base/lock.h"
 #include "base/processor.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 
 namespace wherry::impl {
 

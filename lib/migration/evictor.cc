@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "events/recorder.h"
+#include "trace/recorder.h"
 
 namespace wherry::impl {
 namespace {
@@ -15,17 +15,17 @@ constexpr int evictions_max = 64;
 
 }  // namespace
 
-OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
+OpStatus Evictor::make_room(const RoomRequest& request, Reservation& reservation) {
   Capacity& capacity = engine_.at(request.at).capacity;
   if (request.pages > capacity.pages()) {
-    room.release();
+    reservation.release();
     return OpStatus::absent;
   }
   // Nothing leaves the host, so no request waits there.
   if (request.at.is_host())
-    return room.try_grow(capacity, request.pages) ? OpStatus::ok : OpStatus::no_memory;
+    return reservation.try_grow(capacity, request.pages) ? OpStatus::ok : OpStatus::no_memory;
   for (int evicted = 0; evicted < evictions_max; ++evicted) {
-    if (room.join_line(capacity, request.pages)) return OpStatus::ok;
+    if (reservation.join_line(capacity, request.pages)) return OpStatus::ok;
     const OpStatus status = evict_one(request);
     if (status == OpStatus::ok) continue;
     const bool may_come = status != OpStatus::no_memory && status != OpStatus::absent;
@@ -35,7 +35,7 @@ OpStatus Evictor::make_room(const RoomRequest& request, Room& room) {
                              engine_.held_by(request.at).size() == 0 &&
                              capacity.kept() + request.pages <= capacity.pages();
     if (may_come || is_reserved) return OpStatus::incomplete;
-    room.release();
+    reservation.release();
     return status;
   }
   return OpStatus::incomplete;
@@ -76,7 +76,7 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   // Each page once: what comes back meanwhile stays.
   for (PageMask left = ~PageMask{}; status == OpStatus::ok;) {
     Departure departure;
-    PageRun& run = departure.flight.run;
+    PageRun& run = departure.transfer.run;
     {
       const LockGuard guard(block.lock);
       verdict = may_evict(block, number, request);
@@ -87,9 +87,9 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
         block.evicted_from |= request.at.bit();
       status = begin(block, number, request.at, left, done, departure);
       if (run.count == 0 || status != OpStatus::ok) break;
-      flies = flies && run.count >= flight_pages_min_;
+      flies = flies && run.count >= transfer_pages_min_;
       if (flies) {
-        status = engine_.begin_flight(block, departure.flight);
+        status = engine_.begin_transfer(block, departure.transfer);
       } else {
         run.count = std::min(run.count, eviction_piece_pages);
         status = carry_now(block, departure, done);
@@ -144,41 +144,42 @@ OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const P
   done.dropped += copies.count();
   PageRun run = (leaving - copies).next_run(0);
   Capacity& host = engine_.at(Processor::host()).capacity;
-  if (!next.room.try_grow(host, run.count)) {
+  if (!next.reservation.try_grow(host, run.count)) {
     run.count = std::min(run.count, eviction_piece_pages);
-    if (!next.room.try_grow(host, run.count)) return OpStatus::no_memory;
+    if (!next.reservation.try_grow(host, run.count)) return OpStatus::no_memory;
   }
-  next.flight = {number, run, Cargo::Kind::move, p, Processor::host(), MoveCause::eviction};
+  next.transfer = {
+      number, run, PageTransfer::Kind::move, p, Processor::host(), MoveCause::eviction};
   return OpStatus::ok;
 }
 
 OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
-  const Flight& flight = departure.flight;
-  auto carrier = carriers_.borrow();
-  Delivery delivery{0, OpStatus::no_memory, false};
-  if (carrier) {
-    carrier->begin(0, flight.cargo());
-    delivery = carrier->next();
-    carriers_.give_back(std::move(carrier));
+  const InFlightTransfer& transfer = departure.transfer;
+  auto backend = backends_.borrow();
+  TransferResult outcome{0, OpStatus::no_memory, false};
+  if (backend) {
+    backend->begin(0, transfer.transfer());
+    outcome = backend->next();
+    backends_.give_back(std::move(backend));
   }
   const LockGuard guard(block.lock);
-  if (delivery.status != OpStatus::ok) {
-    engine_.turn_back(block, flight);
-    return delivery.status;
+  if (outcome.status != OpStatus::ok) {
+    engine_.abort_transfer(block, transfer);
+    return outcome.status;
   }
-  engine_.land(block, flight, delivery, departure.room);
-  done.moved += flight.run.count;
+  engine_.complete_transfer(block, transfer, outcome, departure.reservation);
+  done.moved += transfer.run.count;
   // Not waited for: who accesses the pages meanwhile faults.
-  (void)effects_.follow(block, flight.number, flight.run);
+  (void)effects_.follow(block, transfer.number, transfer.run);
   return OpStatus::ok;
 }
 
 OpStatus Evictor::carry_now(Block& block, Departure& departure, Eviction& done) {
-  const Flight& flight = departure.flight;
-  const OpResult result = engine_.migrate(block, flight.number, flight.run, flight.from, flight.to,
-                                          departure.room, MoveCause::eviction);
+  const InFlightTransfer& transfer = departure.transfer;
+  const OpResult result = engine_.migrate(block, transfer.number, transfer.run, transfer.from,
+                                          transfer.to, departure.reservation, MoveCause::eviction);
   done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
-  (void)effects_.follow(block, flight.number, flight.run);
+  (void)effects_.follow(block, transfer.number, transfer.run);
   return result.status;
 }
 

@@ -18,7 +18,7 @@ namespace wherry::impl {
 
 // Fewer pages in a row do not fly, if nobody says otherwise: to begin and end a flight costs as
 // much as they do.
-inline constexpr unsigned usual_flight_pages_min = 32;
+inline constexpr unsigned usual_transfer_pages_min = 32;
 // As many move under one hold of a block's lock: a fault on another page of the block waits for no
 // more.
 inline constexpr unsigned eviction_piece_pages = pages_per_region;
@@ -34,14 +34,14 @@ struct RoomRequest {
 
 class Evictor {
  public:
-  // Fewer pages than `flight_pages_min` are moved under their block's lock.
+  // Fewer pages than `transfer_pages_min` are moved under their block's lock.
   Evictor(PageEngine& engine, BlockDirectory& blocks, AdviceEffects& effects,
-          IdleCarriers::Make make_carrier, unsigned flight_pages_min)
+          IdleBackends::Make make_copy_backend, unsigned transfer_pages_min)
       : engine_(engine),
         blocks_(blocks),
         effects_(effects),
-        carriers_(std::move(make_carrier)),
-        flight_pages_min_(flight_pages_min) {}
+        backends_(std::move(make_copy_backend)),
+        transfer_pages_min_(transfer_pages_min) {}
 
   // Makes `room` as large as is requested. Never waits. Returns
   //   ok;
@@ -50,7 +50,7 @@ class Evictor {
   //   no_memory: the host has no memory for the pages that would have to leave; `room` has been
   //   released;
   //   absent: nothing in the pool may be evicted; `room` has been released.
-  OpStatus make_room(const RoomRequest& request, Room& room);
+  OpStatus make_room(const RoomRequest& request, Reservation& reservation);
 
   // Evicts one block, capacity or not. ok; incomplete: not all of it moved yet, or nothing could,
   // and another call may go on; no_memory: the host has none; absent: nothing may be evicted.
@@ -79,8 +79,8 @@ class Evictor {
       REQUIRES(block.lock);
   // Pages of a block that are about to leave for the host.
   struct Departure {
-    Flight flight;
-    Room room;  // there
+    InFlightTransfer transfer;
+    Reservation reservation;  // there
   };
   // Has p's pages of the block leave. `verdict`: whether they may.
   OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
@@ -102,8 +102,8 @@ class Evictor {
   PageEngine& engine_;
   BlockDirectory& blocks_;
   AdviceEffects& effects_;
-  IdleCarriers carriers_;
-  const unsigned flight_pages_min_;
+  IdleBackends backends_;
+  const unsigned transfer_pages_min_;
   std::array<std::atomic<std::uint32_t>, max_processors> rounds_{};
   EvictionLog log_;
 };

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/lock.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 #include "policy/replacement.h"
 
 namespace wherry::impl {

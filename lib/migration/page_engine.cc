@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "events/recorder.h"
+#include "trace/recorder.h"
 
 namespace wherry::impl {
 namespace {
@@ -30,13 +30,13 @@ std::int8_t index_of(const std::optional<Processor>& p) {
   return p ? impl::index_of(*p) : EventRecord::nobody;
 }
 
-EventKind kind_of(Cargo::Kind kind) {
+EventKind kind_of(PageTransfer::Kind kind) {
   switch (kind) {
-    case Cargo::Kind::move:
+    case PageTransfer::Kind::move:
       return EventKind::migration;
-    case Cargo::Kind::copy:
+    case PageTransfer::Kind::copy:
       return EventKind::duplicate;
-    case Cargo::Kind::create:
+    case PageTransfer::Kind::create:
       break;
   }
   return EventKind::populate;
@@ -171,7 +171,7 @@ void PageEngine::note_departure(Block& block, std::uint64_t number, Processor p,
 }
 
 OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, Processor p,
-                              Room& room, Entry entry, Motive motive) {
+                              Reservation& reservation, Entry entry, Motive motive) {
   ProcessorMemory& target = at(p);
   const bool entered = entry == Entry::at_home && block.is_home(p, run);
   const OpResult result = fill(target, span_of(number, run), [&](PageSpan rest) {
@@ -179,16 +179,16 @@ OpResult PageEngine::populate(Block& block, std::uint64_t number, PageRun run, P
   });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
-  account_arrival(block, number, done, p, room, Cargo::Kind::create);
+  account_arrival(block, number, done, p, reservation, PageTransfer::Kind::create);
   if (entered) block.mapped(p, done, true);
   // A moment, since a look at the clock takes as long as a good part of it, and the fault says how
   // long it took.
-  record_deed({EventKind::populate, motive, {}, p}, number, done);
+  record_operation({EventKind::populate, motive, {}, p}, number, done);
   return result;
 }
 
-OpResult PageEngine::fill(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
-                          const std::byte* contents) {
+OpResult PageEngine::fill(Block& block, std::uint64_t number, PageRun run, Processor p,
+                          Reservation& reservation, const std::byte* contents) {
   ProcessorMemory& target = at(p);
   const PageSpan span = span_of(number, run);
   const OpResult result = fill(target, span, [&](PageSpan rest) {
@@ -196,18 +196,18 @@ OpResult PageEngine::fill(Block& block, std::uint64_t number, PageRun run, Proce
   });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
-  account_arrival(block, number, done, p, room, Cargo::Kind::create);
-  record_deed({EventKind::populate, MoveCause::creation, {}, p}, number, done);
+  account_arrival(block, number, done, p, reservation, PageTransfer::Kind::create);
+  record_operation({EventKind::populate, MoveCause::creation, {}, p}, number, done);
   return result;
 }
 
 void PageEngine::account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p,
-                                 Room& room, Cargo::Kind kind) {
+                                 Reservation& reservation, PageTransfer::Kind kind) {
   Counters& counters = at(p).counters;
   const bool held = !block.at(p).resident.none();
-  room.spend(run.count);
+  reservation.spend(run.count);
   block.evicted_from &= ~p.bit();
-  if (kind == Cargo::Kind::create) {
+  if (kind == PageTransfer::Kind::create) {
     block.populated(p, run);
     count(counters.populated, run.count);
   } else {
@@ -236,12 +236,12 @@ void PageEngine::tell_policy(Block& block, std::uint64_t number, Arrival arrival
 }
 
 void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, Processor from,
-                              Processor to, Room& room, MoveCause cause) {
+                              Processor to, Reservation& reservation, MoveCause cause) {
   Counters& source = at(from).counters;
   Counters& target = at(to).counters;
   const bool held_source = !block.at(from).resident.none();
   const bool held_target = !block.at(to).resident.none();
-  room.spend(run.count);
+  reservation.spend(run.count);
   at(from).capacity.give_back(run.count);
   block.moved(from, to, run);
   tell_policy(block, number, {run, to, cause});
@@ -255,7 +255,7 @@ void PageEngine::account_move(Block& block, std::uint64_t number, PageRun run, P
 }
 
 OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Processor from,
-                             Processor to, Room& room, Motive motive, Entry entry) {
+                             Processor to, Reservation& reservation, Motive motive, Entry entry) {
   const std::uint64_t begun_ns = begin_ns(EventKind::migration);
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
@@ -276,12 +276,12 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
     // 3. The old copy goes, and with it every mapping of it, in every process.
     punch(source, span_of(number, done));
     // 4. State, before anybody can act on the new place.
-    account_move(block, number, done, from, to, room, motive.cause);
+    account_move(block, number, done, from, to, reservation, motive.cause);
     if (entered) block.mapped(to, done, false);
     // 5. One copy, one place: it may be written again.
     if (enters && !entered) (void)map(block, number, done, to);
     allow_writes(block, number, done, to);
-    record_deed({EventKind::migration, motive, from, to, begun_ns}, number, done);
+    record_operation({EventKind::migration, motive, from, to, begun_ns}, number, done);
   }
   if (done.count != run.count)
     allow_writes(block, number, {done.end(), run.count - done.count}, from);
@@ -289,7 +289,7 @@ OpResult PageEngine::migrate(Block& block, std::uint64_t number, PageRun run, Pr
 }
 
 OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, Processor from,
-                               Processor to, Room& room, Entry entry, Motive motive) {
+                               Processor to, Reservation& reservation, Entry entry, Motive motive) {
   const std::uint64_t begun_ns = begin_ns(EventKind::duplicate);
   ProcessorMemory& target = at(to);
   // A protection that was put up in vain, or for pages that do not arrive, is lifted by the next
@@ -300,42 +300,44 @@ OpResult PageEngine::duplicate(Block& block, std::uint64_t number, PageRun run, 
   const OpResult result = copy(at(from), target, span_of(number, run), entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
-  account_arrival(block, number, done, to, room, Cargo::Kind::copy);
+  account_arrival(block, number, done, to, reservation, PageTransfer::Kind::copy);
   if (entered) block.mapped(to, done, false);
-  record_deed({EventKind::duplicate, motive, from, to, begun_ns}, number, done);
+  record_operation({EventKind::duplicate, motive, from, to, begun_ns}, number, done);
   return result;
 }
 
-OpStatus PageEngine::begin_flight(Block& block, Flight& flight) {
-  flight.begun_ns = begin_ns(kind_of(flight.kind));
-  if (flight.kind != Cargo::Kind::create) {
-    const OpStatus status = flight.kind == Cargo::Kind::move
-                                ? close(block, flight.number, flight.run, flight.from)
-                                : protect(block, flight.number, flight.run, flight.from);
+OpStatus PageEngine::begin_transfer(Block& block, InFlightTransfer& transfer) {
+  transfer.begun_ns = begin_ns(kind_of(transfer.kind));
+  if (transfer.kind != PageTransfer::Kind::create) {
+    const OpStatus status = transfer.kind == PageTransfer::Kind::move
+                                ? close(block, transfer.number, transfer.run, transfer.from)
+                                : protect(block, transfer.number, transfer.run, transfer.from);
     if (status != OpStatus::ok) {
-      allow_writes_if_alone(block, flight.number, flight.run, flight.from);
+      allow_writes_if_alone(block, transfer.number, transfer.run, transfer.from);
       return status;
     }
   }
-  block.flight_begun(flight.run);
-  flights_.begun(span_of(flight.number, flight.run));
+  block.transfer_begun(transfer.run);
+  transfers_.begun(span_of(transfer.number, transfer.run));
   return OpStatus::ok;
 }
 
-void PageEngine::land(Block& block, const Flight& flight, const Delivery& delivery, Room& room) {
-  const auto& [number, run, kind, from, to, cause, begun_ns] = flight;
+void PageEngine::complete_transfer(Block& block, const InFlightTransfer& transfer,
+                                   const TransferResult& outcome, Reservation& reservation) {
+  const auto& [number, run, kind, from, to, cause, begun_ns] = transfer;
   // Nobody has mapped the new copy so far, nor may the old one be written: it can go at any time.
-  if (kind == Cargo::Kind::move && !delivery.released) punch(at(from), span_of(number, run));
-  block.flight_ended(run);
-  flights_.landed(span_of(number, run));
-  if (kind == Cargo::Kind::move)
-    account_move(block, number, run, from, to, room, cause);
+  if (kind == PageTransfer::Kind::move && !outcome.released) punch(at(from), span_of(number, run));
+  block.transfer_ended(run);
+  transfers_.ended(span_of(number, run));
+  if (kind == PageTransfer::Kind::move)
+    account_move(block, number, run, from, to, reservation, cause);
   else
-    account_arrival(block, number, run, to, room, kind);
+    account_arrival(block, number, run, to, reservation, kind);
   if (cause == MoveCause::prefetch) count(at(to).counters.prefetched, run.count);
-  const bool created = kind == Cargo::Kind::create;
-  record_deed({kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns},
-              number, run);
+  const bool created = kind == PageTransfer::Kind::create;
+  record_operation(
+      {kind_of(kind), cause, created ? std::nullopt : std::optional(from), to, begun_ns}, number,
+      run);
   // What cannot be entered now faults, and is looked at then. What was evicted is not expected to
   // be used soon.
   if (cause == MoveCause::eviction || !block.is_home(to, run)) return;
@@ -356,26 +358,26 @@ bool PageEngine::enter_whole(Block& block, std::uint64_t number, Processor p) {
   return true;
 }
 
-void PageEngine::turn_back(Block& block, const Flight& flight) {
-  const PageSpan span = span_of(flight.number, flight.run);
-  punch(at(flight.to), span);
-  block.flight_ended(flight.run);
-  flights_.landed(span);
-  if (flight.kind != Cargo::Kind::create)
-    allow_writes_if_alone(block, flight.number, flight.run, flight.from);
+void PageEngine::abort_transfer(Block& block, const InFlightTransfer& transfer) {
+  const PageSpan span = span_of(transfer.number, transfer.run);
+  punch(at(transfer.to), span);
+  block.transfer_ended(transfer.run);
+  transfers_.ended(span);
+  if (transfer.kind != PageTransfer::Kind::create)
+    allow_writes_if_alone(block, transfer.number, transfer.run, transfer.from);
 }
 
 void PageEngine::begin_hold(Block& block, std::uint64_t number, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
-    block.flight_begun(run);
-    flights_.begun(span_of(number, run));
+    block.transfer_begun(run);
+    transfers_.begun(span_of(number, run));
   }
 }
 
 void PageEngine::end_hold(Block& block, std::uint64_t number, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
-    block.flight_ended(run);
-    flights_.landed(span_of(number, run));
+    block.transfer_ended(run);
+    transfers_.ended(span_of(number, run));
   }
 }
 
@@ -392,7 +394,7 @@ PageMask PageEngine::take_out(Block& block, std::uint64_t number, const PageMask
     unmap(block, number, held & block.mapped_from(Processor{i}, p), Processor{i});
   for (const PageRun run : runs_of(held)) {
     punch(at(p), span_of(number, run));
-    record_deed({EventKind::invalidate, cause, p, {}}, number, run);
+    record_operation({EventKind::invalidate, cause, p, {}}, number, run);
   }
   at(p).capacity.give_back(held.count());
   return held;
@@ -435,22 +437,23 @@ void PageEngine::release(Block& block, std::uint64_t number, PageRun run) {
   block.history = nullptr;
 }
 
-void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run) {
-  if (is_for_nobody(deed.motive.cause) && deed.to)
-    decisions_.add({.time_ns = deed.begun_ns == 0 ? now_ns() : deed.begun_ns,
+void PageEngine::record_operation(const OperationRecord& operation, std::uint64_t number,
+                                  PageRun run) {
+  if (is_for_nobody(operation.motive.cause) && operation.to)
+    decisions_.add({.time_ns = operation.begun_ns == 0 ? now_ns() : operation.begun_ns,
                     .block = number,
                     .run = run,
-                    .source = index_of(deed.from),
-                    .destination = index_of(deed.to),
-                    .cause = deed.motive.cause});
-  if (!is_recorded(deed.kind)) return;
+                    .source = index_of(operation.from),
+                    .destination = index_of(operation.to),
+                    .cause = operation.motive.cause});
+  if (!is_recorded(operation.kind)) return;
   const std::uint64_t now = now_ns();
-  const std::uint64_t begun = deed.begun_ns == 0 ? now : deed.begun_ns;
-  const auto [cause, touched] = deed.motive;
+  const std::uint64_t begun = operation.begun_ns == 0 ? now : operation.begun_ns;
+  const auto [cause, touched] = operation.motive;
   const PageMask page = touched ? PageMask::of({*touched, 1}) : PageMask::of(run);
   // They came together: each part took its share.
   const auto record = [&](PageRun part, MoveCause why) {
-    record_part({deed.kind, why, deed.from, deed.to, begun}, number, part,
+    record_part({operation.kind, why, operation.from, operation.to, begun}, number, part,
                 (now - begun) * part.count / run.count);
   };
   for (const PageRun part : runs_of(PageMask::of(run) & page)) record(part, cause);
@@ -458,19 +461,19 @@ void PageEngine::record_deed(const Deed& deed, std::uint64_t number, PageRun run
     record(part, MoveCause::speculative_prefetch);
 }
 
-void PageEngine::record_part(const Deed& deed, std::uint64_t number, PageRun run,
+void PageEngine::record_part(const OperationRecord& operation, std::uint64_t number, PageRun run,
                              std::uint64_t duration_ns) const {
   const PageSpan span = span_of(number, run);
   const auto address = address_of(span.first);
   if (!address) return;  // who has them made says so
-  record_event({.time_ns = deed.begun_ns,
+  record_event({.time_ns = operation.begun_ns,
                 .duration_ns = duration_ns,
                 .address = *address,
                 .bytes = span.bytes(),
-                .kind = deed.kind,
-                .cause = deed.motive.cause,
-                .source = index_of(deed.from),
-                .destination = index_of(deed.to)});
+                .kind = operation.kind,
+                .cause = operation.motive.cause,
+                .source = index_of(operation.from),
+                .destination = index_of(operation.to)});
 }
 
 OpStatus PageEngine::enter(Block& block, std::uint64_t number, PageRun run, Processor p,
@@ -531,7 +534,7 @@ OpResult PageEngine::map(Block& block, std::uint64_t number, PageRun run, Proces
       count(at(p).counters.mapped_remotely, fresh.count());
       if (!is_recorded(EventKind::remote_map)) continue;
       for (const PageRun seen : runs_of(fresh))
-        record_deed({EventKind::remote_map, MoveCause::none, owner, p}, number, seen);
+        record_operation({EventKind::remote_map, MoveCause::none, owner, p}, number, seen);
     }
   }
   return {OpStatus::ok, span_of(number, run).bytes()};

@@ -10,15 +10,15 @@
 #include <optional>
 #include <span>
 
-#include "events/event.h"
-#include "memory/carrier.h"
+#include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
 #include "migration/decision_log.h"
-#include "migration/flights.h"
 #include "migration/held_blocks.h"
+#include "migration/in_flight_transfers.h"
 #include "pages/arena_layout.h"
 #include "pages/block.h"
 #include "policy/policy.h"
+#include "trace/event.h"
 
 namespace wherry::impl {
 
@@ -39,16 +39,16 @@ struct Motive {
 
 // Pages of a block that a carrier (memory/carrier.h) brings to a pool while the block is not
 // locked.
-struct Flight {
+struct InFlightTransfer {
   std::uint64_t number = 0;  // of the block
   PageRun run;
-  Cargo::Kind kind = Cargo::Kind::move;
+  PageTransfer::Kind kind = PageTransfer::Kind::move;
   Processor from;  // where the pages are; nobody's business if they are created
   Processor to;
   MoveCause cause = MoveCause::prefetch;
   std::uint64_t begun_ns = 0;  // as its event will say; 0: nobody asks
 
-  Cargo cargo() const { return {kind, span_of(number, run), from, to}; }
+  PageTransfer transfer() const { return {kind, span_of(number, run), from, to}; }
 };
 
 class PageEngine {
@@ -63,17 +63,19 @@ class PageEngine {
   // there and the process is gone, nothing is done (process_gone).
 
   // Creates zero pages at p. Requires: the pages are absent.
-  OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
-                    Entry entry = Entry::at_home, Motive motive = {}) REQUIRES(block.lock);
+  OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p,
+                    Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
+      REQUIRES(block.lock);
   // Creates pages with these contents at p, mapped nowhere. Requires: the pages are absent.
-  OpResult fill(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
-                const std::byte* contents) REQUIRES(block.lock);
+  OpResult fill(Block& block, std::uint64_t number, PageRun run, Processor p,
+                Reservation& reservation, const std::byte* contents) REQUIRES(block.lock);
   // Moves pages that `from` alone holds to `to`.
   OpResult migrate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                   Room& room, Motive motive, Entry entry = Entry::at_home) REQUIRES(block.lock);
+                   Reservation& reservation, Motive motive, Entry entry = Entry::at_home)
+      REQUIRES(block.lock);
   // Copies pages that `from` holds to `to`, which does not; nobody may write them any more.
   OpResult duplicate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                     Room& room, Entry entry = Entry::at_home, Motive motive = {})
+                     Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
       REQUIRES(block.lock);
 
   // The same, carried by somebody else between the two calls. While they are in flight the pages
@@ -81,13 +83,14 @@ class PageEngine {
 
   // From now on nobody may write the pages. Requires of them what populate, migrate and duplicate
   // do. ok: the carrier may begin; otherwise nothing has begun.
-  OpStatus begin_flight(Block& block, Flight& flight) REQUIRES(block.lock);
+  OpStatus begin_transfer(Block& block, InFlightTransfer& transfer) REQUIRES(block.lock);
   // The carrier has delivered: the pages are in their new place, and mapped there where the
   // processor sees its own pool, unless they were evicted.
-  void land(Block& block, const Flight& flight, const Delivery& delivery, Room& room)
+  void complete_transfer(Block& block, const InFlightTransfer& transfer,
+                         const TransferResult& outcome, Reservation& reservation)
       REQUIRES(block.lock);
   // It has failed: all is as it was.
-  void turn_back(Block& block, const Flight& flight) REQUIRES(block.lock);
+  void abort_transfer(Block& block, const InFlightTransfer& transfer) REQUIRES(block.lock);
   // Pages that stay where they are while the calling thread carries bytes from or to them: they are
   // in flight between the two calls, and lose no rights. Requires: they are not in flight.
   void begin_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
@@ -131,7 +134,7 @@ class PageEngine {
   // What has become of pages, and why: what the engine does to pages that nobody touched it adds
   // itself.
   DecisionLog& decisions() { return decisions_; }
-  Flights& flights() { return flights_; }
+  InFlightTransfers& transfers() { return transfers_; }
   const DecisionLog& decisions() const { return decisions_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
@@ -162,24 +165,24 @@ class PageEngine {
   void punch(ProcessorMemory& owner, PageSpan span) const;
   // The books of pages that have left `from` for `to`.
   void account_move(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                    Room& room, MoveCause cause) REQUIRES(block.lock);
+                    Reservation& reservation, MoveCause cause) REQUIRES(block.lock);
   // ... of pages that have come to a pool, in addition to where they were.
-  void account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p, Room& room,
-                       Cargo::Kind kind) REQUIRES(block.lock);
+  void account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p,
+                       Reservation& reservation, PageTransfer::Kind kind) REQUIRES(block.lock);
   // Punches what p holds of the pages and gives its room back; the books come after.
   PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p,
                     MoveCause cause) REQUIRES(block.lock);
   // What an operation did to pages of a block, and when it began. `from` and `to`: nothing, nobody.
-  struct Deed {
+  struct OperationRecord {
     EventKind kind;
     Motive motive;
     std::optional<Processor> from;
     std::optional<Processor> to;
     std::uint64_t begun_ns = 0;  // 0: it is a moment
   };
-  void record_deed(const Deed& deed, std::uint64_t number, PageRun run);
+  void record_operation(const OperationRecord& operation, std::uint64_t number, PageRun run);
   // Of a deed that began at `begun_ns`, for one reason.
-  void record_part(const Deed& deed, std::uint64_t number, PageRun run,
+  void record_part(const OperationRecord& operation, std::uint64_t number, PageRun run,
                    std::uint64_t duration_ns) const;
   // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
   void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
@@ -194,7 +197,7 @@ class PageEngine {
   int count_;
   const ArenaLayout* layout_;
   DecisionLog decisions_;
-  Flights flights_;
+  InFlightTransfers transfers_;
 };
 
 }  // namespace wherry::impl

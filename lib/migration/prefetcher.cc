@@ -14,25 +14,27 @@ constexpr int failures_max = 3;
 constexpr std::uint64_t step_limit_ns = 1'000'000'000;
 }  // namespace
 
-class Prefetcher::Leg final : public Copiers::Step {
+class Prefetcher::TransferTask final : public Copiers::Step {
  public:
-  Leg(Prefetcher& prefetcher, Prefetcher::Step what)
+  TransferTask(Prefetcher& prefetcher, Prefetcher::Step what)
       : step(std::move(what)), prefetcher_(prefetcher) {}
 
   Progress advance(Copiers::Load& load) override {
     const Progress progress = prefetcher_.advance(*this);
-    if (progress == Progress::flies) load = flight.cargo();
+    if (progress == Progress::flies) load = transfer.transfer();
     return progress;
   }
-  void land(const Delivery& delivery) override { prefetcher_.land(*this, delivery); }
+  void complete_transfer(const TransferResult& outcome) override {
+    prefetcher_.complete_transfer(*this, outcome);
+  }
   void stay() override {
-    prefetcher_.land(*this, {0, OpStatus::no_memory, false});
+    prefetcher_.complete_transfer(*this, {0, OpStatus::no_memory, false});
     step.failures = failures_max;
   }
 
   Prefetcher::Step step;
-  Flight flight;
-  Room room;
+  InFlightTransfer transfer;
+  Reservation reservation;
 
  private:
   Prefetcher& prefetcher_;
@@ -53,7 +55,7 @@ class Prefetcher::Task final : public Copiers::Job {
   std::unique_ptr<Copiers::Step> next() override;
   bool has_more() const override { return range_ < ranges_.size(); }
   void finish(Copiers::Step& of) override {
-    const Prefetcher::Step& step = static_cast<Leg&>(of).step;
+    const Prefetcher::Step& step = static_cast<TransferTask&>(of).step;
     if (step.stuck) full_ |= step.to().bit();
     open_.erase(std::ranges::find(open_, step.number));
   }
@@ -98,42 +100,43 @@ std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
     }
     if (range.pages.empty()) continue;
     open_.push_back(number);
-    return std::make_unique<Leg>(prefetcher_, Prefetcher::Step{kind_, range, number, epoch_});
+    return std::make_unique<TransferTask>(prefetcher_,
+                                          Prefetcher::Step{kind_, range, number, epoch_});
   }
   return nullptr;
 }
 
-void Prefetcher::land(Leg& leg, const Delivery& delivery) {
-  Block& block = parts_.blocks.at(leg.step.number);
+void Prefetcher::complete_transfer(TransferTask& task, const TransferResult& outcome) {
+  Block& block = parts_.blocks.at(task.step.number);
   const LockGuard guard(block.lock);
-  if (delivery.status == OpStatus::ok) {
-    parts_.engine.land(block, leg.flight, delivery, leg.room);
-    note_arrival(leg.step, block, leg.flight.run);
+  if (outcome.status == OpStatus::ok) {
+    parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation);
+    note_arrival(task.step, block, task.transfer.run);
     // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to
     // come mapped.
-    if (!(PageMask::of(leg.flight.run) - block.at(leg.step.to()).resident).none())
-      leg.step.failures = failures_max;
+    if (!(PageMask::of(task.transfer.run) - block.at(task.step.to()).resident).none())
+      task.step.failures = failures_max;
   } else {
-    parts_.engine.turn_back(block, leg.flight);
-    ++leg.step.failures;
+    parts_.engine.abort_transfer(block, task.transfer);
+    ++task.step.failures;
   }
-  leg.room = Room();
+  task.reservation = Reservation();
 }
 
 // ---- one step
 
-Prefetcher::Progress Prefetcher::advance(Leg& leg) {
-  Block& block = parts_.blocks.at(leg.step.number);
+Prefetcher::Progress Prefetcher::advance(TransferTask& task) {
+  Block& block = parts_.blocks.at(task.step.number);
   std::uint64_t room_needed = 0;
   Progress progress = Progress::waits;
   {
     const LockGuard guard(block.lock);
-    progress = advance_locked(leg, block, room_needed);
+    progress = advance_locked(task, block, room_needed);
   }
   if (room_needed != 0) {
-    const RoomRequest request{leg.step.to(), room_needed, leg.step.range.pages.first,
-                              leg.step.epoch};
-    switch (parts_.evictor.make_room(request, leg.room)) {
+    const RoomRequest request{task.step.to(), room_needed, task.step.range.pages.first,
+                              task.step.epoch};
+    switch (parts_.evictor.make_room(request, task.reservation)) {
       case OpStatus::ok:
         return Progress::moves;
       case OpStatus::incomplete:
@@ -141,22 +144,22 @@ Prefetcher::Progress Prefetcher::advance(Leg& leg) {
         break;
       default:
         // A part may fit.
-        leg.step.pages_max = static_cast<unsigned>(room_needed / 2);
-        return leg.step.pages_max == 0 ? give_up(leg.step) : Progress::moves;
+        task.step.pages_max = static_cast<unsigned>(room_needed / 2);
+        return task.step.pages_max == 0 ? give_up(task.step) : Progress::moves;
     }
   }
   if (progress != Progress::waits) return progress;
   // Its place in the pool's line stays while it waits for that; room is of no use while it waits
   // for pages.
-  if (room_needed == 0) leg.room.release();
-  if (!leg.step.patience) leg.step.patience.emplace(step_limit_ns, AtLimit::goes_on);
-  leg.step.patience->note_wait();
-  return leg.step.patience->is_over() ? Progress::done : Progress::waits;
+  if (room_needed == 0) task.reservation.release();
+  if (!task.step.patience) task.step.patience.emplace(step_limit_ns, AtLimit::goes_on);
+  task.step.patience->note_wait();
+  return task.step.patience->is_over() ? Progress::done : Progress::waits;
 }
 
-Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,
+Prefetcher::Progress Prefetcher::advance_locked(TransferTask& task, Block& block,
                                                 std::uint64_t& room_needed) {
-  Step& step = leg.step;
+  Step& step = task.step;
   const auto allocation = parts_.address_space.find(step.range.pages.offset());
   if (!allocation || allocation->id != step.range.allocation) return Progress::done;
   if (step.kind != PrefetchRequest::Kind::prefetch && !step.discarded) return discard(step, block);
@@ -165,17 +168,17 @@ Prefetcher::Progress Prefetcher::advance_locked(Leg& leg, Block& block,
   if (need.progress == Progress::done) return settle(step, block);
   if (need.progress == Progress::waits) return Progress::waits;
   const Processor to = step.to();
-  if (!leg.room.try_grow(parts_.engine.at(to).capacity, need.run.count)) {
+  if (!task.reservation.try_grow(parts_.engine.at(to).capacity, need.run.count)) {
     room_needed = need.run.count;
     return Progress::waits;
   }
   // Before anything arrives that it concerns.
   parts_.evictor.note_round(to, step.epoch);
-  if (need.run.count < limits_.flight_pages_min || step.failures >= failures_max)
-    return carry_now(leg, block, need);
-  leg.flight = {step.number, need.run, need.kind, need.from, to, MoveCause::prefetch};
-  return parts_.engine.begin_flight(block, leg.flight) == OpStatus::ok ? Progress::flies
-                                                                       : Progress::waits;
+  if (need.run.count < limits_.transfer_pages_min || step.failures >= failures_max)
+    return carry_now(task, block, need);
+  task.transfer = {step.number, need.run, need.kind, need.from, to, MoveCause::prefetch};
+  return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? Progress::flies
+                                                                            : Progress::waits;
 }
 
 Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) const {
@@ -186,7 +189,7 @@ Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) con
   const PageRun first = free.next_run(0);
   if (first.count == 0) return {missing.none() ? Progress::done : Progress::waits, {}, {}, {}};
 
-  Need need{Progress::moves, {}, Cargo::Kind::create, Processor::host()};
+  Need need{Progress::moves, {}, PageTransfer::Kind::create, Processor::host()};
   const ProcessorMask residents = block.residents(first.first);
   PageMask alike = free;
   if (residents == 0) {
@@ -197,9 +200,10 @@ Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) con
     need.from = Processor{std::countr_zero(residents)};
     alike &= block.at(need.from).resident;
     // A page that has copies gets one more.
-    need.kind = advice.advice.read_mostly || std::popcount(residents) > 1 ? Cargo::Kind::copy
-                                                                          : Cargo::Kind::move;
-    if (need.kind == Cargo::Kind::move) alike -= block.held_beside(need.from);
+    need.kind = advice.advice.read_mostly || std::popcount(residents) > 1
+                    ? PageTransfer::Kind::copy
+                    : PageTransfer::Kind::move;
+    if (need.kind == PageTransfer::Kind::move) alike -= block.held_beside(need.from);
   }
   need.run = alike.run_around(first.first);
   need.run.count = std::min(need.run.count, step.pages_max);
@@ -212,36 +216,37 @@ Prefetcher::Progress Prefetcher::give_up(Step& step) {
 }
 
 // Pages that do not make a flight: a region at a time, so that nobody waits for the lock for long.
-Prefetcher::Progress Prefetcher::carry_now(Leg& leg, Block& block, const Need& need) {
+Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, Block& block, const Need& need) {
   const PageRun run{need.run.first,
                     std::min(need.run.count, static_cast<unsigned>(pages_per_region))};
-  const std::uint64_t number = leg.step.number;
-  const Processor to = leg.step.to();
-  Room& room = leg.room;
+  const std::uint64_t number = task.step.number;
+  const Processor to = task.step.to();
+  Reservation& reservation = task.reservation;
   const auto carry = [&](Entry entry) REQUIRES(block.lock) {
     switch (need.kind) {
-      case Cargo::Kind::create:
-        return parts_.engine.populate(block, number, run, to, room, entry, MoveCause::prefetch);
-      case Cargo::Kind::copy:
-        return parts_.engine.duplicate(block, number, run, need.from, to, room, entry,
+      case PageTransfer::Kind::create:
+        return parts_.engine.populate(block, number, run, to, reservation, entry,
+                                      MoveCause::prefetch);
+      case PageTransfer::Kind::copy:
+        return parts_.engine.duplicate(block, number, run, need.from, to, reservation, entry,
                                        MoveCause::prefetch);
-      case Cargo::Kind::move:
+      case PageTransfer::Kind::move:
         break;
     }
-    return parts_.engine.migrate(block, number, run, need.from, to, room, MoveCause::prefetch,
-                                 entry);
+    return parts_.engine.migrate(block, number, run, need.from, to, reservation,
+                                 MoveCause::prefetch, entry);
   };
   OpResult result = carry(Entry::at_home);
   // Without a process there is a pool all the same.
   if (result.status == OpStatus::process_gone) result = carry(Entry::none);
   count(parts_.engine.at(to).counters.prefetched, result.bytes / page_size);
   if (result.bytes != 0)
-    note_arrival(leg.step, block, {run.first, static_cast<unsigned>(result.bytes / page_size)});
+    note_arrival(task.step, block, {run.first, static_cast<unsigned>(result.bytes / page_size)});
   switch (result.status) {
     case OpStatus::ok:
       return Progress::moves;
     case OpStatus::no_memory:
-      return give_up(leg.step);
+      return give_up(task.step);
     default:
       return result.bytes != 0 ? Progress::moves : Progress::waits;
   }
@@ -262,7 +267,7 @@ Prefetcher::Progress Prefetcher::discard(Step& step, Block& block) {
 
 void Prefetcher::note_arrival(Step& step, Block& block, PageRun run) {
   step.had_turn |= PageMask::of(run) & block.at(step.to()).resident;
-  // Stays until it is used, as far as others that the same stream prefetches are concerned.
+  // TemporaryPins until it is used, as far as others that the same stream prefetches are concerned.
   if (!step.to().is_host()) block.prefetched_in = step.epoch;
 }
 

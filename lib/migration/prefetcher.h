@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/patience.h"
-#include "memory/carrier.h"
+#include "memory/copy_backend.h"
 #include "migration/advice_effects.h"
 #include "migration/copiers.h"
 #include "migration/evictor.h"
@@ -37,7 +37,7 @@ class Prefetcher {
   struct Limits {
     // Below this a flight costs more than it saves: pages are copied and mapped in one call, under
     // the lock.
-    unsigned flight_pages_min = 1;
+    unsigned transfer_pages_min = 1;
     bool host_has_nodes = false;  // several
   };
   // Outlives the copiers.
@@ -71,26 +71,27 @@ class Prefetcher {
     PageRun run() const { return run_in_block(number, range.pages); }
   };
   // A step whose pages may be in flight.
-  class Leg;
+  class TransferTask;
   using Progress = Copiers::Progress;
   // What a step needs next.
   struct Need {
     Progress progress = Progress::done;
     PageRun run;
-    Cargo::Kind kind = Cargo::Kind::move;
+    PageTransfer::Kind kind = PageTransfer::Kind::move;
     Processor from;
   };
 
   // Begins what comes next of a step.
-  Progress advance(Leg& leg);
-  Progress advance_locked(Leg& leg, Block& block, std::uint64_t& room_needed) REQUIRES(block.lock);
+  Progress advance(TransferTask& task);
+  Progress advance_locked(TransferTask& task, Block& block, std::uint64_t& room_needed)
+      REQUIRES(block.lock);
   Need next_need(const Step& step, const Block& block) const REQUIRES(block.lock);
-  Progress carry_now(Leg& leg, Block& block, const Need& need) REQUIRES(block.lock);
+  Progress carry_now(TransferTask& task, Block& block, const Need& need) REQUIRES(block.lock);
   Progress discard(Step& step, Block& block) REQUIRES(block.lock);
   // All pages are there: has them mapped.
   Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
   void note_arrival(Step& step, Block& block, PageRun run) REQUIRES(block.lock);
-  void land(Leg& leg, const Delivery& delivery);
+  void complete_transfer(TransferTask& task, const TransferResult& outcome);
   static Progress give_up(Step& step);
 
   const Parts parts_;

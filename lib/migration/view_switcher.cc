@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
-#include "os/thread.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "base/lock.h"
 #include "migration/page_engine.h"
-#include "os/condition.h"
-#include "os/mapped_memory.h"
+#include "os/memory/mapped_memory.h"
+#include "os/process/condition.h"
 #include "pages/block_directory.h"
 #include "trap/view_changer.h"
 

@@ -161,12 +161,12 @@ void Block::released(PageRun run) {
   for (int p = 0; p < processors_; ++p) left_pool(Processor{p}, PageMask::of(run));
 }
 
-void Block::flight_begun(PageRun run) {
+void Block::transfer_begun(PageRun run) {
   check_at_rest(run);
   in_flight_ |= PageMask::of(run);
 }
 
-void Block::flight_ended(PageRun run) {
+void Block::transfer_ended(PageRun run) {
   in_flight_ -= PageMask::of(run);
 }
 

@@ -11,7 +11,7 @@
 //   owned by p --duplicated(q)--> duplicated --dropped() of all but one--> owned by that one
 //
 // While a page is in flight (a copy of it is under way that holds no lock) it stays in the state
-// that it was in, and only rights may be lost: no transition but flight_ended() concerns it.
+// that it was in, and only rights may be lost: no transition but transfer_ended() concerns it.
 //
 // Beside that, for each processor: its view of a page is the pool that its page table would show
 // there, its own unless a remote mapping is wanted; and its page table may have an entry.
@@ -24,9 +24,9 @@
 #include "base/lock.h"
 #include "base/page_mask.h"
 #include "base/processor.h"
-#include "os/mapped_memory.h"
+#include "os/memory/mapped_memory.h"
 #include "pages/block_history.h"
-#include "pages/tenure.h"
+#include "pages/minimum_residency.h"
 
 namespace wherry::impl {
 
@@ -51,7 +51,7 @@ class alignas(64) Block {
   MutexOf<LockOrder::block> lock;
   // The policy's; null: it remembers nothing.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
-  Tenures tenures;  // any thread
+  MinimumResidency minimum_residency;  // any thread
   // Which round of prefetching brought pages here that were not accessed since, as far as that is
   // seen; 0: none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
@@ -115,9 +115,9 @@ class alignas(64) Block {
   void released(PageRun run) REQUIRES(lock);
 
   // A copy of the pages begins that holds no lock. Requires: they are not in flight.
-  void flight_begun(PageRun run) REQUIRES(lock);
+  void transfer_begun(PageRun run) REQUIRES(lock);
   // ... has come to its end, good or bad.
-  void flight_ended(PageRun run) REQUIRES(lock);
+  void transfer_ended(PageRun run) REQUIRES(lock);
 
   // p's view of the pages is about to be changed. Requires: it is not being changed.
   void switch_begun(Processor p, PageRun run) REQUIRES(lock);

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/lock.h"
-#include "os/mapping.h"
-#include "os/sparse_memory.h"
+#include "os/memory/mapping.h"
+#include "os/memory/sparse_memory.h"
 #include "pages/block.h"
 
 namespace wherry::impl {

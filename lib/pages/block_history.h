@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "os/mapped_memory.h"
+#include "os/memory/mapped_memory.h"
 
 namespace wherry::impl {
 

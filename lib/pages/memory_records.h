@@ -11,7 +11,7 @@
 
 #include "base/lock.h"
 #include "base/page.h"
-#include "os/sparse_memory.h"
+#include "os/memory/sparse_memory.h"
 #include "pages/pointer_table.h"
 
 namespace wherry::impl {

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "base/lock.h"
-#include "os/mapping.h"
-#include "os/sparse_memory.h"
+#include "os/memory/mapping.h"
+#include "os/memory/sparse_memory.h"
 
 namespace wherry::impl {
 

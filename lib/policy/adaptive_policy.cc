@@ -16,7 +16,7 @@ struct Region {
   std::uint64_t arrived_ns = 0;  // when it last came from elsewhere; 0: it has not
   std::uint64_t stayed_ns = 0;  // how long it was where it came to before, on average; 0: not known
   std::uint64_t until_ns = 0;   // it stays where it is; 0: it does not
-  unsigned stays = 0;           // how often it has, since it last paid to move
+  unsigned pins = 0;            // how often it has, since it last paid to move
   std::int8_t at = -1;          // whom it came to
 };
 
@@ -62,8 +62,9 @@ PageMask staying(BlockHistory& history, std::uint64_t now_ns) {
 
 }  // namespace
 
-AdaptivePolicy::AdaptivePolicy(const AdaptiveParameters& parameters, const Reach& reach)
-    : parameters_(parameters), reach_(reach), differs_([&] {
+AdaptivePolicy::AdaptivePolicy(const AdaptiveParameters& parameters,
+                               const AccessCosts& access_costs)
+    : parameters_(parameters), access_costs_(access_costs), differs_([&] {
         for (int p = 0; p < max_processors; ++p)
           for (int q = 0; q < max_processors; ++q)
             if (saved_percent(Processor{p}, Processor{q}) != 0) return true;
@@ -73,7 +74,7 @@ AdaptivePolicy::AdaptivePolicy(const AdaptiveParameters& parameters, const Reach
 unsigned AdaptivePolicy::saved_percent(Processor p, Processor q) const {
   if (p == q) return 0;
   const unsigned known =
-      reach_.percent[static_cast<std::size_t>(p.index)][static_cast<std::size_t>(q.index)];
+      access_costs_.percent[static_cast<std::size_t>(p.index)][static_cast<std::size_t>(q.index)];
   const unsigned percent = parameters_.far_percent != 0 ? parameters_.far_percent : known;
   return percent <= 100 ? 0 : 100 - 100 * 100 / percent;
 }
@@ -82,12 +83,13 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
   if (!parameters_.prefetches) return {facts.page, 1};
   const PageMask stretch = PageMask::of(facts.stretch);
   const PageMask used = (facts.held | facts.mapped) & stretch;
-  if (facts.evicted || (used.none() && streams_.follow(facts.toucher, facts.block)))
+  if (facts.evicted || (used.none() && streams_.follow(facts.faulting_processor, facts.block)))
     return facts.stretch;
   const PageMask faulted = PageMask::of({facts.page, 1});
   const PageMask known =
       used | faulted | parameters_.tree.neighbours(faulted, used, {}, facts.stretch);
-  if (known.count() >= pages_per_block / 2) streams_.note_dense(facts.toucher, facts.block);
+  if (known.count() >= pages_per_block / 2)
+    streams_.note_dense(facts.faulting_processor, facts.block);
   return known.run_around(facts.page);
 }
 
@@ -95,18 +97,19 @@ Opinion AdaptivePolicy::first_touch(const FaultFacts& facts, PageRun region) con
   // Nothing is evicted for what may never be touched again; a little may fit where much does not.
   for (const PageRun part : {region, aligned_part(region, facts.page, pages_per_region)})
     if (facts.free_pages >= pages_to_come(facts, part))
-      return {.destination = facts.toucher, .region = part};
+      return {.destination = facts.faulting_processor, .region = part};
   return {.destination = Processor::host(), .region = region};
 }
 
 Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
                                  std::unique_ptr<BlockHistory>& history) const {
   // What comes to another processor's memory than the toucher's is none of his.
-  if (facts.residents == 0 && facts.preferred && *facts.preferred != facts.toucher) return {};
+  if (facts.residents == 0 && facts.preferred && *facts.preferred != facts.faulting_processor)
+    return {};
   PageRun region = this->region(facts);
   if (facts.residents == 0) return first_touch(facts, region);
-  const Processor at = closest_of(facts.residents, facts.toucher);
-  const unsigned saved = saved_percent(facts.toucher, at);
+  const Processor at = closest_of(facts.residents, facts.faulting_processor);
+  const unsigned saved = saved_percent(facts.faulting_processor, at);
   if (saved == 0) return {.destination = at, .region = region};
 
   Region known;
@@ -123,10 +126,10 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
   const std::uint64_t cost_ns = facts.fault_ns + (coming + evicted) * facts.page_ns;
   const std::uint64_t gain_ns = known.stayed_ns / 100 * saved / 100 * bound_percent;
   // What nothing is known of is tried, where nothing has to go for it.
-  const bool pays = known.stayed_ns == 0 ? evicted == 0 || known.stays != 0 : gain_ns > cost_ns;
+  const bool pays = known.stayed_ns == 0 ? evicted == 0 || known.pins != 0 : gain_ns > cost_ns;
   if (pays) {
-    if (known.stayed_ns != 0) adaptive(*history).of(facts.page).stays = 0;
-    return {.destination = facts.toucher, .region = region};
+    if (known.stayed_ns != 0) adaptive(*history).of(facts.page).pins = 0;
+    return {.destination = facts.faulting_processor, .region = region};
   }
   if (!has_history<AdaptiveHistory>(history)) return {.destination = at, .region = region};
   return stay(facts, at, region, *history, cost_ns);
@@ -137,15 +140,15 @@ Opinion AdaptivePolicy::stay(const FaultFacts& facts, Processor at, PageRun regi
   Region& known = adaptive(history).of(facts.page);
   Opinion opinion{.destination = at};
   opinion.region = aligned_part(region, facts.page, pages_per_region);
-  opinion.stays = true;
-  opinion.stay_begins = known.until_ns <= facts.now_ns;
-  if (opinion.stay_begins) {
+  opinion.pins = true;
+  opinion.pin_begins = known.until_ns <= facts.now_ns;
+  if (opinion.pin_begins) {
     const std::uint64_t length = std::min(
-        (cost_ns * parameters_.stay_costs) << std::min(known.stays, doublings_max), stay_max_ns);
+        (cost_ns * parameters_.stay_costs) << std::min(known.pins, doublings_max), stay_max_ns);
     known.until_ns = facts.now_ns + length;
-    ++known.stays;
+    ++known.pins;
   }
-  opinion.stays_until_ns = known.until_ns;
+  opinion.pin_until_ns = known.until_ns;
   return opinion;
 }
 
@@ -177,7 +180,7 @@ void AdaptivePolicy::on_release(PageRun run, BlockHistory& history) const {
   adaptive(history).for_each(run, [](Region& region) { region = {}; });
 }
 
-PageMask AdaptivePolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) const {
+PageMask AdaptivePolicy::end_temporary_pins(std::uint64_t now_ns, BlockHistory& history) const {
   PageMask ended;
   auto& regions = adaptive(history).regions;
   for (unsigned i = 0; i < regions.size(); ++i) {

@@ -8,10 +8,10 @@
 // first time. docs/decisions/policies.md has the reasons.
 #pragma once
 
+#include "policy/access_costs.h"
 #include "policy/block_streams.h"
 #include "policy/density_tree.h"
 #include "policy/policy.h"
-#include "policy/reach.h"
 
 namespace wherry::impl {
 
@@ -26,13 +26,13 @@ struct AdaptiveParameters {
 
 class AdaptivePolicy final : public Policy {
  public:
-  AdaptivePolicy(const AdaptiveParameters& parameters, const Reach& reach);
+  AdaptivePolicy(const AdaptiveParameters& parameters, const AccessCosts& access_costs);
 
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const override;
   ProcessorMask on_arrival(const Arrival& arrival,
                            std::unique_ptr<BlockHistory>& history) const override;
   void on_release(PageRun run, BlockHistory& history) const override;
-  PageMask end_stays(std::uint64_t now_ns, BlockHistory& history) const override;
+  PageMask end_temporary_pins(std::uint64_t now_ns, BlockHistory& history) const override;
   bool remembers() const override { return differs_; }
 
  private:
@@ -46,7 +46,7 @@ class AdaptivePolicy final : public Policy {
                std::uint64_t cost_ns) const;
 
   const AdaptiveParameters parameters_;
-  const Reach reach_;
+  const AccessCosts access_costs_;
   const bool differs_;  // whose memory it is makes a difference to somebody
   mutable BlockStreams streams_;
 };

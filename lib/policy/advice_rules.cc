@@ -29,22 +29,22 @@ PageRun join(PageRun a, PageRun b) {
 }  // namespace
 
 AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& opinion) {
-  const Processor toucher = facts.toucher;
+  const Processor faulting_processor = facts.faulting_processor;
   const auto holds = [&](Processor p) { return (facts.residents & p.bit()) != 0; };
   const Place wanted = opinion.destination ? Place{*opinion.destination, Reason::policy}
-                                           : Place{toucher, Reason::touched};
+                                           : Place{faulting_processor, Reason::touched};
   if (facts.pinned && facts.residents != 0)
     return {closest_of(facts.residents, Processor::host()), Reason::pinned};
-  if (facts.read_mostly) return {toucher, Reason::read_mostly};
-  if (facts.preferred == toucher) return {toucher, Reason::preferred};
+  if (facts.read_mostly) return {faulting_processor, Reason::read_mostly};
+  if (facts.preferred == faulting_processor) return {faulting_processor, Reason::preferred};
   if (facts.residents == 0)
     return facts.preferred ? Place{*facts.preferred, Reason::preferred} : wanted;
   // Every processor can map every pool.
   if (facts.preferred && holds(*facts.preferred)) return {*facts.preferred, Reason::preferred};
-  if ((facts.accessed_by & toucher.bit()) != 0)
-    return {closest_of(facts.residents, toucher), Reason::accessed_by};
-  if (opinion.stays && opinion.destination) return {*opinion.destination, Reason::policy_stay};
-  return holds(toucher) ? Place{toucher, Reason::there} : wanted;
+  if ((facts.accessed_by & faulting_processor.bit()) != 0)
+    return {closest_of(facts.residents, faulting_processor), Reason::accessed_by};
+  if (opinion.pins && opinion.destination) return {*opinion.destination, Reason::policy_stay};
+  return holds(faulting_processor) ? Place{faulting_processor, Reason::there} : wanted;
 }
 
 PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion, bool only_maps) const {
@@ -64,19 +64,19 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   decision.destination = at;
   decision.reason = reason;
   decision.duplicate = facts.read_mostly && !facts.write && !facts.pinned;
-  const bool stays = opinion.stays && opinion.destination == decision.destination;
-  if (stays) {
+  const bool pins = opinion.pins && opinion.destination == decision.destination;
+  if (pins) {
     decision.cause = MoveCause::thrash_pin;
-    decision.stay_begins = opinion.stay_begins;
-    decision.stays_until_ns = opinion.stays_until_ns;
+    decision.pin_begins = opinion.pin_begins;
+    decision.pin_until_ns = opinion.pin_until_ns;
   }
   const bool returns = facts.evicted && facts.residents != 0 && !opinion.region &&
-                       decision.destination == facts.toucher;
+                       decision.destination == facts.faulting_processor;
   // Nothing moves, and to see a whole block elsewhere costs no more than to see a part of it.
-  const bool stays_elsewhere = facts.pinned && decision.destination != facts.toucher;
+  const bool stays_elsewhere = facts.pinned && decision.destination != facts.faulting_processor;
   // The policy has said which pages should move, and none does: to see a region elsewhere costs
   // what one page of it would.
-  const bool only_maps = decision.destination != facts.toucher && !stays &&
+  const bool only_maps = decision.destination != facts.faulting_processor && !pins &&
                          (facts.residents & decision.destination.bit()) != 0;
   decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion, only_maps);
   FaultFacts first_touch = facts;

@@ -40,8 +40,8 @@ struct Decision {
   MoveCause cause = MoveCause::fault;
   bool speculates =
       false;  // the policy has chosen the region: it expects more of it to be used than the page
-  bool stay_begins = false;
-  std::uint64_t stays_until_ns = 0;  // the policy wants to be asked again then; 0: it does not
+  bool pin_begins = false;
+  std::uint64_t pin_until_ns = 0;  // the policy wants to be asked again then; 0: it does not
 };
 
 class AdviceRules {

@@ -16,7 +16,7 @@ class FirstTouch final : public Policy {
  public:
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>&) const override {
     if (facts.residents == 0) return {};
-    return {.destination = closest_of(facts.residents, facts.toucher)};
+    return {.destination = closest_of(facts.residents, facts.faulting_processor)};
   }
 };
 
@@ -26,7 +26,7 @@ class RemoteAlways final : public Policy {
  public:
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>&) const override {
     if (facts.residents == 0) return {.destination = Processor::host()};
-    return {.destination = closest_of(facts.residents, facts.toucher)};
+    return {.destination = closest_of(facts.residents, facts.faulting_processor)};
   }
 };
 

@@ -144,12 +144,14 @@ std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
   return choice;
 }
 
-std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice, const Reach& reach) {
+std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice,
+                                          const AccessCosts& access_costs) {
   if (choice.name == "first-touch") return std::make_unique<FirstTouch>();
   if (choice.name == "remote-always") return std::make_unique<RemoteAlways>();
-  if (choice.name == "uvm") return std::make_unique<UvmPolicy>(uvm_parameters_of(choice), reach);
+  if (choice.name == "uvm")
+    return std::make_unique<UvmPolicy>(uvm_parameters_of(choice), access_costs);
   if (choice.name == "adaptive")
-    return std::make_unique<AdaptivePolicy>(adaptive_parameters_of(choice), reach);
+    return std::make_unique<AdaptivePolicy>(adaptive_parameters_of(choice), access_costs);
   return std::make_unique<MigrateAlways>();
 }
 

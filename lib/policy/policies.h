@@ -9,8 +9,8 @@
 #include <string_view>
 #include <variant>
 
+#include "policy/access_costs.h"
 #include "policy/policy.h"
-#include "policy/reach.h"
 
 namespace wherry::impl {
 
@@ -42,6 +42,7 @@ struct PolicyChoice {
 std::variant<PolicyChoice, std::string> choose_policy(std::string_view text);
 
 // Requires: a choice of choose_policy().
-std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice, const Reach& reach);
+std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice,
+                                          const AccessCosts& access_costs);
 
 }  // namespace wherry::impl

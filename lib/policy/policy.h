@@ -12,8 +12,8 @@
 
 #include "base/page_mask.h"
 #include "base/processor.h"
-#include "events/event.h"
 #include "pages/block_history.h"
+#include "trace/event.h"
 
 namespace wherry::impl {
 
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 
 // What is known when processor `toucher` faults on `page` (a page number within its block).
 struct FaultFacts {
-  Processor toucher;
+  Processor faulting_processor;
   std::uint64_t block = 0;
   unsigned page = 0;
   int processors = 1;  // how many there are
@@ -51,11 +51,11 @@ struct Opinion {
   std::optional<Processor> destination = {};  // whose memory the page should be in
   std::optional<PageRun> region = {};  // what comes along; contains the page, inside the stretch
   std::uint64_t wait_until_ns = 0;     // nothing is done before; then it is asked again. 0: at once
-  // The page stays at the destination, where others map it, until `stays_until_ns` (0: for ever):
+  // The page stays at the destination, where others map it, until `pin_until_ns` (0: for ever):
   // then those who map it elsewhere than at home should fault again, and are asked about.
-  bool stays = false;
-  bool stay_begins = false;  // it has not stayed there before
-  std::uint64_t stays_until_ns = 0;
+  bool pins = false;
+  bool pin_begins = false;  // it has not stayed there before
+  std::uint64_t pin_until_ns = 0;
 };
 
 // Why pages move, as it is recorded.
@@ -88,7 +88,7 @@ class Policy {
   virtual void on_release(PageRun, BlockHistory&) const {}
   // Pages that stayed where they were for as long as it was said: from now on they move again.
   // none: there are none.
-  virtual PageMask end_stays(std::uint64_t /*now_ns*/, BlockHistory&) const { return {}; }
+  virtual PageMask end_temporary_pins(std::uint64_t /*now_ns*/, BlockHistory&) const { return {}; }
   // Whether anything is ever remembered. Where not, a fault may be answered where no memory can be
   // had.
   virtual bool remembers() const { return false; }

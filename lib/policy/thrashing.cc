@@ -68,19 +68,19 @@ bool Thrashing::has_aged(std::uint64_t now_ns, const ThrashingParameters& parame
   return true;
 }
 
-void Thrashing::roll_period(Page& page, Processor toucher, std::uint64_t now_ns,
+void Thrashing::roll_period(Page& page, Processor faulting_processor, std::uint64_t now_ns,
                             const ThrashingParameters& parameters) {
   if (now_ns > page.period_end_ns) {
-    const bool again = page.privileged == toucher.index;
+    const bool again = page.privileged == faulting_processor.index;
     page.period_end_ns = now_ns + parameters.nap_ns;
     page.throttled = 0;
-    page.privileged = again ? nobody : static_cast<std::int8_t>(toucher.index);
-  } else if (page.privileged == nobody && (page.throttled & toucher.bit()) == 0) {
-    page.privileged = static_cast<std::int8_t>(toucher.index);
+    page.privileged = again ? nobody : static_cast<std::int8_t>(faulting_processor.index);
+  } else if (page.privileged == nobody && (page.throttled & faulting_processor.bit()) == 0) {
+    page.privileged = static_cast<std::int8_t>(faulting_processor.index);
   }
 }
 
-Thrashing::Hint Thrashing::hint(const Request& request, const Reach& reach,
+Thrashing::Hint Thrashing::hint(const Request& request, const AccessCosts& access_costs,
                                 const ThrashingParameters& parameters) {
   if (!pages_ || has_aged(request.now_ns, parameters)) return {};
   Page& page = this->page(request.page);
@@ -88,54 +88,58 @@ Thrashing::Hint Thrashing::hint(const Request& request, const Reach& reach,
   if (page.pinned_at != nobody && page.unpin_ns != 0 && request.now_ns >= page.unpin_ns) {
     return {};  // it is about to be forgotten: unpin()
   }
-  if ((page.throttled & request.toucher.bit()) != 0) {
-    if (request.now_ns <= page.period_end_ns && page.privileged != request.toucher.index)
-      return throttle(page, request.toucher);
-    page.throttled &= ~request.toucher.bit();
+  if ((page.throttled & request.faulting_processor.bit()) != 0) {
+    if (request.now_ns <= page.period_end_ns && page.privileged != request.faulting_processor.index)
+      return throttle(page, request.faulting_processor);
+    page.throttled &= ~request.faulting_processor.bit();
   }
   if (page.pinned_at == nobody &&
       request.now_ns - page.quiet_since(request.now_ns) > parameters.lapse_ns)
     return {};
-  page.users |= request.toucher.bit();
-  roll_period(page, request.toucher, request.now_ns, parameters);
-  return decide(request, page, reach, parameters);
+  page.users |= request.faulting_processor.bit();
+  roll_period(page, request.faulting_processor, request.now_ns, parameters);
+  return decide(request, page, access_costs, parameters);
 }
 
 // The rows of the table in docs/decisions/policies.md, in their order.
-Thrashing::Hint Thrashing::decide(const Request& request, Page& page, const Reach& reach,
+Thrashing::Hint Thrashing::decide(const Request& request, Page& page,
+                                  const AccessCosts& access_costs,
                                   const ThrashingParameters& parameters) {
-  const bool privileged = page.privileged == request.toucher.index;
+  const bool privileged = page.privileged == request.faulting_processor.index;
   const bool long_enough = page.throttlings >= parameters.pin_threshold;
-  const auto reaches = [&](Processor at) { return reach.all_in(reach.maps, page.users, at); };
+  const auto reaches = [&](Processor at) {
+    return access_costs.all_in(access_costs.maps, page.users, at);
+  };
   if (request.preferred) {
     const Processor home = *request.preferred;
     if (reaches(home)) return pin(request, page, home, parameters);
-    if (request.toucher == home) {
+    if (request.faulting_processor == home) {
       const bool at_home = page.pinned_at == home.index;
       const bool elsewhere = page.pinned_at != nobody && !at_home;
       if (at_home || (privileged && (elsewhere || long_enough)))
         return pin(request, page, home, parameters);
-      return privileged ? Hint{} : throttle(page, request.toucher);
+      return privileged ? Hint{} : throttle(page, request.faulting_processor);
     }
   }
-  if (reach.all_in(reach.close, page.users, request.resident))
+  if (access_costs.all_in(access_costs.close, page.users, request.resident))
     return pin(request, page, request.resident, parameters);
   if (page.pinned_at != nobody) {
     const Processor at{page.pinned_at};
     if (!privileged) {
       const bool maps =
-          (reach.maps[static_cast<std::size_t>(request.toucher.index)] & at.bit()) != 0;
-      return maps ? pin(request, page, at, parameters) : throttle(page, request.toucher);
+          (access_costs.maps[static_cast<std::size_t>(request.faulting_processor.index)] &
+           at.bit()) != 0;
+      return maps ? pin(request, page, at, parameters) : throttle(page, request.faulting_processor);
     }
-    return pin(request, page, reaches(at) ? at : request.toucher, parameters);
+    return pin(request, page, reaches(at) ? at : request.faulting_processor, parameters);
   }
-  if (!privileged) return throttle(page, request.toucher);
-  return long_enough ? pin(request, page, request.toucher, parameters) : Hint{};
+  if (!privileged) return throttle(page, request.faulting_processor);
+  return long_enough ? pin(request, page, request.faulting_processor, parameters) : Hint{};
 }
 
-Thrashing::Hint Thrashing::throttle(Page& page, Processor toucher) {
-  if ((page.throttled & toucher.bit()) == 0) {
-    page.throttled |= toucher.bit();
+Thrashing::Hint Thrashing::throttle(Page& page, Processor faulting_processor) {
+  if ((page.throttled & faulting_processor.bit()) == 0) {
+    page.throttled |= faulting_processor.bit();
     if (page.throttlings != std::numeric_limits<std::uint8_t>::max()) ++page.throttlings;
   }
   page.throttled_until_ns = page.period_end_ns;

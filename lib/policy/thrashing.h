@@ -18,8 +18,8 @@
 
 #include "base/page_mask.h"
 #include "base/processor.h"
-#include "os/mapped_memory.h"
-#include "policy/reach.h"
+#include "os/memory/mapped_memory.h"
+#include "policy/access_costs.h"
 
 namespace wherry::impl {
 
@@ -38,7 +38,7 @@ class Thrashing {
  public:
   struct Request {
     unsigned page = 0;
-    Processor toucher;
+    Processor faulting_processor;
     std::uint64_t now_ns = 0;
     Processor resident;                  // where the page is, closest to the toucher
     std::optional<Processor> preferred;  // as advised
@@ -63,7 +63,8 @@ class Thrashing {
   // forgotten.
   void forget(PageRun run);
   // What to do about this touch.
-  Hint hint(const Request& request, const Reach& reach, const ThrashingParameters& parameters);
+  Hint hint(const Request& request, const AccessCosts& access_costs,
+            const ThrashingParameters& parameters);
   // Forgets pages that have been pinned for their time, and returns them: those who map them
   // elsewhere than at home should be made to fault again. next_unpin(): when there will be some;
   // nothing: never.
@@ -100,12 +101,12 @@ class Thrashing {
                   const ThrashingParameters& parameters);
   // True: nothing is known any more.
   bool has_aged(std::uint64_t now_ns, const ThrashingParameters& parameters);
-  static void roll_period(Page& page, Processor toucher, std::uint64_t now_ns,
+  static void roll_period(Page& page, Processor faulting_processor, std::uint64_t now_ns,
                           const ThrashingParameters& parameters);
-  Hint decide(const Request& request, Page& page, const Reach& reach,
+  Hint decide(const Request& request, Page& page, const AccessCosts& access_costs,
               const ThrashingParameters& parameters);
   Hint pin(const Request& request, Page& page, Processor at, const ThrashingParameters& parameters);
-  static Hint throttle(Page& page, Processor toucher);
+  static Hint throttle(Page& page, Processor faulting_processor);
 
   MappedPtr<Pages> pages_;  // once two processors have taken something of the block from each other
   PageMask thrashing_;

@@ -21,7 +21,7 @@ PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
   if (facts.preferred == destination && facts.residents == 0)
     return (PageMask::of(facts.stretch) - thrashing).run_around(facts.page);
   const bool goes_astray = facts.preferred && !(facts.preferred == destination);
-  if (!parameters_.prefetches || goes_astray || !(destination == facts.toucher) ||
+  if (!parameters_.prefetches || goes_astray || !(destination == facts.faulting_processor) ||
       thrashing.test(facts.page))
     return {facts.page, 1};
   const PageMask along = parameters_.tree.neighbours(faulted, facts.held, thrashing, facts.stretch);
@@ -32,23 +32,23 @@ PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
 
 Opinion UvmPolicy::on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const {
   Opinion opinion;
-  const Processor usual =
-      facts.residents == 0 ? facts.preferred.value_or(facts.toucher) : facts.toucher;
+  const Processor usual = facts.residents == 0 ? facts.preferred.value_or(facts.faulting_processor)
+                                               : facts.faulting_processor;
   PageMask thrashing;
   if (history && facts.residents != 0) {
     Thrashing& seen = thrashing_in(*history);
     const Thrashing::Hint hint =
-        seen.hint({facts.page, facts.toucher, facts.now_ns,
-                   closest_of(facts.residents, facts.toucher), facts.preferred},
-                  reach_, parameters_.thrashing);
+        seen.hint({facts.page, facts.faulting_processor, facts.now_ns,
+                   closest_of(facts.residents, facts.faulting_processor), facts.preferred},
+                  access_costs_, parameters_.thrashing);
     thrashing = seen.thrashing();
     if (hint.kind == Thrashing::Hint::Kind::throttle) opinion.wait_until_ns = hint.until_ns;
     if (hint.kind == Thrashing::Hint::Kind::pin) {
       opinion.destination = hint.at;
       opinion.region = PageRun{facts.page, 1};
-      opinion.stays = true;
-      opinion.stay_begins = hint.begins;
-      opinion.stays_until_ns = hint.until_ns;
+      opinion.pins = true;
+      opinion.pin_begins = hint.begins;
+      opinion.pin_until_ns = hint.until_ns;
       return opinion;
     }
   }
@@ -81,7 +81,7 @@ void UvmPolicy::on_release(PageRun run, BlockHistory& history) const {
   thrashing_in(history).forget(run);
 }
 
-PageMask UvmPolicy::end_stays(std::uint64_t now_ns, BlockHistory& history) const {
+PageMask UvmPolicy::end_temporary_pins(std::uint64_t now_ns, BlockHistory& history) const {
   return thrashing_in(history).unpin(now_ns);
 }
 

@@ -3,9 +3,9 @@
 // and why, is in docs/decisions/policies.md.
 #pragma once
 
+#include "policy/access_costs.h"
 #include "policy/density_tree.h"
 #include "policy/policy.h"
-#include "policy/reach.h"
 #include "policy/thrashing.h"
 
 namespace wherry::impl {
@@ -19,21 +19,21 @@ struct UvmParameters {
 
 class UvmPolicy final : public Policy {
  public:
-  UvmPolicy(const UvmParameters& parameters, const Reach& reach)
-      : parameters_(parameters), reach_(reach) {}
+  UvmPolicy(const UvmParameters& parameters, const AccessCosts& access_costs)
+      : parameters_(parameters), access_costs_(access_costs) {}
 
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>& history) const override;
   ProcessorMask on_arrival(const Arrival& arrival,
                            std::unique_ptr<BlockHistory>& history) const override;
   void on_release(PageRun run, BlockHistory& history) const override;
-  PageMask end_stays(std::uint64_t now_ns, BlockHistory& history) const override;
+  PageMask end_temporary_pins(std::uint64_t now_ns, BlockHistory& history) const override;
   bool remembers() const override { return parameters_.detects_thrashing; }
 
  private:
   PageRun region(const FaultFacts& facts, Processor destination, const PageMask& thrashing) const;
 
   const UvmParameters parameters_;
-  const Reach reach_;
+  const AccessCosts access_costs_;
 };
 
 }  // namespace wherry::impl

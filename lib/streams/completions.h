@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "os/fd.h"
-#include "os/poll.h"
+#include "os/files/fd.h"
+#include "os/process/poll.h"
 #include "streams/stream.h"
 
 namespace wherry::impl {

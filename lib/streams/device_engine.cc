@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "events/recorder.h"
-#include "os/poll.h"
-#include "os/thread.h"
+#include "os/process/poll.h"
+#include "os/process/thread.h"
+#include "trace/recorder.h"
 
 namespace wherry::impl {
 

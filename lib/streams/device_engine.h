@@ -18,14 +18,14 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "events/event.h"
-#include "os/condition.h"
-#include "os/fd.h"
+#include "os/files/fd.h"
+#include "os/process/condition.h"
 #include "streams/completions.h"
 #include "streams/host_functions.h"
 #include "streams/launch_target.h"
 #include "streams/recording.h"
 #include "streams/stream.h"
+#include "trace/event.h"
 
 namespace wherry::impl {
 

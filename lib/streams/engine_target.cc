@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "os/poll.h"
-#include "os/thread.h"
+#include "os/process/poll.h"
+#include "os/process/thread.h"
 #include "streams/device_engine.h"
 #include "streams/failure_text.h"
 

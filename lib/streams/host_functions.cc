@@ -1,6 +1,6 @@
 #include "streams/host_functions.h"
 
-#include "os/thread.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 

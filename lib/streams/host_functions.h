@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/lock.h"
-#include "os/condition.h"
+#include "os/process/condition.h"
 
 namespace wherry::impl {
 

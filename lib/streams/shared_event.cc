@@ -3,9 +3,9 @@
 #include <climits>
 #include <thread>
 
-#include "os/futex.h"
-#include "os/range_mark.h"
-#include "os/thread.h"
+#include "os/files/range_mark.h"
+#include "os/process/futex.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 namespace {

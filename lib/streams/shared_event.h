@@ -1,8 +1,8 @@
 // An event of which several processes record, ask and await moments: its state is in memory that
 // all of them see. Whoever records writes a moment down as his, and that it is over when it is; who
-// waits looks whether he still has the event's file mapped: a mark on it (os/range_mark.h) stands
-// for him, which the kernel takes away when his process ends or becomes another program, and which
-// no child of his has. Any thread.
+// waits looks whether he still has the event's file mapped: a mark on it (os/files/range_mark.h)
+// stands for him, which the kernel takes away when his process ends or becomes another program, and
+// which no child of his has. Any thread.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 #include "base/lock.h"
 #include "base/patience.h"
-#include "os/sealed_memory.h"
+#include "os/memory/sealed_memory.h"
 #include "streams/recording.h"
 
 namespace wherry::impl {

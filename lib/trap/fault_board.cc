@@ -5,10 +5,10 @@
 
 #include "base/log.h"
 #include "base/patience.h"
-#include "os/futex.h"
-#include "os/poll.h"
-#include "os/process.h"
-#include "os/thread.h"
+#include "os/process/futex.h"
+#include "os/process/poll.h"
+#include "os/process/process.h"
+#include "os/process/thread.h"
 
 namespace wherry::impl {
 namespace {
@@ -74,7 +74,7 @@ bool take_answer(FaultSlot& slot) {
 
 }  // namespace
 
-bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write,
+bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
                 FaultLimit limit) {
   FaultSlot* slot = claim_slot(board);
   if (slot == nullptr) return false;
@@ -82,7 +82,7 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
   slot->thread = this_thread_id();
   slot->write = write;
   slot->state.store(FaultSlot::posted, std::memory_order_release);
-  signal_eventfd(bell);
+  signal_eventfd(notifier);
   std::uint32_t state = FaultSlot::posted;
   std::uint32_t attentions = slot->attentions.load(std::memory_order_relaxed);
   Patience patience(host_limit_ns);
@@ -116,7 +116,7 @@ void change_protection_for_host(FaultBoard& board) {
 }
 
 std::optional<FaultEvent> BoardSource::read_event() const {
-  if (drain_eventfd(bell_) == 0) return std::nullopt;
+  if (drain_eventfd(notifier_) == 0) return std::nullopt;
   for (unsigned i = 0; i < FaultBoard::slots_max; ++i) {
     FaultSlot& slot = board_.slots[i];
     std::uint32_t expected = FaultSlot::posted;

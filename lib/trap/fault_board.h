@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "base/lock.h"
-#include "os/fd.h"
+#include "os/files/fd.h"
 #include "trap/fault_source.h"
 #include "trap/protector.h"
 
@@ -60,7 +60,7 @@ enum class FaultLimit {
   bounded,
   endless,
 };
-bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool write,
+bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
                 FaultLimit limit);
 // Changes protection whenever it is asked to; for a thread of its own, with no signals.
 [[noreturn]] void change_protection_for_host(FaultBoard& board);
@@ -70,10 +70,10 @@ bool post_fault(FaultBoard& board, const Fd& bell, std::uintptr_t address, bool 
 class BoardSource final : public FaultSource {
  public:
   // `bell`: a semaphore, signalled once for each event.
-  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, Fd bell)
-      : owner_(std::move(owner)), board_(board), bell_(std::move(bell)) {}
+  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, Fd notifier)
+      : owner_(std::move(owner)), board_(board), notifier_(std::move(notifier)) {}
 
-  int fd() const override { return bell_.get(); }
+  int fd() const override { return notifier_.get(); }
   std::optional<FaultEvent> read_event() const override;
   void attend(const FaultEvent& event) const override;
   void leave() const override;
@@ -82,7 +82,7 @@ class BoardSource final : public FaultSource {
  private:
   const std::shared_ptr<void> owner_;  // of the board
   FaultBoard& board_;
-  const Fd bell_;
+  const Fd notifier_;
 };
 
 // Has the process behind a board do it: the thread whose fault the caller attends to, or the one

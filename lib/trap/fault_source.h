@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "os/userfaultfd.h"
+#include "os/memory/userfaultfd.h"
 
 namespace wherry::impl {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "base/page.h"
-#include "os/userfaultfd.h"
+#include "os/memory/userfaultfd.h"
 
 namespace wherry::impl {
 

@@ -18,7 +18,7 @@
 #include <memory>
 
 #include "base/lock.h"
-#include "os/memory_file.h"
+#include "os/files/memory_file.h"
 #include "trap/mapper.h"
 #include "trap/protector.h"
 

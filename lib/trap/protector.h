@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/page.h"
-#include "os/features.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
+#include "os/process/features.h"
 #include "pages/arena_layout.h"
 
 namespace wherry::impl {

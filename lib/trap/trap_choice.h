@@ -6,7 +6,7 @@
 #include <string_view>
 #include <variant>
 
-#include "os/permissions.h"
+#include "os/process/permissions.h"
 
 namespace wherry::impl {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/check.h"
-#include "os/mapping.h"
+#include "os/memory/mapping.h"
 
 namespace wherry::impl {
 namespace {

@@ -1,10 +1,10 @@
 // Limits that this process does not have: described as values.
-#include "api/arena_size.h"
+#include "runtime/arena_size.h"
 
 #include <catch2/catch.hpp>
 
 #include "base/page.h"
-#include "os/resource_limits.h"
+#include "os/process/resource_limits.h"
 
 using namespace wherry::impl;
 

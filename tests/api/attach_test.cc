@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/driver.h"
+#include "runtime/driver.h"
 #include "support/busy.h"
 #include "support/session.h"
 

@@ -1,4 +1,4 @@
-#include "api/copy_settings.h"
+#include "runtime/copy_settings.h"
 
 #include <catch2/catch.hpp>
 

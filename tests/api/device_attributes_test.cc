@@ -1,4 +1,4 @@
-#include "api/device_attributes.h"
+#include "runtime/device_attributes.h"
 
 #include <catch2/catch.hpp>
 

@@ -325,9 +325,9 @@ TEST_CASE("staged bytes are given back however their stream ends", "[api]") {
   const Outcome outcome = in_fresh_process([end] {
     Session s("capacity=64M,workers=2");
     const std::vector<char> piece(1 << 20);
-    // At most 32 wait for streams (api/runtime.h). A copier may keep two for a moment after they
-    // have been copied. Each round takes the others: if a round lost them, a call of the next would
-    // wait.
+    // At most 32 wait for streams (runtime/runtime.h). A copier may keep two for a moment after
+    // they have been copied. Each round takes the others: if a round lost them, a call of the next
+    // would wait.
     constexpr int pieces = 30;
     for (int round = 0; round < 3; ++round) {
       CUdeviceptr device = 0;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t MB = std::size_t{1} << 20;
-// How many bytes wait for streams at most (api/runtime.h).
+// How many bytes wait for streams at most (runtime/runtime.h).
 constexpr std::size_t staged_max = 32 * MB;
 
 using Bytes = std::vector<unsigned char>;

@@ -1,14 +1,14 @@
 // Machines that this one is not: described as values.
-#include "api/topology.h"
+#include "runtime/topology.h"
 
 #include <catch2/catch.hpp>
 
 #include <random>
 #include <string>
 
-#include "api/topology_text.h"
 #include "base/page.h"
 #include "base/processor.h"
+#include "runtime/topology_text.h"
 #include "support/conditions.h"
 
 namespace wherry::impl {

@@ -1,8 +1,8 @@
-#include "api/visible_devices.h"
+#include "runtime/visible_devices.h"
 
 #include <catch2/catch.hpp>
 
-#include "api/device_uuid.h"
+#include "runtime/device_uuid.h"
 
 using namespace wherry::impl;
 

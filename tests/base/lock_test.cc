@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "os/condition.h"
+#include "os/process/condition.h"
 #include "support/child.h"
 #include "support/session.h"
 

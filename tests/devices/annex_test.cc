@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/page.h"
-#include "os/memory_file.h"
+#include "os/files/memory_file.h"
 #include "support/test_device.h"
 
 namespace wherry::test {

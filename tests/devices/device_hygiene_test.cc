@@ -19,7 +19,7 @@
 #include <string>
 #include <thread>
 
-#include "os/loader_memory.h"
+#include "os/memory/loader_memory.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/test_device.h"

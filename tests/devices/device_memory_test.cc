@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "os/address_map.h"
-#include "os/loader_memory.h"
+#include "os/memory/address_map.h"
+#include "os/memory/loader_memory.h"
 #include "support/child.h"
 #include "support/test_device.h"
 

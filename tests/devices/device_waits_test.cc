@@ -24,7 +24,7 @@
 #include <string>
 #include <thread>
 
-#include "os/process.h"
+#include "os/process/process.h"
 #include "support/child.h"
 #include "support/session.h"
 #include "support/test_device.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "support/fake_carrier.h"
+#include "support/fake_backend.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -28,12 +28,12 @@ struct ScriptedPolicy final : impl::Policy {
     asked = facts;
     if (!history) history = std::make_unique<impl::BlockHistory>();
     impl::Opinion said = opinion;
-    opinion.stay_begins = false;
+    opinion.pin_begins = false;
     return said;
   }
-  PageMask end_stays(std::uint64_t now, impl::BlockHistory&) const override {
-    return opinion.region && now >= opinion.stays_until_ns ? PageMask::of(*opinion.region)
-                                                           : PageMask{};
+  PageMask end_temporary_pins(std::uint64_t now, impl::BlockHistory&) const override {
+    return opinion.region && now >= opinion.pin_until_ns ? PageMask::of(*opinion.region)
+                                                         : PageMask{};
   }
 };
 
@@ -47,7 +47,7 @@ struct Setup {
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Haulage haulage{machine};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
   AddressSpace address_space{4 * block_size};
   Audiences audiences;
   ScriptedPolicy policy;
@@ -73,8 +73,8 @@ struct Setup {
       while (now_ns() < *due) std::this_thread::yield();
   }
   // What was touched may be taken by others.
-  static void let_tenures_end() {
-    for (const std::uint64_t end = now_ns() + 2 * Tenures::residence_ns; now_ns() <= end;)
+  static void let_residency_end() {
+    for (const std::uint64_t end = now_ns() + 2 * MinimumResidency::residence_ns; now_ns() <= end;)
       std::this_thread::yield();
   }
   bool woke(Processor p, std::uint64_t page) const {
@@ -132,12 +132,12 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
     s.touch(host, 0);
     // As if it had been woken in a moment: with sanitizers the next lines take longer than a
     // tenure.
-    s.machine.blocks().at(0).tenures.woken({0, 16}, host, now_ns() + 5'000'000);
+    s.machine.blocks().at(0).minimum_residency.woken({0, 16}, host, now_ns() + 5'000'000);
     Fault fault = s.service.take(device, {base, 2, true, false, false});
     const auto due = s.service.resolve(fault);
     if (!due) continue;
     refused = true;
-    CHECK(*due <= now_ns() + Tenures::residence_ns);
+    CHECK(*due <= now_ns() + MinimumResidency::residence_ns);
     CHECK(s.machine.at(0).holds(0));
     CHECK_FALSE(s.woke(device, 0));
     while (now_ns() < *due) std::this_thread::yield();
@@ -212,7 +212,7 @@ TEST_CASE("room that came free goes to the fault that has waited longest, whoeve
   capacity.give_back(8);
   // The older one has half of what it needs, and keeps it while it is postponed.
   REQUIRE(s.service.resolve(older));
-  CHECK(older.room.pages_of(capacity) == 8);
+  CHECK(older.reservation.pages_of(capacity) == 8);
   CHECK(capacity.reserved() == 512);
   capacity.give_back(8);
   REQUIRE(s.service.resolve(younger));
@@ -248,7 +248,7 @@ TEST_CASE("a fault waits for room while older ones get theirs, and else goes whe
   Setup s;
   Capacity& capacity = s.machine.memory(1).capacity;
   REQUIRE(capacity.try_reserve(512));
-  Room older;
+  Reservation older;
   REQUIRE_FALSE(older.join_line(capacity, 400));
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
@@ -294,7 +294,7 @@ TEST_CASE("while the machine stands still nobody loses patience") {
   Block& block = s.machine.blocks().at(0);
   {
     const LockGuard guard(block.lock);
-    block.flight_begun({0, 16});
+    block.transfer_begun({0, 16});
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
@@ -307,7 +307,7 @@ TEST_CASE("while the machine stands still nobody loses patience") {
   CHECK_FALSE(s.service.resolve(fault));
   CHECK(fault.refused);
   const LockGuard guard(block.lock);
-  block.flight_ended({0, 16});
+  block.transfer_ended({0, 16});
 }
 
 TEST_CASE("pages stay with a thread that was not woken yet") {
@@ -322,10 +322,10 @@ TEST_CASE("pages stay with a thread that was not woken yet") {
     s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
       if (operation != "wake" || asked) return;
       asked = true;
-      const std::uint64_t enough = now_ns() + Tenures::unwoken_limit_ns / 4;
+      const std::uint64_t enough = now_ns() + MinimumResidency::unwoken_limit_ns / 4;
       while (const auto due = s.service.resolve(other)) {
         // It may ask soon: the wake may come at any moment.
-        CHECK(*due <= now_ns() + Tenures::residence_ns);
+        CHECK(*due <= now_ns() + MinimumResidency::residence_ns);
         CHECK(s.machine.at(0).holds(0));
         ++refusals;
         while (now_ns() < *due) std::this_thread::yield();
@@ -500,7 +500,7 @@ TEST_CASE("a first touch goes to the preferred device, and is mapped remotely at
 TEST_CASE("a fault that the policy has wait is answered when the time has come") {
   Setup s;
   s.touch(host, 0);
-  Setup::let_tenures_end();
+  Setup::let_residency_end();
   s.policy.opinion.wait_until_ns = now_ns() + 4'000'000'000;  // sooner than any limit
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(s.service.resolve(fault) == s.policy.opinion.wait_until_ns);
@@ -531,10 +531,10 @@ TEST_CASE("of a large region a page comes alone while others keep the rest of it
   Setup s;
   s.touch(host, 0);
   s.touch(host, 100);
-  Setup::let_tenures_end();
+  Setup::let_residency_end();
   s.policy.opinion.region = PageRun{0, 512};
   // Somebody has just got another part of the block, and goes on to use it.
-  s.machine.blocks().at(0).tenures.begin({96, 16}, host, now_ns());
+  s.machine.blocks().at(0).minimum_residency.begin({96, 16}, host, now_ns());
   s.touch(device, 2);
   CHECK(s.machine.at(1).holds(2));
   CHECK(s.machine.at(1).holds(15));
@@ -546,13 +546,13 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   Setup s;
   s.switcher.start();
   s.touch(host, 21);
-  Setup::let_tenures_end();
-  CHECK_FALSE(s.service.stays().next_end());
+  Setup::let_residency_end();
+  CHECK_FALSE(s.service.pins().next_end());
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
-                      .stays = true,
-                      .stay_begins = true,
-                      .stays_until_ns = now_ns() + 100'000'000};
+                      .pins = true,
+                      .pin_begins = true,
+                      .pin_until_ns = now_ns() + 100'000'000};
   s.touch(device, 21);
   CHECK(s.machine.at(0).holds(21));
   CHECK(s.machine.at(1).held() == 0);
@@ -560,20 +560,20 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   CHECK(s.machine.at(1).maps_writable(21));
   CHECK_FALSE(s.machine.at(1).maps(22));
   CHECK(s.machine.memory(0).counters.thrash_pinned == 1);
-  CHECK(s.service.stays().next_end() == s.policy.opinion.stays_until_ns);
+  CHECK(s.service.pins().next_end() == s.policy.opinion.pin_until_ns);
   // Neither before its time, nor twice.
-  s.service.stays().end_due(s.policy.opinion.stays_until_ns - 1);
+  s.service.pins().end_due(s.policy.opinion.pin_until_ns - 1);
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
-  s.service.stays().end_due(s.policy.opinion.stays_until_ns);
+  s.service.pins().end_due(s.policy.opinion.pin_until_ns);
   s.switcher.wait_until_done(1000);
   // It is looked at once more, since a view may not be changed at once.
-  while (const auto next = s.service.stays().next_end()) s.service.stays().end_due(*next);
+  while (const auto next = s.service.pins().next_end()) s.service.pins().end_due(*next);
   CHECK_FALSE(s.machine.at(1).maps(21));
   CHECK(s.machine.at(1).view(21) == 1);
   CHECK(s.machine.at(0).holds(21));
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 1);
-  CHECK_FALSE(s.service.stays().next_end());
+  CHECK_FALSE(s.service.pins().next_end());
   s.policy.opinion = {};
   s.touch(device, 21);
   CHECK(s.machine.at(1).holds(21));
@@ -582,20 +582,20 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
 TEST_CASE("a stay that is over before anybody could map it is over all the same") {
   Setup s;
   s.touch(host, 21);
-  Setup::let_tenures_end();
+  Setup::let_residency_end();
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
-                      .stays = true,
-                      .stay_begins = true,
-                      .stays_until_ns = now_ns() + 1};
+                      .pins = true,
+                      .pin_begins = true,
+                      .pin_until_ns = now_ns() + 1};
   // Nobody changes views yet.
   Fault fault = s.service.take(device, {base + 21 * page_size, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
-  s.service.stays().end_due(s.policy.opinion.stays_until_ns);
+  s.service.pins().end_due(s.policy.opinion.pin_until_ns);
   s.switcher.start();
   s.switcher.wait_until_done(1000);
-  while (const auto next = s.service.stays().next_end()) {
-    s.service.stays().end_due(*next);
+  while (const auto next = s.service.pins().next_end()) {
+    s.service.pins().end_due(*next);
     s.switcher.wait_until_done(1000);
   }
   CHECK(s.machine.at(1).view(21) == 1);
@@ -613,12 +613,12 @@ TEST_CASE("who is advised to access what stayed goes on to map it") {
   s.accessed_by({0, 512}, device);
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
-                      .stays = true,
-                      .stay_begins = true,
-                      .stays_until_ns = now_ns()};
+                      .pins = true,
+                      .pin_begins = true,
+                      .pin_until_ns = now_ns()};
   s.touch(device, 21);
   REQUIRE(s.machine.at(1).maps(21));
-  s.service.stays().end_due(now_ns());
+  s.service.pins().end_due(now_ns());
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
 }
@@ -629,9 +629,9 @@ TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
   s.touch(host, 21);
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
-                      .stays = true,
-                      .stay_begins = true,
-                      .stays_until_ns = now_ns()};
+                      .pins = true,
+                      .pin_begins = true,
+                      .pin_until_ns = now_ns()};
   s.touch(device, 21);
   Block& block = s.machine.blocks().at(0);
   {
@@ -639,7 +639,7 @@ TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
     s.engine.release(block, 0, {0, 512});
     CHECK(block.history == nullptr);
   }
-  s.service.stays().end_due(now_ns());
+  s.service.pins().end_due(now_ns());
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 0);
 }
 
@@ -856,9 +856,9 @@ TEST_CASE("eviction takes what is not pinned of a block, and passes blocks by th
   s.touch(device, 1000);
   CHECK(s.machine.at(1).holds(1000));
   for (std::uint64_t page = 0; page < 512; ++page) {
-    const bool stays = page < 64 || (page >= 128 && page < 144);
-    REQUIRE(s.machine.at(1).holds(page) == stays);
-    REQUIRE(s.machine.at(0).holds(page) == !stays);
+    const bool pins = page < 64 || (page >= 128 && page < 144);
+    REQUIRE(s.machine.at(1).holds(page) == pins);
+    REQUIRE(s.machine.at(0).holds(page) == !pins);
   }
 }
 
@@ -868,7 +868,7 @@ TEST_CASE("where mappings are short a fault brings the grain around it") {
       GENERATE(host, device);  // it is the source's mappings that are split, too
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
   s.machine.at(whose.index).set_grain(512);
-  s.let_tenures_end();
+  s.let_residency_end();
   s.touch(device, 200);
   CHECK(s.machine.at(1).held() == 512);
   CHECK(s.machine.at(0).held() == 0);
@@ -903,7 +903,7 @@ TEST_CASE(
   s.touch(Processor::device(1), first + 48);
   s.advice.change({first + 128, 128}, {AdviceChange::Kind::pinned, {}});
   s.machine.at(0).set_grain(512);
-  s.let_tenures_end();
+  s.let_residency_end();
   s.touch(device, first);
   CHECK(s.machine.at(1).held() == 128 - 16);
   CHECK(s.machine.at(2).held() == 16);
@@ -919,7 +919,7 @@ TEST_CASE("holes in the grain are filled, so that they divide no mapping") {
   for (std::uint64_t page = 0; page < 512; page += 32) s.touch(device, page);
   s.touch(host, 48);
   s.machine.at(1).set_grain(512);
-  s.let_tenures_end();
+  s.let_residency_end();
   SECTION("around a page that is here") {
     s.touch(device, 0);
     CHECK(s.machine.at(0).held() == 16);
@@ -938,7 +938,7 @@ TEST_CASE("nothing is evicted for the grain, and no thread dies of it") {
   for (std::uint64_t page = 512; page < 1008; page += 16) s.touch(device, page);
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
   s.machine.at(0).set_grain(512);
-  s.let_tenures_end();
+  s.let_residency_end();
   SECTION("the pool has no room for more than a region") {
     s.touch(device, 40);
     CHECK(s.machine.at(1).held() == 512);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <variant>
 
-#include "api/topology_text.h"
 #include "fuzz/target.h"
+#include "runtime/topology_text.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "fuzz/target.h"
-#include "os/elf_file.h"
-#include "os/elf_symbols.h"
-#include "os/object_file.h"
+#include "os/files/elf_file.h"
+#include "os/files/elf_symbols.h"
+#include "os/files/object_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace wherry;

@@ -8,7 +8,7 @@
 
 #include "devices/launch_board.h"
 #include "fuzz/target.h"
-#include "os/poll.h"
+#include "os/process/poll.h"
 #include "streams/failure_text.h"
 #include "trap/fault_board.h"
 
@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   new (boards.get()) Boards{};
   LaunchPoster poster(boards->launches, 4);
   const BoardSource source(nullptr, boards->faults, make_semaphore());
-  const Fd bell = duplicate_fd(source.fd());
+  const Fd notifier = duplicate_fd(source.fd());
   std::set<std::uint64_t> posted;
   std::uint64_t last = 0;
   for (Steps steps(test::bytes_of(data, size)); !steps.empty();) {
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           test::require(posted.erase(id) == 1, "a launch that was not posted has finished");
         break;
       case 5:
-        signal_eventfd(bell);
+        signal_eventfd(notifier);
         if (const auto event = source.read_event()) {
           test::require(event->slot < FaultBoard::slots_max, "an event of no slot");
           source.attend(*event);

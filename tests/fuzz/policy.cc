@@ -12,6 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto& choice = std::get<impl::PolicyChoice>(result);
-  test::require(impl::make_policy(choice, impl::Reach{}) != nullptr, "no policy was made");
+  test::require(impl::make_policy(choice, impl::AccessCosts{}) != nullptr, "no policy was made");
   return 0;
 }

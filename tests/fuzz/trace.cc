@@ -4,8 +4,8 @@
 #include <variant>
 #include <vector>
 
-#include "events/trace_reader.h"
 #include "fuzz/target.h"
+#include "trace/trace_reader.h"
 
 namespace {
 

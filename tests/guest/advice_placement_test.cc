@@ -35,12 +35,12 @@ std::size_t pages_off_node(const Words& words, int node) {
 
 TEST_CASE("pages that prefer a node of the host are created there", "[guest]") {
   Stage& s = stage();
-  for (const int toucher : {host, device0}) {
+  for (const int faulting_processor : {host, device0}) {
     for (const int node : {1, 0}) {
-      CAPTURE(toucher, node);
+      CAPTURE(faulting_processor, node);
       const Words words{4 * region_words};
       WHERRY_TRY(advise_node(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, node));
-      s.write_pages(toucher, words.data(), words.bytes(), 3);
+      s.write_pages(faulting_processor, words.data(), words.bytes(), 3);
       CHECK(pages_off_node(words, node) == 0);
       CHECK(page_info(words.data()).node == node);
       CHECK(s.read_pages(host, words.data(), words.bytes()) == 3 * 64);

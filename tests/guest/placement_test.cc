@@ -6,11 +6,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "api/topology.h"
-#include "os/fd.h"
-#include "os/features.h"
+#include "os/files/fd.h"
+#include "os/memory/numa.h"
 #include "os/missing.h"
-#include "os/numa.h"
+#include "os/process/features.h"
+#include "runtime/topology.h"
 
 namespace wherry::impl {
 namespace {

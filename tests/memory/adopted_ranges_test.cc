@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "base/page.h"
-#include "os/address_map.h"
-#include "os/loader_memory.h"
-#include "os/permissions.h"
+#include "os/memory/address_map.h"
+#include "os/memory/loader_memory.h"
+#include "os/process/permissions.h"
 #include "support/child.h"
 #include "support/conditions.h"
 #include "support/session.h"

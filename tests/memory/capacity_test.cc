@@ -20,11 +20,11 @@ TEST_CASE("a pool never promises more pages than it may hold") {
 TEST_CASE("room that was not spent goes back, room that was stays taken") {
   Capacity capacity(10);
   {
-    Room room;
-    REQUIRE(room.try_grow(capacity, 8));
-    REQUIRE(room.try_grow(capacity, 4));  // large enough already
-    CHECK_FALSE(room.try_grow(capacity, 11));
-    room.spend(3);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(capacity, 8));
+    REQUIRE(reservation.try_grow(capacity, 4));  // large enough already
+    CHECK_FALSE(reservation.try_grow(capacity, 11));
+    reservation.spend(3);
     CHECK(capacity.reserved() == 8);
   }
   CHECK(capacity.reserved() == 3);
@@ -52,32 +52,32 @@ TEST_CASE("reservations by several threads never exceed the capacity") {
 
 TEST_CASE("a pool rings when it comes to hold more than it should, once each time") {
   Capacity capacity(100);
-  Bell bell;
-  capacity.ring_above(90, bell);
+  Notifier notifier;
+  capacity.notify_above(90, notifier);
   REQUIRE(capacity.try_reserve(90));
-  CHECK(bell.rung() == 0);
+  CHECK(notifier.seen() == 0);
   REQUIRE(capacity.try_reserve(1));
   REQUIRE(capacity.try_reserve(9));
-  CHECK(bell.rung() == 1);
+  CHECK(notifier.seen() == 1);
   CHECK_FALSE(capacity.try_reserve(1));
-  CHECK(bell.rung() == 1);
+  CHECK(notifier.seen() == 1);
   capacity.give_back(20);
   REQUIRE(capacity.try_reserve(15));
-  CHECK(bell.rung() == 2);
-  bell.wait(1, 60'000);  // it rang since: returns at once
+  CHECK(notifier.seen() == 2);
+  notifier.wait(1, 60'000);  // it rang since: returns at once
 }
 
 TEST_CASE("room in one pool is none in another") {
   Capacity first(100);
   Capacity second(100);
   {
-    Room room;
-    REQUIRE(room.try_grow(first, 16));
-    REQUIRE(room.try_grow(second, 10));
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(first, 16));
+    REQUIRE(reservation.try_grow(second, 10));
     CHECK(first.reserved() == 0);
     CHECK(second.reserved() == 10);
-    CHECK(room.pages() == 10);
-    CHECK_FALSE(room.try_grow(first, 101));
+    CHECK(reservation.pages() == 10);
+    CHECK_FALSE(reservation.try_grow(first, 101));
     CHECK(second.reserved() == 0);
   }
   CHECK(first.reserved() == 0);
@@ -87,8 +87,8 @@ TEST_CASE("room in one pool is none in another") {
 TEST_CASE("pages that come free go to the oldest request that waits, and to no younger one") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
-  Room older;
-  Room younger;
+  Reservation older;
+  Reservation younger;
   CHECK_FALSE(older.join_line(capacity, 30));
   CHECK_FALSE(younger.join_line(capacity, 10));
   capacity.give_back(20);
@@ -112,9 +112,9 @@ TEST_CASE("pages that come free go to the oldest request that waits, and to no y
 TEST_CASE("a request that is given up passes on what it has got") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
-  Room younger;
+  Reservation younger;
   {
-    Room older;
+    Reservation older;
     CHECK_FALSE(older.join_line(capacity, 30));
     CHECK_FALSE(younger.join_line(capacity, 10));
     capacity.give_back(20);
@@ -130,8 +130,8 @@ TEST_CASE("a request that is given up passes on what it has got") {
 TEST_CASE("a request that comes to need fewer pages passes the others on, and keeps its age") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
-  Room older;
-  Room younger;
+  Reservation older;
+  Reservation younger;
   CHECK_FALSE(older.join_line(capacity, 60));
   CHECK_FALSE(younger.join_line(capacity, 10));
   older.release();
@@ -145,8 +145,8 @@ TEST_CASE("a request that comes to need fewer pages passes the others on, and ke
 TEST_CASE("an older request that comes back takes what younger ones have got but not used") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
-  Room older;
-  Room younger;
+  Reservation older;
+  Reservation younger;
   CHECK_FALSE(older.join_line(capacity, 100));
   CHECK_FALSE(younger.join_line(capacity, 100));
   older.release();
@@ -163,8 +163,8 @@ TEST_CASE("an older request that comes back takes what younger ones have got but
 
 TEST_CASE("a request that waits for more leaves what it has with the line") {
   Capacity capacity(100);
-  Room older;
-  Room younger;
+  Reservation older;
+  Reservation younger;
   REQUIRE(younger.try_grow(capacity, 70));
   REQUIRE(older.try_grow(capacity, 30));
   CHECK_FALSE(older.join_line(capacity, 60));
@@ -187,15 +187,15 @@ TEST_CASE("requests of several threads are all served, and never exceed the capa
       std::mt19937 random(static_cast<unsigned>(t));
       for (int i = 0; i < 5'000; ++i) {
         const std::uint64_t pages = 1 + random() % pages_max;
-        Room room;
+        Reservation reservation;
         for (bool waits = true; waits;) {
-          waits = !room.join_line(capacity, pages);
+          waits = !reservation.join_line(capacity, pages);
           if (capacity.reserved() > pages_max) exceeded = true;
           if (!waits) break;
-          if (random() % 8 == 0) room.release();
+          if (random() % 8 == 0) reservation.release();
           std::this_thread::yield();
         }
-        Room moved(std::move(room));
+        Reservation moved(std::move(reservation));
         const std::uint64_t spent = random() % (pages + 1);
         moved.spend(spent);
         capacity.give_back(spent);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "os/permissions.h"
+#include "os/process/permissions.h"
 
 using namespace wherry::impl;
 

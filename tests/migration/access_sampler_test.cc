@@ -21,9 +21,9 @@ struct Setup {
     for (std::uint64_t number = 0; number < blocks; ++number) {
       Block& block = machine.blocks().at(number);
       const LockGuard guard(block.lock);
-      Room room;
-      REQUIRE(room.try_grow(machine.memory(1).capacity, some.count));
-      REQUIRE(engine.populate(block, number, some, device, room));
+      Reservation reservation;
+      REQUIRE(reservation.try_grow(machine.memory(1).capacity, some.count));
+      REQUIRE(engine.populate(block, number, some, device, reservation));
     }
   }
   unsigned mapped(std::uint64_t number) {
@@ -76,7 +76,7 @@ TEST_CASE(
     Block& block = s.machine.blocks().at(number);
     const LockGuard guard(block.lock);
     if (number % 2 == 0)
-      block.flight_begun(some);
+      block.transfer_begun(some);
     else
       block.switch_begun(device, some);
   }

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
-#include "os/file_io.h"
-#include "os/memory_file.h"
+#include "os/files/file_io.h"
+#include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"
-#include "support/fake_carrier.h"
+#include "support/fake_backend.h"
 
 namespace wherry::test {
 namespace {
@@ -40,7 +40,7 @@ struct Setup {
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   MigrateAlways policy;
@@ -48,10 +48,10 @@ struct Setup {
   FaultService service{layout,        engine,    evictor,        effects, machine.blocks(),
                        address_space, audiences, AdviceRules(1), policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
-  Copiers copiers{[this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
+  Copiers copiers{[this](unsigned) { return std::make_unique<FakeBackend>(haulage); },
                   Copiers::Limits{2}};
   CopyEngine copies{{engine, machine.blocks(), address_space, effects, evictor, copiers},
-                    [this] { return std::make_unique<FakeCarrier>(haulage); }};
+                    [this] { return std::make_unique<FakeBackend>(haulage); }};
 
   void touch(Processor p, std::uint64_t page, bool write = true) {
     Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
@@ -197,7 +197,7 @@ TEST_CASE("pages are created in whatever pool has room where home and host are f
   Setup s(/*capacity_pages=*/8);
   s.advice.change({512, 8}, {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t page = 512; page < 520; ++page) s.touch(device, page);
-  Room hosts;
+  Reservation hosts;
   Capacity& at_host = s.machine.memory(host.index).capacity;
   const std::uint64_t left = GENERATE(0, 3);
   REQUIRE(hosts.try_grow(at_host, at_host.pages() - left));
@@ -216,7 +216,7 @@ TEST_CASE("pages are created in whatever pool has room where home and host are f
 
 TEST_CASE("a copy that prefers a full host is created at a device that has room") {
   Setup s;
-  Room hosts;
+  Reservation hosts;
   Capacity& at_host = s.machine.memory(host.index).capacity;
   REQUIRE(hosts.try_grow(at_host, at_host.pages()));
   const auto data = numbered(4 * page_size);
@@ -278,7 +278,7 @@ TEST_CASE("what is carried stays where it is, and is not in flight afterwards, w
   Setup s;
   const auto data = numbered(page_size);
   bool in_flight = false;
-  s.haulage.parcel_on_the_way = [&](const Parcel&) {
+  s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
     Block& block = s.machine.blocks().at(0);
     const LockGuard guard(block.lock);
     in_flight = block.in_flight().test(3);
@@ -325,7 +325,7 @@ TEST_CASE(
     if (operation == "zero") held_at_creation = s.address_space.is_held(s.whole);
   };
   // The first piece is carried while its memory is being freed; the second is not begun.
-  s.haulage.parcel_on_the_way = [&](const Parcel&) {
+  s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
     held_on_the_way = s.address_space.is_held(s.whole);
     if (s.haulage.carried == 0) CHECK(s.address_space.begin_free(s.whole.offset));
   };

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "migration/background_evictor.h"
-#include "support/fake_carrier.h"
+#include "support/fake_backend.h"
 #include "support/fake_machine.h"
 
 namespace wherry::test {
@@ -27,23 +27,23 @@ struct Setup {
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Haulage haulage{machine};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
 
   Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
   // Pages of one block come to p.
   void populate(std::uint64_t number, PageRun run, Processor p) {
     Block& block = machine.blocks().at(number);
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(capacity(p), run.count));
-    REQUIRE(engine.populate(block, number, run, p, room));
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(capacity(p), run.count));
+    REQUIRE(engine.populate(block, number, run, p, reservation));
   }
   void duplicate(std::uint64_t number, PageRun run, Processor from, Processor to) {
     Block& block = machine.blocks().at(number);
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(capacity(to), run.count));
-    REQUIRE(engine.duplicate(block, number, run, from, to, room));
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(capacity(to), run.count));
+    REQUIRE(engine.duplicate(block, number, run, from, to, reservation));
   }
   void fill(Processor p, std::uint64_t blocks) {
     for (std::uint64_t number = 0; number < blocks; ++number) populate(number, all, p);
@@ -67,9 +67,9 @@ TEST_CASE("room is made by whole blocks, and the eviction names who caused it") 
   Setup s;
   s.fill(device, 4);
   s.machine.at(1).set_value(3, 77);
-  Room room;
-  REQUIRE(s.evictor.make_room({device, 16, 1234}, room) == OpStatus::ok);
-  CHECK(room.pages() == 16);
+  Reservation reservation;
+  REQUIRE(s.evictor.make_room({device, 16, 1234}, reservation) == OpStatus::ok);
+  CHECK(reservation.pages() == 16);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.machine.at(0).held() == pages_per_block);
   const auto evictions = s.evictions();
@@ -93,8 +93,8 @@ TEST_CASE(
     s.duplicate(number, Setup::all, host, other);
   }
   const std::size_t copied = s.copies_made();
-  Room room;
-  REQUIRE(s.evictor.make_room({device, 1, 0}, room) == OpStatus::ok);
+  Reservation reservation;
+  REQUIRE(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::ok);
   CHECK(s.copies_made() == copied);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.machine.at(2).held() == 4 * pages_per_block);
@@ -131,14 +131,14 @@ TEST_CASE("a block with pages in flight is not evicted, the next one is") {
   Block& block = s.machine.blocks().at(first);
   {
     const LockGuard guard(block.lock);
-    block.flight_begun({100, 1});
+    block.transfer_begun({100, 1});
   }
   CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
   CHECK(s.machine.at(1).holds(first * pages_per_block));
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   {
     const LockGuard guard(block.lock);
-    block.flight_ended({100, 1});
+    block.transfer_ended({100, 1});
   }
 }
 
@@ -148,10 +148,10 @@ TEST_CASE("where everything is in flight it says to try again") {
   for (std::uint64_t number = 0; number < 4; ++number) {
     Block& block = s.machine.blocks().at(number);
     const LockGuard guard(block.lock);
-    block.flight_begun({5, 1});
+    block.transfer_begun({5, 1});
   }
-  Room room;
-  CHECK(s.evictor.make_room({device, 1, 0}, room) == OpStatus::incomplete);
+  Reservation reservation;
+  CHECK(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::incomplete);
   CHECK(s.machine.at(1).held() == 4 * pages_per_block);
 }
 
@@ -163,12 +163,12 @@ TEST_CASE("what the same round prefetched stays, and it says so when nothing els
     const LockGuard guard(block.lock);
     block.prefetched_in = number == 2 ? 8 : 9;
   }
-  Room room;
-  REQUIRE(s.evictor.make_room({device, pages_per_block, 0, 9}, room) == OpStatus::ok);
+  Reservation reservation;
+  REQUIRE(s.evictor.make_room({device, pages_per_block, 0, 9}, reservation) == OpStatus::ok);
   CHECK_FALSE(s.machine.at(1).holds(2 * pages_per_block));
-  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 9}, room) == OpStatus::absent);
+  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 9}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
-  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 10}, room) == OpStatus::ok);
+  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 10}, reservation) == OpStatus::ok);
   // Who comes back was not prefetched.
   Block& block = s.machine.blocks().at(2);
   const LockGuard guard(block.lock);
@@ -184,20 +184,22 @@ TEST_CASE("blocks that cannot leave do not hide those that can, however long tha
   s.advice.change({0, stuck * pages_per_block}, {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t number = stuck; number < blocks; ++number) {
     for (int round = 0; round < 20; ++round) {
-      Room room;
+      Reservation reservation;
       if (s.capacity(device).pages() - s.capacity(device).reserved() < pages_per_block)
-        REQUIRE(s.evictor.make_room({device, pages_per_block, number}, room) == OpStatus::ok);
-      room = Room();
+        REQUIRE(s.evictor.make_room({device, pages_per_block, number}, reservation) ==
+                OpStatus::ok);
+      reservation = Reservation();
       const std::uint64_t next =
           stuck + (number + static_cast<std::uint64_t>(round)) % (blocks - stuck);
       Block& block = s.machine.blocks().at(next);
       const LockGuard guard(block.lock);
       if (!block.at(device).resident.none()) continue;
-      REQUIRE(room.try_grow(s.capacity(device), pages_per_block));
+      REQUIRE(reservation.try_grow(s.capacity(device), pages_per_block));
       if (!block.at(host).resident.none())
-        REQUIRE(s.engine.migrate(block, next, Setup::all, host, device, room, MoveCause::fault));
+        REQUIRE(
+            s.engine.migrate(block, next, Setup::all, host, device, reservation, MoveCause::fault));
       else
-        REQUIRE(s.engine.populate(block, next, Setup::all, device, room));
+        REQUIRE(s.engine.populate(block, next, Setup::all, device, reservation));
     }
   }
   for (std::uint64_t number = 0; number < stuck; ++number)
@@ -207,25 +209,25 @@ TEST_CASE("blocks that cannot leave do not hide those that can, however long tha
 TEST_CASE("more than the pool can ever hold is refused at once") {
   Setup s;
   s.fill(device, 1);
-  Room room;
-  CHECK(s.evictor.make_room({device, 4 * pages_per_block + 1, 0}, room) == OpStatus::absent);
+  Reservation reservation;
+  CHECK(s.evictor.make_room({device, 4 * pages_per_block + 1, 0}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == pages_per_block);
 }
 
 TEST_CASE("room that others are about to fill is waited for") {
   Setup s;
-  Room theirs;
+  Reservation theirs;
   REQUIRE(theirs.try_grow(s.capacity(device), 4 * pages_per_block));
-  Room room;
-  CHECK(s.evictor.make_room({device, 1, 0}, room) == OpStatus::incomplete);
+  Reservation reservation;
+  CHECK(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::incomplete);
 }
 
 TEST_CASE("what an eviction frees goes to the oldest request that waits") {
   Setup s;
   s.fill(device, 4);
-  Room older;
+  Reservation older;
   REQUIRE_FALSE(older.join_line(s.capacity(device), 500));
-  Room younger;
+  Reservation younger;
   CHECK(s.evictor.make_room({device, 16, 0}, younger) == OpStatus::ok);
   CHECK(younger.pages() == 16);
   // The first block that left was for the older one, which had not evicted anything itself.
@@ -238,9 +240,9 @@ TEST_CASE("a request that cannot be met keeps nothing from the others") {
   Setup s;
   s.fill(device, 4);
   s.advice.change({0, 3 * pages_per_block}, {AdviceChange::Kind::pinned, {}});
-  Room room;
-  CHECK(s.evictor.make_room({device, 2 * pages_per_block, 0}, room) == OpStatus::absent);
-  CHECK(room.pages() == 0);
+  Reservation reservation;
+  CHECK(s.evictor.make_room({device, 2 * pages_per_block, 0}, reservation) == OpStatus::absent);
+  CHECK(reservation.pages() == 0);
   CHECK(s.capacity(device).reserved() == 3 * pages_per_block);
   CHECK(s.capacity(device).try_reserve(pages_per_block));
 }
@@ -252,15 +254,15 @@ TEST_CASE("an eviction that stops early goes on with the next call, and nothing 
     s.machine.at(1).set_value(page, page);
   s.haulage.mishaps.push_back({OpStatus::no_memory, 0});
   s.machine.failures.push_back({"copy", OpStatus::no_memory, 5});
-  Room room;
-  CHECK(s.evictor.make_room({device, 16, 0}, room) == OpStatus::no_memory);
+  Reservation reservation;
+  CHECK(s.evictor.make_room({device, 16, 0}, reservation) == OpStatus::no_memory);
   for (std::uint64_t number = 0; number < 4; ++number) {
     Block& block = s.machine.blocks().at(number);
     const LockGuard guard(block.lock);
     CHECK(block.evicted_from == 0);
   }
   CHECK(s.machine.at(0).held() == 5);
-  REQUIRE(s.evictor.make_room({device, 16, 0}, room) == OpStatus::ok);
+  REQUIRE(s.evictor.make_room({device, 16, 0}, reservation) == OpStatus::ok);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page) {
     const int owner = s.machine.at(0).holds(page) ? 0 : 1;
     REQUIRE(s.machine.at(owner).value(page) == page);
@@ -272,8 +274,8 @@ TEST_CASE("a block that leaves is not locked meanwhile, and who needs room then 
   Setup s;
   s.fill(device, 4);
   std::vector<std::uint64_t> leaving;
-  s.haulage.on_the_way = [&](const Cargo& cargo) {
-    leaving.push_back(block_of(cargo.span.first));
+  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+    leaving.push_back(block_of(transfer.span.first));
     if (leaving.size() != 1) return;
     Block& block = s.machine.blocks().at(leaving.front());
     {
@@ -309,7 +311,7 @@ TEST_CASE("where no carrier can be made a block leaves by pieces") {
   s.fill(device, 4);
   Evictor evictor(
       s.engine, s.machine.blocks(), s.effects,
-      []() -> std::unique_ptr<Carrier> { throw std::bad_alloc(); }, 32);
+      []() -> std::unique_ptr<CopyBackend> { throw std::bad_alloc(); }, 32);
   REQUIRE(evictor.evict_one({device, 0, 0}) == OpStatus::ok);
   CHECK(s.machine.at(0).held() == pages_per_block);
 }

@@ -21,21 +21,21 @@ struct Setup {
 
   OpResult populate(PageRun run, Processor p) {
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(machine.memory(p.index).capacity, run.count));
-    return engine.populate(block, 0, run, p, room);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(machine.memory(p.index).capacity, run.count));
+    return engine.populate(block, 0, run, p, reservation);
   }
   OpResult migrate(PageRun run, Processor from, Processor to) {
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
-    return engine.migrate(block, 0, run, from, to, room, MoveCause::fault);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
+    return engine.migrate(block, 0, run, from, to, reservation, MoveCause::fault);
   }
   OpResult duplicate(PageRun run, Processor from, Processor to) {
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
-    return engine.duplicate(block, 0, run, from, to, room);
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
+    return engine.duplicate(block, 0, run, from, to, reservation);
   }
   void collapse(PageRun run, Processor keeper) {
     const LockGuard guard(block.lock);
@@ -346,10 +346,10 @@ TEST_CASE("pages come to the pool of a processor that has no process, mapped now
   CHECK(s.migrate({0, 4}, host, device).status == OpStatus::process_gone);
   {
     const LockGuard guard(s.block.lock);
-    Room room;
-    REQUIRE(room.try_grow(s.machine.memory(1).capacity, 4));
-    REQUIRE(
-        s.engine.migrate(s.block, 0, {0, 4}, host, device, room, MoveCause::fault, Entry::none));
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, 4));
+    REQUIRE(s.engine.migrate(s.block, 0, {0, 4}, host, device, reservation, MoveCause::fault,
+                             Entry::none));
   }
   CHECK(s.machine.at(1).value(1) == 9);
   CHECK_FALSE(s.machine.at(0).holds(1));
@@ -404,10 +404,12 @@ TEST_CASE("where a punch leaves page tables alone, nobody can ever touch a hole"
     const Processor p = any();
     const LockGuard guard(s.block.lock);
     const PageMask wanted = PageMask::of(run);
-    Room room;
-    if (p != any() && !room.try_grow(s.machine.memory(p.index).capacity, run.count)) continue;
+    Reservation reservation;
+    if (p != any() && !reservation.try_grow(s.machine.memory(p.index).capacity, run.count))
+      continue;
     if ((wanted - s.block.absent()).none()) {
-      if (room.pages() >= run.count) (void)s.engine.populate(s.block, 0, run, p, room);
+      if (reservation.pages() >= run.count)
+        (void)s.engine.populate(s.block, 0, run, p, reservation);
       continue;
     }
     const Processor from = any();
@@ -415,12 +417,12 @@ TEST_CASE("where a punch leaves page tables alone, nobody can ever touch a hole"
     const bool alone = there && (wanted & s.block.held_beside(from)).none();
     switch (random() % 6) {
       case 0:
-        if (alone && from != p && room.pages() >= run.count)
-          (void)s.engine.migrate(s.block, 0, run, from, p, room, MoveCause::fault);
+        if (alone && from != p && reservation.pages() >= run.count)
+          (void)s.engine.migrate(s.block, 0, run, from, p, reservation, MoveCause::fault);
         break;
       case 1:
-        if (there && (wanted & s.block.at(p).resident).none() && room.pages() >= run.count)
-          (void)s.engine.duplicate(s.block, 0, run, from, p, room);
+        if (there && (wanted & s.block.at(p).resident).none() && reservation.pages() >= run.count)
+          (void)s.engine.duplicate(s.block, 0, run, from, p, reservation);
         break;
       case 2:
         s.engine.collapse(s.block, 0, run, p);

@@ -11,7 +11,7 @@
 #include "faults/fault_service.h"
 #include "policy/fixed_policies.h"
 #include "support/conditions.h"
-#include "support/fake_carrier.h"
+#include "support/fake_backend.h"
 
 namespace wherry::test {
 namespace {
@@ -33,7 +33,7 @@ struct Setup {
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeCarrier>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   MigrateAlways policy;
@@ -76,7 +76,7 @@ struct Setup {
     if (prefetcher) return;
     switcher.start();
     copiers = std::make_unique<Copiers>(
-        [this](unsigned) { return std::make_unique<FakeCarrier>(haulage); },
+        [this](unsigned) { return std::make_unique<FakeBackend>(haulage); },
         Copiers::Limits{copiers_});
     prefetcher = std::make_unique<Prefetcher>(
         Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor, *copiers},
@@ -230,14 +230,15 @@ TEST_CASE("while pages are in flight they can be read where they were, and nowhe
   Setup s;
   s.stock(host, {0, pages_per_block});
   int looked = 0;
-  s.haulage.on_the_way = [&](const Cargo& cargo) {
-    if (cargo.kind != Cargo::Kind::move) return;
+  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+    if (transfer.kind != PageTransfer::Kind::move) return;
     ++looked;
-    CHECK(s.machine.at(0).maps(cargo.span.first));
-    CHECK_FALSE(s.machine.at(0).maps_writable(cargo.span.first));
+    CHECK(s.machine.at(0).maps(transfer.span.first));
+    CHECK_FALSE(s.machine.at(0).maps_writable(transfer.span.first));
     // Who touches them waits; who touches their neighbours does not.
     for (const Processor p : {host, device}) {
-      Fault fault = s.service.take(p, {base + cargo.span.first * page_size, 1, true, true, false});
+      Fault fault =
+          s.service.take(p, {base + transfer.span.first * page_size, 1, true, true, false});
       CHECK(s.service.resolve(fault));
     }
     Fault beside = s.service.take(device, {base + 5 * block_size, 1, true, false, false});
@@ -255,10 +256,10 @@ TEST_CASE("a neighbour of pages in flight is answered, and they are left alone")
   // Half of a fault's region is on its way.
   s.stock(host, {0, pages_per_block});
   bool looked = false;
-  s.haulage.on_the_way = [&](const Cargo& cargo) {
+  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
     if (looked) return;
     looked = true;
-    CHECK(cargo.span.first == 8);
+    CHECK(transfer.span.first == 8);
     s.touch(device, 3);
     CHECK(s.machine.at(1).holds(0));
     CHECK(s.machine.at(1).holds(7));
@@ -275,15 +276,15 @@ TEST_CASE("what others take away again after its turn stays with them") {
   constexpr PageSpan taken{0, 32};
   s.stock(host, {0, 100});
   s.stock(Processor::device(1), {160, 100});
-  int cargoes = 0;
-  s.haulage.on_the_way = [&](const Cargo& cargo) {
-    ++cargoes;
-    if (cargo.span.first == taken.first) return;
+  int transfers = 0;
+  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+    ++transfers;
+    if (transfer.span.first == taken.first) return;
     for (std::uint64_t page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
   };
   s.prefetch({0, 260}, Location::device(0));
   // One from the host, one that creates what lies between, one from the other device.
-  CHECK(cargoes == 3);
+  CHECK(transfers == 3);
   s.check_at(host, taken);
   s.check_at(device, {taken.end(), 100 - taken.end()});
   s.check_at(device, {160, 100});
@@ -294,7 +295,7 @@ TEST_CASE("memory that was freed meanwhile is left alone, and what lies there no
   Setup s;
   s.stock(host, several_blocks);
   int seen = 0;
-  s.haulage.on_the_way = [&](const Cargo&) {
+  s.haulage.on_the_way = [&](const PageTransfer&) {
     if (seen++ != 0) return;
     s.address_space.begin_free(s.whole.offset);
     s.address_space.end_free(s.whole);

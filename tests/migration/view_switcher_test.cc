@@ -34,15 +34,15 @@ struct Setup {
 
   void populate(PageRun run, Processor p) {
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(machine.memory(p.index).capacity, run.count));
-    REQUIRE(engine.populate(block, 0, run, p, room));
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(machine.memory(p.index).capacity, run.count));
+    REQUIRE(engine.populate(block, 0, run, p, reservation));
   }
   void migrate(PageRun run, Processor from, Processor to) {
     const LockGuard guard(block.lock);
-    Room room;
-    REQUIRE(room.try_grow(machine.memory(to.index).capacity, run.count));
-    REQUIRE(engine.migrate(block, 0, run, from, to, room, MoveCause::fault));
+    Reservation reservation;
+    REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
+    REQUIRE(engine.migrate(block, 0, run, from, to, reservation, MoveCause::fault));
   }
   // Has it done. False: declined.
   bool request(Processor p, PageRun run, Wish wish) {

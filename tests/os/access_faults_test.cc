@@ -2,7 +2,7 @@
 // scenario in three processes, without a claim, with one before and with one after the
 // application's own calls, and compare all that it saw and how it ended. Own memory is the claimed
 // range's, foreign memory everything else.
-#include "os/access_faults.h"
+#include "os/signals/access_faults.h"
 
 #include <elf.h>
 #include <poll.h>
@@ -36,7 +36,7 @@
 #include <vector>
 
 #include "base/page.h"
-#include "os/fatal_signals.h"
+#include "os/signals/fatal_signals.h"
 #include "support/child.h"
 #include "support/conditions.h"
 

@@ -1,6 +1,6 @@
 // What of the address map is hidden. The mask at work is tested with devices
 // (devices/device_memory_test.cc).
-#include "os/address_mask.h"
+#include "os/memory/address_mask.h"
 
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "os/address_map.h"
+#include "os/memory/address_map.h"
 
 namespace wherry::impl {
 namespace {

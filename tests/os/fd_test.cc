@@ -1,4 +1,4 @@
-#include "os/fd.h"
+#include "os/files/fd.h"
 
 #include <signal.h>
 #include <sys/resource.h>

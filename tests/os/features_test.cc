@@ -1,4 +1,4 @@
-#include "os/features.h"
+#include "os/process/features.h"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -1,5 +1,5 @@
 // Control groups that this machine need not have: folders of files.
-#include "os/memory_limit.h"
+#include "os/memory/memory_limit.h"
 
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "os/process.h"
+#include "os/process/process.h"
 
 using namespace wherry::impl;
 

@@ -1,5 +1,5 @@
 // The kernel is the witness: policies are read back with get_mempolicy, places with move_pages.
-#include "os/numa.h"
+#include "os/memory/numa.h"
 
 #include <numaif.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "os/fd.h"
+#include "os/files/fd.h"
 
 namespace wherry::impl {
 namespace {

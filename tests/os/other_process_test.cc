@@ -1,4 +1,4 @@
-#include "os/other_process.h"
+#include "os/process/other_process.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>

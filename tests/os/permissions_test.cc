@@ -1,4 +1,4 @@
-#include "os/permissions.h"
+#include "os/process/permissions.h"
 
 #include <fcntl.h>
 #include <linux/io_uring.h>

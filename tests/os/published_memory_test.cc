@@ -1,4 +1,4 @@
-#include "os/published_memory.h"
+#include "os/memory/published_memory.h"
 
 #include <sys/mman.h>
 

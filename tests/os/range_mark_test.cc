@@ -1,4 +1,4 @@
-#include "os/range_mark.h"
+#include "os/files/range_mark.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "os/fd.h"
+#include "os/files/fd.h"
 #include "support/child.h"
 #include "support/session.h"
 

@@ -1,4 +1,4 @@
-#include "os/remedies.h"
+#include "os/process/remedies.h"
 
 #include <catch2/catch.hpp>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "os/resource_limits.h"
+#include "os/process/resource_limits.h"
 
 #include <sys/resource.h>
 
@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
-#include "os/mapping.h"
-#include "os/memory_file.h"
+#include "os/files/memory_file.h"
+#include "os/memory/mapping.h"
 
 using namespace wherry::impl;
 

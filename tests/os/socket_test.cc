@@ -1,4 +1,4 @@
-#include "os/socket.h"
+#include "os/process/socket.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "os/spare_descriptors.h"
+#include "os/files/spare_descriptors.h"
 
 #include <sys/resource.h>
 

@@ -1,11 +1,11 @@
-#include "os/sparse_memory.h"
+#include "os/memory/sparse_memory.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
 
-#include "os/address_map.h"
+#include "os/memory/address_map.h"
 
 using namespace wherry::impl;
 

@@ -6,6 +6,7 @@
 namespace wherry::test {
 namespace {
 
+using impl::AccessCosts;
 using impl::AdaptiveParameters;
 using impl::AdaptivePolicy;
 using impl::BlockHistory;
@@ -15,7 +16,6 @@ using impl::Opinion;
 using impl::PageMask;
 using impl::PageRun;
 using impl::Processor;
-using impl::Reach;
 
 constexpr Processor host = Processor::host();
 constexpr Processor device = Processor::device(0);
@@ -23,59 +23,59 @@ constexpr std::uint64_t us = 1000;
 constexpr std::uint64_t ms = 1'000'000;
 
 // The host and a device; each takes so many percent of the time for memory of the other.
-Reach reach(std::uint16_t percent) {
-  Reach reach;
-  reach.percent[0] = {100, percent};
-  reach.percent[1] = {percent, 100};
-  return reach;
+AccessCosts access_costs(std::uint16_t percent) {
+  AccessCosts access_costs;
+  access_costs.percent[0] = {100, percent};
+  access_costs.percent[1] = {percent, 100};
+  return access_costs;
 }
 
 // A block, where its pages are, and who has them mapped.
 struct Game {
   explicit Game(std::uint16_t percent, AdaptiveParameters parameters = {})
-      : policy(parameters, reach(percent)) {}
+      : policy(parameters, access_costs(percent)) {}
 
-  FaultFacts facts(Processor toucher, unsigned page) const {
+  FaultFacts facts(Processor faulting_processor, unsigned page) const {
     FaultFacts facts;
-    facts.toucher = toucher;
+    facts.faulting_processor = faulting_processor;
     facts.block = block;
     facts.page = page;
     facts.now_ns = now;
     facts.residents = exists.test(page) ? (at_device.test(page) ? device : host).bit() : 0;
     facts.stretch = {0, 512};
-    facts.held = exists & (toucher == device ? at_device : ~at_device);
-    facts.mapped = mapped[toucher.index];
+    facts.held = exists & (faulting_processor == device ? at_device : ~at_device);
+    facts.mapped = mapped[faulting_processor.index];
     facts.free_pages = free_pages;
     facts.fault_ns = 20 * us;
     facts.page_ns = 1 * us;
     return facts;
   }
   // As a fault service does. Where it came, or is seen.
-  Processor touch(Processor toucher, unsigned page) {
+  Processor touch(Processor faulting_processor, unsigned page) {
     ++faults;
-    opinion = policy.on_fault(facts(toucher, page), history);
-    const Processor to = opinion.destination.value_or(toucher);
+    opinion = policy.on_fault(facts(faulting_processor, page), history);
+    const Processor to = opinion.destination.value_or(faulting_processor);
     const PageMask region = PageMask::of(opinion.region.value());
     REQUIRE(region.test(page));
     const bool moves = exists.test(page) && at_device.test(page) != (to == device);
     if (!exists.test(page) || moves) {
       exists |= region;
       at_device = to == device ? at_device | region : at_device - region;
-      mapped[1 - toucher.index] -= region;
+      mapped[1 - faulting_processor.index] -= region;
     }
     if (moves) {
       ++migrations;
       policy.on_arrival({*opinion.region, to,
-                         opinion.stays ? MoveCause::thrash_pin : MoveCause::fault, false, now},
+                         opinion.pins ? MoveCause::thrash_pin : MoveCause::fault, false, now},
                         history);
     }
-    mapped[toucher.index] |= region;
+    mapped[faulting_processor.index] |= region;
     return to;
   }
   // Goes through the block, page by page.
-  void sweep(Processor toucher) {
+  void sweep(Processor faulting_processor) {
     for (unsigned page = 0; page < 512; ++page)
-      if (!mapped[toucher.index].test(page)) touch(toucher, page);
+      if (!mapped[faulting_processor.index].test(page)) touch(faulting_processor, page);
   }
   void next_block() {
     ++block;
@@ -84,8 +84,8 @@ struct Game {
     history = nullptr;
   }
   // Those whose time is over fault again.
-  PageMask end_stays() {
-    const PageMask ended = history ? policy.end_stays(now, *history) : PageMask{};
+  PageMask end_temporary_pins() {
+    const PageMask ended = history ? policy.end_temporary_pins(now, *history) : PageMask{};
     mapped[0] -= ended & at_device;
     mapped[1] -= ended - at_device;
     return ended;
@@ -136,13 +136,13 @@ TEST_CASE("pages that are taken back too soon to have paid stay, and are tried a
     const unsigned before = game.migrations;
     for (int i = 0; i < 20; ++i, game.now += 50 * us) {
       game.touch(i % 2 == 0 ? device : host, 3);
-      if (game.opinion.stays) break;
+      if (game.opinion.pins) break;
     }
     INFO("round " << round);
-    REQUIRE(game.opinion.stays);
-    CHECK(game.opinion.stay_begins);
+    REQUIRE(game.opinion.pins);
+    CHECK(game.opinion.pin_begins);
     CHECK(game.migrations - before <= 3);
-    const std::uint64_t end = game.opinion.stays_until_ns;
+    const std::uint64_t end = game.opinion.pin_until_ns;
     CHECK(end - game.now > last_length);
     last_length = end - game.now;
     // Nobody moves it until then, and it is the same stay.
@@ -151,11 +151,11 @@ TEST_CASE("pages that are taken back too soon to have paid stay, and are tried a
     game.touch(host, 3);
     game.touch(device, 3);
     CHECK(game.migrations == moved);
-    CHECK_FALSE(game.opinion.stay_begins);
-    CHECK(game.end_stays().none());
+    CHECK_FALSE(game.opinion.pin_begins);
+    CHECK(game.end_temporary_pins().none());
     game.now = end;
-    CHECK(game.end_stays().count() == 16);
-    CHECK(game.end_stays().none());
+    CHECK(game.end_temporary_pins().count() == 16);
+    CHECK(game.end_temporary_pins().none());
   }
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("a move pays from a time on that follows from what it costs and what i
 TEST_CASE("neighbours that two fight for do not come along, and others do") {
   Game game(200);
   for (unsigned page = 0; page < 512; page += 16) game.touch(host, page);
-  for (int i = 0; !game.opinion.stays; ++i, game.now += 30 * us) {
+  for (int i = 0; !game.opinion.pins; ++i, game.now += 30 * us) {
     REQUIRE(i < 20);
     game.touch(i % 2 == 0 ? device : host, 40);  // the region of pages 32 to 47
   }
@@ -227,7 +227,7 @@ TEST_CASE("nothing is evicted for what is touched the first time") {
   Game game(200);
   game.free_pages = 8;
   CHECK(game.touch(device, 3) == host);
-  CHECK_FALSE(game.opinion.stays);
+  CHECK_FALSE(game.opinion.pins);
   game.free_pages = 100'000;
   CHECK(game.touch(device, 100) == device);
 
@@ -236,9 +236,9 @@ TEST_CASE("nothing is evicted for what is touched the first time") {
   game.touch(host, 3);
   game.free_pages = 0;
   CHECK(game.touch(device, 3) == host);
-  REQUIRE(game.opinion.stays);
-  game.now = game.opinion.stays_until_ns;
-  CHECK_FALSE(game.end_stays().none());
+  REQUIRE(game.opinion.pins);
+  game.now = game.opinion.pin_until_ns;
+  CHECK_FALSE(game.end_temporary_pins().none());
   CHECK(game.touch(device, 3) == device);
 }
 
@@ -285,14 +285,14 @@ TEST_CASE("pages that come to another one's memory are none of the toucher's") {
 TEST_CASE("a stay that is over is tried, whether anybody has ended it or not") {
   Game game(200);
   game.touch(host, 3);
-  for (int i = 0; !game.opinion.stays; ++i, game.now += 30 * us) {
+  for (int i = 0; !game.opinion.pins; ++i, game.now += 30 * us) {
     REQUIRE(i < 20);
     game.touch(i % 2 == 0 ? device : host, 3);
   }
-  game.now = game.opinion.stays_until_ns;
+  game.now = game.opinion.pin_until_ns;
   const Processor other = game.at_device.test(3) ? host : device;
   CHECK(game.touch(other, 3) == other);
-  CHECK_FALSE(game.opinion.stays);
+  CHECK_FALSE(game.opinion.pins);
 }
 
 TEST_CASE("who is asked twice about one fault says the same") {

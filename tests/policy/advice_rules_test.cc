@@ -8,7 +8,7 @@ namespace {
 
 FaultFacts touch(unsigned page, PageRun stretch) {
   FaultFacts facts;
-  facts.toucher = Processor::device(1);
+  facts.faulting_processor = Processor::device(1);
   facts.page = page;
   facts.stretch = stretch;
   return facts;
@@ -56,7 +56,7 @@ TEST_CASE(
   CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
   opinion.destination = Processor::host();
   CHECK(rules.decide(facts, opinion).region == PageRun{32, 16});
-  opinion.stays = true;
+  opinion.pins = true;
   CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a block is created for the grain when a good part of it is there, els
 TEST_CASE(
     "holes are filled for the grain where a first touch would have them, unless they are pinned") {
   FaultFacts facts = touch(137, {0, 512});
-  facts.residents = facts.toucher.bit();
+  facts.residents = facts.faulting_processor.bit();
   facts.present = 200;
   CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
   facts.grain = 512;
@@ -97,7 +97,7 @@ TEST_CASE(
   CHECK(AdviceRules(1).decide(facts, {}).fills);
   facts.preferred = Processor::host();
   CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
-  facts.preferred = facts.toucher;
+  facts.preferred = facts.faulting_processor;
   CHECK(AdviceRules(1).decide(facts, {}).fills);
   facts.pinned = true;
   CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
@@ -119,7 +119,7 @@ TEST_CASE("without advice the page goes to the toucher from wherever it is") {
   facts.residents = Processor::host().bit();
   facts.write = GENERATE(false, true);
   const Decision decision = AdviceRules(16).decide(facts, {});
-  CHECK(decision.destination == facts.toucher);
+  CHECK(decision.destination == facts.faulting_processor);
   CHECK_FALSE(decision.duplicate);
 }
 
@@ -129,10 +129,10 @@ TEST_CASE(
   facts.residents = Processor::host().bit();
   facts.read_mostly = true;
   facts.preferred = Processor::host();
-  facts.accessed_by = facts.toucher.bit();
+  facts.accessed_by = facts.faulting_processor.bit();
   facts.write = GENERATE(false, true);
   const Decision decision = AdviceRules(16).decide(facts, {});
-  CHECK(decision.destination == facts.toucher);
+  CHECK(decision.destination == facts.faulting_processor);
   CHECK(decision.duplicate == !facts.write);
 }
 
@@ -145,16 +145,16 @@ TEST_CASE(
   facts.residents = Processor::host().bit();
   CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::host());
   facts.residents = Processor::device(0).bit();
-  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.toucher);
-  facts.preferred = facts.toucher;
-  facts.accessed_by = facts.toucher.bit();
-  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.toucher);
+  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.faulting_processor);
+  facts.preferred = facts.faulting_processor;
+  facts.accessed_by = facts.faulting_processor.bit();
+  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.faulting_processor);
 }
 
 TEST_CASE("accessed-by: the page stays where it is; nowhere yet, it goes to the toucher") {
   FaultFacts facts = touch(3, {0, 512});
-  facts.accessed_by = facts.toucher.bit();
-  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.toucher);
+  facts.accessed_by = facts.faulting_processor.bit();
+  CHECK(AdviceRules(16).decide(facts, {}).destination == facts.faulting_processor);
   facts.residents = Processor::device(0).bit();
   CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::device(0));
   facts.preferred = Processor::host();  // elsewhere: accessed-by keeps the page from moving
@@ -167,7 +167,7 @@ TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets n
   facts.residents = Processor::device(2).bit();
   facts.read_mostly = GENERATE(false, true);
   facts.write = GENERATE(false, true);
-  if (GENERATE(false, true)) facts.preferred = facts.toucher;
+  if (GENERATE(false, true)) facts.preferred = facts.faulting_processor;
   const Decision decision = AdviceRules(16).decide(facts, {});
   CHECK(decision.destination == Processor::device(2));
   CHECK_FALSE(decision.duplicate);

@@ -33,9 +33,9 @@ Processor destination(std::string_view policy, const FaultFacts& facts) {
   std::unique_ptr<BlockHistory> history;
   return impl::AdviceRules(16).decide(facts, made->on_fault(facts, history)).destination;
 }
-FaultFacts touch_by(Processor toucher, impl::ProcessorMask residents) {
+FaultFacts touch_by(Processor faulting_processor, impl::ProcessorMask residents) {
   FaultFacts facts;
-  facts.toucher = toucher;
+  facts.faulting_processor = faulting_processor;
   facts.page = 3;
   facts.residents = residents;
   facts.stretch = {0, 512};

@@ -6,11 +6,11 @@
 namespace wherry::test {
 namespace {
 
+using impl::AccessCosts;
 using impl::PageMask;
 using impl::PageRun;
 using impl::Processor;
 using impl::ProcessorMask;
-using impl::Reach;
 using impl::Thrashing;
 using impl::ThrashingParameters;
 using Kind = Thrashing::Hint::Kind;
@@ -23,16 +23,16 @@ constexpr std::uint64_t us = 1000;
 constexpr std::uint64_t ms = 1'000'000;
 
 // Everybody maps everything, from afar.
-Reach far_reach() {
-  Reach reach;
-  reach.maps.fill(~ProcessorMask{0});
-  for (int i = 0; i < impl::max_processors; ++i) reach.close[i] = Processor{i}.bit();
-  return reach;
+AccessCosts far_reach() {
+  AccessCosts access_costs;
+  access_costs.maps.fill(~ProcessorMask{0});
+  for (int i = 0; i < impl::max_processors; ++i) access_costs.close[i] = Processor{i}.bit();
+  return access_costs;
 }
 
 struct Game {
   ThrashingParameters parameters{};
-  Reach reach = far_reach();
+  AccessCosts access_costs = far_reach();
   Thrashing thrashing{};
   std::uint64_t now = 10 * ms;
   Processor at = host;
@@ -41,8 +41,8 @@ struct Game {
     at = to;
     return thrashing.moved({moved_page, 1}, to, now, parameters);
   }
-  Thrashing::Hint ask(Processor toucher, std::optional<Processor> preferred = {}) {
-    return thrashing.hint({page, toucher, now, at, preferred}, reach, parameters);
+  Thrashing::Hint ask(Processor faulting_processor, std::optional<Processor> preferred = {}) {
+    return thrashing.hint({page, faulting_processor, now, at, preferred}, access_costs, parameters);
   }
   // Moves until the page thrashes; it is at the device then.
   void fight() {
@@ -50,13 +50,13 @@ struct Game {
     REQUIRE(thrashing.thrashing().test(page));
   }
   // A touch, as a fault service would answer it. True: the toucher has the page, or maps it.
-  bool touch(Processor toucher) {
-    const Thrashing::Hint hint = ask(toucher);
+  bool touch(Processor faulting_processor) {
+    const Thrashing::Hint hint = ask(faulting_processor);
     if (hint.kind == Kind::throttle) {
       CHECK(hint.until_ns >= now);
       return false;
     }
-    const Processor to = hint.kind == Kind::pin ? hint.at : toucher;
+    const Processor to = hint.kind == Kind::pin ? hint.at : faulting_processor;
     if (!(at == to)) move_to(to);
     return true;
   }
@@ -226,7 +226,7 @@ TEST_CASE("a preferred location that all can use gets the page at once") {
 
 TEST_CASE("processors that are close share the page where it is, at once") {
   Game game;
-  game.reach.close.fill(~ProcessorMask{0});
+  game.access_costs.close.fill(~ProcessorMask{0});
   game.fight();
   const Thrashing::Hint hint = game.ask(host);
   CHECK(hint.kind == Kind::pin);
@@ -235,7 +235,7 @@ TEST_CASE("processors that are close share the page where it is, at once") {
 
 TEST_CASE("what the others cannot use is pinned at home only when its turn comes after ten waits") {
   Game game;
-  game.reach.maps[0] = host.bit();  // the host maps its own memory only
+  game.access_costs.maps[0] = host.bit();  // the host maps its own memory only
   game.fight();
   CHECK(game.ask(device, device).kind == Kind::none);  // its turn
   game.now += us;
@@ -254,7 +254,7 @@ TEST_CASE("after a second without thrashing the block is forgotten, four times i
 
 TEST_CASE("a pinned page keeps its block from being forgotten") {
   Game game;
-  game.reach.close.fill(~ProcessorMask{0});
+  game.access_costs.close.fill(~ProcessorMask{0});
   game.parameters.pin_ns = 10 * game.parameters.epoch_ns;
   game.fight();
   REQUIRE(game.ask(host).kind == Kind::pin);
@@ -273,7 +273,8 @@ TEST_CASE("what the program says ends what was seen") {
 TEST_CASE("pages of a block fight by themselves") {
   Game game;
   game.fight();
-  CHECK(game.thrashing.hint({page + 1, host, game.now, device, {}}, game.reach, game.parameters)
+  CHECK(game.thrashing
+            .hint({page + 1, host, game.now, device, {}}, game.access_costs, game.parameters)
             .kind == Kind::none);
   CHECK_FALSE(game.thrashing.moved({page + 1, 3}, host, game.now, game.parameters));
 }

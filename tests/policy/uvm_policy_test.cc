@@ -22,11 +22,11 @@ constexpr Processor device = Processor::device(0);
 constexpr std::uint64_t us = 1000;
 constexpr std::uint64_t ms = 1'000'000;
 
-impl::Reach far_reach() {
-  impl::Reach reach;
-  reach.maps.fill(~impl::ProcessorMask{0});
-  for (int i = 0; i < impl::max_processors; ++i) reach.close[i] = Processor{i}.bit();
-  return reach;
+impl::AccessCosts far_reach() {
+  impl::AccessCosts access_costs;
+  access_costs.maps.fill(~impl::ProcessorMask{0});
+  for (int i = 0; i < impl::max_processors; ++i) access_costs.close[i] = Processor{i}.bit();
+  return access_costs;
 }
 
 // A block of which the host has every page, and two who touch it.
@@ -41,18 +41,18 @@ struct Game {
       : parameters(its_parameters), policy(its_parameters, far_reach()) {}
 
   Processor owner(unsigned page) const { return at_device.test(page) ? device : host; }
-  FaultFacts facts(Processor toucher, unsigned page) const {
+  FaultFacts facts(Processor faulting_processor, unsigned page) const {
     FaultFacts facts;
-    facts.toucher = toucher;
+    facts.faulting_processor = faulting_processor;
     facts.page = page;
     facts.now_ns = now;
     facts.residents = owner(page).bit();
     facts.stretch = {0, 512};
-    facts.held = toucher == device ? at_device : ~at_device;
+    facts.held = faulting_processor == device ? at_device : ~at_device;
     return facts;
   }
-  Opinion ask(Processor toucher, unsigned page) {
-    return policy.on_fault(facts(toucher, page), history);
+  Opinion ask(Processor faulting_processor, unsigned page) {
+    return policy.on_fault(facts(faulting_processor, page), history);
   }
   // Who fights for pages that thrash since then.
   ProcessorMask move(PageRun run, Processor to, MoveCause cause = MoveCause::fault,
@@ -64,13 +64,13 @@ struct Game {
     return policy.on_arrival({run, to, cause, is_copy, now}, history);
   }
   // As a fault service does; false: it has to wait.
-  bool touch(Processor toucher, unsigned page) {
-    if (owner(page) == toucher) return true;
-    const Opinion opinion = ask(toucher, page);
+  bool touch(Processor faulting_processor, unsigned page) {
+    if (owner(page) == faulting_processor) return true;
+    const Opinion opinion = ask(faulting_processor, page);
     if (opinion.wait_until_ns > now) return false;
-    const Processor to = opinion.destination.value_or(toucher);
+    const Processor to = opinion.destination.value_or(faulting_processor);
     if (!(owner(page) == to))
-      move(opinion.region.value(), to, opinion.stays ? MoveCause::thrash_pin : MoveCause::fault);
+      move(opinion.region.value(), to, opinion.pins ? MoveCause::thrash_pin : MoveCause::fault);
     return true;
   }
   // The page, alone, goes to and fro until it thrashes; the device has it then.
@@ -120,11 +120,11 @@ TEST_CASE("of two who fight for a page one waits, each in turn, until it stays f
   for (int round = 0; round < 1000 && !pinned; ++round, game.now += 50 * us) {
     for (const Processor p : {host, device}) {
       const Opinion opinion = game.ask(p, 7);
-      if (opinion.stays) {
+      if (opinion.pins) {
         pinned = true;
         CHECK(opinion.region == PageRun{7, 1});
-        CHECK(opinion.stay_begins);
-        CHECK(opinion.stays_until_ns == game.now + 150 * ms);
+        CHECK(opinion.pin_begins);
+        CHECK(opinion.pin_until_ns == game.now + 150 * ms);
         break;
       }
       waits += opinion.wait_until_ns > game.now;
@@ -137,11 +137,11 @@ TEST_CASE("of two who fight for a page one waits, each in turn, until it stays f
   CHECK(waits >= 10);
   // What stays does so for whoever asks, and ends by itself.
   const Opinion again = game.ask(device, 7);
-  CHECK(again.stays);
-  CHECK_FALSE(again.stay_begins);
-  CHECK(game.policy.end_stays(game.now, *game.history).none());
-  CHECK(game.policy.end_stays(game.now + 150 * ms, *game.history) == PageMask::of({7, 1}));
-  CHECK_FALSE(game.ask(device, 7).stays);
+  CHECK(again.pins);
+  CHECK_FALSE(again.pin_begins);
+  CHECK(game.policy.end_temporary_pins(game.now, *game.history).none());
+  CHECK(game.policy.end_temporary_pins(game.now + 150 * ms, *game.history) == PageMask::of({7, 1}));
+  CHECK_FALSE(game.ask(device, 7).pins);
 }
 
 TEST_CASE("neighbours of a page that thrashes come without it, and none with it") {

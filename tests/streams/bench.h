@@ -77,7 +77,7 @@ inline bool comes_true(const std::atomic<bool>& flag) {
 }
 
 // An operation that is over when the test says so.
-struct Deed {
+struct OperationRecord {
   std::atomic<bool> begun = false;
   impl::Completion done;
 

@@ -108,16 +108,16 @@ TEST_CASE("an operation begins in its turn, and what stands behind it waits unti
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
-  Deed deed;
+  OperationRecord operation;
   bench.launch(stream, 1);
-  REQUIRE(bench.engine.enqueue_operation(stream, deed.operation()) == WorkStatus::ok);
+  REQUIRE(bench.engine.enqueue_operation(stream, operation.operation()) == WorkStatus::ok);
   bench.launch(stream, 2);
-  CHECK_FALSE(deed.begun);
+  CHECK_FALSE(operation.begun);
   bench.finish(1);
-  CHECK(comes_true(deed.begun));
+  CHECK(comes_true(operation.begun));
   CHECK(bench.engine.query(stream) == StreamState::busy);
   CHECK(bench.running().empty());
-  std::thread(deed.done).join();
+  std::thread(operation.done).join();
   REQUIRE(bench.target->wait_for_running(1));
   CHECK(bench.running() == Sizes{2});
 }
@@ -133,18 +133,18 @@ TEST_CASE("an operation may be over before its start returns", "[streams]") {
 TEST_CASE("whoever waits for a stream is woken by the end of its operation", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
-  Deed deed;
-  bench.engine.enqueue_operation(stream, deed.operation());
+  OperationRecord operation;
+  bench.engine.enqueue_operation(stream, operation.operation());
   auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(stream); });
   CHECK(waiting.wait_for(20ms) == std::future_status::timeout);
-  deed.done();
+  operation.done();
   CHECK(waiting.get() == WorkStatus::ok);
 }
 
 TEST_CASE("an operation that has begun is waited for, whatever becomes of its device",
           "[streams]") {
-  Deed old;
-  Deed later;
+  OperationRecord old;
+  OperationRecord later;
   Bench bench;
   const auto stream = bench.stream();
   const auto ends_with_the_operation = [&](auto call) {
@@ -180,11 +180,11 @@ TEST_CASE("an operation that fails fails its context, and what stands behind it 
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
-  Deed deed;
-  Deed later;
-  bench.engine.enqueue_operation(stream, deed.operation());
+  OperationRecord operation;
+  OperationRecord later;
+  bench.engine.enqueue_operation(stream, operation.operation());
   bench.engine.enqueue_operation(stream, later.operation());
-  deed.done(WorkStatus::illegal_address);
+  operation.done(WorkStatus::illegal_address);
   CHECK(bench.engine.wait(stream) == WorkStatus::illegal_address);
   CHECK_FALSE(later.begun);
   CHECK(bench.engine.status(*bench.context) == WorkStatus::illegal_address);
@@ -225,7 +225,7 @@ TEST_CASE("what a caller carries out has its turn in the stream, and others wait
 TEST_CASE("what a caller may carry out is enqueued where the stream is busy", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
-  Deed deed;
+  OperationRecord operation;
   WorkStatus answer = WorkStatus::ok;
   int done = 0;
   const auto carry = [&] {
@@ -235,7 +235,7 @@ TEST_CASE("what a caller may carry out is enqueued where the stream is busy", "[
           ++done;
           return answer;
         },
-        deed.operation());
+        operation.operation());
   };
   CHECK(carry() == WorkStatus::ok);
   CHECK(done == 1);
@@ -243,10 +243,10 @@ TEST_CASE("what a caller may carry out is enqueued where the stream is busy", "[
   bench.launch(stream, 1);
   CHECK(carry() == WorkStatus::ok);
   CHECK(done == 1);
-  CHECK_FALSE(deed.begun);
+  CHECK_FALSE(operation.begun);
   bench.finish(1);
-  CHECK(comes_true(deed.begun));
-  deed.done();
+  CHECK(comes_true(operation.begun));
+  operation.done();
   CHECK(bench.engine.wait(stream) == WorkStatus::ok);
   CHECK(done == 1);
   answer = WorkStatus::launch_failed;
@@ -273,12 +273,12 @@ TEST_CASE("what a caller would carry out after work that fails is not begun", "[
 }
 
 TEST_CASE("an operation may be over when its engine is gone", "[streams]") {
-  Deed deed;
+  OperationRecord operation;
   {
     Bench bench;
-    bench.engine.enqueue_operation(bench.stream(), deed.operation());
+    bench.engine.enqueue_operation(bench.stream(), operation.operation());
   }
-  deed.done();
+  operation.done();
 }
 
 TEST_CASE("ten thousand operations that are over at once overflow no stack", "[streams]") {
@@ -476,7 +476,7 @@ TEST_CASE("what a context is given while it is destroyed is refused or carried o
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
-  Deed first;
+  OperationRecord first;
   REQUIRE(bench.engine.enqueue_operation(stream, first.operation()) == WorkStatus::ok);
   auto destroying =
       std::async(std::launch::async, [&] { bench.engine.destroy_context(bench.context); });
@@ -507,7 +507,7 @@ TEST_CASE("a context waits also for what its streams were given after they were 
   Bench bench;
   const auto stream = bench.stream();
   bench.engine.destroy_stream(stream);
-  Deed late;
+  OperationRecord late;
   REQUIRE(bench.engine.enqueue_operation(stream, late.operation()) == WorkStatus::ok);
   REQUIRE(late.begun);
   auto destroying =

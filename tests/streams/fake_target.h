@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "os/poll.h"
+#include "os/process/poll.h"
 #include "streams/launch_target.h"
 
 namespace wherry::test {

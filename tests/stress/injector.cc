@@ -9,16 +9,16 @@
 namespace wherry::test {
 namespace {
 
-using impl::Cargo;
-using impl::Carrier;
-using impl::Delivery;
+using impl::ByteTransfer;
+using impl::CopyBackend;
 using impl::Mapper;
 using impl::OpResult;
 using impl::OpStatus;
 using impl::PageSpan;
-using impl::Parcel;
+using impl::PageTransfer;
 using impl::PoolFile;
 using impl::Processor;
+using impl::TransferResult;
 using impl::ViewChanger;
 
 // What the call returns, which only takes longer.
@@ -174,29 +174,29 @@ class TroubledPool final : public PoolFile {
 
 // A cargo is late on its way, late to be noticed, arrives by half, or stays at its source as well.
 // The copy is real, as far as it goes.
-class TroubledCarrier final : public Carrier {
+class TroubledBackend final : public CopyBackend {
  public:
-  TroubledCarrier(Injector& injector, std::unique_ptr<Carrier> real)
+  TroubledBackend(Injector& injector, std::unique_ptr<CopyBackend> real)
       : injector_(injector), real_(std::move(real)), troubles_(real_->slots()) {}
 
   unsigned slots() const override { return real_->slots(); }
-  void begin(unsigned slot, const Cargo& cargo) override {
-    const Trouble trouble = injector_.trouble_for(Step::carry, cargo.to.index);
+  void begin(unsigned slot, const PageTransfer& transfer) override {
+    const Trouble trouble = injector_.trouble_for(Step::carry, transfer.to.index);
     troubles_[slot] = trouble;
     if (trouble == Trouble::delay_before) injector_.delay();
     if (trouble == Trouble::again) {
       failed_.push_back(slot);
       return;
     }
-    Cargo changed = cargo;
+    PageTransfer changed = transfer;
     const bool stays = trouble == Trouble::partial || trouble == Trouble::kept;
-    if (stays && cargo.kind == Cargo::Kind::move) changed.kind = Cargo::Kind::copy;
-    if (trouble == Trouble::partial) changed.span.count = (cargo.span.count + 1) / 2;
+    if (stays && transfer.kind == PageTransfer::Kind::move) changed.kind = PageTransfer::Kind::copy;
+    if (trouble == Trouble::partial) changed.span.count = (transfer.span.count + 1) / 2;
     real_->begin(slot, changed);
   }
   // Late, or in vain: what is under way half could not be told from the rest of the target.
-  void begin(unsigned slot, const Parcel& parcel) override {
-    const auto* const pooled = std::get_if<Parcel::InPool>(&parcel.to);
+  void begin(unsigned slot, const ByteTransfer& transfer) override {
+    const auto* const pooled = std::get_if<ByteTransfer::InPool>(&transfer.to);
     const Trouble trouble =
         injector_.trouble_for(Step::carry, pooled == nullptr ? 0 : pooled->pool.index);
     troubles_[slot] = trouble == Trouble::kept ? Trouble::delay_after : trouble;
@@ -204,24 +204,24 @@ class TroubledCarrier final : public Carrier {
     if (trouble == Trouble::again || trouble == Trouble::partial)
       failed_.push_back(slot);
     else
-      real_->begin(slot, parcel);
+      real_->begin(slot, transfer);
   }
-  Delivery next() override {
+  TransferResult next() override {
     if (!failed_.empty()) {
       const unsigned slot = failed_.back();
       failed_.pop_back();
       return {slot, OpStatus::incomplete, false};
     }
-    Delivery delivery = real_->next();
-    const Trouble trouble = troubles_[delivery.slot];
+    TransferResult outcome = real_->next();
+    const Trouble trouble = troubles_[outcome.slot];
     if (trouble == Trouble::delay_after || trouble == Trouble::kept) injector_.delay();
-    if (trouble == Trouble::partial) delivery.status = OpStatus::incomplete;
-    return delivery;
+    if (trouble == Trouble::partial) outcome.status = OpStatus::incomplete;
+    return outcome;
   }
 
  private:
   Injector& injector_;
-  const std::unique_ptr<Carrier> real_;
+  const std::unique_ptr<CopyBackend> real_;
   std::vector<Trouble> troubles_;  // by slot
   std::vector<unsigned> failed_;
 };
@@ -341,8 +341,8 @@ std::unique_ptr<PoolFile> Injector::wrap(Processor processor, PoolFile& pool) {
   return std::make_unique<TroubledPool>(*this, processor, pool);
 }
 
-std::unique_ptr<Carrier> Injector::wrap(std::unique_ptr<Carrier> carrier) {
-  return std::make_unique<TroubledCarrier>(*this, std::move(carrier));
+std::unique_ptr<CopyBackend> Injector::wrap(std::unique_ptr<CopyBackend> backend) {
+  return std::make_unique<TroubledBackend>(*this, std::move(backend));
 }
 
 }  // namespace wherry::test

@@ -1,6 +1,6 @@
 // Sits between the page engine and the kernel, one wrapper per processor, and delays or fails
 // single steps of every transition: a step is one call of a Mapper or of a PoolFile, or one cargo
-// of a Carrier. Any thread.
+// of a CopyBackend. Any thread.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "memory/carrier.h"
+#include "memory/copy_backend.h"
 #include "memory/pool.h"
 #include "trap/mapper.h"
 #include "trap/view_changer.h"
@@ -73,7 +73,8 @@ class Injector {
   std::unique_ptr<wherry::impl::ViewChanger> wrap(wherry::impl::Processor processor,
                                                   wherry::impl::ViewChanger& changer);
 
-  std::unique_ptr<wherry::impl::Carrier> wrap(std::unique_ptr<wherry::impl::Carrier> carrier);
+  std::unique_ptr<wherry::impl::CopyBackend> wrap(
+      std::unique_ptr<wherry::impl::CopyBackend> backend);
 
   // For the wrappers: what to do with this call.
   Trouble trouble_for(Step step, int processor);

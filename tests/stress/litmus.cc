@@ -33,8 +33,8 @@ constexpr unsigned none_flies = impl::pages_per_block + 1;
 // One transition's matches: every pattern with every trouble at every step.
 class Course {
  public:
-  Course(const char* devices, std::vector<Step> steps, unsigned flight_pages_min = all_fly)
-      : rig_(devices, impl::pages_per_region, flight_pages_min), steps_(std::move(steps)) {}
+  Course(const char* devices, std::vector<Step> steps, unsigned transfer_pages_min = all_fly)
+      : rig_(devices, impl::pages_per_region, transfer_pages_min), steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
 

@@ -379,13 +379,13 @@ void Lane::fork_child(const Operation& operation) {
 
   const Slot& shared = slot(0);
   if (!shared.exists() || operation.variant % 4 != 0) return;
-  const pid_t toucher = ::fork();
-  if (toucher == 0) {
+  const pid_t faulting_processor = ::fork();
+  if (faulting_processor == 0) {
     const auto* const first = reinterpret_cast<const volatile char*>(shared.for_host());
     ::_exit(first[0]);
   }
   world_.board().count();
-  if (toucher < 0 || !is_killed_by_segv(toucher))
+  if (faulting_processor < 0 || !is_killed_by_segv(faulting_processor))
     fail(world_.board(), current_, "a forked child could touch managed memory");
 }
 

@@ -25,7 +25,7 @@ std::byte* map_still_memory() {
 }
 
 impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pages,
-                                  unsigned flight_pages_min, Injector& injector) {
+                                  unsigned transfer_pages_min, Injector& injector) {
   ::setenv("WHERRY_DEVICES", devices.c_str(), 1);
   impl::OptionsError error;
   auto options = impl::Runtime::options_from_environment(error);
@@ -40,19 +40,19 @@ impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pa
   options->wrap_changer = [&injector](impl::Processor processor, impl::ViewChanger& changer) {
     return injector.wrap(processor, changer);
   };
-  options->wrap_carrier = [&injector](std::unique_ptr<impl::Carrier> carrier) {
-    return injector.wrap(std::move(carrier));
+  options->wrap_backend = [&injector](std::unique_ptr<impl::CopyBackend> backend) {
+    return injector.wrap(std::move(backend));
   };
-  options->flight_pages_min = flight_pages_min;
+  options->transfer_pages_min = transfer_pages_min;
   return *options;
 }
 
 }  // namespace
 
-Rig::Rig(const std::string& devices, unsigned region_pages, unsigned flight_pages_min)
+Rig::Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pages_min)
     : still_(map_still_memory()),
       runtime_(
-          new impl::Runtime(make_options(devices, region_pages, flight_pages_min, injector_))) {}
+          new impl::Runtime(make_options(devices, region_pages, transfer_pages_min, injector_))) {}
 
 std::byte* Rig::zeroed_still_memory(std::size_t bytes) {
   if (bytes > still_bytes) throw std::runtime_error("not so much still memory");

@@ -11,16 +11,16 @@
 #include <type_traits>
 #include <vector>
 
-#include "api/runtime.h"
+#include "runtime/runtime.h"
 #include "stress/injector.h"
 
 namespace wherry::test {
 
 class Rig {
  public:
-  // devices: as in WHERRY_DEVICES. region_pages: how much a fault brings along. flight_pages_min:
+  // devices: as in WHERRY_DEVICES. region_pages: how much a fault brings along. transfer_pages_min:
   // how much is carried without a lock; 1, so that the few pages of a match go the way of many.
-  Rig(const std::string& devices, unsigned region_pages, unsigned flight_pages_min);
+  Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pages_min);
 
   impl::Runtime& runtime() { return *runtime_; }
   Injector& injector() { return injector_; }

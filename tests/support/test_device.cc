@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "base/page.h"
-#include "os/permissions.h"
+#include "os/process/permissions.h"
 #include "trap/fault_board.h"
 #include "trap/trap_choice.h"
 

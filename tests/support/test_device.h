@@ -11,8 +11,8 @@
 
 #include "devices/annex.h"
 #include "devices/device_process.h"
-#include "os/mapping.h"
-#include "os/memory_file.h"
+#include "os/files/memory_file.h"
+#include "os/memory/mapping.h"
 #include "trap/fault_source.h"
 
 namespace wherry::test {

@@ -34,11 +34,11 @@ std::string text_of(const std::uint64_t* word) {
 
 // The latest one, of that reason and access.
 const wherryDecision& latest(const wherryExplanation& explanation, wherryReason reason,
-                             int toucher) {
+                             int faulting_processor) {
   REQUIRE(explanation.decisions > 0);
   const wherryDecision& decision = explanation.decision[0];
   CHECK(decision.reason == reason);
-  CHECK(decision.toucher == index_of(toucher));
+  CHECK(decision.toucher == index_of(faulting_processor));
   return decision;
 }
 

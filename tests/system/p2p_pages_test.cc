@@ -21,7 +21,7 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 // What the third party is asked: to add `add` to the word at `offset` of the file that comes with
 // it, and to tell what it was.
-struct Errand {
+struct TransferPlan {
   std::uint64_t offset = 0;
   std::uint64_t add = 0;
 };
@@ -29,16 +29,16 @@ struct Errand {
 // The third party: it has nothing of the library.
 void run_errands(int socket) {
   for (;;) {
-    Errand errand;
+    TransferPlan plan;
     int fd = -1;
-    if (!receive_from(socket, errand, fd)) return;
-    const std::uint64_t page = errand.offset / page_bytes * page_bytes;
+    if (!receive_from(socket, plan, fd)) return;
+    const std::uint64_t page = plan.offset / page_bytes * page_bytes;
     void* const place = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                                static_cast<off_t>(page));
     expect(place != MAP_FAILED, "the pages cannot be mapped");
     auto* const word =
-        reinterpret_cast<std::uint64_t*>(static_cast<char*>(place) + errand.offset - page);
-    const std::uint64_t was = __atomic_fetch_add(word, errand.add, __ATOMIC_SEQ_CST);
+        reinterpret_cast<std::uint64_t*>(static_cast<char*>(place) + plan.offset - page);
+    const std::uint64_t was = __atomic_fetch_add(word, plan.add, __ATOMIC_SEQ_CST);
     ::munmap(place, page_bytes);
     ::close(fd);
     expect(::write(socket, &was, sizeof was) == sizeof was, "the answer is not sent");
@@ -66,8 +66,8 @@ class ThirdParty {
     const auto address = reinterpret_cast<CUdeviceptr>(word);
     for (const wherryPageExtent& extent : extents) {
       if (address - extent.address >= extent.bytes) continue;
-      const Errand errand{extent.offset + (address - extent.address), value};
-      expect(send_to(sockets_[0], errand, extent.fd), "the errand is not sent");
+      const TransferPlan plan{extent.offset + (address - extent.address), value};
+      expect(send_to(sockets_[0], plan, extent.fd), "the errand is not sent");
       std::uint64_t was = 0;
       expect(::read(sockets_[0], &was, sizeof was) == sizeof was, "no answer");
       return was;

@@ -36,14 +36,16 @@ TEST_CASE("pinned pages stay where they are, and others map them there", "[syste
     const Words words((stage(), 4 * region_words));
     stage().write_pages(home, words.data(), words.bytes(), 5);
     pin(words);
-    for (const int toucher : {device0, host, device1, device0}) {
-      CAPTURE(toucher);
-      CHECK(stage().read_pages(toucher, words.data(), words.bytes()) ==
+    for (const int faulting_processor : {device0, host, device1, device0}) {
+      CAPTURE(faulting_processor);
+      CHECK(stage().read_pages(faulting_processor, words.data(), words.bytes()) ==
             5 * words.bytes() / page_bytes);
-      stage().write(toucher, words.data() + 1, 40u + static_cast<unsigned>(toucher));
-      CHECK(stage().read(home, words.data() + 1) == 40u + static_cast<unsigned>(toucher));
+      stage().write(faulting_processor, words.data() + 1,
+                    40u + static_cast<unsigned>(faulting_processor));
+      CHECK(stage().read(home, words.data() + 1) ==
+            40u + static_cast<unsigned>(faulting_processor));
       CHECK(count_pages(words, bit_of(home)) == words.bytes() / page_bytes);
-      CHECK(stage().same_frame(home, toucher, words.data()));
+      CHECK(stage().same_frame(home, faulting_processor, words.data()));
     }
   }
 }

@@ -39,18 +39,18 @@ TEST_CASE("the first touch creates pages at the preferred location, and maps the
           "[system]") {
   Stage& s = stage();
   for (const int preferred : processors) {
-    for (const int toucher : processors) {
-      CAPTURE(preferred, toucher);
+    for (const int faulting_processor : processors) {
+      CAPTURE(preferred, faulting_processor);
       const Words words{2 * region_words};
       advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, preferred);
-      s.write(toucher, words.data(), 3);
-      CHECK(s.read(toucher, &words[region_words]) == 0);
+      s.write(faulting_processor, words.data(), 3);
+      CHECK(s.read(faulting_processor, &words[region_words]) == 0);
       for (const std::uint64_t* const word : {&words[0], &words[region_words]}) {
-        check_page(s, word, bit_of(preferred), bit_of(preferred) | bit_of(toucher));
-        CHECK((s.witness().mappers(word) & bit_of(toucher)) != 0);
+        check_page(s, word, bit_of(preferred), bit_of(preferred) | bit_of(faulting_processor));
+        CHECK((s.witness().mappers(word) & bit_of(faulting_processor)) != 0);
       }
       CHECK(s.read(preferred, words.data()) == 3);
-      CHECK(s.same_frame(preferred, toucher, words.data()));
+      CHECK(s.same_frame(preferred, faulting_processor, words.data()));
       CHECK(s.residents(words.data()) == bit_of(preferred));
     }
   }
@@ -64,18 +64,20 @@ TEST_CASE("data in its preferred location is not migrated when others access it"
     advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, preferred);
     s.write(preferred, words.data(), 1);
     std::uint64_t value = 1;
-    for (const int toucher : processors) {
-      CHECK(s.read(toucher, words.data()) == value);
-      s.write(toucher, words.data(), ++value);
+    for (const int faulting_processor : processors) {
+      CHECK(s.read(faulting_processor, words.data()) == value);
+      s.write(faulting_processor, words.data(), ++value);
       check_page(s, words.data(), bit_of(preferred),
                  bit_of(host) | bit_of(device0) | bit_of(device1));
-      CHECK(s.same_frame(preferred, toucher, words.data()));
+      CHECK(s.same_frame(preferred, faulting_processor, words.data()));
     }
     CHECK(s.witness().mappers(words.data()) == (bit_of(host) | bit_of(device0) | bit_of(device1)));
     // Everybody has its mapping now.
     const std::uint64_t before = Stage::faults();
-    for (const int toucher : processors) s.write(toucher, words.data(), ++value);
-    for (const int toucher : processors) CHECK(s.read(toucher, words.data()) == value);
+    for (const int faulting_processor : processors)
+      s.write(faulting_processor, words.data(), ++value);
+    for (const int faulting_processor : processors)
+      CHECK(s.read(faulting_processor, words.data()) == value);
     CHECK(Stage::faults() == before);
   }
 }
@@ -101,18 +103,18 @@ TEST_CASE("data that is not in its preferred location migrates to the processor 
   for (const int preferred : processors) {
     for (const int owner : processors) {
       if (owner == preferred) continue;
-      const int toucher = third(preferred, owner);
-      CAPTURE(preferred, owner, toucher);
+      const int faulting_processor = third(preferred, owner);
+      CAPTURE(preferred, owner, faulting_processor);
       const Words words{region_words};
       s.write(owner, words.data(), 4);
       advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, preferred);
-      CHECK(s.read(toucher, words.data()) == 4);
-      check_page(s, words.data(), bit_of(toucher), bit_of(toucher));
+      CHECK(s.read(faulting_processor, words.data()) == 4);
+      check_page(s, words.data(), bit_of(faulting_processor), bit_of(faulting_processor));
       // ... and home with the preferred location's own access, where it stays.
       CHECK(s.read(preferred, words.data()) == 4);
       CHECK(s.residents(words.data()) == bit_of(preferred));
       s.write(owner, words.data(), 5);
-      s.write(toucher, words.data(), 6);
+      s.write(faulting_processor, words.data(), 6);
       CHECK(s.residents(words.data()) == bit_of(preferred));
       CHECK(s.read(preferred, words.data()) == 6);
     }
@@ -123,7 +125,7 @@ TEST_CASE("a changed preference guides the next faults", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
-  for (const int toucher : processors) s.write(toucher, words.data(), 1);
+  for (const int faulting_processor : processors) s.write(faulting_processor, words.data(), 1);
   REQUIRE(s.residents(words.data()) == bit_of(device0));
   // Who sees them remotely until now has them come when it touches them.
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -202,12 +204,12 @@ TEST_CASE("freed memory takes its preference and its remote mappings along", "[s
     {
       const Words words{region_words};
       advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
-      for (const int toucher : processors) s.write(toucher, words.data(), 1);
+      for (const int faulting_processor : processors) s.write(faulting_processor, words.data(), 1);
     }
-    for (const int toucher : processors) {
+    for (const int faulting_processor : processors) {
       const Words words{region_words};
-      CHECK(s.read(toucher, words.data()) == 0);
-      check_page(s, words.data(), bit_of(toucher), bit_of(toucher));
+      CHECK(s.read(faulting_processor, words.data()) == 0);
+      check_page(s, words.data(), bit_of(faulting_processor), bit_of(faulting_processor));
     }
   }
 }

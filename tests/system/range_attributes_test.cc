@@ -48,8 +48,8 @@ TEST_CASE("attributes tell what was advised, not what became of it", "[system]")
   const Words words{2 * region_words};
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
   advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, host);
-  for (const int toucher : {host, device0, device1}) {
-    s.write(toucher, words.data(), 1);
+  for (const int faulting_processor : {host, device0, device1}) {
+    s.write(faulting_processor, words.data(), 1);
     CHECK(attribute(words.data(), words.bytes(), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
     CHECK(accessed_by(words) == std::vector<int>{-1, -2, -2});
   }

@@ -90,7 +90,7 @@ long sleeps_of_this_thread() {
   return usage.ru_nvcsw;
 }
 
-void wait_for_flights() {
+void wait_for_transfers() {
   const Stage stage("capacity=16M;capacity=16M");
   const SlowMemory slow;
   const SlowMemory slow_too;
@@ -102,8 +102,10 @@ void wait_for_flights() {
   std::thread copies[] = {copy_to(stage, touched, slow), copy_to(stage, freed, slow_too)};
 
   std::atomic<std::uint64_t> seen{0};
-  std::thread toucher([&] { seen = *const_cast<volatile std::uint64_t*>(touched.data()); });
-  std::thread device_toucher([&] { (void)stage.read(device1, touched.data() + page_words); });
+  std::thread faulting_processor(
+      [&] { seen = *const_cast<volatile std::uint64_t*>(touched.data()); });
+  std::thread device_faulting_processor(
+      [&] { (void)stage.read(device1, touched.data() + page_words); });
   long sleeps = 0;
   std::thread freer([&] {
     WHERRY_TRY(cuCtxSetCurrent(const_cast<Stage&>(stage).session().context(0)));
@@ -115,7 +117,8 @@ void wait_for_flights() {
   slow.come();
   slow_too.come();
   for (std::thread& copy : copies) copy.join();
-  for (std::thread* thread : {&toucher, &device_toucher, &freer}) thread->join();
+  for (std::thread* thread : {&faulting_processor, &device_faulting_processor, &freer})
+    thread->join();
   expect(seen == 7, "the touch saw " + std::to_string(seen));
   expect(touched[0] == 7, "what was copied is not there");
   expect(sleeps < looks_max, "cuMemFree looked " + std::to_string(sleeps) + " times");
@@ -132,7 +135,7 @@ void use_same_pool() {
 
   std::atomic<bool> done = false;
   // Taken from the pool, brought back, and written to by a copy.
-  std::thread toucher([&] {
+  std::thread faulting_processor([&] {
     stage.write_pages(host, touched.data(), bytes, 2);
     stage.write_pages(device0, touched.data(), bytes, 3);
     WHERRY_TRY(cuCtxSetCurrent(const_cast<Stage&>(stage).session().context(0)));
@@ -146,7 +149,7 @@ void use_same_pool() {
   for (int waited_ms = 0; !done && waited_ms < soon_ms; ++waited_ms) ::poll(nullptr, 0, 1);
   const bool came = done;
   slow.come();
-  toucher.join();
+  faulting_processor.join();
   copies.join();
   expect(came, "pages waited for a copy to others of their pool");
   expect(touched[0] == 4 && copied[0] == 7, "what was written is not there");
@@ -155,7 +158,7 @@ void use_same_pool() {
 }  // namespace
 
 TEST_CASE("touches of pages whose copy is slow wait for it, and so does freeing them", "[system]") {
-  const Outcome outcome = in_fresh_process(wait_for_flights, 120'000);
+  const Outcome outcome = in_fresh_process(wait_for_transfers, 120'000);
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }

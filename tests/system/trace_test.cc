@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "base/page.h"
-#include "events/trace_reader.h"
 #include "support/child.h"
 #include "support/session.h"
+#include "trace/trace_reader.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;

@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "api/policy_source.h"
 #include "replay/oracle.h"
 #include "replay/policy_machine.h"
+#include "runtime/policy_source.h"
 
 using namespace wherry::impl;
 using namespace wherry::replay;
@@ -400,7 +400,7 @@ TEST_CASE("who has just got a page has it for a moment") {
   Run run(4 * page_size);
   run.touch(host, 0, 10 * us, 100 * us).touch(device, 0, 111 * us, 100 * us).end(211 * us);
   const std::uint64_t time = run.under("migrate-always").time_ns;
-  // Tenures count in ticks of a microsecond.
+  // MinimumResidency count in ticks of a microsecond.
   CHECK(time >= (11 + 18 + 10) * us);
   CHECK(time <= (11 + 22 + 10) * us);
 }

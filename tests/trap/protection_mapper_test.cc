@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "memory/arena.h"
-#include "os/futex.h"
-#include "os/poll.h"
-#include "os/process.h"
+#include "os/process/futex.h"
+#include "os/process/poll.h"
+#include "os/process/process.h"
 #include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
 
@@ -303,15 +303,15 @@ TEST_CASE("without a process nothing is filled, and everything says so") {
 TEST_CASE("a posted fault is read once, changes protection in its own process, and is answered") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
-  const Fd bell = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(bell.get()));
+  const Fd notifier = make_semaphore();
+  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
   BoardProtector protector(
       nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
   REQUIRE(s.pool.fill_zero({3, 2}));
   for (const bool refused : {false, true}) {
     bool tries_again = refused;
     std::thread faulting(
-        [&] { tries_again = post_fault(*board, bell, s.at(3), true, FaultLimit::bounded); });
+        [&] { tries_again = post_fault(*board, notifier, s.at(3), true, FaultLimit::bounded); });
     std::optional<FaultEvent> event;
     while (!(event = source.read_event())) std::this_thread::yield();
     CHECK_FALSE(source.read_event());
@@ -333,15 +333,15 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
 TEST_CASE("as many threads may fault as like, and each gets its own answer") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
-  const Fd bell = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(bell.get()));
+  const Fd notifier = make_semaphore();
+  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
   constexpr int threads = FaultBoard::slots_max + 20;
   std::atomic<int> wrong{0};
   std::vector<std::thread> faulting;
   for (int i = 0; i < threads; ++i)
     faulting.emplace_back([&, i] {
-      const bool even =
-          post_fault(*board, bell, s.at(static_cast<std::uint64_t>(i)), false, FaultLimit::endless);
+      const bool even = post_fault(*board, notifier, s.at(static_cast<std::uint64_t>(i)), false,
+                                   FaultLimit::endless);
       if (even != (i % 2 == 0)) ++wrong;
     });
   for (int answered = 0; answered < threads;) {

@@ -8,8 +8,8 @@
 
 #include "memory/arena.h"
 #include "memory/pool.h"
-#include "os/file_io.h"
-#include "os/permissions.h"
+#include "os/files/file_io.h"
+#include "os/process/permissions.h"
 #include "support/kernel_view.h"
 
 using namespace wherry::impl;

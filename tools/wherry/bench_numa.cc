@@ -14,7 +14,7 @@
 #include "apart.h"
 #include "bench_report.h"
 #include "complain.h"
-#include "os/numa.h"
+#include "os/memory/numa.h"
 
 namespace wherry::tool {
 namespace {

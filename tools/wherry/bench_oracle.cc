@@ -8,12 +8,12 @@
 #include <system_error>
 
 #include "apart.h"
-#include "api/driver.h"
 #include "calibration.h"
 #include "cost_file.h"
 #include "replay/cost_scale.h"
 #include "replay/oracle.h"
 #include "replay/replay.h"
+#include "runtime/driver.h"
 #include "trace_file.h"
 
 namespace wherry::tool {

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "base/environment.h"
-#include "os/new_file.h"
+#include "os/files/new_file.h"
 
 namespace wherry::tool {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "api/device_uuid.h"
 #include "complain.h"
+#include "runtime/device_uuid.h"
 #include "survey.h"
 #include "trap/trap_limits.h"
 

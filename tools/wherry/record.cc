@@ -16,7 +16,7 @@
 #include <system_error>
 
 #include "complain.h"
-#include "os/new_file.h"
+#include "os/files/new_file.h"
 #include "trace_file.h"
 
 namespace wherry::tool {

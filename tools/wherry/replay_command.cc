@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "api/policy_source.h"
 #include "complain.h"
 #include "cost_file.h"
 #include "policies.h"
@@ -14,6 +13,7 @@
 #include "replay/cost_scale.h"
 #include "replay/policy_machine.h"
 #include "replay/replay.h"
+#include "runtime/policy_source.h"
 #include "trace_file.h"
 
 namespace wherry::tool {

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <wherry/wherry.hpp>
 
-#include "api/visible_devices.h"
 #include "base/environment.h"
 #include "base/page.h"
+#include "runtime/visible_devices.h"
 #include "trap/trap_limits.h"
 
 namespace wherry::tool {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "api/copy_settings.h"
-#include "api/topology.h"
-#include "os/features.h"
-#include "os/numa.h"
+#include "os/memory/numa.h"
+#include "os/process/features.h"
+#include "runtime/copy_settings.h"
+#include "runtime/topology.h"
 #include "trap/trap_choice.h"
 
 namespace wherry::tool {

@@ -3,8 +3,8 @@
 // go.
 #pragma once
 
-#include "events/trace_reader.h"
 #include "output.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::tool {
 

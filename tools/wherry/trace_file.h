@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include "events/trace_reader.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::tool {
 

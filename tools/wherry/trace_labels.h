@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "events/trace_reader.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::tool {
 

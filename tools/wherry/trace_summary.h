@@ -2,8 +2,8 @@
 // processors, and for named memory.
 #pragma once
 
-#include "events/trace_reader.h"
 #include "output.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::tool {
 

@@ -1,8 +1,8 @@
 // A trace event by event, for other programs: as lines, or as one JSON object.
 #pragma once
 
-#include "events/trace_reader.h"
 #include "output.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::tool {
 

@@ -124,7 +124,7 @@ extern "C" {
 #define CUDAAPI
 #define CUDA_CB
 
-#include "cuda_types.h"
+#include "detail/cuda_types.h"
 
 /* ---- Errors as text: work at any time, also before cuInit ---- */
 
@@ -259,20 +259,20 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice* device);
  * process that dies is noticed within a second. */
 CUresult CUDAAPI cuCtxSynchronize(void);
 
-#include "cuda_copies.h"
-#include "cuda_device_memory.h"
-#include "cuda_host_memory.h"
-#include "cuda_ipc.h"
-#include "cuda_libraries.h"
-#include "cuda_memory.h"
-#include "cuda_modules.h"
-#include "cuda_occupancy.h"
-#include "cuda_pointers.h"
-#include "cuda_pools.h"
-#include "cuda_proc_address.h"
-#include "cuda_settings.h"
-#include "cuda_streams.h"
-#include "cuda_virtual_memory.h"
+#include "detail/cuda_copies.h"
+#include "detail/cuda_device_memory.h"
+#include "detail/cuda_host_memory.h"
+#include "detail/cuda_ipc.h"
+#include "detail/cuda_libraries.h"
+#include "detail/cuda_memory.h"
+#include "detail/cuda_modules.h"
+#include "detail/cuda_occupancy.h"
+#include "detail/cuda_pointers.h"
+#include "detail/cuda_pools.h"
+#include "detail/cuda_proc_address.h"
+#include "detail/cuda_settings.h"
+#include "detail/cuda_streams.h"
+#include "detail/cuda_virtual_memory.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

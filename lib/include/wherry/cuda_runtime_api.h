@@ -132,7 +132,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#include "cuda_runtime_types.h"
+#include "detail/cuda_runtime_types.h"
 
 /* ---- Errors: these four start nothing, and give every thread an answer at any time ---- */
 
@@ -263,7 +263,7 @@ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void** data, size_t* dataSizes,
                                                 size_t numAttributes, const void* devPtr,
                                                 size_t count);
 
-#include "cuda_runtime_device_memory.h"
+#include "detail/cuda_runtime_device_memory.h"
 
 /* ---- Streams and events: each as the function of cuda.h with the same name, with its errors ----
  */
@@ -428,10 +428,10 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
 /* As cuGetExportTable. */
 cudaError_t CUDARTAPI cudaGetExportTable(const void** ppExportTable,
                                          const cudaUUID_t* pExportTableId);
-#include "cuda_runtime_copies.h"
-#include "cuda_runtime_ipc.h"
-#include "cuda_runtime_kernels.h"
-#include "cuda_runtime_properties.h"
+#include "detail/cuda_runtime_copies.h"
+#include "detail/cuda_runtime_ipc.h"
+#include "detail/cuda_runtime_kernels.h"
+#include "detail/cuda_runtime_properties.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "policy/errand.h"
+#include "policy/transfer_plan.h"
 
 namespace wherry::replay {
 namespace {
@@ -42,18 +42,19 @@ bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& ex
     return false;
   Block& block = books_.block(touch.block);
   const impl::LockGuard guard(block.lock);
-  if (!open_to(block, touch.toucher, touch.write).test(touch.page)) return false;
-  const Processor owner = block.view(touch.toucher, touch.page);
+  if (!open_to(block, touch.faulting_processor, touch.write).test(touch.page)) return false;
+  const Processor owner = block.view(touch.faulting_processor, touch.page);
   books_.note_hit(touch.block, owner);
   const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
-  extra_ns = owner == touch.toucher || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
+  extra_ns =
+      owner == touch.faulting_processor || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
   return true;
 }
 
 std::optional<unsigned> Machine::first_missing(const Touch& touch, const PageMask& pages) {
   Block& block = books_.block(touch.block);
   const impl::LockGuard guard(block.lock);
-  const PageRun run = (pages - open_to(block, touch.toucher, touch.write)).next_run(0);
+  const PageRun run = (pages - open_to(block, touch.faulting_processor, touch.write)).next_run(0);
   return run.count == 0 ? std::nullopt : std::optional(run.first);
 }
 
@@ -65,7 +66,7 @@ impl::PageMask Machine::open_to(const Block& block, Processor p, bool write) {
 FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns) {
   const Stretch& stretch = stretches_.at(touch.block, touch.page);
   FaultFacts facts;
-  facts.toucher = touch.toucher;
+  facts.faulting_processor = touch.faulting_processor;
   facts.block = blocks_[touch.block];
   facts.page = touch.page;
   facts.processors = books_.processors();
@@ -78,12 +79,13 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
   facts.accessed_by = stretch.advice.accessed_by;
   facts.pinned = stretch.advice.pinned;
   facts.stretch = stretch.run;
-  facts.evicted =
-      !touch.comes_alone && (block.evicted_from & touch.toucher.bit()) != 0 &&
-      impl::Replacement::returns_as_one(facts.stretch, books_.capacity_pages(touch.toucher));
-  facts.held = block.at(touch.toucher).resident;
-  facts.free_pages = books_.spare_pages(touch.toucher);
-  facts.mapped = block.at(touch.toucher).mapped;
+  facts.evicted = !touch.comes_alone &&
+                  (block.evicted_from & touch.faulting_processor.bit()) != 0 &&
+                  impl::Replacement::returns_as_one(
+                      facts.stretch, books_.capacity_pages(touch.faulting_processor));
+  facts.held = block.at(touch.faulting_processor).resident;
+  facts.free_pages = books_.spare_pages(touch.faulting_processor);
+  facts.mapped = block.at(touch.faulting_processor).mapped;
   facts.fault_ns = static_cast<std::uint64_t>(costs_.minor_ns);
   facts.page_ns = static_cast<std::uint64_t>(costs_.migrate_to_device.page_ns);
   return facts;
@@ -96,8 +98,8 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   if (busy.until_ns > now_ns) {
     const impl::LockGuard guard(block.lock);
     // Whoever waits for the same pages is woken with him.
-    const bool comes =
-        busy.brings(touch) && open_to(block, touch.toucher, touch.write).test(touch.page);
+    const bool comes = busy.brings(touch) &&
+                       open_to(block, touch.faulting_processor, touch.write).test(touch.page);
     if (comes) ++books_.counts().faults;
     return {comes, busy.until_ns};
   }
@@ -109,11 +111,11 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   for (;;) {
     {
       const impl::LockGuard guard(block.lock);
-      const PageMask read = open_to(block, touch.toucher, false);
-      const PageMask written = open_to(block, touch.toucher, true);
+      const PageMask read = open_to(block, touch.faulting_processor, false);
+      const PageMask written = open_to(block, touch.faulting_processor, true);
       attempt = this->attempt(touch, block, now_ns);
-      opened = (open_to(block, touch.toucher, false) - read) |
-               (open_to(block, touch.toucher, true) - written);
+      opened = (open_to(block, touch.faulting_processor, false) - read) |
+               (open_to(block, touch.faulting_processor, true) - written);
     }
     if (attempt.outcome == Attempt::Outcome::again) return {false, attempt.time_ns};
     if (attempt.outcome == Attempt::Outcome::resolved) break;
@@ -125,8 +127,9 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   ++books_.counts().faults;
   const std::uint64_t end_ns = now_ns + books_.cost_ns();
   // Where nothing came it was the thread that the recorded time went by for, not the block.
-  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), opened, touch.toucher};
-  block.tenures.woken(attempt.region, touch.toucher, end_ns);
+  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), opened,
+          touch.faulting_processor};
+  block.minimum_residency.woken(attempt.region, touch.faulting_processor, end_ns);
   books_.begin(end_ns);
   for (int i = 1; i < books_.processors(); ++i) books_.keep_free(Processor{i});
   return {true, end_ns};
@@ -140,8 +143,8 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   if (touch.comes_alone && opinion.region)
     opinion.region = impl::aligned_part(*opinion.region, facts.page, impl::pages_per_region);
   Decision decision = rules_.decide(facts, opinion);
-  if (decision.stay_begins && decision.stays_until_ns != 0)
-    stays_.push({decision.stays_until_ns, touch.block, decision.region});
+  if (decision.pin_begins && decision.pin_until_ns != 0)
+    temporary_pins_.push({decision.pin_until_ns, touch.block, decision.region});
   if (decision.wait_until_ns > now_ns && touch.throttled_ns < impl::throttle_limit_ns) {
     ++books_.counts().throttled;
     const std::uint64_t until = std::clamp(decision.wait_until_ns, now_ns + look_again_ns,
@@ -158,14 +161,15 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   const std::uint64_t mapped = books_.counts().mapped_pages;
   Arrivals arrivals;
   if (!there || (facts.write && has_copies)) {
-    const std::uint64_t end = block.tenures.end_of(decision.region, facts.toucher, now_ns);
+    const std::uint64_t end =
+        block.minimum_residency.end_of(decision.region, facts.faulting_processor, now_ns);
     if (facts.residents != 0 && end > now_ns) {
       touch.comes_alone = true;
       return {.outcome = Outcome::again, .time_ns = end};
     }
     if (!there && !bring(touch, block, facts, decision, arrivals))
       return {.outcome = Outcome::room_needed, .at = at, .pages = arrivals.pages};
-    block.tenures.begin(decision.region, facts.toucher, now_ns);
+    block.minimum_residency.begin(decision.region, facts.faulting_processor, now_ns);
   }
   if (facts.write && (there || has_copies))
     books_.collapse(touch.block, block, decision.region, at);
@@ -174,7 +178,7 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
   if (const std::uint64_t pages = books_.counts().mapped_pages - mapped;
       pages != 0 && arrivals.pages == 0)
     arrivals = {static_cast<std::uint16_t>(pages), impl::EventKind::remote_map,
-                impl::index_of(facts.toucher)};
+                impl::index_of(facts.faulting_processor)};
   const double cost = static_cast<double>(books_.cost_ns()) - before;
   // What happens as it did takes as long as it did.
   if (is_as_recorded(touch, arrivals))
@@ -186,7 +190,7 @@ Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_
 
 Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
   if (facts.residents != 0) {
-    wanted.destination = impl::closest_of(facts.residents, facts.toucher);
+    wanted.destination = impl::closest_of(facts.residents, facts.faulting_processor);
     return wanted;
   }
   wanted.region = {facts.page, 1};
@@ -201,7 +205,7 @@ bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
                     const Decision& decision, Arrivals& arrivals) {
   using impl::EventKind;
   const Processor to = decision.destination;
-  const auto [exists, copy, from, wanted] = impl::errand_for(block, facts, decision);
+  const auto [exists, copy, from, wanted] = impl::plan_transfer(block, facts, decision);
   const std::uint64_t pages = wanted.count();
   arrivals.pages = static_cast<std::uint16_t>(pages);
   arrivals.kind = !exists ? EventKind::populate
@@ -227,7 +231,7 @@ bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
 }
 
 void Machine::show(const Touch& touch, Block& block, const Decision& decision) {
-  const Processor p = touch.toucher;
+  const Processor p = touch.faulting_processor;
   const Processor at = decision.destination;
   const PageMask region = PageMask::of(decision.region);
   if (block.view(p, touch.page) != at) books_.show(block, region & block.at(at).resident, p);
@@ -247,16 +251,16 @@ void Machine::follow(std::uint32_t number, Block& block, PageRun run) {
   }
 }
 
-void Machine::end_due_stays(std::uint64_t now_ns) {
-  while (!stays_.empty() && stays_.top().until_ns <= now_ns) {
-    const Stay stay = stays_.top();
-    stays_.pop();
-    Block& block = books_.block(stay.block);
+void Machine::end_due_pins(std::uint64_t now_ns) {
+  while (!temporary_pins_.empty() && temporary_pins_.top().until_ns <= now_ns) {
+    const TemporaryPin pin = temporary_pins_.top();
+    temporary_pins_.pop();
+    Block& block = books_.block(pin.block);
     const impl::LockGuard guard(block.lock);
-    PageMask pages = PageMask::of(stay.run);
-    if (block.history) pages |= policy_.end_stays(stay.until_ns, *block.history);
+    PageMask pages = PageMask::of(pin.run);
+    if (block.history) pages |= policy_.end_temporary_pins(pin.until_ns, *block.history);
     for (const PageRun run : impl::runs_of(pages)) {
-      const impl::ProcessorMask advised = stretches_.at(stay.block, run.first).advice.accessed_by;
+      const impl::ProcessorMask advised = stretches_.at(pin.block, run.first).advice.accessed_by;
       for (int i = 0; i < books_.processors(); ++i)
         if ((advised & Processor{i}.bit()) == 0)
           books_.send_home(block, PageMask::of(run), Processor{i});

@@ -11,10 +11,10 @@
 #include <queue>
 #include <vector>
 
-#include "events/event.h"
 #include "policy/advice_rules.h"
 #include "replay/page_books.h"
 #include "replay/recorded_answers.h"
+#include "trace/event.h"
 
 namespace wherry::replay {
 
@@ -22,7 +22,7 @@ namespace wherry::replay {
 struct Touch {
   std::uint32_t block = 0;
   unsigned page = 0;
-  impl::Processor toucher;
+  impl::Processor faulting_processor;
   bool write = false;
   RecordedAnswer recorded;
   // Of the fault that it became.
@@ -52,8 +52,8 @@ class Machine {
   std::uint64_t apply(const impl::EventRecord& change, std::uint64_t now_ns);
 
   // Has pages move again whose policy had them stay until now.
-  void end_stays(std::uint64_t now_ns) {
-    if (!stays_.empty() && stays_.top().until_ns <= now_ns) end_due_stays(now_ns);
+  void end_temporary_pins(std::uint64_t now_ns) {
+    if (!temporary_pins_.empty() && temporary_pins_.top().until_ns <= now_ns) end_due_pins(now_ns);
   }
   const MachineCounts& counts() { return books_.counts(); }
 
@@ -64,13 +64,13 @@ class Machine {
   using Processor = impl::Processor;
   using MoveCause = impl::MoveCause;
 
-  struct Stay {
+  struct TemporaryPin {
     std::uint64_t until_ns = 0;
     std::uint32_t block = 0;
     PageRun run;
 
     // The first to end is on top; of those that end together the one with the lowest number.
-    bool operator<(const Stay& other) const {
+    bool operator<(const TemporaryPin& other) const {
       if (until_ns != other.until_ns) return until_ns > other.until_ns;
       return block != other.block ? block > other.block : run.first > other.run.first;
     }
@@ -80,10 +80,10 @@ class Machine {
   struct Busy {
     std::uint64_t until_ns = 0;
     PageMask pages;  // that the toucher may touch then, and could not before, or not write
-    Processor toucher;
+    Processor faulting_processor;
 
     bool brings(const Touch& touch) const {
-      return touch.toucher == toucher && pages.test(touch.page);
+      return touch.faulting_processor == faulting_processor && pages.test(touch.page);
     }
   };
   struct Attempt {
@@ -113,7 +113,7 @@ class Machine {
   void show(const Touch& touch, Block& block, const impl::Decision& decision) REQUIRES(block.lock);
   // Has those map the pages who are advised to access them.
   void follow(std::uint32_t number, Block& block, PageRun run) REQUIRES(block.lock);
-  void end_due_stays(std::uint64_t now_ns);
+  void end_due_pins(std::uint64_t now_ns);
 
   void advise(const impl::EventRecord& event);
   void apply_advice(std::uint32_t number, PageRun run, const impl::AdviceChange& change);
@@ -132,7 +132,7 @@ class Machine {
   Stretches stretches_;
   PageBooks books_;
   std::vector<Busy> busy_;  // by block
-  std::priority_queue<Stay> stays_;
+  std::priority_queue<TemporaryPin> temporary_pins_;
 };
 
 }  // namespace wherry::replay

@@ -33,7 +33,8 @@ Oracle::Future Oracle::look_ahead(const impl::FaultFacts& facts) const {
   const auto last = first + std::min<std::ptrdiff_t>(end - first, looked_at_max);
   Future future;
   future.wanted = impl::PageMask::of({facts.page, 1});
-  int holder = facts.residents == 0 ? facts.toucher.index : std::countr_zero(facts.residents);
+  int holder =
+      facts.residents == 0 ? facts.faulting_processor.index : std::countr_zero(facts.residents);
   for (auto at = first; at != last; ++at) {
     const Node& node = timeline_.nodes[*at];
     if (node.page == facts.page) {
@@ -43,7 +44,7 @@ Oracle::Future Oracle::look_ahead(const impl::FaultFacts& facts) const {
       continue;
     }
     const impl::PageMask page = impl::PageMask::of({node.page, 1});
-    if (node.processor != facts.toucher.index)
+    if (node.processor != facts.faulting_processor.index)
       future.barred |= page - future.wanted;
     else
       future.wanted |= page - future.barred;
@@ -60,7 +61,7 @@ impl::Processor Oracle::cheapest_place(const impl::FaultFacts& facts, const Futu
   };
   // With whoever touches it.
   double least = future.moves * (moves_to(0) + moves_to(1)) / 2;
-  impl::Processor place = facts.toucher;
+  impl::Processor place = facts.faulting_processor;
   // For good with one, and mapped by the others.
   for (int p = 0; p < facts.processors; ++p) {
     const bool is_there = facts.residents == 0 || (facts.residents & impl::Processor{p}.bit()) != 0;

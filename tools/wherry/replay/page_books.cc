@@ -272,7 +272,7 @@ bool PageBooks::evict(std::uint32_t number, Processor p) {
   // As the evictor does: from the first short run on, a piece at a time.
   unsigned at_once = impl::pages_per_block;
   for (const PageRun run : impl::runs_of(leaving - copies)) {
-    if (run.count < impl::usual_flight_pages_min) at_once = impl::eviction_piece_pages;
+    if (run.count < impl::usual_transfer_pages_min) at_once = impl::eviction_piece_pages;
     for (unsigned first = run.first; first < run.end(); first += at_once)
       migrate(number, its, {first, std::min(at_once, run.end() - first)}, p, Processor::host(),
               MoveCause::eviction);

@@ -1,9 +1,9 @@
 // What a policy of a replay is told of the machine: that of the trace, which need not be this one.
 #pragma once
 
-#include "api/policy_machine.h"
-#include "events/trace_chunks.h"
 #include "replay/page_books.h"
+#include "runtime/policy_machine.h"
+#include "trace/trace_chunks.h"
 
 namespace wherry::replay {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/page_mask.h"
-#include "pages/tenure.h"
+#include "pages/minimum_residency.h"
 
 namespace wherry::replay {
 namespace {
@@ -74,7 +74,7 @@ void RecordedAnswers::add_fault(const EventRecord& event, std::uint32_t block,
   Open fault{.number = number,
              .thread = event.thread,
              .page = page_of(event),
-             .toucher = event.destination,
+             .faulting_processor = event.destination,
              .begin_ns = event.time_ns,
              .end_ns = end_of(event),
              .free_ns = event.time_ns};
@@ -101,11 +101,13 @@ std::uint64_t RecordedAnswers::woken(std::uint32_t number, std::uint32_t block,
 }
 
 std::optional<RecordedAnswers::Taking> RecordedAnswers::taking(std::uint32_t block, unsigned page,
-                                                               std::int8_t toucher,
+                                                               std::int8_t faulting_processor,
                                                                std::uint64_t time_ns) const {
   if (block >= open_.size()) return std::nullopt;
   for (const Open& fault : open_[block]) {
-    if (fault.answered_ns == 0 || fault.end_ns <= time_ns || fault.toucher == toucher) continue;
+    if (fault.answered_ns == 0 || fault.end_ns <= time_ns ||
+        fault.faulting_processor == faulting_processor)
+      continue;
     const RecordedAnswer& answer = answers_[fault.number];
     if (answer.arrivals.kind == EventKind::migration && page >= answer.first && page < answer.end)
       return Taking{fault.number, fault.answered_ns};
@@ -123,8 +125,8 @@ void RecordedAnswers::add(const EventRecord& event, std::optional<std::uint32_t>
   OpenFaults& faults = open_[*block];
   if (event.kind == EventKind::throttle_end) {
     const auto fault = std::ranges::find_if(faults, [&](const Open& open) {
-      return open.is_known() && open.thread == event.thread && open.toucher == event.destination &&
-             open.end_ns >= end_of(event);
+      return open.is_known() && open.thread == event.thread &&
+             open.faulting_processor == event.destination && open.end_ns >= end_of(event);
     });
     if (fault == faults.end()) return;
     fault->free_ns = std::max(fault->free_ns, end_of(event));
@@ -145,7 +147,8 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Ev
   const auto rank = [&](const Open& fault) {
     const bool has_page = fault.page - run.first < run.count;
     const bool goes_on = !has_page && fault.answered_ns != 0;
-    return std::tuple(has_page, fault.toucher == event.destination, goes_on, fault.begin_ns);
+    return std::tuple(has_page, fault.faulting_processor == event.destination, goes_on,
+                      fault.begin_ns);
   };
   Open* best = nullptr;
   for (Open& fault : faults)
@@ -157,7 +160,7 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& e
   RecordedAnswer& answer = answers_[fault.number];
   const bool maps = event.kind == EventKind::remote_map;
   // What has come is mapped as well, and others may be advised to.
-  if (maps && (event.destination != fault.toucher ||
+  if (maps && (event.destination != fault.faulting_processor ||
                (answer.arrivals.pages != 0 && answer.arrivals.kind != EventKind::remote_map)))
     return;
   fault.answered_ns = event.time_ns;
@@ -169,10 +172,11 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& e
           std::max(fault.free_ns, made_room_[static_cast<std::size_t>(event.destination)]);
     for (const Open& other : faults) {
       // Who had pages keeps them for a moment.
-      const bool keeps = event.kind == EventKind::migration && other.toucher != fault.toucher;
+      const bool keeps = event.kind == EventKind::migration &&
+                         other.faulting_processor != fault.faulting_processor;
       if (other.number != fault.number && other.end_ns <= event.time_ns)
-        fault.free_ns =
-            std::max(fault.free_ns, other.end_ns + (keeps ? impl::Tenures::residence_ns : 0));
+        fault.free_ns = std::max(fault.free_ns,
+                                 other.end_ns + (keeps ? impl::MinimumResidency::residence_ns : 0));
     }
     fault.free_ns = std::min(fault.free_ns, event.time_ns);
     // That pages are created, or mapped, is said when it is done.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "events/event.h"
+#include "trace/event.h"
 
 namespace wherry::replay {
 
@@ -48,7 +48,7 @@ class RecordedAnswers {
     std::uint32_t number;
     std::uint64_t since_ns;
   };
-  std::optional<Taking> taking(std::uint32_t block, unsigned page, std::int8_t toucher,
+  std::optional<Taking> taking(std::uint32_t block, unsigned page, std::int8_t faulting_processor,
                                std::uint64_t time_ns) const;
   // What else is in the record; the number of its block, if that has one.
   void add(const impl::EventRecord& event, std::optional<std::uint32_t> block);
@@ -69,7 +69,7 @@ class RecordedAnswers {
     std::uint32_t number = nobody;
     std::uint32_t thread = 0;
     unsigned page = 0;
-    std::int8_t toucher = impl::EventRecord::nobody;
+    std::int8_t faulting_processor = impl::EventRecord::nobody;
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
     std::uint64_t free_ns = 0;      // nobody was in the way then, as far as is known

@@ -32,7 +32,7 @@ class Walk {
       std::ranges::pop_heap(agenda_, later());
       const Turn turn = agenda_.back();
       agenda_.pop_back();
-      machine_.end_stays(turn.time_ns);
+      machine_.end_temporary_pins(turn.time_ns);
       take(turn);
     }
     const Window window = request_.window;
@@ -98,7 +98,7 @@ class Walk {
       begin_ns -= round_trip_ns(node);
       lane.touch = {.block = node.what,
                     .page = node.page,
-                    .toucher = {node.processor},
+                    .faulting_processor = {node.processor},
                     .write = node.write != 0,
                     .recorded = timeline_.answers[lane.node]};
       lane.along = timeline_.used_along(lane.node);
@@ -150,7 +150,7 @@ class Walk {
       lane.along -= impl::PageMask::of({*page, 1});
       lane.touch = {.block = lane.touch.block,
                     .page = *page,
-                    .toucher = lane.touch.toucher,
+                    .faulting_processor = lane.touch.faulting_processor,
                     .write = lane.touch.write,
                     .recorded = {}};
       put({end_ns, turn.node, turn.lane});

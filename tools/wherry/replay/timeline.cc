@@ -118,11 +118,11 @@ class Builder {
       after_news(begins_[static_cast<std::size_t>(event.destination)]);
     }
     pages_.resize(std::max(pages_.size(), blocks_.size() * impl::pages_per_block), none);
-    std::uint32_t& toucher = pages_[block * impl::pages_per_block + in_block];
-    if (toucher != none && timeline_.nodes[toucher].lane != lane &&
-        timeline_.ends[toucher] <= event.time_ns)
-      after(toucher);
-    toucher = node();
+    std::uint32_t& faulting_processor = pages_[block * impl::pages_per_block + in_block];
+    if (faulting_processor != none && timeline_.nodes[faulting_processor].lane != lane &&
+        timeline_.ends[faulting_processor] <= event.time_ns)
+      after(faulting_processor);
+    faulting_processor = node();
     if (const auto taking = answers_.taking(block, in_block, event.destination, event.time_ns)) {
       begins_at_ = std::max(begins_at_, taking->since_ns);
       timeline_.edges.push_back(taking->number | Timeline::begun);

@@ -23,8 +23,8 @@
 
 #include "base/page_mask.h"
 #include "base/processor.h"
-#include "events/trace_reader.h"
 #include "replay/recorded_answers.h"
+#include "trace/trace_reader.h"
 
 namespace wherry::replay {
 

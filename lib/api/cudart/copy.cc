@@ -1,0 +1,275 @@
+// The runtime API's functions that copy and fill.
+#include "api/copies.h"
+#include "api/cudart/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+using enum Timing;
+
+std::uintptr_t number_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+// What the kind says of the ends; false: it is none.
+bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      to.role = from.role = Role::host;
+      return true;
+    case cudaMemcpyHostToDevice:
+      to.role = Role::device;
+      from.role = Role::host;
+      return true;
+    case cudaMemcpyDeviceToHost:
+      to.role = Role::host;
+      from.role = Role::device;
+      return true;
+    case cudaMemcpyDeviceToDevice:
+      to.role = from.role = Role::device;
+      return true;
+    case cudaMemcpyDefault:
+      return true;
+  }
+  return false;
+}
+
+bool is_pitch(std::size_t pitch, const Extent& extent) {
+  return (extent.rows <= 1 && extent.layers <= 1) || (pitch >= extent.width && pitch <= max_pitch);
+}
+
+cudaError_t copy_ends(const End& to, const End& from, const Extent& extent, Timing timing,
+                      CUstream stream) {
+  return with_context([&] {
+    return enter([&](Driver& driver) { return copy(driver, stream, timing, to, from, extent); });
+  });
+}
+
+cudaError_t copy_bytes(void* to, const void* from, std::size_t count, cudaMemcpyKind kind,
+                       Timing timing, CUstream stream) {
+  End there{Role::any, number_of(to)};
+  End here{Role::any, number_of(from)};
+  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection);
+  return copy_ends(there, here, {count}, timing, stream);
+}
+
+bool are_devices(int one, int other) {
+  Driver* const driver = Driver::current();
+  return driver != nullptr && driver->device(one) != nullptr && driver->device(other) != nullptr;
+}
+
+cudaError_t copy_between(void* to, int to_device, const void* from, int from_device,
+                         std::size_t count, Timing timing, CUstream stream) {
+  return with_context([&] {
+    if (!are_devices(to_device, from_device)) return CUDA_ERROR_INVALID_DEVICE;
+    return enter([&](Driver& driver) {
+      End there{Role::device, number_of(to)};
+      End here{Role::device, number_of(from)};
+      there.device = to_device;
+      here.device = from_device;
+      return copy(driver, stream, timing, there, here, {count});
+    });
+  });
+}
+
+cudaError_t copy_rectangle(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                           std::size_t width, std::size_t rows, cudaMemcpyKind kind, Timing timing,
+                           CUstream stream) {
+  const Extent extent{width, rows};
+  End there{Role::any, number_of(to), to_pitch};
+  End here{Role::any, number_of(from), from_pitch};
+  if (!find_roles(kind, there, here)) return refuse(cudaErrorInvalidMemcpyDirection);
+  if (!is_pitch(to_pitch, extent) || !is_pitch(from_pitch, extent))
+    return refuse(cudaErrorInvalidPitchValue);
+  return copy_ends(there, here, extent, timing, stream);
+}
+
+// False: no memory can be so large.
+bool find_end(const cudaPitchedPtr& memory, const cudaPos& at, End& end) {
+  end.address = number_of(memory.ptr);
+  end.pitch = memory.pitch;
+  std::size_t start = 0;
+  std::size_t rows = 0;
+  return !__builtin_mul_overflow(memory.pitch, memory.ysize, &end.layer) &&
+         !__builtin_mul_overflow(at.z, memory.ysize, &rows) &&
+         !__builtin_add_overflow(rows, at.y, &rows) &&
+         !__builtin_mul_overflow(rows, memory.pitch, &start) &&
+         !__builtin_add_overflow(start, at.x, &start) &&
+         (end.address == 0 || !__builtin_add_overflow(end.address, start, &end.address));
+}
+
+// Either structure.
+template <typename Parameters>
+cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CUstream stream) {
+  if (what.srcArray != nullptr || what.dstArray != nullptr) return refuse(cudaErrorNotSupported);
+  const Extent extent{what.extent.width, what.extent.height, what.extent.depth};
+  if (extent.is_empty()) return with_context([] { return CUDA_SUCCESS; });
+  if (!is_pitch(what.dstPtr.pitch, extent) || !is_pitch(what.srcPtr.pitch, extent))
+    return refuse(cudaErrorInvalidPitchValue);
+  if (!find_end(what.dstPtr, what.dstPos, to) || !find_end(what.srcPtr, what.srcPos, from) ||
+      (extent.layers > 1 && (what.dstPtr.ysize < extent.rows || what.srcPtr.ysize < extent.rows)))
+    return refuse(cudaErrorInvalidValue);
+  return copy_ends(to, from, extent, timing, stream);
+}
+
+cudaError_t copy_box(const cudaMemcpy3DParms* what, Timing timing, CUstream stream) {
+  if (what == nullptr) return refuse(cudaErrorInvalidValue);
+  End to;
+  End from;
+  if (!find_roles(what->kind, to, from)) return refuse(cudaErrorInvalidMemcpyDirection);
+  return copy_box(*what, to, from, timing, stream);
+}
+
+cudaError_t copy_box(const cudaMemcpy3DPeerParms* what, Timing timing, CUstream stream) {
+  if (what == nullptr) return refuse(cudaErrorInvalidValue);
+  const cudaError_t known = with_context([&] {
+    return are_devices(what->dstDevice, what->srcDevice) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  });
+  if (known != cudaSuccess) return known;
+  End to{Role::device};
+  End from{Role::device};
+  to.device = what->dstDevice;
+  from.device = what->srcDevice;
+  return copy_box(*what, to, from, timing, stream);
+}
+
+cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const Extent& extent, Timing timing,
+                     CUstream stream) {
+  End to{Role::device};
+  if (!is_pitch(memory.pitch, extent)) return refuse(cudaErrorInvalidPitchValue);
+  if (!find_end(memory, {}, to) || (extent.layers > 1 && memory.ysize < extent.rows))
+    return refuse(cudaErrorInvalidValue);
+  return with_context([&] {
+    return enter([&](Driver& driver) {
+      return fill(driver, stream, timing, to, extent, static_cast<unsigned char>(value), 1);
+    });
+  });
+}
+
+cudaError_t fill_rows(void* to, std::size_t pitch, int value, std::size_t width, std::size_t rows,
+                      Timing timing, CUstream stream) {
+  return fill_box({to, pitch, 0, rows}, value, {width, rows}, timing, stream);
+}
+cudaError_t fill_row(void* to, int value, std::size_t count, Timing timing, CUstream stream) {
+  return fill_rows(to, 0, value, count, 1, timing, stream);
+}
+cudaError_t fill_box(const cudaPitchedPtr& memory, int value, const cudaExtent& extent,
+                     Timing timing, CUstream stream) {
+  return fill_box(memory, value, Extent{extent.width, extent.height, extent.depth}, timing, stream);
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, cudaMemcpyKind kind) {
+  return copy_bytes(dst, src, count, kind, synchronous, nullptr);
+}
+cudaError_t cudaMemcpy_ptds(void* dst, const void* src, size_t count, cudaMemcpyKind kind) {
+  return copy_bytes(dst, src, count, kind, synchronous, CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t count, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return copy_bytes(dst, src, count, kind, asynchronous, stream);
+}
+cudaError_t cudaMemcpyAsync_ptsz(void* dst, const void* src, size_t count, cudaMemcpyKind kind,
+                                 cudaStream_t stream) {
+  return copy_bytes(dst, src, count, kind, asynchronous, per_thread(stream));
+}
+
+cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t count) {
+  return copy_between(dst, dstDevice, src, srcDevice, count, synchronous, nullptr);
+}
+cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int srcDevice,
+                                size_t count, cudaStream_t stream) {
+  return copy_between(dst, dstDevice, src, srcDevice, count, asynchronous, stream);
+}
+
+cudaError_t cudaMemcpy2D(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
+                         size_t height, cudaMemcpyKind kind) {
+  return copy_rectangle(dst, dpitch, src, spitch, width, height, kind, synchronous, nullptr);
+}
+cudaError_t cudaMemcpy2D_ptds(void* dst, size_t dpitch, const void* src, size_t spitch,
+                              size_t width, size_t height, cudaMemcpyKind kind) {
+  return copy_rectangle(dst, dpitch, src, spitch, width, height, kind, synchronous,
+                        CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemcpy2DAsync(void* dst, size_t dpitch, const void* src, size_t spitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  return copy_rectangle(dst, dpitch, src, spitch, width, height, kind, asynchronous, stream);
+}
+cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dpitch, const void* src, size_t spitch,
+                                   size_t width, size_t height, cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
+  return copy_rectangle(dst, dpitch, src, spitch, width, height, kind, asynchronous,
+                        per_thread(stream));
+}
+
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
+  return copy_box(p, synchronous, nullptr);
+}
+cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* p) {
+  return copy_box(p, synchronous, CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
+  return copy_box(p, asynchronous, stream);
+}
+cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* p, cudaStream_t stream) {
+  return copy_box(p, asynchronous, per_thread(stream));
+}
+
+cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms* p) {
+  return copy_box(p, synchronous, nullptr);
+}
+cudaError_t cudaMemcpy3DPeer_ptds(const cudaMemcpy3DPeerParms* p) {
+  return copy_box(p, synchronous, CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
+  return copy_box(p, asynchronous, stream);
+}
+cudaError_t cudaMemcpy3DPeerAsync_ptsz(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
+  return copy_box(p, asynchronous, per_thread(stream));
+}
+
+cudaError_t cudaMemset(void* devPtr, int value, size_t count) {
+  return fill_row(devPtr, value, count, synchronous, nullptr);
+}
+cudaError_t cudaMemset_ptds(void* devPtr, int value, size_t count) {
+  return fill_row(devPtr, value, count, synchronous, CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {
+  return fill_row(devPtr, value, count, asynchronous, stream);
+}
+cudaError_t cudaMemsetAsync_ptsz(void* devPtr, int value, size_t count, cudaStream_t stream) {
+  return fill_row(devPtr, value, count, asynchronous, per_thread(stream));
+}
+
+cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, size_t height) {
+  return fill_rows(devPtr, pitch, value, width, height, synchronous, nullptr);
+}
+cudaError_t cudaMemset2D_ptds(void* devPtr, size_t pitch, int value, size_t width, size_t height) {
+  return fill_rows(devPtr, pitch, value, width, height, synchronous, CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemset2DAsync(void* devPtr, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  return fill_rows(devPtr, pitch, value, width, height, asynchronous, stream);
+}
+cudaError_t cudaMemset2DAsync_ptsz(void* devPtr, size_t pitch, int value, size_t width,
+                                   size_t height, cudaStream_t stream) {
+  return fill_rows(devPtr, pitch, value, width, height, asynchronous, per_thread(stream));
+}
+
+cudaError_t cudaMemset3D(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent) {
+  return fill_box(pitchedDevPtr, value, extent, synchronous, nullptr);
+}
+cudaError_t cudaMemset3D_ptds(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent) {
+  return fill_box(pitchedDevPtr, value, extent, synchronous, CU_STREAM_PER_THREAD);
+}
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent,
+                              cudaStream_t stream) {
+  return fill_box(pitchedDevPtr, value, extent, asynchronous, stream);
+}
+cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent,
+                                   cudaStream_t stream) {
+  return fill_box(pitchedDevPtr, value, extent, asynchronous, per_thread(stream));
+}

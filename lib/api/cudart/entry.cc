@@ -1,0 +1,48 @@
+#include "api/cudart/entry.h"
+
+#include <cstdint>
+
+#include "api/entry.h"
+#include "runtime/thread_contexts.h"
+
+namespace wherry::impl {
+
+RuntimeThread& RuntimeThread::mine() {
+  thread_local RuntimeThread thread;
+  return thread;
+}
+
+CUdeviceptr address_of(const void* pointer) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+CUmemLocation to_driver(cudaMemLocation location) {
+  return {static_cast<CUmemLocationType>(location.type), location.id};
+}
+
+CUresult start_library() {
+  return Driver::current() != nullptr ? CUDA_SUCCESS : Driver::start();
+}
+
+CUresult bind_context() {
+  const CUresult started = start_library();
+  if (started != CUDA_SUCCESS) return started;
+  return enter([](Driver& driver) {
+    ThreadContexts& contexts = ThreadContexts::mine();
+    if (contexts.current() == nullptr) {
+      contexts.push(driver.hold_primary(*driver.device(RuntimeThread::mine().device)));
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+cudaError_t finish(CUresult result) {
+  if (result == CUDA_SUCCESS) return cudaSuccess;
+  return RuntimeThread::mine().last_error = to_runtime_error(result);
+}
+
+cudaError_t refuse(cudaError_t error) {
+  return RuntimeThread::mine().last_error = error;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,240 @@
+// The runtime API's functions of kernels: a function argument is a kernel's handle, or the address
+// of its code.
+#include <atomic>
+#include <climits>
+#include <string>
+
+#include "api/cudart/entry.h"
+#include "api/entry.h"
+#include "api/registered_code.h"
+#include "base/demangle.h"
+#include "base/log.h"
+#include "runtime/launch_shape.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr CUresult no_such_function = CUDA_ERROR_INVALID_HANDLE;
+
+// Once for a program: many ask for no error of a launch.
+void say_why_it_does_not_run(const std::string& name) {
+  static std::atomic<bool> is_said = false;
+  if (is_said.exchange(true)) return;
+  log_line(
+      "kernel {} does not run, nor do others that nvcc compiled: they are code for GPUs only "
+      "(cudaErrorNoKernelImageForDevice); "
+      "write kernels as C++ functions, as docs/variables-and-modules.md says",
+      demangle(name));
+}
+
+CUresult find_kernel(const void* function, CUkernel& kernel) {
+  if (const auto name = RegisteredCode::of_process().find_kernel(function)) {
+    say_why_it_does_not_run(*name);
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  return enter([&](Driver& driver) {
+    const auto address = reinterpret_cast<std::uintptr_t>(function);
+    kernel = reinterpret_cast<CUkernel>(address);
+    if (driver.libraries().find_kernel(kernel)) return CUDA_SUCCESS;
+    const CUresult result = driver.libraries().kernel_at(address, kernel);
+    return result == CUDA_ERROR_NOT_FOUND ? no_such_function : result;
+  });
+}
+
+// Calls body(kernel), which returns a CUresult, with a current context.
+template <typename Body>
+cudaError_t with_kernel(const void* function, const Body& body) {
+  CUkernel kernel = nullptr;
+  CUresult found = bind_context();
+  if (found == CUDA_SUCCESS) found = find_kernel(function, kernel);
+  if (found == no_such_function) return refuse(cudaErrorInvalidDeviceFunction);
+  return finish(found == CUDA_SUCCESS ? body(kernel) : found);
+}
+// ... and body(kernel, device) with the context's device.
+template <typename Body>
+cudaError_t with_kernel_on_device(const void* function, const Body& body) {
+  return with_kernel(function, [&](CUkernel kernel) {
+    CUdevice device = 0;
+    const CUresult found = cuCtxGetDevice(&device);
+    return found == CUDA_SUCCESS ? body(kernel, device) : found;
+  });
+}
+
+CUfunction as_function(CUkernel kernel) {
+  return reinterpret_cast<CUfunction>(kernel);
+}
+
+// Whether the stream's device has launches of this shape. Streams that are none are somebody else's
+// to refuse.
+bool is_shape(const cudaLaunchConfig_t& config, CUstream stream) {
+  CUdevice device = 0;
+  if (cuStreamGetDevice(stream, &device) != CUDA_SUCCESS) return true;
+  const LaunchShape shape{{config.gridDim.x, config.gridDim.y, config.gridDim.z},
+                          {config.blockDim.x, config.blockDim.y, config.blockDim.z},
+                          0};
+  return count_threads(shape, Driver::current()->runtime().topology(), device).has_value();
+}
+
+cudaError_t launch(const cudaLaunchConfig_t* config, CUstream stream, const void* function,
+                   void** args) {
+  CUkernel kernel = nullptr;
+  const cudaError_t found = with_kernel(function, [&](CUkernel its_kernel) {
+    kernel = its_kernel;
+    return config == nullptr || config->dynamicSmemBytes > UINT_MAX ? CUDA_ERROR_INVALID_VALUE
+                                                                    : CUDA_SUCCESS;
+  });
+  if (found != cudaSuccess) return found;
+  if (!is_shape(*config, stream)) return refuse(cudaErrorInvalidConfiguration);
+  static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute));
+  const CUlaunchConfig same{config->gridDim.x,
+                            config->gridDim.y,
+                            config->gridDim.z,
+                            config->blockDim.x,
+                            config->blockDim.y,
+                            config->blockDim.z,
+                            static_cast<unsigned>(config->dynamicSmemBytes),
+                            stream,
+                            reinterpret_cast<CUlaunchAttribute*>(config->attrs),
+                            config->numAttrs};
+  return finish(cuLaunchKernelEx(&same, as_function(kernel), args, nullptr));
+}
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, void** args,
+                   std::size_t shared_bytes, CUstream stream) {
+  const cudaLaunchConfig_t config{grid, block, shared_bytes, stream, nullptr, 0};
+  return launch(&config, stream, function, args);
+}
+
+// Some are a size_t, some an int.
+template <typename Number>
+CUresult tell(Number& value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
+  int answer = 0;
+  const CUresult result = cuKernelGetAttribute(&answer, attribute, kernel, device);
+  value = static_cast<Number>(answer);
+  return result;
+}
+
+// The first that is no success.
+template <typename... Results>
+CUresult first_error(Results... results) {
+  CUresult first = CUDA_SUCCESS;
+  ((first = first == CUDA_SUCCESS ? results : first), ...);
+  return first;
+}
+
+CUresult tell_all(cudaFuncAttributes& all, CUkernel kernel, CUdevice device) {
+  const auto tell_one = [&](auto& value, CUfunction_attribute attribute) {
+    return tell(value, attribute, kernel, device);
+  };
+  return first_error(
+      tell_one(all.sharedSizeBytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+      tell_one(all.constSizeBytes, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+      tell_one(all.localSizeBytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+      tell_one(all.maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+      tell_one(all.numRegs, CU_FUNC_ATTRIBUTE_NUM_REGS),
+      tell_one(all.ptxVersion, CU_FUNC_ATTRIBUTE_PTX_VERSION),
+      tell_one(all.binaryVersion, CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+      tell_one(all.cacheModeCA, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA),
+      tell_one(all.maxDynamicSharedSizeBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES),
+      tell_one(all.preferredShmemCarveout, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),
+      tell_one(all.clusterDimMustBeSet, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET),
+      tell_one(all.requiredClusterWidth, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH),
+      tell_one(all.requiredClusterHeight, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
+      tell_one(all.requiredClusterDepth, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH),
+      tell_one(all.clusterSchedulingPolicyPreference,
+               CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE),
+      tell_one(all.nonPortableClusterSizeAllowed,
+               CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED));
+}
+
+}  // namespace
+
+cudaError_t cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
+  return with_kernel(entryFuncAddr, [&](CUkernel kernel) {
+    if (kernelPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *kernelPtr = kernel;
+    return CUDA_SUCCESS;
+  });
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* functionPtr, const void* symbolPtr) {
+  return with_kernel(symbolPtr,
+                     [&](CUkernel kernel) { return cuKernelGetFunction(functionPtr, kernel); });
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attr, const void* func) {
+  return with_kernel_on_device(func, [&](CUkernel kernel, CUdevice device) {
+    if (attr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    cudaFuncAttributes all{};
+    const CUresult result = tell_all(all, kernel, device);
+    if (result == CUDA_SUCCESS) *attr = all;
+    return result;
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attr, int value) {
+  return with_kernel_on_device(func, [&](CUkernel kernel, CUdevice device) {
+    return cuKernelSetAttribute(static_cast<CUfunction_attribute>(attr), value, kernel, device);
+  });
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void* func, cudaFuncCache cacheConfig) {
+  return with_kernel_on_device(func, [&](CUkernel kernel, CUdevice device) {
+    return cuKernelSetCacheConfig(kernel, static_cast<CUfunc_cache>(cacheConfig), device);
+  });
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* func) {
+  return with_kernel(func, [&](CUkernel kernel) { return cuKernelGetName(name, kernel); });
+}
+
+cudaError_t cudaFuncGetParamInfo(const void* func, size_t paramIndex, size_t* paramOffset,
+                                 size_t* paramSize) {
+  return with_kernel(func, [&](CUkernel kernel) {
+    return cuKernelGetParamInfo(kernel, paramIndex, paramOffset, paramSize);
+  });
+}
+
+cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args,
+                             size_t sharedMem, cudaStream_t stream) {
+  return launch(func, gridDim, blockDim, args, sharedMem, stream);
+}
+cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim, void** args,
+                                  size_t sharedMem, cudaStream_t stream) {
+  return launch(func, gridDim, blockDim, args, sharedMem, per_thread(stream));
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
+  return launch(config, config == nullptr ? nullptr : config->stream, func, args);
+}
+cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
+                                     void** args) {
+  return launch(config, config == nullptr ? nullptr : per_thread(config->stream), func, args);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func,
+                                                          int blockSize, size_t dynamicSMemSize) {
+  return with_kernel(func, [&](CUkernel kernel) {
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, as_function(kernel), blockSize,
+                                                       dynamicSMemSize);
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void* func,
+                                                                   int blockSize,
+                                                                   size_t dynamicSMemSize,
+                                                                   unsigned int flags) {
+  return with_kernel(func, [&](CUkernel kernel) {
+    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, as_function(kernel),
+                                                                blockSize, dynamicSMemSize, flags);
+  });
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, const void* func,
+                                                      int numBlocks, int blockSize) {
+  return with_kernel(func, [&](CUkernel kernel) {
+    return cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, as_function(kernel), numBlocks,
+                                                   blockSize);
+  });
+}

@@ -1,0 +1,159 @@
+// The runtime API's functions that say how a device is to be used, and ask what it is.
+#include "api/cudart/entry.h"
+#include "api/entry.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// The device whose primary context the calling thread works with.
+CUresult find_device(int& device) {
+  return cudaGetDevice(&device) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+cudaError_t tell_version(int* version, int value) {
+  if (version == nullptr) return finish(CUDA_ERROR_INVALID_VALUE);
+  *version = value;
+  return cudaSuccess;
+}
+
+struct CaptureInfo {
+  cudaStreamCaptureStatus* status;
+  unsigned long long* id;
+  cudaGraph_t* graph;
+  const cudaGraphNode_t** dependencies;
+  const cudaGraphEdgeData** edges;
+  std::size_t* count;
+};
+
+cudaError_t get_capture_info(CUstream stream, const CaptureInfo& info) {
+  static_assert(sizeof(cuuint64_t) == sizeof(unsigned long long));
+  return with_context([&] {
+    return cuStreamGetCaptureInfo_v3(
+        stream, reinterpret_cast<CUstreamCaptureStatus*>(info.status),
+        reinterpret_cast<cuuint64_t*>(info.id), info.graph, info.dependencies,
+        reinterpret_cast<const CUgraphEdgeData**>(info.edges), info.count);
+  });
+}
+
+}  // namespace
+
+cudaError_t cudaDriverGetVersion(int* driverVersion) {
+  return finish(cuDriverGetVersion(driverVersion));
+}
+
+cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
+  return tell_version(runtimeVersion, CUDART_VERSION);
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
+  return with_library([&] { return cuDeviceGetPCIBusId(pciBusId, len, device); });
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pciBusId) {
+  return with_library([&] { return cuDeviceGetByPCIBusId(device, pciBusId); });
+}
+
+cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
+  return with_library([&] {
+    if ((flags & ~static_cast<unsigned>(cudaInitDeviceFlagsAreValid)) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if ((flags & cudaInitDeviceFlagsAreValid) != 0) {
+      const CUresult set = cuDevicePrimaryCtxSetFlags_v2(device, deviceFlags);
+      if (set != CUDA_SUCCESS) return set;
+    }
+    return enter([&](Driver& driver) {
+      Device* found = driver.device(device);
+      if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      driver.hold_primary(*found);
+      return CUDA_SUCCESS;
+    });
+  });
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+  return with_library([&] {
+    int device = 0;
+    const CUresult found = find_device(device);
+    return found == CUDA_SUCCESS ? cuDevicePrimaryCtxSetFlags_v2(device, flags) : found;
+  });
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
+  return with_library([&] {
+    int device = 0;
+    int active = 0;
+    const CUresult found = find_device(device);
+    return found == CUDA_SUCCESS ? cuDevicePrimaryCtxGetState(device, flags, &active) : found;
+  });
+}
+
+cudaError_t cudaDeviceReset(void) {
+  return with_library([] {
+    int device = 0;
+    const CUresult found = find_device(device);
+    return found == CUDA_SUCCESS ? cuDevicePrimaryCtxReset_v2(device) : found;
+  });
+}
+
+cudaError_t cudaDeviceGetLimit(size_t* pValue, cudaLimit limit) {
+  return with_context([&] { return cuCtxGetLimit(pValue, static_cast<CUlimit>(limit)); });
+}
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  return with_context([&] { return cuCtxSetLimit(static_cast<CUlimit>(limit), value); });
+}
+
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* pCacheConfig) {
+  return with_context(
+      [&] { return cuCtxGetCacheConfig(reinterpret_cast<CUfunc_cache*>(pCacheConfig)); });
+}
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache cacheConfig) {
+  return with_context([&] { return cuCtxSetCacheConfig(static_cast<CUfunc_cache>(cacheConfig)); });
+}
+
+cudaError_t cudaProfilerStart(void) {
+  return with_context([] { return cuProfilerStart(); });
+}
+cudaError_t cudaProfilerStop(void) {
+  return with_context([] { return cuProfilerStop(); });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* pCaptureStatus) {
+  return with_context([&] {
+    return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
+  });
+}
+cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
+                                       cudaStreamCaptureStatus* pCaptureStatus) {
+  return with_context([&] {
+    return cuStreamIsCapturing_ptsz(stream,
+                                    reinterpret_cast<CUstreamCaptureStatus*>(pCaptureStatus));
+  });
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                     cudaStreamCaptureStatus* captureStatus_out,
+                                     unsigned long long* id_out, cudaGraph_t* graph_out,
+                                     const cudaGraphNode_t** dependencies_out,
+                                     const cudaGraphEdgeData** edgeData_out,
+                                     size_t* numDependencies_out) {
+  return get_capture_info(stream, {captureStatus_out, id_out, graph_out, dependencies_out,
+                                   edgeData_out, numDependencies_out});
+}
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream,
+                                          cudaStreamCaptureStatus* captureStatus_out,
+                                          unsigned long long* id_out, cudaGraph_t* graph_out,
+                                          const cudaGraphNode_t** dependencies_out,
+                                          const cudaGraphEdgeData** edgeData_out,
+                                          size_t* numDependencies_out) {
+  return get_capture_info(
+      per_thread(stream),
+      {captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out});
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return with_library([&] {
+    return cuThreadExchangeStreamCaptureMode(reinterpret_cast<CUstreamCaptureMode*>(mode));
+  });
+}

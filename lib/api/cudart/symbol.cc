@@ -1,0 +1,109 @@
+// The runtime API's functions of variables that the CUDA compiler's code in a program has
+// registered.
+#include <cstdint>
+
+#include "api/compiler_exports.h"
+#include "api/cudart/entry.h"
+#include "api/exports.h"
+#include "api/registered_code.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// Calls body(variable) for a managed variable. Others would be in an image for GPUs.
+template <typename Body>
+cudaError_t with_variable(const void* symbol, const Body& body) {
+  const auto variable = RegisteredCode::of_process().find_variable(symbol);
+  if (!variable) return refuse(cudaErrorInvalidSymbol);
+  if (variable->memory == nullptr) return refuse(cudaErrorNoKernelImageForDevice);
+  return body(*variable);
+}
+
+// Calls copy(address) with the address in the variable that the arguments mean.
+template <typename Copy>
+cudaError_t copy_part(const void* symbol, std::size_t count, std::size_t offset,
+                      cudaMemcpyKind kind, cudaMemcpyKind other_way, const Copy& copy) {
+  return with_variable(symbol, [&](const RegisteredCode::Variable& variable) {
+    if (kind == cudaMemcpyHostToHost || kind == other_way)
+      return refuse(cudaErrorInvalidMemcpyDirection);
+    if (offset > variable.bytes || count > variable.bytes - offset)
+      return refuse(cudaErrorInvalidValue);
+    return copy(static_cast<char*>(variable.memory) + offset);
+  });
+}
+
+template <typename Copy>
+cudaError_t copy_to(const void* symbol, std::size_t count, std::size_t offset, cudaMemcpyKind kind,
+                    const Copy& copy) {
+  return copy_part(symbol, count, offset, kind, cudaMemcpyDeviceToHost, copy);
+}
+template <typename Copy>
+cudaError_t copy_from(const void* symbol, std::size_t count, std::size_t offset,
+                      cudaMemcpyKind kind, const Copy& copy) {
+  return copy_part(symbol, count, offset, kind, cudaMemcpyHostToDevice, copy);
+}
+
+}  // namespace
+
+cudaError_t cudaGetSymbolAddress(void** devPtr, const void* symbol) {
+  return with_variable(symbol, [&](const RegisteredCode::Variable& variable) {
+    if (devPtr == nullptr) return refuse(cudaErrorInvalidValue);
+    *devPtr = variable.memory;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
+  return with_variable(symbol, [&](const RegisteredCode::Variable& variable) {
+    if (size == nullptr) return refuse(cudaErrorInvalidValue);
+    *size = variable.bytes;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* src, size_t count, size_t offset,
+                               cudaMemcpyKind kind) {
+  return copy_to(symbol, count, offset, kind,
+                 [&](void* address) { return cudaMemcpy(address, src, count, kind); });
+}
+cudaError_t cudaMemcpyToSymbol_ptds(const void* symbol, const void* src, size_t count,
+                                    size_t offset, cudaMemcpyKind kind) {
+  return copy_to(symbol, count, offset, kind,
+                 [&](void* address) { return cudaMemcpy_ptds(address, src, count, kind); });
+}
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* src, size_t count,
+                                    size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_to(symbol, count, offset, kind,
+                 [&](void* address) { return cudaMemcpyAsync(address, src, count, kind, stream); });
+}
+cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void* symbol, const void* src, size_t count,
+                                         size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_to(symbol, count, offset, kind, [&](void* address) {
+    return cudaMemcpyAsync_ptsz(address, src, count, kind, stream);
+  });
+}
+
+cudaError_t cudaMemcpyFromSymbol(void* dst, const void* symbol, size_t count, size_t offset,
+                                 cudaMemcpyKind kind) {
+  return copy_from(symbol, count, offset, kind,
+                   [&](const void* address) { return cudaMemcpy(dst, address, count, kind); });
+}
+cudaError_t cudaMemcpyFromSymbol_ptds(void* dst, const void* symbol, size_t count, size_t offset,
+                                      cudaMemcpyKind kind) {
+  return copy_from(symbol, count, offset, kind,
+                   [&](const void* address) { return cudaMemcpy_ptds(dst, address, count, kind); });
+}
+cudaError_t cudaMemcpyFromSymbolAsync(void* dst, const void* symbol, size_t count, size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_from(symbol, count, offset, kind, [&](const void* address) {
+    return cudaMemcpyAsync(dst, address, count, kind, stream);
+  });
+}
+cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void* dst, const void* symbol, size_t count,
+                                           size_t offset, cudaMemcpyKind kind,
+                                           cudaStream_t stream) {
+  return copy_from(symbol, count, offset, kind, [&](const void* address) {
+    return cudaMemcpyAsync_ptsz(dst, address, count, kind, stream);
+  });
+}

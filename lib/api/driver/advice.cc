@@ -1,0 +1,241 @@
+// The C functions of memory advice.
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "api/entry.h"
+#include "runtime/ranges.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+using Kind = AdviceChange::Kind;
+
+// ---- advice
+
+std::optional<Kind> find_kind(CUmem_advise advice) {
+  switch (static_cast<int>(advice)) {
+    case CU_MEM_ADVISE_SET_READ_MOSTLY:
+      return Kind::set_read_mostly;
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+      return Kind::unset_read_mostly;
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+      return Kind::set_preferred;
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+      return Kind::unset_preferred;
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+      return Kind::set_accessed_by;
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+      return Kind::unset_accessed_by;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool needs_location(Kind kind) {
+  return kind == Kind::set_preferred || kind == Kind::set_accessed_by ||
+         kind == Kind::unset_accessed_by;
+}
+
+// What the old signature names: a device that does not exist is an error of its own.
+CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Location& location) {
+  if (!needs_location(kind)) return CUDA_SUCCESS;
+  if (device != CU_DEVICE_CPU && !is_device(runtime, device)) return CUDA_ERROR_INVALID_DEVICE;
+  location = device == CU_DEVICE_CPU ? Location::host() : Location::device(device);
+  return CUDA_SUCCESS;
+}
+
+// What the new one names. Its type has to be one also where nobody asks for the location.
+CUresult find_location(const Runtime& runtime, Kind kind, CUmemLocation named, Location& location) {
+  const auto found = to_location(named);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  location = settled(runtime, *found);
+  // Mappings are a processor's, and a node is none.
+  const bool fits = kind == Kind::set_preferred || location.kind != Location::Kind::host_node;
+  return !needs_location(kind) || (exists(runtime, location) && fits) ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Preferring a device, and being mapped there, mean something only where both sides may touch the
+// memory at the same time.
+bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
+  const bool sets = change.kind == Kind::set_preferred || change.kind == Kind::set_accessed_by;
+  return !sets || change.location.kind != Location::Kind::device ||
+         runtime.device_config(change.location.id).concurrent;
+}
+
+template <typename Place>
+CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Place place) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    Runtime& runtime = driver.runtime();
+    const auto kind = find_kind(advice);
+    if (!kind || count == 0 || count > std::numeric_limits<CUdeviceptr>::max() - devPtr) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!is_managed(runtime, devPtr, devPtr + count)) return CUDA_ERROR_INVALID_VALUE;
+    AdviceChange change{*kind, {}};
+    const CUresult found = find_location(runtime, *kind, place, change.location);
+    if (found != CUDA_SUCCESS) return found;
+    if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
+    return runtime.advise(pages_touched(runtime, devPtr, count), change)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;  // freed at this moment
+  });
+}
+
+// ---- range attributes
+
+// What `part` makes of the advice of all pages, or `none` where they differ.
+template <typename Value, typename Part>
+Value common(const AdviceMap& map, PageSpan pages, Value none, const Part& part) {
+  std::optional<Value> found;
+  map.for_each(pages, [&](const AdviceMap::Segment& segment) {
+    const Value value = part(segment.advice);
+    if (found && *found != value) {
+      found = none;
+      return false;
+    }
+    found = value;
+    return true;
+  });
+  return found.value_or(none);
+}
+
+bool all_read_mostly(const AdviceMap& map, PageSpan pages) {
+  bool all = true;
+  map.for_each(pages,
+               [&](const AdviceMap::Segment& segment) { return all = segment.advice.read_mostly; });
+  return all;
+}
+
+// The number of a processor, as the oldest attributes tell it: a node of the host is the host.
+int number_of(Location location) {
+  return location.is_none() ? CU_DEVICE_INVALID : location.processor().ordinal();
+}
+
+int type_of(Location location) {
+  switch (location.kind) {
+    case Location::Kind::none:
+      return CU_MEM_LOCATION_TYPE_INVALID;
+    case Location::Kind::device:
+      return CU_MEM_LOCATION_TYPE_DEVICE;
+    case Location::Kind::host:
+      return CU_MEM_LOCATION_TYPE_HOST;
+    case Location::Kind::host_node:
+      return CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    case Location::Kind::callers_node:
+      return CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  }
+  return CU_MEM_LOCATION_TYPE_INVALID;
+}
+
+int id_of(Location location) {
+  const bool is_node =
+      location.kind == Location::Kind::host_node || location.kind == Location::Kind::callers_node;
+  return is_node ? location.id : number_of(location);
+}
+
+void put(void* data, std::size_t index, std::int32_t value) {
+  std::memcpy(static_cast<std::byte*>(data) + index * sizeof value, &value, sizeof value);
+}
+
+// Devices first, in order, then the host.
+void put_accessed_by(const Runtime& runtime, PageSpan pages, void* data, std::size_t size) {
+  const int devices = runtime.device_count();
+  ProcessorMask all = (ProcessorMask{2} << devices) - 1;
+  runtime.advice().for_each(pages, [&](const AdviceMap::Segment& segment) {
+    all &= segment.advice.accessed_by;
+    return all != 0;
+  });
+  const std::size_t places = size / sizeof(std::int32_t);
+  std::size_t used = 0;
+  const auto add = [&](Processor p) {
+    if ((all & p.bit()) != 0 && used < places) put(data, used++, p.ordinal());
+  };
+  for (int device = 0; device < devices; ++device) add(Processor::device(device));
+  add(Processor::host());
+  while (used < places) put(data, used++, CU_DEVICE_INVALID);
+}
+
+bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute attribute) {
+  const int number = static_cast<int>(attribute);
+  if (data == nullptr || number < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
+      number > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID) {
+    return false;
+  }
+  return number == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY
+             ? size != 0 && size % sizeof(std::int32_t) == 0
+             : size == sizeof(std::int32_t);
+}
+
+// Requires: is_answerable.
+void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute attribute,
+                   void* data, std::size_t size) {
+  const AdviceMap& map = runtime.advice();
+  const auto number = [&](Location Advice::*part) {
+    return common(map, pages, CU_DEVICE_INVALID,
+                  [part](const Advice& advice) { return number_of(advice.*part); });
+  };
+  const auto location = [&](Location Advice::*part) {
+    return common(map, pages, Location{}, [part](const Advice& advice) { return advice.*part; });
+  };
+  switch (attribute) {
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+      return put(data, 0, all_read_mostly(map, pages) ? 1 : 0);
+    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
+      return put_accessed_by(runtime, pages, data, size);
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+      return put(data, 0, number(&Advice::preferred));
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+      return put(data, 0, type_of(location(&Advice::preferred)));
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+      return put(data, 0, id_of(location(&Advice::preferred)));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+      return put(data, 0, number(&Advice::last_prefetch));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+      return put(data, 0, type_of(location(&Advice::last_prefetch)));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+      return put(data, 0, id_of(location(&Advice::last_prefetch)));
+  }
+}
+
+}  // namespace
+
+CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+  return advise(devPtr, count, advice, device);
+}
+CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                        CUmemLocation location) {
+  return advise(devPtr, count, advice, location);
+}
+
+CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes,
+                                 size_t numAttributes, CUdeviceptr devPtr, size_t count) {
+  return enter([&](Driver& driver) {
+    const CUresult working = check_working(driver);
+    if (working != CUDA_SUCCESS) return working;
+    if (data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0 ||
+        count == 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (std::size_t i = 0; i < numAttributes; ++i) {
+      if (!is_answerable(data[i], dataSizes[i], attributes[i])) return CUDA_ERROR_INVALID_VALUE;
+    }
+    Runtime& runtime = driver.runtime();
+    if (!is_managed(runtime, devPtr, devPtr + count)) return CUDA_ERROR_INVALID_VALUE;
+    const PageSpan pages = pages_asked_of(runtime, devPtr, count);
+    for (std::size_t i = 0; i < numAttributes; ++i) {
+      put_attribute(runtime, pages, attributes[i], data[i], dataSizes[i]);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute,
+                                CUdeviceptr devPtr, size_t count) {
+  return cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
+}

@@ -1,0 +1,187 @@
+// The C functions of contexts, primary and others.
+#include "api/entry.h"
+#include "runtime/context_settings.h"
+#include "runtime/thread_contexts.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (pctx == nullptr || !are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const CUcontext handle = driver.create_context(*device, flags);
+    const auto context = driver.find_context(handle);
+    const CUresult health = to_result(device->engine.status(*context->work));
+    if (health != CUDA_SUCCESS) {
+      driver.destroy_context(handle);
+      return health;
+    }
+    ThreadContexts::mine().push(handle);
+    *pctx = handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult destroy(CUcontext ctx) {
+  return enter([&](Driver& driver) {
+    if (!driver.destroy_context(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    ThreadContexts& mine = ThreadContexts::mine();
+    if (mine.current() == ctx) mine.pop();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult push(CUcontext ctx) {
+  return enter([&](Driver& driver) {
+    if (!driver.find_context(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    ThreadContexts::mine().push(ctx);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult pop(CUcontext* pctx) {
+  return enter([&](Driver&) {
+    ThreadContexts& mine = ThreadContexts::mine();
+    if (mine.current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUcontext top = mine.pop();
+    if (pctx != nullptr) *pctx = top;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult release(CUdevice dev) {
+  return enter([&](Driver& driver) {
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    return driver.release_primary(*device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  });
+}
+
+CUresult reset(CUdevice dev) {
+  return enter([&](Driver& driver) {
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    driver.reset(*device);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *pctx = driver.retain_primary(*device);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
+  return release(dev);
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  return release(dev);
+}
+CUresult cuDevicePrimaryCtxReset(CUdevice dev) {
+  return reset(dev);
+}
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  return reset(dev);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
+  return enter([&](Driver& driver) {
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const LockGuard guard(device->lock);
+    *flags = device->primary ? device->primary->settings->flags.load() : device->primary_flags;
+    *active = device->primary ? 1 : 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return create(pctx, flags, dev);
+}
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return create(pctx, flags, dev);
+}
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
+                        unsigned int flags, CUdevice dev) {
+  if (paramsArray == nullptr && numParams == 0) return create(pctx, flags, dev);
+  return enter([&](Driver&) {
+    if (paramsArray == nullptr || numParams <= 0) return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  });
+}
+CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
+                        CUdevice dev) {
+  if (ctxCreateParams == nullptr) return create(pctx, flags, dev);
+  return enter([&](Driver&) {
+    // Exactly one of the two has to be asked for; neither exists.
+    const bool affinity = ctxCreateParams->execAffinityParams != nullptr;
+    const bool graphics = ctxCreateParams->cigParams != nullptr;
+    if (affinity == graphics) return CUDA_ERROR_INVALID_VALUE;
+    return affinity ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_NOT_SUPPORTED;
+  });
+}
+
+CUresult cuCtxDestroy(CUcontext ctx) {
+  return destroy(ctx);
+}
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  return destroy(ctx);
+}
+CUresult cuCtxPushCurrent(CUcontext ctx) {
+  return push(ctx);
+}
+CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+  return push(ctx);
+}
+CUresult cuCtxPopCurrent(CUcontext* pctx) {
+  return pop(pctx);
+}
+CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
+  return pop(pctx);
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+  return enter([&](Driver& driver) {
+    if (ctx != nullptr && !driver.find_context(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    ThreadContexts::mine().set(ctx);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* pctx) {
+  return enter([&](Driver&) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pctx = ThreadContexts::mine().current();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return enter([&](Driver& driver) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context;
+    const CUresult found = find_current(driver, context);
+    if (found == CUDA_SUCCESS) *device = context->device.ordinal;
+    return found;
+  });
+}
+
+CUresult cuCtxSynchronize(void) {
+  return enter([](Driver& driver) {
+    std::shared_ptr<Context> context;
+    const CUresult found = find_current(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    return waited(context->device.engine.wait_all(context->work));
+  });
+}

@@ -1,0 +1,142 @@
+// The C functions that say how a context is to be, and ask how it is.
+#include "runtime/context_settings.h"
+#include "api/entry.h"
+#include "runtime/thread_contexts.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// Runs body(context) with the current context.
+template <typename Body>
+CUresult enter_current(const Body& body) {
+  return enter([&](Driver& driver) {
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    return found == CUDA_SUCCESS ? body(*context) : found;
+  });
+}
+
+// What body(context) says of the current context.
+template <typename Value, typename Body>
+CUresult tell_of_current(Value* value, const Body& body) {
+  return enter_current([&](const Context& context) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *value = body(context);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult set_primary_flags(CUdevice dev, unsigned flags, bool also_active) {
+  return enter([&](Driver& driver) {
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (!are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    const LockGuard guard(device->lock);
+    if (device->primary && !also_active) return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+    device->primary_flags = flags;
+    if (device->primary) device->primary->settings->flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+  return set_primary_flags(dev, flags, false);
+}
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+  return set_primary_flags(dev, flags, true);
+}
+
+CUresult cuCtxGetFlags(unsigned int* flags) {
+  return tell_of_current(
+      flags, [](const Context& context) -> unsigned { return context.settings->flags; });
+}
+
+CUresult cuCtxSetFlags(unsigned int flags) {
+  return enter_current([&](const Context& context) {
+    if (!are_context_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    context.settings->flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+  return enter([&](Driver& driver) {
+    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
+    if (asked == nullptr || !driver.find_context(asked)) return CUDA_ERROR_INVALID_CONTEXT;
+    // Handles are never given twice.
+    *ctxId = reinterpret_cast<std::uintptr_t>(asked);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
+  return enter([&](Driver& driver) {
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
+    if (asked == nullptr || !driver.find_context(asked)) return CUDA_ERROR_INVALID_CONTEXT;
+    *version = 3020;  // of the two that there are, the one with 64-bit addresses
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+  return enter_current([&](const Context& context) {
+    if (pvalue == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto value = context.settings->limit(limit);
+    if (!value) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *pvalue = *value;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  return enter_current([&](const Context& context) {
+    return context.settings->set_limit(limit, value) ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+  });
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
+  return tell_of_current(pconfig, [](const Context& context) -> CUfunc_cache {
+    return context.settings->cache_config;
+  });
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  return enter_current([&](const Context& context) {
+    if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    context.settings->cache_config = config;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
+  return enter_current([&](const Context& context) {
+    if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    ++context.settings->users;
+    *pctx = context.handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxDetach(CUcontext ctx) {
+  return enter([&](Driver& driver) {
+    const auto context = driver.find_context(ctx);
+    if (!context || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    return --context->settings->users == 0 ? cuCtxDestroy_v2(ctx) : CUDA_SUCCESS;
+  });
+}
+
+// ---- profiling: there is nobody who would watch
+
+CUresult cuProfilerStart(void) {
+  return enter_current([](const Context&) { return CUDA_SUCCESS; });
+}
+CUresult cuProfilerStop(void) {
+  return enter_current([](const Context&) { return CUDA_SUCCESS; });
+}

@@ -1,0 +1,128 @@
+// The C functions that need no context: start, errors as text, devices.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "api/entry.h"
+#include "api/errors.h"
+#include "runtime/device_attributes.h"
+#include "runtime/device_uuid.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr int api_version = 13000;
+
+std::string name_of(const DeviceConfig& device) {
+  return fmt::format("Wherry device {} ({} on node {})", device.number,
+                     device.emulated ? "emulated" : "memory", device.node);
+}
+
+// Runs body(driver, device) for a device that exists.
+template <typename Body>
+CUresult enter_device(CUdevice ordinal, const Body& body) {
+  return enter([&](Driver& driver) {
+    const Device* device = driver.device(ordinal);
+    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(driver);
+  });
+}
+
+CUresult get_uuid(CUuuid* uuid, CUdevice dev) {
+  return enter_device(dev, [&](Driver& driver) {
+    if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *uuid = device_uuid(driver.runtime().device_config(dev).number);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuGetErrorName(CUresult error, const char** pStr) {
+  if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const ErrorText* text = find_error_text(error);
+  *pStr = text != nullptr ? text->name : nullptr;
+  return text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char** pStr) {
+  if (pStr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const ErrorText* text = find_error_text(error);
+  *pStr = text != nullptr ? text->description : nullptr;
+  return text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuInit(unsigned int Flags) {
+  if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return Driver::start();
+}
+
+CUresult cuDriverGetVersion(int* driverVersion) {
+  if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *driverVersion = api_version;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return enter_device(ordinal, [&](Driver&) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  return enter([&](Driver& driver) {
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *count = driver.device_count();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
+  return enter_device(dev, [&](Driver& driver) {
+    if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::string full = name_of(driver.runtime().device_config(dev));
+    const std::size_t kept = std::min(full.size(), static_cast<std::size_t>(len) - 1);
+    std::memcpy(name, full.data(), kept);
+    name[kept] = '\0';
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
+  return enter_device(dev, [&](Driver& driver) {
+    if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *bytes = driver.runtime().device_config(dev).capacity;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice dev) {
+  std::size_t full = 0;
+  const CUresult result = cuDeviceTotalMem_v2(bytes == nullptr ? nullptr : &full, dev);
+  if (result == CUDA_SUCCESS) {
+    *bytes =
+        static_cast<unsigned>(std::min<std::size_t>(full, std::numeric_limits<unsigned>::max()));
+  }
+  return result;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
+  return get_uuid(uuid, dev);
+}
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) {
+  return get_uuid(uuid, dev);
+}
+
+CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {
+  return enter_device(dev, [&](Driver& driver) {
+    if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto value = device_attribute(attrib, driver.runtime().topology(), dev);
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    *pi = *value;
+    return CUDA_SUCCESS;
+  });
+}

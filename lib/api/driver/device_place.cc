@@ -1,0 +1,102 @@
+// The C functions that tell what kind of device one is, and where it is.
+#include <cctype>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/entry.h"
+#include "runtime/device_attributes.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+int attribute(Driver& driver, CUdevice_attribute which, CUdevice dev) {
+  return *device_attribute(which, driver.runtime().topology(), dev);
+}
+
+// "domain:bus:device.function"
+std::string bus_id(Driver& driver, CUdevice dev) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.0",
+                     attribute(driver, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, dev),
+                     attribute(driver, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, dev),
+                     attribute(driver, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, dev));
+}
+
+// A bus id may be written without its domain or its function, and in capitals.
+std::string whole_bus_id(std::string_view text) {
+  std::string whole;
+  for (const char letter : text) {
+    whole += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  if (whole.find(':') == whole.rfind(':')) whole = "0000:" + whole;
+  if (whole.find('.') == std::string::npos) whole += ".0";
+  return whole;
+}
+
+}  // namespace
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *major = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev);
+    *minor = attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const auto get = [&](CUdevice_attribute which) { return attribute(driver, which, dev); };
+    *prop = {get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+             {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+              get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+             {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+              get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+             get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+             get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+             get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+             get(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+             get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+             get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+             get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (pi == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *pi = 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
+  return enter([&](Driver& driver) {
+    if (pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::string id = bus_id(driver, dev);
+    if (len <= static_cast<int>(id.size())) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(pciBusId, id.c_str(), id.size() + 1);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
+  return enter([&](Driver& driver) {
+    if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::string asked = whole_bus_id(pciBusId);
+    for (CUdevice each = 0; each < driver.device_count(); ++each) {
+      if (bus_id(driver, each) != asked) continue;
+      *dev = each;
+      return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+  });
+}

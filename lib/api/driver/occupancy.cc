@@ -1,0 +1,87 @@
+// The C functions that tell how much of a device a launch keeps busy: a worker has one block at a
+// time.
+#include "api/entry.h"
+#include "runtime/device_attributes.h"
+#include "runtime/kernel_attributes.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr unsigned known_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
+
+// Runs body(of_device) for a function or kernel that exists; of_device(attribute) tells of its
+// device.
+template <typename Body>
+CUresult enter_code(CUfunction argument, const Body& body) {
+  return enter([&](Driver& driver) {
+    std::shared_ptr<Context> context;
+    const CUresult found = find_working(driver, context);
+    if (found != CUDA_SUCCESS) return found;
+    if (!find_kernel_code(driver, argument, *context)) return CUDA_ERROR_INVALID_HANDLE;
+    return body([&](CUdevice_attribute attribute) {
+      return *device_attribute(attribute, driver.runtime().topology(), context->device.ordinal);
+    });
+  });
+}
+
+CUresult count_blocks(int* blocks, CUfunction function, int block_size, unsigned flags) {
+  return enter_code(function, [&](const auto& of_device) {
+    if (blocks == nullptr || block_size <= 0 || (flags & ~known_flags) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    *blocks = block_size <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+                  ? of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)
+                  : 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult suggest(int* grid_size, int* block_size, CUfunction function, int limit, unsigned flags) {
+  return enter_code(function, [&](const auto& of_device) {
+    if (grid_size == nullptr || block_size == nullptr || limit < 0 || (flags & ~known_flags) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    const int largest = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    *block_size = limit != 0 && limit < largest ? limit : largest;
+    *grid_size = of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) *
+                 of_device(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize,
+                                                     size_t /*dynamicSMemSize*/) {
+  return count_blocks(numBlocks, func, blockSize, CU_OCCUPANCY_DEFAULT);
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
+                                                              int blockSize,
+                                                              size_t /*dynamicSMemSize*/,
+                                                              unsigned int flags) {
+  return count_blocks(numBlocks, func, blockSize, flags);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
+                                          CUoccupancyB2DSize /*blockSizeToDynamicSMemSize*/,
+                                          size_t /*dynamicSMemSize*/, int blockSizeLimit) {
+  return suggest(minGridSize, blockSize, func, blockSizeLimit, CU_OCCUPANCY_DEFAULT);
+}
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
+    int* minGridSize, int* blockSize, CUfunction func,
+    CUoccupancyB2DSize /*blockSizeToDynamicSMemSize*/, size_t /*dynamicSMemSize*/,
+    int blockSizeLimit, unsigned int flags) {
+  return suggest(minGridSize, blockSize, func, blockSizeLimit, flags);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func,
+                                                 int numBlocks, int blockSize) {
+  return enter_code(func, [&](const auto& of_device) {
+    const bool fits = numBlocks == of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) &&
+                      blockSize > 0 &&
+                      blockSize <= of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    if (dynamicSmemSize == nullptr || !fits) return CUDA_ERROR_INVALID_VALUE;
+    *dynamicSmemSize =
+        static_cast<std::size_t>(of_device(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+    return CUDA_SUCCESS;
+  });
+}

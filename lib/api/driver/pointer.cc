@@ -1,0 +1,286 @@
+// The C functions that look pointers up.
+#include <cstring>
+
+#include "api/entry.h"
+#include "base/page.h"
+#include "runtime/thread_contexts.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// What is told of addresses that no record knows: nothing of some attributes, of others that there
+// is nothing.
+constexpr int no_device = -2;
+
+// Where the answer goes, in the attribute's own type.
+class Answer {
+ public:
+  explicit Answer(void* data) : data_(data) {}
+
+  CUresult number(std::uint32_t value) const { return write(value); }
+  CUresult quantity(std::uint64_t value) const { return write(value); }
+  CUresult pointer(const void* value) const { return write(value); }
+
+ private:
+  template <typename Value>
+  CUresult write(Value value) const {
+    std::memcpy(data_, &value, sizeof value);
+    return CUDA_SUCCESS;
+  }
+
+  void* data_;
+};
+
+bool is_on_device(MemoryKind kind) {
+  return kind != MemoryKind::host && kind != MemoryKind::registered;
+}
+// Memory of one device that nothing else can be made of than that.
+bool is_plain_device(const MemoryRecord& record) {
+  return record.kind == MemoryKind::device && !record.variable;
+}
+
+bool is_attribute(CUpointer_attribute attribute) {
+  return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+         attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
+// The tokens name the allocation: by the address that whoever uses them gives as well, and by this
+// number.
+CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
+  CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
+  tokens.vaSpaceToken = token_of(record);
+  // Not the padding at its end.
+  std::memcpy(
+      data, &tokens,
+      offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
+  if (!is_on_device(record.kind) || record.is_mapped_host_memory()) return CUDA_ERROR_INVALID_VALUE;
+  driver.memory().set_sync_memops(record, true);
+  return CUDA_SUCCESS;
+}
+
+CUmemAllocationHandleType handle_types_of(Driver& driver, const MemoryRecord& record) {
+  if (record.kind != MemoryKind::pooled) return CU_MEM_HANDLE_TYPE_NONE;
+  const auto pool = driver.pools().of(record);
+  return pool && pool->is_for_processes() ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                          : CU_MEM_HANDLE_TYPE_NONE;
+}
+
+CUresult give_sort(CUpointer_attribute attribute, MemoryKind kind, void* data) {
+  if (attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED)
+    return Answer(data).number(kind == MemoryKind::managed);
+  return Answer(data).number(is_on_device(kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+}
+
+CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+              std::uintptr_t address, void* data) {
+  const Answer answer(data);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return answer.pointer(record.context);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return give_sort(attribute, record.kind, data);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return answer.quantity(record.device_address(address));
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (record.is_for_host()) return answer.quantity(record.host_address(address));
+      answer.pointer(nullptr);
+      return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      return give_tokens(driver, record, data);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return answer.number(record.sync_memops);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return answer.quantity(record.id);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return answer.number(record.device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return answer.number(is_plain_device(record));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return answer.quantity(record.start_of_range(address));
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return answer.quantity(record.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return answer.number(1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return answer.quantity(handle_types_of(driver, record));
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return answer.number(is_plain_device(record));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return answer.pointer(record.pool);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return answer.quantity(record.mapping_pages * page_size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return answer.quantity(record.mapping_base(address));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      // What was mapped at once is one block, however many allocations lie in it.
+      return answer.quantity(record.mapping_base(record.base) / page_size);
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// What the device of the current context may do with it.
+CUresult find_access(Driver& driver, const VirtualMemory::Mapped& mapped, Access& access) {
+  std::shared_ptr<Context> context;
+  const CUresult found = find_current(driver, context);
+  if (found == CUDA_SUCCESS) access = mapped.access_of(Processor::device(context->device.ordinal));
+  return found;
+}
+
+CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const Answer& answer) {
+  Access access = Access::none;
+  const CUresult found = find_access(driver, mapped, access);
+  if (found != CUDA_SUCCESS) return found;
+  switch (access) {
+    case Access::none:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+    case Access::read:
+      return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ);
+    case Access::write:
+      break;
+  }
+  return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+}
+
+// It has the same address everywhere, and none for those who may not access it.
+CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
+  const bool is_reached = access != Access::none;
+  answer.quantity(is_reached ? address : 0);
+  return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Of memory that the program mapped itself: what differs from other memory.
+CUresult give_mapped(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+                     std::uintptr_t address, void* data) {
+  const auto mapped = driver.virtual_memory().mapped_at(address);
+  const auto reserved = driver.virtual_memory().reserved_around(address);
+  if (!mapped || !reserved) return CUDA_ERROR_INVALID_VALUE;  // unmapped meanwhile
+  const Answer answer(data);
+  const PhysicalTraits& traits = mapped->memory.traits;
+  const bool is_of_device = traits.location.kind == Location::Kind::device;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return answer.number(is_of_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: {
+      Access access = Access::none;
+      const CUresult found = find_access(driver, *mapped, access);
+      const CUresult given = give_address(address, access, answer);
+      return found == CUDA_SUCCESS ? given : found;
+    }
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return give_address(address, mapped->access_of(Processor::host()), answer);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return answer.number(
+          static_cast<std::uint32_t>(is_of_device ? traits.location.id : CU_DEVICE_CPU));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return answer.quantity(reserved->start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return answer.quantity(reserved->size());
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return answer.quantity(traits.is_exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                                  : CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return answer.number(traits.is_for_third_parties);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return give_access(driver, *mapped, answer);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return answer.quantity(mapped->handle);
+    default:
+      return give(driver, attribute, record, address, data);
+  }
+}
+
+CUresult give_known(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
+                    std::uintptr_t address, void* data) {
+  return record.kind == MemoryKind::mapped ? give_mapped(driver, attribute, record, address, data)
+                                           : give(driver, attribute, record, address, data);
+}
+
+// What is said of an address that the library does not know.
+void give_default(CUpointer_attribute attribute, std::uintptr_t address, void* data) {
+  const Answer answer(data);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      return;  // nothing
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      answer.quantity(address);
+      return;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      answer.number(static_cast<std::uint32_t>(no_device));
+      return;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      answer.quantity(0);
+      return;
+    default:
+      answer.number(0);
+  }
+}
+
+CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute,
+                       std::uintptr_t address) {
+  if (data == nullptr || !is_attribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
+      ThreadContexts::mine().current() == nullptr)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  // What is asked most is answered by the first look.
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+      attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
+    const auto sort = driver.memory().sort_of(address);
+    if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
+  }
+  const auto record = driver.runtime().find_memory(address);
+  return record ? give_known(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) { return get_attribute(driver, data, attribute, ptr); });
+}
+
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes,
+                                void** data, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) {
+    if (numAttributes == 0 || attributes == nullptr || data == nullptr)
+      return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < numAttributes; ++i)
+      if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto record = driver.runtime().find_memory(ptr);
+    for (unsigned i = 0; i < numAttributes; ++i) {
+      if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
+      // What one attribute has no answer for is no error of the others.
+      if (record)
+        give_known(driver, attributes[i], *record, ptr, data[i]);
+      else
+        give_default(attributes[i], ptr, data[i]);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) {
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+      return CUDA_ERROR_INVALID_VALUE;
+    const auto record = driver.runtime().find_memory(ptr);
+    if (!record) return CUDA_ERROR_INVALID_VALUE;
+    if (record->kind == MemoryKind::mapped) return CUDA_ERROR_NOT_SUPPORTED;
+    unsigned wanted = 0;
+    std::memcpy(&wanted, value, sizeof wanted);
+    driver.memory().set_sync_memops(*record, wanted != 0);
+    return CUDA_SUCCESS;
+  });
+}

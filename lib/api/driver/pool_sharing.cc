@@ -1,0 +1,90 @@
+// The C functions of memory pools that processes share.
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "api/entry.h"
+#include "os/files/file_io.h"
+#include "os/memory/sealed_memory.h"
+#include "runtime/shareable_handles.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+bool is_descriptor(CUmemAllocationHandleType type, unsigned long long flags) {
+  return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && flags == 0;
+}
+
+// The descriptor says no more than which offer it stands for.
+CUresult export_pool(Driver& driver, CUmemoryPool handle, int& descriptor) {
+  const auto pool = driver.pools().find(handle);
+  if (!pool || !pool->is_for_processes()) return CUDA_ERROR_INVALID_VALUE;
+  OfferHandle offer;
+  const CUresult offered = driver.offers().offer(handle, pool->device(), offer);
+  if (offered != CUDA_SUCCESS) return offered;
+  descriptor =
+      make_sealed_file("wherry-pool-handle", std::as_bytes(std::span(&offer, 1))).release();
+  return CUDA_SUCCESS;
+}
+
+CUresult import_pool(Driver& driver, int descriptor, CUmemoryPool& handle) {
+  OfferHandle offer;
+  const int got = read_at(descriptor, 0, std::as_writable_bytes(std::span(&offer, 1)));
+  if (got != static_cast<int>(sizeof offer)) return CUDA_ERROR_INVALID_VALUE;
+  const auto pool = std::make_shared<ImportedPool>();
+  const CUresult opened = driver.imported().open_pool(offer, current_device(driver), *pool);
+  if (opened != CUDA_SUCCESS) return opened;
+  handle = pool->handle = driver.imported_pools().reserve();
+  driver.imported_pools().assign(handle, pool);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
+                                          CUmemAllocationHandleType handleType,
+                                          unsigned long long flags) {
+  return enter([&](Driver& driver) {
+    if (handle_out == nullptr || !is_descriptor(handleType, flags)) return CUDA_ERROR_INVALID_VALUE;
+    int descriptor = -1;
+    const CUresult result = export_pool(driver, pool, descriptor);
+    if (result == CUDA_SUCCESS) std::memcpy(handle_out, &descriptor, sizeof descriptor);
+    return result;
+  });
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
+                                            CUmemAllocationHandleType handleType,
+                                            unsigned long long flags) {
+  return enter([&](Driver& driver) {
+    if (pool_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult checked = check_imported_handle_type(handleType);
+    if (checked != CUDA_SUCCESS) return checked;
+    const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
+    return import_pool(driver, descriptor, *pool_out);
+  });
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
+  return enter([&](Driver& driver) {
+    if (shareData_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    OfferHandle offer;
+    const CUresult offered = driver.offers().offer(ptr, MemoryKind::pooled, offer);
+    if (offered == CUDA_SUCCESS) *shareData_out = std::bit_cast<CUmemPoolPtrExportData>(offer);
+    return offered;
+  });
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
+                                CUmemPoolPtrExportData* shareData) {
+  return enter([&](Driver& driver) {
+    if (ptr_out == nullptr || shareData == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *ptr_out = 0;
+    const auto imported = driver.imported_pools().find(pool);
+    if (!imported) return CUDA_ERROR_INVALID_VALUE;
+    return driver.imported().open_pooled(std::bit_cast<OfferHandle>(*shareData), *imported,
+                                         *ptr_out);
+  });
+}

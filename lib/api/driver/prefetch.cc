@@ -1,0 +1,218 @@
+// The C functions that prefetch and discard managed memory: they check, note where the program
+// wanted its pages, and put the work into the stream.
+#include <cstddef>
+#include <utility>
+
+#include "api/entry.h"
+#include "migration/prefetch_request.h"
+#include "runtime/ranges.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+using Kind = PrefetchRequest::Kind;
+
+// ---- destinations
+
+// What the old signature names: a number.
+CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to) {
+  if (device != CU_DEVICE_CPU && !is_device(runtime, device)) return CUDA_ERROR_INVALID_DEVICE;
+  to = device == CU_DEVICE_CPU ? Location::host() : Location::device(device);
+  return CUDA_SUCCESS;
+}
+
+// What the new one names. Only here has a device that does not exist an error of its own, and not a
+// node.
+CUresult find_destination(const Runtime& runtime, CUmemLocation named, Location& to) {
+  const auto location = to_location(named);
+  if (!location) return CUDA_ERROR_INVALID_VALUE;
+  to = *location;
+  if (exists(runtime, to)) return CUDA_SUCCESS;
+  return to.kind == Location::Kind::device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool is_concurrent(const Runtime& runtime, Location to) {
+  return to.kind != Location::Kind::device || runtime.device_config(to.id).concurrent;
+}
+
+// The destinations of a batch: locations[k] is that of the ranges from first_ranges[k] on.
+struct Destinations {
+  const CUmemLocation* locations = nullptr;
+  const std::size_t* first_ranges = nullptr;
+  std::size_t count = 0;
+};
+
+// Each must be one, also if no range goes there.
+CUresult check_destinations(const Runtime& runtime, const Destinations& where, std::size_t ranges) {
+  if (where.locations == nullptr || where.first_ranges == nullptr || where.count == 0 ||
+      where.count > ranges || where.first_ranges[0] != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (std::size_t i = 0; i < where.count; ++i) {
+    const auto location = to_location(where.locations[i]);
+    if (!location || !exists(runtime, *location) || where.first_ranges[i] >= ranges)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!is_concurrent(runtime, *location)) return CUDA_ERROR_INVALID_DEVICE;
+  }
+  return CUDA_SUCCESS;
+}
+
+// ---- ranges
+
+bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
+  return count != 0 && is_managed(runtime, first, first + count);
+}
+
+// Notes the range's destination, if it has one, and adds the range to the request. `host_left`: how
+// much more of it the host could hold. CUDA_ERROR_OUT_OF_MEMORY: not this;
+// CUDA_ERROR_INVALID_VALUE: it was freed at this moment.
+CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
+             PrefetchRequest& request, std::size_t& host_left) {
+  const PageSpan pages = pages_touched(runtime, first, count);
+  if (pages.empty()) return CUDA_SUCCESS;
+  if (!said.is_none()) {
+    const bool to_host = said.processor().is_host();
+    if (to_host && pages.bytes() > host_left) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (to_host) host_left -= pages.bytes();
+    if (!runtime.note_prefetch(pages, said)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  request.ranges.push_back({pages, pages_covered(runtime, first, count), settled(runtime, said)});
+  return CUDA_SUCCESS;
+}
+
+// ---- streams
+
+bool is_concurrent(const Runtime& runtime, const StreamHandle& target) {
+  return runtime.device_config(target.context->device.ordinal).concurrent;
+}
+
+CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest request) {
+  if (request.ranges.empty()) return CUDA_SUCCESS;
+  DeviceEngine& engine = target.context->device.engine;
+  request.epoch = engine.prefetch_epoch(target.stream);
+  return to_result(engine.enqueue_operation(
+      target.stream, [&runtime, request = std::move(request)](Completion done) {
+        runtime.prefetch(request, std::move(done));
+      }));
+}
+
+template <typename Place>
+CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned flags,
+                  CUstream stream) {
+  return enter([&](Driver& driver) {
+    StreamHandle target;
+    const CUresult ready = find_working_stream(driver, stream, target);
+    if (ready != CUDA_SUCCESS) return ready;
+    Runtime& runtime = driver.runtime();
+    if (flags != 0 || !is_range(runtime, first, count)) return CUDA_ERROR_INVALID_VALUE;
+    Location to;
+    const CUresult found = find_destination(runtime, place, to);
+    if (found != CUDA_SUCCESS) return found;
+    if (!is_concurrent(runtime, to) || !is_concurrent(runtime, target))
+      return CUDA_ERROR_INVALID_DEVICE;
+    PrefetchRequest request;
+    std::size_t host_left = runtime.host_capacity();
+    const CUresult added = add(runtime, first, count, to, request, host_left);
+    if (added != CUDA_SUCCESS) return added;
+    return enqueue(runtime, target, std::move(request));
+  });
+}
+
+// A range that is none ends the batch with an error; those before it are done, as by a real driver.
+CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* sizes,
+                   std::size_t count, const Destinations& where, unsigned long long flags,
+                   CUstream stream) {
+  return enter([&](Driver& driver) {
+    // Batches wait for nobody, so the stream that all others wait for takes none.
+    if (stream == nullptr || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+    StreamHandle target;
+    const CUresult ready = find_working_stream(driver, stream, target);
+    if (ready != CUDA_SUCCESS) return ready;
+    Runtime& runtime = driver.runtime();
+    if (firsts == nullptr || sizes == nullptr || count == 0 || flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (kind != Kind::discard) {
+      const CUresult checked = check_destinations(runtime, where, count);
+      if (checked != CUDA_SUCCESS) return checked;
+    }
+    if (!is_concurrent(runtime, target)) return CUDA_ERROR_INVALID_DEVICE;
+
+    PrefetchRequest request;
+    request.kind = kind;
+    CUresult result = CUDA_SUCCESS;
+    std::size_t current = 0;
+    std::size_t host_left = runtime.host_capacity();
+    for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
+      // A destination begins when its turn comes in the list, so one whose range is past is never
+      // used.
+      const std::size_t next = current + 1;
+      if (i != 0 && next < where.count && where.first_ranges[next] == i) current = next;
+      const Location to =
+          kind == Kind::discard ? Location{} : *to_location(where.locations[current]);
+      result = is_range(runtime, firsts[i], sizes[i])
+                   ? add(runtime, firsts[i], sizes[i], to, request, host_left)
+                   : CUDA_ERROR_INVALID_VALUE;
+    }
+    const CUresult enqueued = enqueue(runtime, target, std::move(request));
+    return result != CUDA_SUCCESS ? result : enqueued;
+  });
+}
+
+}  // namespace
+
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                            CUstream hStream) {
+  return prefetch(devPtr, count, dstDevice, 0, hStream);
+}
+CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                                 CUstream hStream) {
+  return prefetch(devPtr, count, dstDevice, 0, per_thread(hStream));
+}
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                               unsigned int flags, CUstream hStream) {
+  return prefetch(devPtr, count, location, flags, hStream);
+}
+CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                    unsigned int flags, CUstream hStream) {
+  return prefetch(devPtr, count, location, flags, per_thread(hStream));
+}
+
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                 CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                 size_t numPrefetchLocs, unsigned long long flags,
+                                 CUstream hStream) {
+  return run_batch(Kind::prefetch, dptrs, sizes, count,
+                   {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, hStream);
+}
+CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                      CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                      size_t numPrefetchLocs, unsigned long long flags,
+                                      CUstream hStream) {
+  return run_batch(Kind::prefetch, dptrs, sizes, count,
+                   {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, per_thread(hStream));
+}
+
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                unsigned long long flags, CUstream hStream) {
+  return run_batch(Kind::discard, dptrs, sizes, count, {}, flags, hStream);
+}
+CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                     unsigned long long flags, CUstream hStream) {
+  return run_batch(Kind::discard, dptrs, sizes, count, {}, flags, per_thread(hStream));
+}
+
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                           CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                           size_t numPrefetchLocs, unsigned long long flags,
+                                           CUstream hStream) {
+  return run_batch(Kind::discard_and_prefetch, dptrs, sizes, count,
+                   {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, hStream);
+}
+CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                                CUmemLocation* prefetchLocs,
+                                                size_t* prefetchLocIdxs, size_t numPrefetchLocs,
+                                                unsigned long long flags, CUstream hStream) {
+  return run_batch(Kind::discard_and_prefetch, dptrs, sizes, count,
+                   {prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, flags, per_thread(hStream));
+}

@@ -1,0 +1,133 @@
+// The C functions of wherry/events.h: recording for the program itself, and names.
+#include <wherry/events.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "api/entry.h"
+#include "base/clock.h"
+#include "trace/event_rings.h"
+#include "trace/recorder.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+constexpr std::size_t default_capacity = 16384;
+constexpr std::size_t smallest_event = offsetof(wherryEvent, bytes) + sizeof(std::uint64_t);
+
+// The public names are those of events/event.h.
+static_assert(WHERRY_EVENT_ADVICE + 1 == event_kinds &&
+              WHERRY_EVENT_ADVICE == static_cast<int>(EventKind::advice));
+static_assert(WHERRY_CAUSE_RELEASE + 1 == event_causes &&
+              WHERRY_CAUSE_RELEASE == static_cast<int>(EventCause::release));
+static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&
+              WHERRY_ADVICE_PREFETCH == static_cast<int>(AdviceDetail::prefetch));
+static_assert(WHERRY_EVENT_WRITE == static_cast<int>(EventAccess::write));
+static_assert(WHERRY_FAULT_REFUSED == fault_refused);
+static_assert(WHERRY_EVENT_NOBODY == EventRecord::nobody);
+
+wherryEvent public_event(const EventRecord& event, std::size_t size) {
+  wherryEvent result{};
+  result.size = size;
+  result.time_ns = event.time_ns;
+  result.duration_ns = event.duration_ns;
+  result.address = event.address;
+  result.bytes = event.bytes;
+  result.thread = event.thread;
+  result.value = event.value;
+  result.kind = code_of(event.kind);
+  result.cause = code_of(event.cause);
+  result.access = code_of(event.access);
+  result.detail = event.detail;
+  result.source = event.source;
+  result.destination = event.destination;
+  result.processors = event.processors;
+  return result;
+}
+
+// As many as there are, at most `count`. False: the program has not started recording.
+bool take_up_to(std::size_t count, std::vector<EventRecord>& taken) {
+  constexpr std::size_t batch = 4096;
+  for (;;) {
+    const std::size_t before = taken.size();
+    const std::size_t wanted = std::min(count - before, batch);
+    taken.resize(before + wanted);
+    std::size_t found = 0;
+    if (!take_events(EventReader::program, std::span(taken).subspan(before), found)) return false;
+    taken.resize(before + found);
+    if (found < wanted || taken.size() == count) return true;
+  }
+}
+
+// The caller's version of the struct may be longer or shorter than ours, and may lie in managed
+// memory: no lock is held.
+void write_events(std::span<const EventRecord> events, std::byte* to, std::size_t size) {
+  for (const EventRecord& event : events) {
+    const wherryEvent value = public_event(event, size);
+    const std::size_t known = std::min(size, sizeof value);
+    std::memcpy(to, &value, known);
+    std::memset(to + known, 0, size - known);
+    to += size;
+  }
+}
+
+}  // namespace
+
+CUresult wherryEventsStart(std::uint64_t kinds, size_t capacity) {
+  return enter([&](Driver&) {
+    const auto known = static_cast<EventKinds>(kinds & all_event_kinds);
+    if (known == 0 || capacity > EventRings::capacity_max) return CUDA_ERROR_INVALID_VALUE;
+    return start_recording(EventReader::program, known, capacity == 0 ? default_capacity : capacity)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_ALREADY_ACQUIRED;
+  });
+}
+
+CUresult wherryEventsStop() {
+  return enter([&](Driver&) {
+    return stop_recording(EventReader::program) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+  });
+}
+
+CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read) {
+  return enter([&](Driver&) {
+    if (read == nullptr || (events == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t size = count == 0 ? smallest_event : events->size;
+    if (size < smallest_event) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<EventRecord> taken;
+    if (!take_up_to(count, taken))
+      return is_recording_for(EventReader::trace) ? CUDA_ERROR_ALREADY_ACQUIRED
+                                                  : CUDA_ERROR_ILLEGAL_STATE;
+    std::ranges::stable_sort(taken, {}, &EventRecord::time_ns);
+    write_events(taken, reinterpret_cast<std::byte*>(events), size);
+    *read = taken.size();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryEventsDropped(wherryEventKind kind, std::uint64_t* count) {
+  return enter([&](Driver&) {
+    const auto number = static_cast<std::uint64_t>(kind);
+    if (count == nullptr || number >= event_kinds) return CUDA_ERROR_INVALID_VALUE;
+    *count = dropped_events(static_cast<EventKind>(number));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name) {
+  return enter([&](Driver& driver) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    const std::size_t length = name == nullptr ? 0 : ::strnlen(name, name_bytes_max + 1);
+    if (bytes == 0 || length == 0 || length > name_bytes_max) return CUDA_ERROR_INVALID_VALUE;
+    const auto record = driver.runtime().find_memory(address);
+    if (!record || bytes > record->start_of_range(address) + record->bytes - address)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (TraceWriter* const trace = driver.trace())
+      trace->name({TraceName::Kind::range, now_ns(), address, bytes, std::string(name, length)});
+    return CUDA_SUCCESS;
+  });
+}

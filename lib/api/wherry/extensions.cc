@@ -1,0 +1,106 @@
+// The C functions of wherry.h that look, counters, pages, processes; and those that pin.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "api/answer.h"
+#include "api/entry.h"
+#include "runtime/ranges.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
+  return count != 0 && first + count > first && is_managed(runtime, first, first + count);
+}
+
+}  // namespace
+
+CUresult wherrySetPolicy(const char* policy) {
+  return Driver::set_policy(policy);
+}
+
+CUresult wherryRegisterPolicy(const char* name, unsigned version, wherry::make_policy* make) {
+  return Driver::add_policy(name, version, make);
+}
+
+CUresult wherryGetStats(wherryStats* stats) {
+  return enter([&](Driver& driver) {
+    constexpr std::size_t smallest = offsetof(wherryStats, faults_missing) + sizeof(std::uint64_t);
+    if (stats == nullptr || stats->size < smallest) return CUDA_ERROR_INVALID_VALUE;
+    answer(stats, driver.runtime().stats());
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
+  return enter([&](Driver& driver) {
+    if (info == nullptr || info->size < sizeof(wherryPageInfo_t)) return CUDA_ERROR_INVALID_VALUE;
+    const auto page = driver.runtime().page_whereabouts(reinterpret_cast<std::uintptr_t>(address));
+    if (!page) return CUDA_ERROR_INVALID_VALUE;
+    wherryPageInfo_t value{};
+    value.resident = page->resident;
+    value.mapped_read = page->mapped;
+    value.mapped_write = page->writable;
+    value.node = page->node;
+    answer(info, value);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryPin(CUdeviceptr devPtr, size_t count) {
+  return enter([&](Driver& driver) {
+    Runtime& runtime = driver.runtime();
+    if (!is_range(runtime, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
+    return to_result(runtime.pin(pages_touched(runtime, devPtr, count)));
+  });
+}
+CUresult wherryUnpin(CUdeviceptr devPtr, size_t count) {
+  return enter([&](Driver& driver) {
+    Runtime& runtime = driver.runtime();
+    const bool unpinned =
+        is_range(runtime, devPtr, count) && runtime.unpin(pages_touched(runtime, devPtr, count));
+    return unpinned ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t* dropped) {
+  return enter([&](Driver& driver) {
+    if (count == nullptr || (events == nullptr && *count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    Runtime& runtime = driver.runtime();
+    const auto address_of = [&](std::uint64_t page) {
+      return static_cast<CUdeviceptr>(runtime.layout().address_of(page));
+    };
+    const std::size_t wanted = *count;
+    std::array<Eviction, 64> batch;
+    *count = 0;
+    while (*count < wanted) {
+      const std::size_t fitting = std::min(wanted - *count, batch.size());
+      const std::size_t taken = runtime.evictions().take(std::span(batch).first(fitting));
+      if (taken == 0) break;
+      for (const Eviction& eviction : std::span(batch).first(taken)) {
+        wherryEviction& event = events[(*count)++];
+        event.time_ns = eviction.time_ns;
+        event.block = address_of(block_span(eviction.block).first);
+        event.cause = address_of(eviction.for_page);
+        event.pages_moved = eviction.moved;
+        event.pages_dropped = eviction.dropped;
+        event.device = eviction.from.ordinal();
+        event.background = eviction.background ? 1 : 0;
+      }
+    }
+    if (dropped != nullptr) *dropped = runtime.evictions().dropped();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wherryDeviceProcess(CUdevice device, pid_t* pid) {
+  return enter([&](Driver& driver) {
+    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (pid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pid = driver.runtime().process(device)->pid();
+    return CUDA_SUCCESS;
+  });
+}

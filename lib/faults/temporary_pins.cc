@@ -1,0 +1,85 @@
+#include "faults/temporary_pins.h"
+
+#include <new>
+
+#include "base/clock.h"
+#include "trace/recorder.h"
+
+namespace wherry::impl {
+namespace {
+
+// How often, and how long apart, is looked whether a page that need not stay is seen at home by
+// everybody.
+constexpr int end_tries_max = 100;
+constexpr std::uint64_t end_pause_ns = 10'000'000;
+
+}  // namespace
+
+void TemporaryPins::push(const TemporaryPin& pin) {
+  temporary_pins_.push(pin);
+  next_end_.store(temporary_pins_.top().until_ns, std::memory_order_relaxed);
+}
+
+std::optional<TemporaryPins::TemporaryPin> TemporaryPins::pop_due(std::uint64_t now) {
+  if (next_end_.load(std::memory_order_relaxed) > now) return std::nullopt;
+  const LockGuard guard(lock_);
+  if (temporary_pins_.empty() || temporary_pins_.top().until_ns > now) return std::nullopt;
+  const TemporaryPin pin = temporary_pins_.top();
+  temporary_pins_.pop();
+  next_end_.store(temporary_pins_.empty() ? ~std::uint64_t{0} : temporary_pins_.top().until_ns,
+                  std::memory_order_relaxed);
+  return pin;
+}
+
+bool TemporaryPins::begin(std::uint64_t number, PageRun run, Processor at, std::uint64_t until_ns) {
+  if (until_ns != 0) {
+    const LockGuard guard(lock_);
+    try {
+      push({until_ns, number, run});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  count(engine_.at(at).counters.thrash_pinned, run.count);
+  record(EventKind::pin, number, run, at);
+  return true;
+}
+
+void TemporaryPins::end_due(std::uint64_t now) {
+  while (auto pin = pop_due(now)) {
+    Block& block = blocks_.at(pin->number);
+    const LockGuard guard(block.lock);
+    PageMask pages = PageMask::of(pin->run);
+    if (pin->tries == 0 && block.history) pages |= end(pin->number, block, now);
+    // A view is changed by others, later, and may fail: it is looked at again.
+    if (effects_.end_temporary_pin(block, pin->number, pages) || ++pin->tries > end_tries_max)
+      continue;
+    pin->until_ns = now + end_pause_ns;
+    const LockGuard again(lock_);
+    push(*pin);  // where it was
+  }
+}
+
+PageMask TemporaryPins::end(std::uint64_t number, Block& block, std::uint64_t now) {
+  const PageMask over = policy_.end_temporary_pins(now, *block.history);
+  for (int i = 0; i < engine_.processors(); ++i) {
+    const PageMask ended = over & block.at(Processor{i}).resident;
+    count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
+    for (const PageRun run : runs_of(ended)) record(EventKind::unpin, number, run, Processor{i});
+  }
+  return over;
+}
+
+void TemporaryPins::record(EventKind kind, std::uint64_t number, PageRun run, Processor at) const {
+  if (!is_recorded(kind)) return;
+  const PageSpan span = span_of(number, run);
+  if (const auto address = engine_.address_of(span.first))
+    record_event({.time_ns = now_ns(),
+                  .address = *address,
+                  .bytes = span.bytes(),
+                  .kind = kind,
+                  .cause = MoveCause::thrash_pin,
+                  .destination = index_of(at)});
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,191 @@
+/* Part of cuda.h, which includes it: modules, shared objects with kernels and variables, and
+ * launches of those kernels. */
+#include "../cuda.h"
+
+#ifndef WHERRY_CUDA_MODULES_H
+#define WHERRY_CUDA_MODULES_H
+
+typedef enum CUjit_option_enum {
+  CU_JIT_MAX_REGISTERS = 0,
+  CU_JIT_THREADS_PER_BLOCK = 1,
+  CU_JIT_WALL_TIME = 2,
+  CU_JIT_INFO_LOG_BUFFER = 3,
+  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
+  CU_JIT_ERROR_LOG_BUFFER = 5,
+  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+  CU_JIT_OPTIMIZATION_LEVEL = 7,
+  CU_JIT_TARGET_FROM_CUCONTEXT = 8,
+  CU_JIT_TARGET = 9,
+  CU_JIT_FALLBACK_STRATEGY = 10,
+  CU_JIT_GENERATE_DEBUG_INFO = 11,
+  CU_JIT_LOG_VERBOSE = 12,
+  CU_JIT_GENERATE_LINE_INFO = 13,
+  CU_JIT_CACHE_MODE = 14
+} CUjit_option;
+
+typedef enum CUmoduleLoadingMode_enum {
+  CU_MODULE_EAGER_LOADING = 0x1,
+  CU_MODULE_LAZY_LOADING = 0x2
+} CUmoduleLoadingMode;
+
+typedef enum CUfunction_attribute_enum {
+  CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+  CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+  CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES = 2,
+  CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+  CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+  CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
+  CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
+  CU_FUNC_ATTRIBUTE_CACHE_MODE_CA = 7,
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
+  CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET = 10,
+  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH = 11,
+  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT = 12,
+  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH = 13,
+  CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
+  CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 15,
+  CU_FUNC_ATTRIBUTE_MAX
+} CUfunction_attribute;
+
+typedef enum CUlaunchAttributeID_enum {
+  CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_PRIORITY = 8
+} CUlaunchAttributeID;
+typedef union CUlaunchAttributeValue_union {
+  char pad[64];
+  int cooperative;
+  int priority;
+  struct {
+    unsigned int x;
+    unsigned int y;
+    unsigned int z;
+  } clusterDim;
+  struct {
+    void* bytes;
+    int value;
+  } other; /* as CUDA's has some */
+} CUlaunchAttributeValue;
+typedef struct CUlaunchAttribute_st {
+  CUlaunchAttributeID id;
+  char pad[8 - sizeof(CUlaunchAttributeID)];
+  CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig_st {
+  unsigned int gridDimX;
+  unsigned int gridDimY;
+  unsigned int gridDimZ;
+  unsigned int blockDimX;
+  unsigned int blockDimY;
+  unsigned int blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned int numAttrs;
+} CUlaunchConfig;
+
+#define CU_LAUNCH_PARAM_END_AS_INT 0x00
+#define CU_LAUNCH_PARAM_END ((void*)CU_LAUNCH_PARAM_END_AS_INT)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT 0x01
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void*)CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT 0x02
+#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void*)CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT)
+
+/* Loads the shared object at fname: its kernels are functions as wherryGridKernel has it
+ * (wherry.h), and all its writable variables become managed memory, with the values that the loader
+ * and the constructors gave them. Its code runs at the same addresses on all devices, so it must
+ * need no thread-local variables of its own, nor of libraries that are loaded for it. Modules stay
+ * loaded until the process ends. One that is loaded again, in whatever context, is the same one,
+ * with the same variables; so is one that the program has loaded or is linked with, whose variables
+ * become managed memory only where they are WHERRY_MANAGED.
+ *
+ * CUDA_ERROR_INVALID_VALUE: a pointer NULL; CUDA_ERROR_FILE_NOT_FOUND;
+ * CUDA_ERROR_NO_BINARY_FOR_GPU: PTX, a cubin or a fat binary; CUDA_ERROR_INVALID_IMAGE: nothing of
+ * the kind; CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: it cannot be loaded here, or not at its address
+ * in a device; CUDA_ERROR_OUT_OF_MEMORY: no room for its variables. For all but the first two the
+ * log says why. CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* fname);
+
+/* The same with a shared object in memory: the bytes of the whole file. Options are for compilers,
+ * and ignored. Each such call loads another module. Errors as cuModuleLoad. */
+CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image);
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
+                                    CUjit_option* options, void** optionValues);
+/* Fat binaries are for GPUs: CUDA_ERROR_NO_BINARY_FOR_GPU. CUDA_ERROR_INVALID_VALUE: a pointer
+ * NULL; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin);
+
+/* Ends the handle, and those of its functions. The code and its variables stay, for work that uses
+ * them. CUDA_ERROR_INVALID_HANDLE: no module; CUDA_ERROR_NOT_PERMITTED: it is a library's;
+ * CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
+
+/* CU_MODULE_EAGER_LOADING. CUDA_ERROR_INVALID_VALUE: mode NULL. */
+CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode);
+
+/* A kernel of the module by its name; the same handle each time. CUDA_ERROR_INVALID_VALUE: a
+ * pointer NULL; CUDA_ERROR_INVALID_HANDLE: no module; CUDA_ERROR_NOT_FOUND: it exports no such
+ * function; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name);
+
+/* Where an exported variable of the module is, and its size; either pointer may be NULL.
+ * CUDA_ERROR_INVALID_VALUE: both, or name NULL; CUDA_ERROR_INVALID_HANDLE: no module;
+ * CUDA_ERROR_NOT_FOUND: it has none of that name, or it is no managed memory, and copies would not
+ * reach the devices' (the log says so); CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod,
+                                   const char* name);
+
+/* What is known of a kernel: how many threads a block may have; the rest is 0, or the device's
+ * compute capability. CUDA_ERROR_INVALID_VALUE: pi NULL, or no attribute;
+ * CUDA_ERROR_INVALID_HANDLE: no function; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc);
+/* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES and
+ * CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT may be set, and mean nothing: kernels have no
+ * shared memory but what they are told of. CUDA_ERROR_INVALID_VALUE: others, or a negative size;
+ * CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
+/* Means nothing here. CUDA_ERROR_INVALID_VALUE: no such preference; CUDA_ERROR_INVALID_HANDLE;
+ * CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
+/* Errors as cuFuncGetAttribute. The name lives as long as the handle. */
+CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc);
+CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc);
+
+typedef enum CUfunctionLoadingState_enum {
+  CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
+  CU_FUNCTION_LOADING_STATE_LOADED = 1,
+  CU_FUNCTION_LOADING_STATE_MAX
+} CUfunctionLoadingState;
+
+/* CU_FUNCTION_LOADING_STATE_LOADED: a function is there as soon as it has a handle, and the second
+ * has nothing to do. CUDA_ERROR_INVALID_VALUE: state NULL; CUDA_ERROR_INVALID_HANDLE: no function;
+ * CUDA_ERROR_INVALID_CONTEXT. */
+CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function);
+CUresult CUDAAPI cuFuncLoad(CUfunction function);
+
+/* Runs f, a function or a kernel of a library, for all threads of the grid on the stream's device,
+ * split across its workers, in stream order; asynchronous. The parameters are copied before the
+ * call returns: kernelParams[i] points to parameter i, or `extra` names a buffer in which they
+ * follow each other, each at a multiple of its size up to 16; how many and how large they are:
+ * WHERRY_KERNEL_PARAMS in wherry.h. Together they take at most 3 KiB. Blocks do not synchronize,
+ * and sharedMemBytes is only passed on.
+ *
+ * CUDA_ERROR_INVALID_VALUE: a dimension 0 or above the device's limit, more threads in a block than
+ * there may be, or in all than a size_t counts, both kernelParams and extra, `extra` for a kernel
+ * that declares nothing or of another size than that, or too many bytes; CUDA_ERROR_INVALID_HANDLE:
+ * no function, not a stream, or one of another context than the function's;
+ * CUDA_ERROR_INVALID_CONTEXT; or the context's sticky error. */
+CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                unsigned int gridDimZ, unsigned int blockDimX,
+                                unsigned int blockDimY, unsigned int blockDimZ,
+                                unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
+                                void** extra);
+/* The same. Of attributes there is CU_LAUNCH_ATTRIBUTE_IGNORE; with any other one
+ * CUDA_ERROR_NOT_SUPPORTED, and nothing runs. CUDA_ERROR_INVALID_VALUE, too: config NULL, or
+ * attributes without a list. */
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                                  void** extra);
+
+#endif

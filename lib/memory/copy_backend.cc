@@ -1,0 +1,404 @@
+#include "memory/copy_backend.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <exception>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "os/files/file_io.h"
+#include "os/files/file_window.h"
+#include "os/files/io_ring.h"
+#include "os/memory/write_hold.h"
+
+namespace wherry::impl {
+namespace {
+
+// A second one keeps the copier busy while the first is mapped at its target. More would only make
+// those wait longer who touch what is under way.
+constexpr unsigned ring_slots = 2;
+// A copy and a punch.
+constexpr unsigned operations_per_slot = 2;
+
+// To change a mapping takes longer than to copy less.
+constexpr std::size_t window_bytes_min = 64 << 10;
+
+OpStatus status_of(int result, std::size_t wanted) {
+  if (result >= 0)
+    return static_cast<std::size_t>(result) == wanted ? OpStatus::ok : OpStatus::incomplete;
+  // EFAULT: a page of the target could not be created where the bytes were to go.
+  return result == -ENOSPC || result == -ENOMEM || result == -EFAULT ? OpStatus::no_memory
+                                                                     : OpStatus::incomplete;
+}
+
+// What became of a copy to or from the program's memory.
+OpStatus status_at_host(int result, std::size_t wanted) {
+  return result == -EFAULT ? OpStatus::bad_address : status_of(result, wanted);
+}
+
+bool in_memory(const ByteTransfer::Place& place) {
+  return std::holds_alternative<std::byte*>(place);
+}
+// Requires: the place is in this process's memory.
+std::span<std::byte> in_memory(const ByteTransfer& transfer, const ByteTransfer::Place& place) {
+  return {std::get<std::byte*>(place), transfer.bytes};
+}
+
+// How often a copy is made again that met a hold on the program's memory. Each hold has ended, so
+// these came one after the other.
+constexpr int held_attempts_max = 1000;
+
+// The copy, which writes to the program's memory perhaps: where that is held for a moment the
+// kernel may not wait, and the copy has to be made again.
+template <typename Copy>
+int despite_holds(std::size_t wanted, const Copy& copy) {
+  for (int attempt = 1;; ++attempt) {
+    HoldWatch watch;
+    const int result = copy();
+    const bool whole = result >= 0 && static_cast<std::size_t>(result) == wanted;
+    if (whole || attempt == held_attempts_max || !watch.saw_one()) return result;
+  }
+}
+
+// What both carriers share: which way a cargo takes, and the window that it needs for that.
+class PoolBackend : public CopyBackend {
+ protected:
+  using Pools = std::span<const std::unique_ptr<MemoryPoolFile>>;
+
+  PoolBackend(Pools pools, CopyMethod method, unsigned slots) : pools_(pools), method_(method) {
+    for (unsigned i = 0; i < slots; ++i) windows_.emplace_back(block_size);
+  }
+
+  // How to carry it, with the slot's window ready; nothing: the window could not be had.
+  std::optional<CopyMethod> prepare(unsigned slot, const PageTransfer& transfer) {
+    const bool whole_block = transfer.span.count == pages_per_block;
+    const bool huge = target(transfer).has_huge_pages();
+    // A write of less could create all of a huge page, where others have pages in their pools.
+    const bool writes = transfer.kind != PageTransfer::Kind::create &&
+                        method_ == CopyMethod::write && (whole_block || !huge) &&
+                        may_write_to(transfer.span.offset() + transfer.span.bytes());
+    const auto use = writes        ? FileWindow::Use::reading
+                     : whole_block ? FileWindow::Use::creating_pages
+                                   : FileWindow::Use::creating_small_pages;
+    const int fd = writes ? source(transfer).fd() : target(transfer).fd();
+    if (windows_[slot].show(fd, transfer.span.offset(), transfer.span.bytes(), use) != 0)
+      return std::nullopt;
+    return writes ? CopyMethod::write : CopyMethod::read;
+  }
+  // Whether a punch is sure to free what was carried: Linux may not be able to take a huge page
+  // apart at the moment.
+  bool leaves_nothing(const PageTransfer& transfer) const {
+    return transfer.kind == PageTransfer::Kind::move &&
+           (transfer.span.count == pages_per_block || !source(transfer).has_huge_pages());
+  }
+  // A write takes the file's bytes from memory, a read brings them there. Nothing: the bytes are
+  // not a file's, or have to be put into it by hand, and that is done.
+  struct FileCopy {
+    CopyMethod method;
+    int fd;
+    std::uint64_t offset;
+    std::span<std::byte> memory;
+  };
+  // How to carry the parcel; in place of that, what has become of it.
+  std::variant<FileCopy, OpStatus> prepare(unsigned slot, const ByteTransfer& transfer) {
+    const auto to = in_file(transfer.to);
+    const auto from = in_file(transfer.from);
+    if (!to && !from)
+      return status_at_host(despite_holds(transfer.bytes,
+                                          [&] {
+                                            return copy_memory(in_memory(transfer, transfer.to),
+                                                               in_memory(transfer, transfer.from));
+                                          }),
+                            transfer.bytes);
+    if (!to)
+      return FileCopy{CopyMethod::read, from->fd, from->offset, in_memory(transfer, transfer.to)};
+    const bool writes = may_write_to(to->offset + transfer.bytes);
+    if (!from && writes)
+      return FileCopy{CopyMethod::write, to->fd, to->offset, in_memory(transfer, transfer.from)};
+    if (!from) {
+      const auto shown = show(slot, *to, transfer.bytes, FileWindow::Use::creating_small_pages);
+      if (shown.empty()) return OpStatus::no_memory;
+      const int result = copy_memory(shown, in_memory(transfer, transfer.from));
+      close_window(slot);
+      return status_at_host(result, transfer.bytes);
+    }
+    // Little is read where the pool is mapped anyway.
+    const auto* const pooled = std::get_if<ByteTransfer::InPool>(&transfer.from);
+    if (writes && pooled != nullptr && transfer.bytes < window_bytes_min)
+      return FileCopy{CopyMethod::write, to->fd, to->offset, alias(*pooled, transfer.bytes)};
+    const bool reads = !writes || method_ == CopyMethod::read;
+    const auto shown =
+        show(slot, reads ? *to : *from, transfer.bytes,
+             reads ? FileWindow::Use::creating_small_pages : FileWindow::Use::reading);
+    if (shown.empty()) return OpStatus::no_memory;
+    if (reads) return FileCopy{CopyMethod::read, from->fd, from->offset, shown};
+    return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
+  }
+  // What is prepared, by the calling thread.
+  TransferResult carry_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
+    const std::uint64_t offset = transfer.span.offset();
+    TransferResult outcome{slot};
+    if (transfer.kind == PageTransfer::Kind::create) {
+      outcome.status = impl::status_of(populate(window(slot)), 0);
+    } else {
+      const int result = method == CopyMethod::write
+                             ? write_at(target(transfer).fd(), offset, window(slot))
+                             : read_at(source(transfer).fd(), offset, window(slot));
+      outcome.status = impl::status_of(result, transfer.span.bytes());
+    }
+    if (outcome.status == OpStatus::ok && transfer.kind == PageTransfer::Kind::move)
+      outcome.released =
+          source(transfer).punch(offset, transfer.span.bytes()) == 0 && leaves_nothing(transfer);
+    close_window(slot);
+    return outcome;
+  }
+  // Linux holds a lock of the pool's file while it writes to it. A source that Linux must wait for
+  // (a file of a network, swap) is brought first: who moves other pages of that pool would wait for
+  // the lock.
+  static bool must_fetch(const ByteTransfer& transfer, const FileCopy& copy) {
+    return copy.method == CopyMethod::write && in_memory(transfer.from) && !is_at_hand(copy.memory);
+  }
+  static int copy_here(const FileCopy& copy) {
+    return despite_holds(copy.memory.size(), [&] {
+      return copy.method == CopyMethod::write ? write_at(copy.fd, copy.offset, copy.memory)
+                                              : read_at(copy.fd, copy.offset, copy.memory);
+    });
+  }
+  TransferResult carry_here(unsigned slot, const ByteTransfer& transfer, const FileCopy& copy) {
+    if (must_fetch(transfer, copy)) fetch(copy.memory);
+    const int result = copy_here(copy);
+    close_window(slot);
+    return {slot, status_of(transfer, result), false};
+  }
+  // What the result of such a copy means.
+  static OpStatus status_of(const ByteTransfer& transfer, int result) {
+    const bool at_host = in_memory(transfer.to) || in_memory(transfer.from);
+    return at_host ? status_at_host(result, transfer.bytes)
+                   : impl::status_of(result, transfer.bytes);
+  }
+
+  std::span<std::byte> window(unsigned slot) const { return windows_[slot].shown(); }
+  void close_window(unsigned slot) { windows_[slot].hide(); }
+
+  const MemoryFile& source(const PageTransfer& transfer) const {
+    return pool(transfer.from).file();
+  }
+  const MemoryFile& target(const PageTransfer& transfer) const { return pool(transfer.to).file(); }
+
+ private:
+  const MemoryPoolFile& pool(Processor p) const {
+    return *pools_[static_cast<std::size_t>(p.index)];
+  }
+  // Nothing: it is in this process's memory.
+  std::optional<ByteTransfer::InFile> in_file(const ByteTransfer::Place& place) const {
+    if (const auto* const pooled = std::get_if<ByteTransfer::InPool>(&place))
+      return ByteTransfer::InFile{pool(pooled->pool).file().fd(), pooled->offset};
+    if (const auto* const filed = std::get_if<ByteTransfer::InFile>(&place)) return *filed;
+    return std::nullopt;
+  }
+  std::span<std::byte> alias(const ByteTransfer::InPool& place, std::size_t bytes) const {
+    return {const_cast<std::byte*>(pool(place.pool).alias(0)) + place.offset, bytes};
+  }
+  // The bytes in the slot's window; none: it could not be had.
+  std::span<std::byte> show(unsigned slot, const ByteTransfer::InFile& place, std::size_t bytes,
+                            FileWindow::Use use) {
+    const std::uint64_t first = round_down(place.offset, page_size);
+    const std::uint64_t end = round_up(place.offset + bytes, page_size);
+    if (windows_[slot].show(place.fd, first, end - first, use) != 0) return {};
+    return windows_[slot].shown().subspan(place.offset - first, bytes);
+  }
+
+  Pools pools_;
+  const CopyMethod method_;
+  std::vector<FileWindow> windows_;
+};
+
+// The calling thread does the work of a ring that takes none.
+void say_once_that_ring_is_busy() {
+  static std::atomic_flag said;
+  if (!said.test_and_set())
+    log_line(
+        "io_uring takes no work at the moment (the machine is short of memory?): the library "
+        "copies by itself meanwhile");
+}
+
+class RingBackend final : public PoolBackend {
+ public:
+  RingBackend(Pools pools, CopyMethod method, std::unique_ptr<IoRing> ring)
+      : PoolBackend(pools, method, ring_slots), ring_(std::move(ring)) {}
+
+  unsigned slots() const override { return ring_slots; }
+
+  void begin(unsigned slot, const PageTransfer& transfer) override {
+    const auto method = prepare(slot, transfer);
+    if (!method) {
+      over_.push_back({slot, OpStatus::no_memory, false});
+      return;
+    }
+    const std::uint64_t offset = transfer.span.offset();
+    const bool moves = transfer.kind == PageTransfer::Kind::move;
+    const auto link = moves ? IoRing::Link::next : IoRing::Link::none;
+    if (transfer.kind == PageTransfer::Kind::create)
+      ring_->populate(window(slot), tag(slot, 0));
+    else if (*method == CopyMethod::write)
+      ring_->write(target(transfer).fd(), offset, window(slot), tag(slot, 0), link);
+    else
+      ring_->read(source(transfer).fd(), offset, window(slot), tag(slot, 0), link);
+    if (moves) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
+    if (!ring_->submit()) {
+      say_once_that_ring_is_busy();
+      over_.push_back(carry_here(slot, transfer, *method));
+      return;
+    }
+    under_way_[slot] = {
+        moves ? 2u : 1u,
+        [bytes = transfer.kind == PageTransfer::Kind::create ? 0 : transfer.span.bytes()](
+            int result) { return impl::status_of(result, bytes); },
+        leaves_nothing(transfer),
+        {slot, OpStatus::ok, false}};
+  }
+
+  void begin(unsigned slot, const ByteTransfer& transfer) override {
+    const auto way = prepare(slot, transfer);
+    if (const auto* const status = std::get_if<OpStatus>(&way)) {
+      over_.push_back({slot, *status, false});
+      return;
+    }
+    const auto& copy = std::get<FileCopy>(way);
+    HoldWatch watch;
+    const bool fetches = must_fetch(transfer, copy);
+    if (fetches) ring_->fetch(copy.memory, tag(slot, 1), IoRing::Link::after);
+    if (copy.method == CopyMethod::write)
+      ring_->write(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
+    else
+      ring_->read(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
+    if (!ring_->submit()) {
+      say_once_that_ring_is_busy();
+      over_.push_back(carry_here(slot, transfer, copy));
+      return;
+    }
+    under_way_[slot] = {fetches ? 2u : 1u,
+                        [transfer, copy, watch](int result) mutable {
+                          const bool whole = result == static_cast<int>(transfer.bytes);
+                          if (!whole && watch.saw_one()) result = copy_here(copy);
+                          return PoolBackend::status_of(transfer, result);
+                        },
+                        false,
+                        {slot, OpStatus::ok, false}};
+  }
+
+  TransferResult next() override {
+    if (!over_.empty()) {
+      const TransferResult outcome = over_.front();
+      over_.pop_front();
+      return outcome;
+    }
+    for (;;) {
+      const IoRing::Done done = ring_->wait();
+      UnderWay& one = under_way_[done.tag / operations_per_slot];
+      if (done.tag % operations_per_slot == 0) {
+        one.outcome.status = one.meaning(done.result);
+      } else {
+        one.outcome.released = done.result == 0 && one.whole;
+      }
+      if (--one.operations != 0) continue;
+      close_window(one.outcome.slot);
+      return one.outcome;
+    }
+  }
+
+ private:
+  struct UnderWay {
+    unsigned operations = 0;                      // that have not reported yet
+    std::function<OpStatus(int result)> meaning;  // of what the first reports
+    bool whole = false;                           // a punch leaves nothing behind
+    TransferResult outcome;
+  };
+
+  static std::uint64_t tag(unsigned slot, unsigned operation) {
+    return slot * operations_per_slot + operation;
+  }
+
+  const std::unique_ptr<IoRing> ring_;
+  std::array<UnderWay, ring_slots> under_way_;
+  std::deque<TransferResult> over_;  // that never were under way
+};
+
+class PlainBackend final : public PoolBackend {
+ public:
+  PlainBackend(Pools pools, CopyMethod method) : PoolBackend(pools, method, 1) {}
+
+  unsigned slots() const override { return 1; }
+  void begin(unsigned slot, const PageTransfer& transfer) override {
+    WHERRY_CHECK(slot == 0, "there is one slot");
+    load_ = transfer;
+  }
+  void begin(unsigned slot, const ByteTransfer& transfer) override {
+    WHERRY_CHECK(slot == 0, "there is one slot");
+    load_ = transfer;
+  }
+  TransferResult next() override {
+    return std::visit([this](const auto& load) { return carry(load); }, load_);
+  }
+
+ private:
+  TransferResult carry(const PageTransfer& transfer) {
+    const auto method = prepare(0, transfer);
+    if (!method) return {0, OpStatus::no_memory, false};
+    return carry_here(0, transfer, *method);
+  }
+  TransferResult carry(const ByteTransfer& transfer) {
+    const auto way = prepare(0, transfer);
+    if (const auto* const status = std::get_if<OpStatus>(&way)) return {0, *status, false};
+    return carry_here(0, transfer, std::get<FileCopy>(way));
+  }
+
+  std::variant<PageTransfer, ByteTransfer> load_;
+};
+
+}  // namespace
+
+std::unique_ptr<CopyBackend> make_copy_backend(
+    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method) {
+  if (auto ring = IoRing::create(ring_slots * operations_per_slot))
+    return std::make_unique<RingBackend>(pools, method, std::move(ring));
+  return make_plain_backend(pools, method);
+}
+
+std::unique_ptr<CopyBackend> make_plain_backend(
+    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method) {
+  return std::make_unique<PlainBackend>(pools, method);
+}
+
+std::unique_ptr<CopyBackend> try_to_make(
+    const std::function<std::unique_ptr<CopyBackend>()>& make) {
+  try {
+    return make();
+  } catch (const std::exception& failure) {
+    static std::atomic_flag said;
+    if (!said.test_and_set())
+      log_line("memory cannot be moved by whole blocks: {}", failure.what());
+    return nullptr;
+  }
+}
+
+std::unique_ptr<CopyBackend> IdleBackends::borrow() {
+  {
+    const LockGuard guard(lock_);
+    if (!idle_.empty()) {
+      auto backend = std::move(idle_.back());
+      idle_.pop_back();
+      return backend;
+    }
+  }
+  return try_to_make(make_);
+}
+
+void IdleBackends::give_back(std::unique_ptr<CopyBackend> backend) {
+  const LockGuard guard(lock_);
+  idle_.push_back(std::move(backend));
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,96 @@
+#include "os/files/file_io.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/page.h"
+#include "os/files/fd.h"
+
+namespace wherry::impl {
+namespace {
+
+// What mincore() is asked for at once; a copy seldom has more.
+constexpr std::size_t pages_per_look = 513;
+
+// Where sandboxes forbid what looks like reading another process: through a pipe, which checks
+// addresses as well.
+int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
+  const Fd out(ends[0]);
+  const Fd in(ends[1]);
+  std::size_t done = 0;
+  while (done < from.size()) {
+    const ssize_t sent = ::write(in.get(), from.data() + done, from.size() - done);
+    if (sent < 0) return done != 0 ? static_cast<int>(done) : -errno;
+    for (ssize_t left = sent; left > 0;) {
+      const ssize_t got = ::read(out.get(), into.data() + done, static_cast<std::size_t>(left));
+      if (got < 0) return done != 0 ? static_cast<int>(done) : -errno;
+      left -= got;
+      done += static_cast<std::size_t>(got);
+    }
+  }
+  return static_cast<int>(done);
+}
+
+}  // namespace
+
+int read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
+  const ssize_t result = ::pread(fd, into.data(), into.size(), static_cast<off_t>(offset));
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+int write_at(int fd, std::uint64_t offset, std::span<const std::byte> from) {
+  const ssize_t result = ::pwrite(fd, from.data(), from.size(), static_cast<off_t>(offset));
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+int copy_memory(std::span<std::byte> into, std::span<const std::byte> from) {
+  const iovec local{into.data(), into.size()};
+  const iovec remote{const_cast<std::byte*>(from.data()), from.size()};
+  const ssize_t result = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
+  if (result >= 0) return static_cast<int>(result);
+  return errno == EPERM || errno == ENOSYS ? copy_through_pipe(into, from) : -errno;
+}
+
+bool may_write_to(std::uint64_t end) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= end;
+}
+
+int populate(std::span<std::byte> pages) {
+  return ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+}
+
+std::span<std::byte> pages_around(std::span<const std::byte> memory) {
+  const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uintptr_t first = round_down(start, page_size);
+  return {reinterpret_cast<std::byte*>(first), round_up(start + memory.size(), page_size) - first};
+}
+
+bool is_at_hand(std::span<const std::byte> memory) {
+  std::array<unsigned char, pages_per_look> looks;
+  for (std::span<std::byte> pages = pages_around(memory); !pages.empty();) {
+    const std::size_t count = std::min(pages.size() / page_size, looks.size());
+    if (::mincore(pages.data(), count * page_size, looks.data()) != 0) return false;
+    const auto end = looks.begin() + static_cast<std::ptrdiff_t>(count);
+    if (!std::all_of(looks.begin(), end, [](unsigned char look) { return (look & 1) != 0; }))
+      return false;
+    pages = pages.subspan(count * page_size);
+  }
+  return true;
+}
+
+void fetch(std::span<const std::byte> memory) {
+  const std::span<std::byte> pages = pages_around(memory);
+  (void)::madvise(pages.data(), pages.size(), MADV_POPULATE_READ);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,201 @@
+#include "os/files/memory_file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <string_view>
+
+#include "base/page.h"
+#include "os/files/file_identity.h"
+#include "os/memory/mapping.h"
+#include "os/memory/numa.h"
+#include "os/memory/userfaultfd.h"
+#include "os/process/permissions.h"
+#include "os/process/resource_limits.h"
+
+namespace wherry::impl {
+
+namespace {
+
+constexpr int madv_collapse = 25;  // Linux 6.1; glibc 2.36 does not name it
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+// A file on a tmpfs of its own that makes huge pages; nothing where that is not permitted.
+Fd create_on_huge_tmpfs(const std::string& name) {
+  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  if (!context) return {};
+  const auto set = [&](const char* key, const char* value) {
+    return ::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) == 0;
+  };
+  // By default it would hold half of the machine's memory.
+  if (!set("huge", "always") || !set("size", "0") ||
+      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return {};
+  const Fd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  if (!mount) return {};
+  Fd file(::openat(mount.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file) ::unlinkat(mount.get(), name.c_str(), 0);
+  return file;
+}
+
+std::uint64_t allocated_bytes_of(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+// Not locked when it becomes accessible: mlockall(MCL_FUTURE) would fill the file.
+bool show(int fd, const Mapping& place) {
+  return ::mmap(place.data(), place.size(), PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+             MAP_FAILED &&
+         ::munlock(place.data(), place.size()) == 0 &&
+         set_access(place.address(), place.size(), Access::write) == 0;
+}
+
+// What `act`, which returns 0 or an errno, does with a mapping of this part of the file, which
+// nobody may touch.
+template <typename Act>
+int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
+  void* view =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (view == MAP_FAILED) return errno;
+  int error = leave_out_of_core_dumps(reinterpret_cast<std::uintptr_t>(view), bytes);
+  if (error == 0) error = act(view);
+  ::munmap(view, bytes);
+  return error;
+}
+
+// Whether a touch of a memfd creates more than the page that it needs, as the machine is set up.
+bool memfds_have_huge_pages() {
+  static const bool have = [] {
+    const Fd file(::memfd_create("wherry-probe", MFD_CLOEXEC));
+    const Mapping place = Mapping::reserve(huge_page, huge_page);
+    return file && set_file_size(file.get(), huge_page) == 0 && show(file.get(), place) &&
+           ::madvise(place.data(), page_size, MADV_POPULATE_WRITE) == 0 &&
+           allocated_bytes_of(file.get()) > page_size;
+  }();
+  return have;
+}
+
+// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be
+// reported. False also where there is nobody to report it to.
+bool keeps_holes(int fd) {
+  const UffdAccess access = permissions().userfaultfd();
+  if (access == UffdAccess::none) return false;
+  const Userfaultfd trap(Userfaultfd::create(access), /*raises_sigbus=*/true);
+  const Mapping trapped = Mapping::reserve(huge_page, huge_page);
+  const Mapping merged = Mapping::reserve(huge_page, huge_page);
+  if (!show(fd, trapped) || !show(fd, merged) ||
+      trap.register_missing(trapped.address(), trapped.size()) != 0)
+    return false;
+  if (!trap.zero(trapped.address(), page_size)) return false;
+  (void)*const_cast<const volatile std::byte*>(merged.data());
+  (void)::madvise(merged.data(), huge_page, madv_collapse);
+  return allocated_bytes_of(fd) == page_size;
+}
+
+}  // namespace
+
+bool MemoryFile::can_use_huge_tmpfs() {
+  return static_cast<bool>(create_on_huge_tmpfs("wherry-probe"));
+}
+
+bool MemoryFile::kernel_keeps_holes() {
+  static const bool keeps = [] {
+    const Fd file = create_on_huge_tmpfs("wherry-probe");
+    return file && set_file_size(file.get(), huge_page) == 0 && keeps_holes(file.get());
+  }();
+  return keeps;
+}
+
+MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
+  if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name);
+  huge_ = fd_ || memfds_have_huge_pages();
+  if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!fd_) throw_errno(errno, "memfd_create " + name);
+  if (const int error = set_file_size(fd_.get(), bytes))
+    throw_errno(error, "cannot size pool file " + name);
+  identity_ = identify_file(fd_.get());
+}
+
+int MemoryFile::punch(std::uint64_t offset, std::uint64_t bytes) const {
+  while (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+int MemoryFile::allocate(std::uint64_t offset, std::uint64_t bytes) const {
+  while (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool MemoryFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    to = to.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+bool MemoryFile::is_shown_by(const MappedRange& mapping) const {
+  return mapping.shared && FileIdentity{mapping.device, mapping.inode} == identity_;
+}
+
+int MemoryFile::prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
+                             std::span<const int> nodes) const {
+  return in_view(fd_.get(), offset, bytes,
+                 [&](void* view) { return prefer_shared(view, bytes, nodes); });
+}
+
+int MemoryFile::bind_nodes(std::uint64_t offset, std::uint64_t bytes,
+                           std::span<const int> nodes) const {
+  return in_view(fd_.get(), offset, bytes,
+                 [&](void* view) { return bind_shared(view, bytes, nodes); });
+}
+
+std::uint64_t MemoryFile::first_data(std::uint64_t offset, std::uint64_t end) const {
+  const off_t found = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
+  return found < 0 ? end : std::min(static_cast<std::uint64_t>(found), end);
+}
+
+std::uint64_t MemoryFile::allocated_bytes() const {
+  return allocated_bytes_of(fd_.get());
+}
+
+std::optional<FoundMemoryFile> find_memory_file(int fd) {
+  struct stat status {};
+  struct statfs system {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || ::fstatfs(fd, &system) != 0 ||
+      system.f_type != TMPFS_MAGIC)
+    return std::nullopt;
+  char path[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+  if (length <= 0) return std::nullopt;
+  // "/memfd:NAME (deleted)", or "/NAME (deleted)" on a tmpfs that is attached nowhere.
+  std::string_view name(path, static_cast<std::size_t>(length));
+  for (const std::string_view start : {"/", "memfd:"})
+    if (name.starts_with(start)) name.remove_prefix(start.size());
+  constexpr std::string_view end = " (deleted)";
+  if (!name.ends_with(end)) return std::nullopt;
+  name.remove_suffix(end.size());
+  return FoundMemoryFile{std::string(name), static_cast<std::size_t>(status.st_size)};
+}
+
+}  // namespace wherry::impl

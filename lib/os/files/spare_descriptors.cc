@@ -1,0 +1,36 @@
+#include "os/files/spare_descriptors.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace wherry::impl {
+namespace {
+
+constexpr rlim_t more = 1 << 16;
+
+// The first number beyond the limit that the application had; 0: it still has it.
+std::atomic<int> first_apart = 0;
+
+void raise_limit(int taken) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t former = limit.rlim_cur;
+  if (static_cast<rlim_t>(taken) < former / 2 || limit.rlim_max <= former) return;
+  // Not as many as there may be: programs close all that they may have one by one.
+  limit.rlim_cur = std::min(limit.rlim_max, former + more);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) first_apart = static_cast<int>(former);
+}
+
+}  // namespace
+
+Fd move_apart(Fd fd) {
+  if (first_apart == 0) raise_limit(fd.get());
+  const int from = first_apart;
+  if (from == 0 || fd.get() >= from) return fd;
+  Fd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, from));
+  return moved ? std::move(moved) : std::move(fd);
+}
+
+}  // namespace wherry::impl

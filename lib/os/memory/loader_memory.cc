@@ -1,0 +1,126 @@
+#include "os/memory/loader_memory.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "base/page.h"
+
+extern "C" void* __libc_stack_end;  // of the dynamic loader: where the first frame begins
+
+namespace wherry::impl {
+namespace {
+
+AddressRange pages_around(const void* start, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  return {round_down(address, page_size), round_up(address + bytes, page_size)};
+}
+
+void add_segments(const dl_phdr_info& module, std::vector<AddressRange>& ranges) {
+  for (int i = 0; i < module.dlpi_phnum; ++i) {
+    const auto& segment = module.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const auto* start = reinterpret_cast<const void*>(module.dlpi_addr + segment.p_vaddr);
+    ranges.push_back(pages_around(start, segment.p_memsz));
+  }
+}
+
+int visit_segments(dl_phdr_info* module, std::size_t, void* ranges) {
+  add_segments(*module, *static_cast<std::vector<AddressRange>*>(ranges));
+  return 0;
+}
+
+// Anonymous memory of the dynamic loader cannot be told from the application's once the kernel has
+// merged neighbouring mappings; when this library is loaded it is still small and on its own, but
+// for a module's zeroed variables, which may be large and lie next to it.
+std::vector<AddressRange> small_anonymous_mappings() {
+  constexpr std::size_t small = 1 << 20;
+  std::vector<AddressRange> segments;
+  ::dl_iterate_phdr(visit_segments, &segments);
+  std::vector<AddressRange> found;
+  const std::string text = read_address_map();
+  std::string_view rest = text;
+  while (const auto mapping = next_mapping(rest)) {
+    if (mapping->inode != 0 || !mapping->name.empty() || !mapping->accessible()) continue;
+    for_each_uncovered(mapping->range, segments, [&](AddressRange part) {
+      if (part.size() < small) found.push_back(part);
+      return 0;
+    });
+  }
+  return found;
+}
+
+// Recorded once, before main() or in the dlopen() that brings this library; never changed.
+const std::vector<AddressRange> at_load_time = small_anonymous_mappings();
+
+struct ModuleWalk {
+  std::vector<AddressRange>& ranges;
+  std::uintptr_t lowest_tls = ~std::uintptr_t{0};
+  std::uintptr_t thread = 0;
+  bool list_done = false;
+};
+
+// Under the loader's lock, so that its list of modules holds still.
+int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
+  ModuleWalk& walk = *static_cast<ModuleWalk*>(pointer);
+  add_segments(*info, walk.ranges);
+  // Thread-local blocks further away than this are on the heap.
+  constexpr std::uintptr_t static_block_limit = 1 << 20;
+  const auto tls = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
+  if (tls != 0 && tls < walk.thread && walk.thread - tls < static_block_limit)
+    walk.lowest_tls = std::min(walk.lowest_tls, tls);
+  if (walk.list_done) return 0;
+  walk.list_done = true;
+  for (const link_map* module = _r_debug.r_map; module != nullptr; module = module->l_next) {
+    constexpr std::size_t private_part = 2048;  // the loader's own fields behind the public ones
+    walk.ranges.push_back(pages_around(module, private_part));
+    walk.ranges.push_back(
+        pages_around(module->l_name, std::string_view(module->l_name).size() + 1));
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<AddressRange> ranges_needed_to_run() {
+  std::vector<AddressRange> ranges = at_load_time;
+  const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  ModuleWalk walk{ranges, ~std::uintptr_t{0}, thread, false};
+  ::dl_iterate_phdr(visit_module, &walk);
+
+  // Modules loaded later may take what the loader holds in reserve below the blocks in use.
+  constexpr std::size_t tls_reserve = 1024;
+  constexpr std::size_t control_block = 4096;
+  const std::uintptr_t lowest = std::min(walk.lowest_tls, thread) - tls_reserve;
+  ranges.push_back(pages_around(reinterpret_cast<void*>(lowest), thread + control_block - lowest));
+
+  // The kernel put the strings at the top of the main stack; whole pages only, since the first
+  // frames of main() may share a page with the beginning. Ends where the stack ends.
+  constexpr std::size_t strings_limit = 16 << 20;
+  const std::uintptr_t strings =
+      round_up(reinterpret_cast<std::uintptr_t>(__libc_stack_end), page_size);
+  ranges.push_back({strings, strings + strings_limit});
+  return ranges;
+}
+
+bool uses_standard_malloc() {
+  Dl_info of_malloc{};
+  Dl_info of_library{};
+  void* allocate = ::dlsym(RTLD_DEFAULT, "malloc");
+  return allocate != nullptr && ::dladdr(allocate, &of_malloc) != 0 &&
+         ::dladdr(reinterpret_cast<void*>(::gnu_get_libc_version), &of_library) != 0 &&
+         of_malloc.dli_fbase == of_library.dli_fbase;
+}
+
+bool runs_under_sanitizer() {
+  for (const char* name : {"__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"}) {
+    if (::dlsym(RTLD_DEFAULT, name) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,190 @@
+#include "os/memory/mapping.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/page.h"
+#include "os/files/fd.h"
+#include "os/memory/userfaultfd.h"
+#include "os/missing.h"
+
+namespace wherry::impl {
+namespace {
+
+void* map_anonymous(std::size_t bytes, const char* what) {
+  void* start =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) throw_errno(errno, what);
+  return start;
+}
+
+int protection_of(Access access) {
+  if (access == Access::none) return PROT_NONE;
+  return access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+// What is true of every mapping of the library's own, from before it is accessible.
+//  - Linux does not lock it: in a program that called mlockall(MCL_FUTURE) each new mapping would
+//  be populated when it becomes
+//    accessible, with a page for every hole of a file.
+//  - Small pages only, unless the kernel is known to leave the file's holes alone: whatever fills
+//  holes of a pool with a
+//    huge page makes pages resident that the library did not create. Kernels without transparent
+//    huge pages answer EINVAL.
+//  - fork() does not copy it.
+int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
+  if (::munlock(start, bytes) != 0) return errno;
+  if (!huge_pages && ::madvise(start, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL) return errno;
+  return ::madvise(start, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
+}
+
+// The same for mappings that are mostly holes.
+int keep_sparse(void* start, std::size_t bytes, bool huge_pages) {
+  if (const int error = keep_private_to_us(start, bytes, huge_pages)) return error;
+  return leave_out_of_core_dumps(reinterpret_cast<std::uintptr_t>(start), bytes);
+}
+
+}  // namespace
+
+Mapping Mapping::reserve(std::size_t bytes, std::size_t alignment) {
+  const std::size_t padded = bytes + alignment;
+  void* start = map_anonymous(padded, "cannot reserve address space");
+  (void)::munlock(start, padded);
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t aligned = round_up(address, alignment);
+  if (aligned != address) ::munmap(start, aligned - address);
+  const std::uintptr_t end = aligned + bytes;
+  if (end != address + padded) ::munmap(reinterpret_cast<void*>(end), address + padded - end);
+  return Mapping(reinterpret_cast<void*>(aligned), bytes);
+}
+
+Mapping Mapping::zeroed(std::size_t bytes) {
+  Mapping mapping(map_anonymous(bytes, "cannot map bookkeeping memory"), bytes);
+  int error = keep_sparse(mapping.data(), bytes, /*huge_pages=*/false);
+  if (error == 0) error = set_access(mapping.address(), bytes, Access::write);
+  if (error != 0) throw_errno(error, "cannot map bookkeeping memory");
+  return mapping;
+}
+
+Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Access access) {
+  Mapping mapping = reserve(bytes, alignment);
+  if (::mmap(mapping.data(), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
+      MAP_FAILED)
+    throw_errno(errno, "cannot map a pool");
+  int error = keep_sparse(mapping.data(), bytes, /*huge_pages=*/false);
+  if (error == 0) error = set_access(mapping.address(), bytes, access);
+  if (error != 0) throw_errno(error, "cannot map a pool");
+  // Each page is read once and then punched: without this hint the punch first marks it as recently
+  // used, which costs a move 3 to 10 % of its time. A kernel that refuses is only slower.
+  ::madvise(mapping.data(), bytes, MADV_SEQUENTIAL);
+  return mapping;
+}
+
+Mapping::~Mapping() {
+  if (start_ != nullptr) ::munmap(start_, bytes_);
+}
+
+int map_pool_view(const FileView& view, std::size_t open_bytes, int fd, bool huge_pages) {
+  void* place = reinterpret_cast<void*>(view.start);
+  if (::mmap(place, view.bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+             static_cast<off_t>(view.offset)) == MAP_FAILED)
+    return errno;
+  if (const int error = keep_sparse(place, view.bytes, huge_pages)) return error;
+  return open_bytes == 0 ? 0 : set_access(view.start, open_bytes, Access::write);
+}
+
+int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages) {
+  const std::size_t bytes = view.bytes;
+  // Aside first: the place itself must never be without its registration, or a touch would fill a
+  // hole of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would fill them.
+  void* aside = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd,
+                       static_cast<off_t>(view.offset));
+  if (aside == MAP_FAILED) return errno;
+  int error = keep_sparse(aside, bytes, huge_pages);
+  const auto address = reinterpret_cast<std::uintptr_t>(aside);
+  if (error == 0 && userfaultfd >= 0) {
+    error = Userfaultfd::register_range(userfaultfd, address, bytes);
+    if (error == 0) error = set_access(address, bytes, Access::write);
+  }
+  if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             reinterpret_cast<void*>(view.start)) == MAP_FAILED)
+    error = errno;
+  if (error != 0) ::munmap(aside, bytes);
+  return error;
+}
+
+int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
+  void* place = reinterpret_cast<void*>(start);
+  if (process != 0) {
+    // To read a byte for us the kernel enters what the byte lies in.
+    std::byte read{};
+    const iovec here{&read, 1};
+    const iovec there{place, 1};
+    return ::process_vm_readv(process, &here, 1, &there, 1, 0) == 1 ? 0 : errno;
+  }
+  // A page table that is left over would be filled; since Linux 6.14 this frees it. Of a shared
+  // mapping it drops no data.
+  (void)::madvise(place, bytes, MADV_DONTNEED);
+  return ::madvise(place, page_size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+}
+
+int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd) {
+  if (userfaultfd < 0) return set_access(start, bytes, Access::none);
+  // Of a shared mapping this drops no data.
+  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
+}
+
+int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
+  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTDUMP) == 0 ? 0 : errno;
+}
+
+int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
+                  Access access, bool huge_pages) {
+  // Aside first, so that a mapping which cannot be kept from children changes nothing, and readers
+  // of the place always find what is there.
+  void* aside =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (aside == MAP_FAILED) return errno;
+  int error = keep_private_to_us(aside, bytes, huge_pages);
+  if (error == 0) error = set_access(reinterpret_cast<std::uintptr_t>(aside), bytes, access);
+  if (error == 0 && ::mremap(aside, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                             reinterpret_cast<void*>(start)) == MAP_FAILED)
+    error = errno;
+  if (error != 0) ::munmap(aside, bytes);
+  return error;
+}
+
+int unmap_file_part(std::uintptr_t start, std::size_t bytes) {
+  return ::mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+             ? errno
+             : 0;
+}
+
+bool is_locked(std::uintptr_t start, std::size_t bytes) {
+  // Of memory that no file is behind this does nothing but answer.
+  return ::msync(reinterpret_cast<void*>(start), bytes, MS_ASYNC | MS_INVALIDATE) != 0 &&
+         errno == EBUSY;
+}
+
+int lock_in_memory(std::uintptr_t start, std::size_t bytes) {
+  return ::mlock(reinterpret_cast<void*>(start), bytes) == 0 ? 0 : errno;
+}
+
+int populate_to_read(std::uintptr_t start, std::size_t bytes) {
+  return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_POPULATE_READ) == 0 ? 0 : errno;
+}
+
+bool is_writable(std::uintptr_t page) {
+  return ::madvise(reinterpret_cast<void*>(page), page_size, MADV_POPULATE_WRITE) == 0;
+}
+
+int set_access(std::uintptr_t start, std::size_t bytes, Access access) {
+  return ::mprotect(reinterpret_cast<void*>(start), bytes, protection_of(access)) == 0 ? 0 : errno;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,62 @@
+#include "os/memory/pinned_buffers.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace wherry::impl {
+namespace {
+
+// A line that says how much memory of the process is pinned: few processes have any.
+bool has_pinned_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    unsigned long kilobytes = 0;
+    if (std::sscanf(line.c_str(), "VmPin: %lu kB", &kilobytes) == 1) return kilobytes != 0;
+  }
+  return true;
+}
+
+void add_buffers(const char* descriptor, std::vector<AddressRange>& buffers) {
+  std::ifstream lines(std::string("/proc/self/fdinfo/") + descriptor);
+  bool listed = false;
+  for (std::string line; std::getline(lines, line);) {
+    unsigned long start = 0;
+    unsigned long bytes = 0;
+    if (line.starts_with("UserBufs:"))
+      listed = true;
+    else if (!listed || std::sscanf(line.c_str(), " %*u: %lx/%lu", &start, &bytes) != 2)
+      listed = false;
+    else
+      buffers.push_back({start, start + bytes});
+  }
+}
+
+}  // namespace
+
+std::vector<AddressRange> pinned_buffers() {
+  std::vector<AddressRange> buffers;
+  if (!has_pinned_memory()) return buffers;
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Close> directory(::opendir("/proc/self/fd"));
+  if (!directory) return buffers;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    char target[PATH_MAX];
+    const ssize_t length =
+        ::readlinkat(::dirfd(directory.get()), entry->d_name, target, sizeof target);
+    if (length > 0 &&
+        std::string_view(target, static_cast<std::size_t>(length)) == "anon_inode:[io_uring]")
+      add_buffers(entry->d_name, buffers);
+  }
+  return buffers;
+}
+
+}  // namespace wherry::impl

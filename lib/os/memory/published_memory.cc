@@ -1,0 +1,40 @@
+#include "os/memory/published_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "os/files/fd.h"
+#include "os/memory/shared_memory.h"
+#include "os/process/resource_limits.h"
+
+namespace wherry::impl {
+
+PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes) : bytes_(bytes) {
+  const Fd file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) throw_errno(errno, "memfd_create " + name);
+  if (const int error = set_file_size(file.get(), bytes)) throw_errno(error, "size of " + name);
+  start_ = map_shared(file.get(), bytes, Access::write, name);
+  try {
+    // What is mapped writable stays so, and nothing else can be. Before Linux 5.1 there is no such
+    // seal: then the second mapping is read-only until its process changes that.
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+    if (::fcntl(file.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0 &&
+        ::fcntl(file.get(), F_ADD_SEALS, seals) != 0)
+      throw_errno(errno, "F_ADD_SEALS of " + name);
+    if (::madvise(start_, bytes, MADV_DONTFORK) != 0) throw_errno(errno, "madvise of " + name);
+    shown_ = map_shared(file.get(), bytes, Access::read, name);
+  } catch (...) {
+    ::munmap(start_, bytes);
+    throw;
+  }
+}
+
+PublishedMemory::~PublishedMemory() {
+  ::munmap(start_, bytes_);
+  ::munmap(shown_, bytes_);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,31 @@
+#include "os/process/condition.h"
+
+#include <limits>
+
+#include "os/process/futex.h"
+
+namespace wherry::impl {
+
+void Condition::wait_for(Mutex& mutex, std::chrono::nanoseconds limit)
+    WHERRY_TSA(no_thread_safety_analysis) {
+  check_wait_without(mutex.order());
+  // Before the mutex is unlocked: a notification after that is seen. Pairs with notify().
+  sleepers_.fetch_add(1);
+  const std::uint32_t seen = changes_.load();
+  mutex.unlock();
+  futex_wait_ns(changes_, seen, limit);
+  mutex.lock();
+  sleepers_.fetch_sub(1);
+}
+
+void Condition::notify_one() {
+  changes_.fetch_add(1);
+  if (sleepers_.load() != 0) futex_wake(changes_, 1);
+}
+
+void Condition::notify_all() {
+  changes_.fetch_add(1);
+  if (sleepers_.load() != 0) futex_wake(changes_, std::numeric_limits<int>::max());
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,153 @@
+#include "os/process/features.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <numaif.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "os/files/fd.h"
+#include "os/files/memory_file.h"
+#include "os/missing.h"
+
+namespace wherry::impl {
+namespace {
+
+// A file of /proc or /sys, up to 4 KiB; empty when it cannot be read.
+std::string read_small_file(const char* path) {
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  char buffer[4096];
+  const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
+  return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : std::string();
+}
+
+bool probe_move_pages() {
+  int on_stack = 0;
+  void* page = &on_stack;
+  int status = -1;
+  return ::move_pages(0, 1, &page, nullptr, &status, 0) == 0 && status >= 0;
+}
+
+bool probe_page_frames() {
+  const Fd pagemap(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  if (!pagemap) return false;
+  volatile int touched = 1;
+  const auto page =
+      reinterpret_cast<std::uintptr_t>(&touched) / static_cast<std::uintptr_t>(::getpagesize());
+  std::uint64_t entry = 0;
+  constexpr std::uint64_t frame_bits = (std::uint64_t{1} << 55) - 1;
+  return ::pread(pagemap.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) ==
+             sizeof entry &&
+         (entry & frame_bits) != 0;
+}
+
+std::uint64_t soft_limit(__rlimit_resource resource) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+  return limit.rlim_cur;
+}
+
+std::uint64_t count_open_files() {
+  DIR* directory = ::opendir("/proc/self/fd");
+  if (directory == nullptr) return 0;
+  std::uint64_t entries = 0;
+  while (::readdir(directory) != nullptr) ++entries;
+  ::closedir(directory);
+  constexpr std::uint64_t own_entries = 3;  // ".", ".." and the directory itself
+  return entries > own_entries ? entries - own_entries : 0;
+}
+
+}  // namespace
+
+Features probe_features() {
+  Features features;
+  utsname names{};
+  if (::uname(&names) == 0) features.kernel_release = names.release;
+
+  features.permissions = permissions();
+  features.settings = read_machine_settings();
+
+  // glibc 2.36 declares pidfd_open with C++ linkage.
+  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  features.pidfd = static_cast<bool>(self);
+  features.huge_tmpfs = MemoryFile::can_use_huge_tmpfs();
+  features.keeps_holes = MemoryFile::kernel_keeps_holes();
+  features.move_pages = probe_move_pages();
+  features.page_frames = probe_page_frames();
+  return features;
+}
+
+std::vector<Capability> Features::capabilities() const {
+  std::vector<Capability> rows;
+  const auto add = [&](const char* name, bool available, bool required, const char* what_for,
+                       std::string how) {
+    rows.push_back(
+        {name, available, required, what_for, available ? std::string() : std::move(how)});
+  };
+  const UffdAccess access = permissions.userfaultfd();
+  const std::string uffd_remedy = userfaultfd_remedy(permissions, settings);
+  add("userfaultfd", access != UffdAccess::none, false,
+      "catches the page faults of host and devices; without it mprotect(2) does", uffd_remedy);
+  add("userfaultfd in system calls", serves_system_calls(access), false,
+      "read(2) and write(2) on managed memory that is not on the host", uffd_remedy);
+  add("userfaultfd poison", (permissions.userfaultfd_features & UFFD_FEATURE_POISON) != 0, false,
+      "a touch of freed memory ends in SIGBUS at once",
+      access == UffdAccess::none ? uffd_remedy : "Linux 6.6 or newer");
+  add("pidfd", pidfd, true, "notices at once when a device process ends",
+      "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
+  add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,
+      "prefetches are copied by the kernel's threads; without it by the library's own",
+      io_uring_remedy(permissions, settings));
+  add("huge pages in own tmpfs", huge_tmpfs, false,
+      "2 MiB pages in pools, and with them prefetches at several times the speed",
+      "run with CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
+      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  add("holes beside huge pages", keeps_holes, false,
+      "pages that are elsewhere stay absent when the kernel merges the others; without that no "
+      "huge "
+      "pages",
+      "Linux 6.4 or newer, and what the line above needs");
+  add("node of a page", move_pages, false, "tells which node holds a page",
+      "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");
+  add("page frame numbers", page_frames, false, "lets tests compare frames across processes",
+      "run with CAP_SYS_ADMIN");
+  return rows;
+}
+
+Limits read_limits() {
+  Limits limits;
+  limits.mappings_max =
+      std::strtoull(read_small_file("/proc/sys/vm/max_map_count").c_str(), nullptr, 10);
+  limits.mappings = count_mappings(::getpid());
+  limits.open_files_max = soft_limit(RLIMIT_NOFILE);
+  limits.open_files = count_open_files();
+  limits.address_space_max = soft_limit(RLIMIT_AS);
+  limits.file_size_max = soft_limit(RLIMIT_FSIZE);
+  limits.processes_max = soft_limit(RLIMIT_NPROC);
+  return limits;
+}
+
+std::uint64_t count_mappings(pid_t process) {
+  char path[32] = {};
+  std::snprintf(path, sizeof path, "/proc/%d/maps", static_cast<int>(process));
+  const Fd maps(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!maps) return 0;
+  std::uint64_t lines = 0;
+  char buffer[2048];  // a small stack has room for it
+  for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
+    lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
+  return lines;
+}
+
+}  // namespace wherry::impl

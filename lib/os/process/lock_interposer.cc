@@ -1,0 +1,64 @@
+// The C library's mlockall(), defined once more for the whole program. Linux populates whatever it
+// locks: in the library's views of pools, which are mostly holes, that would create terabytes of
+// pages, and in pools it would create pages that no books have. So the program's mappings are
+// locked one by one, and the library's are left out. mlockall(MCL_FUTURE) needs no help: the
+// library unlocks what it maps before that becomes accessible (os/memory/mappingcc). Code that
+// makes the system call itself is not seen.
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+#include "os/memory/address_map.h"
+
+namespace wherry::impl {
+namespace {
+
+// The library's files in memory that are mostly holes: on a tmpfs of its own, or memfds.
+bool is_of_the_library(const MappedRange& mapping) {
+  const auto begins = [&](std::string_view start) { return mapping.name.starts_with(start); };
+  return mapping.shared && (begins("/wherry-pool-") || begins("/memfd:wherry-pool-") ||
+                            begins("/memfd:wherry-page-owners"));
+}
+
+int next_mlockall(int flags) {
+  static const auto next = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "mlockall"));
+  return next(flags);
+}
+
+template <typename Visit>
+void for_each_mapping(const Visit& visit) {
+  const std::string text = read_address_map();
+  std::string_view rest = text;
+  while (const auto mapping = next_mapping(rest)) visit(*mapping);
+}
+
+int lock_all_but_the_librarys(int flags) {
+  if ((flags & MCL_CURRENT) == 0) return next_mlockall(flags);
+  bool has_ours = false;
+  for_each_mapping(
+      [&](const MappedRange& mapping) { has_ours = has_ours || is_of_the_library(mapping); });
+  if (!has_ours) return next_mlockall(flags);
+
+  // On fault first: that populates nothing, and gives the program its errors.
+  if (const int result = next_mlockall(flags | MCL_ONFAULT); result != 0) return result;
+  for_each_mapping([&](const MappedRange& mapping) {
+    const void* start = reinterpret_cast<const void*>(mapping.range.start);
+    if (is_of_the_library(mapping))
+      (void)::munlock(start, mapping.range.size());
+    else if ((flags & MCL_ONFAULT) == 0 && mapping.accessible())
+      (void)::mlock(start,
+                    mapping.range.size());  // what cannot be populated mlockall() passes over, too
+  });
+  const bool populates_later = (flags & MCL_FUTURE) != 0 && (flags & MCL_ONFAULT) == 0;
+  return populates_later ? next_mlockall(MCL_FUTURE) : 0;
+}
+
+}  // namespace
+}  // namespace wherry::impl
+
+extern "C" [[gnu::visibility("default")]] int mlockall(int flags) noexcept {
+  return wherry::impl::lock_all_but_the_librarys(flags);
+}

@@ -1,0 +1,63 @@
+#include "os/process/poll.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+
+#include "base/patience.h"
+
+namespace wherry::impl {
+
+int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms) {
+  for (;;) {
+    const int ready = ::poll(descriptors.data(), descriptors.size(), timeout_ms);
+    if (ready >= 0 || errno != EINTR) return ready;
+  }
+}
+
+int poll_descriptors(std::span<pollfd> descriptors, Patience& patience) {
+  for (;;) {
+    const int ready = poll_descriptors(descriptors, patience.next_slice_ms());
+    patience.note_wait();
+    if (ready != 0 || patience.is_over()) return ready;
+  }
+}
+
+int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  const timespec timeout{static_cast<time_t>(timeout_ns / second),
+                         static_cast<long>(timeout_ns % second)};
+  const int ready = ::ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
+  return ready < 0 && errno == EINTR ? 0 : ready;
+}
+
+std::pair<Fd, Fd> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno(errno, "cannot make a pipe");
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+Fd make_eventfd() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) throw_errno(errno, "eventfd");
+  return fd;
+}
+
+Fd make_semaphore() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
+  if (!fd) throw_errno(errno, "eventfd");
+  return fd;
+}
+
+void signal_eventfd(const Fd& eventfd) {
+  const std::uint64_t one = 1;
+  // It fails only when the count is full, and then it is signalled.
+  [[maybe_unused]] const ssize_t written = ::write(eventfd.get(), &one, sizeof one);
+}
+
+std::uint64_t drain_eventfd(const Fd& eventfd) {
+  std::uint64_t value = 0;
+  return ::read(eventfd.get(), &value, sizeof value) == sizeof value ? value : 0;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,153 @@
+#include "os/process/sibling_fork.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#if defined(__x86_64__) && defined(PR_SET_SYSCALL_USER_DISPATCH)
+
+// Where the handler returns through: the only code whose system calls are never caught. The kernel
+// looks at the address behind the instruction, hence the no-op.
+asm(R"(
+.text
+.hidden wherry_caught_return
+.globl wherry_caught_return
+.type wherry_caught_return, @function
+wherry_caught_return:
+  mov $15, %rax
+  syscall
+  nop
+.hidden wherry_caught_return_end
+.globl wherry_caught_return_end
+wherry_caught_return_end:
+)");
+extern "C" void wherry_caught_return();
+extern "C" void wherry_caught_return_end();
+
+namespace wherry::impl {
+namespace {
+
+// While a fork_sibling() of this thread is under way. In the static thread-local block: the handler
+// must not allocate it.
+struct Redirection {
+  volatile char selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+  volatile bool done = false;
+};
+[[gnu::tls_model("initial-exec")]] thread_local Redirection redirection;
+
+// The kernel's form of struct sigaction, which lets us name the way back.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+constexpr unsigned long flag_restorer = 0x04000000;
+constexpr std::uint64_t sigsys_bit = std::uint64_t{1} << (SIGSYS - 1);
+
+long call_kernel(long number, const greg_t* regs) {
+  long result;
+  register long fourth asm("r10") = regs[REG_R10];
+  register long fifth asm("r8") = regs[REG_R8];
+  register long sixth asm("r9") = regs[REG_R9];
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(regs[REG_RDI]), "S"(regs[REG_RSI]), "d"(regs[REG_RDX]),
+                 "r"(fourth), "r"(fifth), "r"(sixth)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+// Makes the caught system call: the one that forks with CLONE_PARENT, every other as it is. The
+// handler runs with the interrupted code's signal mask, so that a change of the mask is seen by it;
+// SIGSYS itself must stay open or the next caught call would be fatal.
+void on_caught_call(int, siginfo_t* info, void* pointer) {
+  redirection.selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+  auto* context = static_cast<ucontext_t*>(pointer);
+  greg_t* regs = context->uc_mcontext.gregs;
+  const long number = info->si_syscall;
+  const bool forks = number == SYS_clone && (regs[REG_RDI] & (CLONE_VM | CLONE_THREAD)) == 0;
+  if (forks) {
+    // The new process gets the exit signal of the calling one, which has none. The signal among the
+    // flags, SIGCHLD, only tells tracers that this is a fork and no new thread.
+    regs[REG_RDI] |= CLONE_PARENT;
+    redirection.done = true;
+    regs[REG_RAX] = call_kernel(number, regs);
+    return;
+  }
+  regs[REG_RAX] = call_kernel(number, regs);
+  if (number == SYS_rt_sigprocmask) {
+    std::uint64_t mask = 0;
+    ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
+    mask &= ~sigsys_bit;
+    *reinterpret_cast<std::uint64_t*>(&context->uc_sigmask) = mask;
+  }
+  redirection.selector = SYSCALL_DISPATCH_FILTER_BLOCK;
+}
+
+bool start_catching() {
+  const KernelAction action{on_caught_call, SA_SIGINFO | SA_NODEFER | flag_restorer,
+                            wherry_caught_return, 0};
+  if (::syscall(SYS_rt_sigaction, SIGSYS, &action, nullptr, sizeof action.mask) != 0) return false;
+  if (::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &sigsys_bit, nullptr, sizeof sigsys_bit) != 0)
+    return false;
+  const auto start = reinterpret_cast<std::uintptr_t>(wherry_caught_return);
+  const auto end = reinterpret_cast<std::uintptr_t>(wherry_caught_return_end);
+  return ::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, end - start,
+                 &redirection.selector) == 0;
+}
+
+void stop_catching() {
+  redirection.selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+  ::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0);
+}
+
+}  // namespace
+
+bool can_fork_sibling() {
+  // A bad address for the selector: kernels that know the call complain of the address and change
+  // nothing.
+  return ::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, ~0UL) != 0 &&
+         errno == EFAULT;
+}
+
+pid_t fork_sibling(bool& sibling) {
+  redirection.done = false;
+  const bool catching = start_catching();
+  if (catching) redirection.selector = SYSCALL_DISPATCH_FILTER_BLOCK;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
+    return 0;
+  }
+  if (catching) stop_catching();
+  sibling = redirection.done;
+  return pid;
+}
+
+}  // namespace wherry::impl
+
+#else
+
+namespace wherry::impl {
+
+bool can_fork_sibling() {
+  return false;
+}
+
+pid_t fork_sibling(bool& sibling) {
+  sibling = false;
+  return ::fork();
+}
+
+}  // namespace wherry::impl
+
+#endif

@@ -1,0 +1,236 @@
+#include "os/process/snapshot_guard.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio_ext.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+#include "base/page.h"
+
+namespace wherry::impl {
+namespace {
+
+// More heaps than the C library makes of itself on any machine that devices run on.
+constexpr int arenas_max = 4096;
+constexpr int sleepers_max = 512;
+
+// Of this process, for handlers of signals. Written once, before `guards` is set; the memory of
+// ranges is a mapping of its own.
+constexpr std::size_t ranges_max = 65536;
+struct Guard {
+  AddressRange* ranges = nullptr;
+  std::size_t count = 0;
+  const SnapshotGuardPlan* plan = nullptr;
+  AddressRange window;
+};
+Guard guard;
+std::atomic<bool> guards = false;
+// While a thread finds out where its heap is.
+[[gnu::tls_model("initial-exec")]] thread_local volatile bool probes_heap = false;
+
+bool is_among(std::span<const AddressRange> ranges, std::uintptr_t address) {
+  return std::ranges::any_of(ranges, [&](AddressRange range) { return range.contains(address); });
+}
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool is_of_system(std::string_view path) {
+  for (const std::string_view folder : {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"})
+    if (path.starts_with(folder)) return true;
+  return path.starts_with("linux-vdso");
+}
+
+bool may_write_anywhere(std::string_view path) {
+  for (const std::string_view name : {"ld-linux", "libstdc++.so", "libgcc_s.so", "libc++"})
+    if (file_name(path).starts_with(name)) return true;
+  return false;
+}
+
+int add_module(dl_phdr_info* module, std::size_t, void* pointer) {
+  auto& plan = *static_cast<SnapshotGuardPlan*>(pointer);
+  const std::string_view path = module->dlpi_name;
+  std::vector<AddressRange> variables, code;
+  bool is_this_library = false;
+  for (int i = 0; i < module->dlpi_phnum; ++i) {
+    const auto& segment = module->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const std::uintptr_t start = module->dlpi_addr + segment.p_vaddr;
+    const AddressRange pages{round_down(start, page_size),
+                             round_up(start + segment.p_memsz, page_size)};
+    is_this_library |= pages.contains(reinterpret_cast<std::uintptr_t>(&guard));
+    if ((segment.p_flags & PF_W) != 0) variables.push_back(pages);
+    if ((segment.p_flags & PF_X) != 0) code.push_back(pages);
+  }
+  if (may_write_anywhere(path)) plan.trusted.insert(plan.trusted.end(), code.begin(), code.end());
+  if (!is_this_library && !is_of_system(path))
+    plan.variables.insert(plan.variables.end(), variables.begin(), variables.end());
+  return 0;
+}
+
+bool allocates_in(AddressRange window) {
+  // Larger than what the C library keeps for each thread.
+  void* const block = std::malloc(2000);
+  const bool inside = window.contains(reinterpret_cast<std::uintptr_t>(block));
+  std::free(block);
+  return inside;
+}
+
+struct Sleeper {
+  AddressRange window;
+  std::atomic<int> verdict =
+      0;  // 1: its memory is in the window, -1: it is not, and the thread sleeps
+};
+
+// Takes a heap of the program's, and keeps it; a heap in the window goes to the next thread.
+void* take_heap(void* pointer) {
+  auto& sleeper = *static_cast<Sleeper*>(pointer);
+  const bool fresh = allocates_in(sleeper.window);
+  sleeper.verdict = fresh ? 1 : -1;
+  while (!fresh) ::pause();
+  return nullptr;
+}
+
+// 1 or -1 as above, or 0: no thread can be started.
+int try_a_thread(AddressRange window) {
+  Sleeper sleeper{window};
+  pthread_t thread;
+  if (::pthread_create(&thread, nullptr, take_heap, &sleeper) != 0) return 0;
+  while (sleeper.verdict == 0) ::usleep(20);
+  if (sleeper.verdict > 0)
+    ::pthread_join(thread, nullptr);
+  else
+    ::pthread_detach(thread);
+  return sleeper.verdict;
+}
+
+// A buffer that stdio has from malloc would lie in guarded memory. One that it gets later does not.
+void give_buffer(FILE* stream, char (&buffer)[BUFSIZ]) {
+  if (::__fbufsize(stream) <= 1) return;
+  ::setvbuf(stream, buffer, ::__flbf(stream) != 0 ? _IOLBF : _IOFBF, sizeof buffer);
+}
+void give_streams_buffers() {
+  static char buffers[2][BUFSIZ];
+  give_buffer(stdout, buffers[0]);
+  give_buffer(stderr, buffers[1]);
+}
+
+int protect(AddressRange range) {
+  if (range.empty()) return 0;
+  if (guard.count == ranges_max) return ENOMEM;
+  if (::mprotect(reinterpret_cast<void*>(range.start), range.size(), PROT_READ) != 0) return errno;
+  guard.ranges[guard.count++] = range;
+  return 0;
+}
+
+bool is_ordinary(const MappedRange& mapping) {
+  return mapping.writable && !mapping.shared && !mapping.executable && mapping.inode == 0 &&
+         (mapping.name.empty() || mapping.name == "[heap]" || mapping.name.starts_with("[anon:"));
+}
+
+int protect_all(std::string_view map, std::span<const AddressRange> kept,
+                std::span<const AddressRange> kept_variables) {
+  while (const auto mapping = next_mapping(map)) {
+    if (!mapping->writable || mapping->shared) continue;
+    int error = is_ordinary(*mapping) ? for_each_uncovered(mapping->range, kept, protect) : 0;
+    for (const AddressRange& variables : guard.plan->variables) {
+      const AddressRange part{std::max(variables.start, mapping->range.start),
+                              std::min(variables.end, mapping->range.end)};
+      if (error == 0) error = for_each_uncovered(part, kept_variables, protect);
+    }
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+// Everywhere.
+void lift() {
+  guards = false;
+  for (const AddressRange& range : std::span(guard.ranges, guard.count))
+    ::mprotect(reinterpret_cast<void*>(range.start), range.size(), PROT_READ | PROT_WRITE);
+}
+
+}  // namespace
+
+SnapshotGuardPlan plan_snapshot_guard() {
+  SnapshotGuardPlan plan;
+  ::dl_iterate_phdr(add_module, &plan);
+  return plan;
+}
+
+int continue_on_fresh_heap(AddressRange window, void (*function)(void*), void* argument) {
+  give_streams_buffers();
+  // Threads that begin take the heaps of threads that are no more, before new ones: all of those
+  // are taken.
+  ::mallopt(M_ARENA_MAX, arenas_max);
+  int verdict = -1;
+  for (int i = 0; i < sleepers_max && verdict < 0; ++i) verdict = try_a_thread(window);
+  if (verdict <= 0) return ENOMEM;
+  struct Call {
+    void (*function)(void*);
+    void* argument;
+  } call{function, argument};
+  pthread_t thread;
+  const auto run = [](void* pointer) -> void* {
+    const auto& what = *static_cast<const Call*>(pointer);
+    what.function(what.argument);
+    return nullptr;
+  };
+  if (const int error = ::pthread_create(&thread, nullptr, run, &call)) return error;
+  for (;;) ::pause();
+}
+
+int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
+                   std::span<const AddressRange> kept,
+                   std::span<const AddressRange> kept_variables) {
+  constexpr std::size_t text_bytes = 16 << 20;
+  const auto reserve = [](std::size_t bytes) {
+    return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  };
+  void* const ranges = reserve(ranges_max * sizeof(AddressRange));
+  if (ranges == MAP_FAILED) return errno;
+  void* const text = reserve(text_bytes);
+  if (text == MAP_FAILED) return errno;
+  guard = {static_cast<AddressRange*>(ranges), 0, &plan, window};
+  const auto map = read_address_map(static_cast<char*>(text), text_bytes);
+  const int error = map ? protect_all(*map, kept, kept_variables) : ENOMEM;
+  guards = error == 0;
+  if (error != 0) lift();
+  ::munmap(text, text_bytes);
+  return error;
+}
+
+bool can_allocate_beside_guard() {
+  if (!guards) return true;
+  probes_heap = true;
+  const bool good = allocates_in(guard.window);
+  probes_heap = false;
+  if (!good) lift();
+  return good;
+}
+
+GuardVerdict judge_fault(std::uintptr_t address, std::uintptr_t instruction) {
+  if (guard.count == 0 || !is_among(std::span(guard.ranges, guard.count), address))
+    return GuardVerdict::unguarded;
+  // The guard may have been lifted since.
+  if (guards && !probes_heap && !is_among(guard.plan->trusted, instruction))
+    return GuardVerdict::forbidden;
+  const std::uintptr_t page = round_down(address, page_size);
+  return ::mprotect(reinterpret_cast<void*>(page), page_size, PROT_READ | PROT_WRITE) == 0
+             ? GuardVerdict::permitted
+             : GuardVerdict::unguarded;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,88 @@
+#include "os/process/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace wherry::impl {
+
+static_assert(sizeof(sigset_t) <= sizeof(unsigned long[16]));
+
+void SavedSignals::block() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGBUS);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  std::memcpy(saved_, &before, sizeof before);
+}
+
+void SavedSignals::restore() const {
+  sigset_t before;
+  std::memcpy(&before, saved_, sizeof before);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void name_this_thread(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
+
+bool pin_this_thread(std::span<const int> cpus) {
+  const int highest = cpus.empty() ? 0 : *std::max_element(cpus.begin(), cpus.end());
+  std::vector<cpu_set_t> set(static_cast<std::size_t>(highest) / CPU_SETSIZE + 1);
+  const std::size_t bytes = set.size() * sizeof(cpu_set_t);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set.data());
+  return pthread_setaffinity_np(pthread_self(), bytes, set.data()) == 0;
+}
+
+void wait_precisely() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+}
+
+void give_way() {
+  constexpr int nice_value = 10;
+  (void)::setpriority(PRIO_PROCESS, 0, nice_value);  // of a thread, on Linux
+}
+
+std::uint32_t this_thread_id() {
+  return static_cast<std::uint32_t>(::gettid());
+}
+
+bool thread_exists(std::uint32_t id) {
+  return ::tgkill(::getpid(), static_cast<pid_t>(id), 0) == 0;
+}
+
+void yield_cpu() {
+  ::sched_yield();
+}
+
+bool drop_cached_stacks() {
+  // The library trims its cache, oldest first, when an ended thread's stack makes it too large (40
+  // MiB), and one that is too large by itself takes all others with it.
+  constexpr std::size_t above_cache_limit = 64 << 20;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, above_cache_limit);
+  // On this CPU: unmapping a stack while its thread still ends on another one waits for that CPU,
+  // which took milliseconds on a virtual machine.
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<unsigned>(::sched_getcpu()), &here);
+  pthread_attr_setaffinity_np(&attributes, sizeof here, &here);
+  const int error = pthread_create(
+      &thread, &attributes, [](void*) -> void* { return nullptr; }, nullptr);
+  pthread_attr_destroy(&attributes);
+  return error == 0 && pthread_join(thread, nullptr) == 0;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,129 @@
+#include "os/signals/access_faults.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "base/page.h"
+#include "os/memory/mapping.h"
+#include "os/process/futex.h"
+#include "os/signals/signal_chain.h"
+
+namespace wherry::impl {
+namespace {
+
+std::atomic<std::uintptr_t> claimed_start = 0;
+std::atomic<std::uintptr_t> claimed_end = 0;
+std::atomic<AccessFaultHook> claimed_by = nullptr;
+
+// Whether the faulting access was a write; nothing for an instruction fetch, which no data page
+// serves.
+#if defined(__x86_64__)
+std::optional<bool> is_write(const ucontext_t& context) {
+  constexpr greg_t write = 1 << 1;
+  constexpr greg_t instruction_fetch = 1 << 4;
+  const greg_t error = context.uc_mcontext.gregs[REG_ERR];
+  if ((error & instruction_fetch) != 0) return {};
+  return (error & write) != 0;
+}
+#elif defined(__aarch64__)
+std::optional<bool> is_write(const ucontext_t& context) {
+  constexpr std::uint64_t write = 1 << 6;
+  constexpr std::uint64_t class_shift = 26;
+  constexpr std::uint64_t instruction_abort = 0x20;
+  const auto& records = context.uc_mcontext.__reserved;
+  _aarch64_ctx head;
+  for (std::size_t at = 0; at + sizeof(esr_context) <= sizeof records; at += head.size) {
+    std::memcpy(&head, &records[at], sizeof head);
+    if (head.magic == 0 || head.size == 0) break;
+    if (head.magic != ESR_MAGIC) continue;
+    esr_context record;
+    std::memcpy(&record, &records[at], sizeof record);
+    if ((record.esr >> class_shift & 0x3f) == instruction_abort) return {};
+    return (record.esr & write) != 0;
+  }
+  return true;  // serves reads as well
+}
+#else
+#error "how does a ucontext_t of this processor tell writes from reads?"
+#endif
+
+// Counts the beginnings and ends of holds: odd while there is one.
+std::atomic<std::uint32_t> holds = 0;
+std::atomic<std::uintptr_t> held_start = 0;
+std::atomic<std::uintptr_t> held_end = 0;
+
+// Whether the write is to be tried again, perhaps after a while.
+bool was_held(std::uintptr_t address) {
+  constexpr int limit_ms = 1000;
+  const std::uint32_t hold = holds.load(std::memory_order_acquire);
+  if (hold == 0) return false;
+  if (hold % 2 == 1 && address >= held_start.load(std::memory_order_relaxed) &&
+      address < held_end.load(std::memory_order_relaxed)) {
+    futex_wait(holds, hold, limit_ms);
+    return true;
+  }
+  // The hold that it ran into may be over by now.
+  return is_writable(round_down(address, page_size));
+}
+
+std::size_t alternate_stack_bytes(const ucontext_t& context) {
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto start = reinterpret_cast<std::uintptr_t>(context.uc_stack.ss_sp);
+  return here - start < context.uc_stack.ss_size ? here - start
+                                                 : std::numeric_limits<std::size_t>::max();
+}
+
+bool resolved(const siginfo_t& info, const ucontext_t& context) {
+  if (info.si_code != SEGV_ACCERR && info.si_code != SEGV_MAPERR) return false;
+  const AccessFaultHook hook = claimed_by.load(std::memory_order_acquire);
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const auto write = is_write(context);
+  if (!write) return false;
+  const bool claimed = hook != nullptr &&
+                       address >= claimed_start.load(std::memory_order_relaxed) &&
+                       address < claimed_end.load(std::memory_order_relaxed);
+  if (claimed && hook({address, *write, alternate_stack_bytes(context)})) return true;
+  return *write && was_held(address);
+}
+
+void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
+  const int saved_errno = errno;
+  // What the hook calls may be cancellation points; the access that it stands for is none.
+  int cancellable = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+  const bool ours = signal == SIGSEGV && resolved(*info, *context);
+  ::pthread_setcancelstate(cancellable, nullptr);
+  errno = saved_errno;
+  if (!ours) pass_on(signal, info, context);
+}
+
+}  // namespace
+
+void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook) {
+  claimed_by = nullptr;
+  claimed_start = start;
+  claimed_end = end;
+  claimed_by = hook;
+  take_signals(on_signal);
+}
+
+void hold_writers(std::uintptr_t start, std::uintptr_t end) {
+  if (!signals_are_taken()) take_signals(on_signal);
+  held_start.store(start, std::memory_order_relaxed);
+  held_end.store(end, std::memory_order_relaxed);
+  holds.fetch_add(1, std::memory_order_release);  // pairs with was_held()
+}
+
+void release_writers() {
+  holds.fetch_add(1, std::memory_order_release);
+  futex_wake(holds, std::numeric_limits<int>::max());
+}
+
+}  // namespace wherry::impl

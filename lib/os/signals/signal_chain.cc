@@ -1,0 +1,329 @@
+#include "os/signals/signal_chain.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "os/process/fork_mark.h"
+
+extern "C" int __sigaction(int, const struct sigaction*, struct sigaction*) noexcept;
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::uint64_t bit_of(int signal) {
+  return std::uint64_t{1} << (signal - 1);
+}
+constexpr std::uint64_t segv_bit = bit_of(SIGSEGV);
+constexpr std::uint64_t stand_in_bit = bit_of(stand_in);
+
+// In si_errno, which is 0 in every signal that is sent.
+constexpr int put_off_mark = 0x57485259;
+
+struct Action {
+  std::uintptr_t handler = 0;  // SIG_DFL
+  std::uint64_t flags = 0;
+  std::uint64_t mask = 0;
+
+  bool is_default() const { return handler == reinterpret_cast<std::uintptr_t>(SIG_DFL); }
+  bool is_ignored() const { return handler == reinterpret_cast<std::uintptr_t>(SIG_IGN); }
+  bool has(int flag) const { return (flags & static_cast<unsigned>(flag)) != 0; }
+};
+
+// The application's action of one signal. A lock would stay locked in the child of a fork() by
+// another thread, and a handler may interrupt a change: each version has a slot of its own, and the
+// current one is a number.
+class RememberedAction {
+ public:
+  Action get() const { return load().action; }
+
+  // Returns what it was.
+  Action exchange(const Action& action) {
+    Version seen = load();
+    while (!replace(seen, action)) seen = load();
+    return seen.action;
+  }
+
+  // What to do with a signal now: SA_RESETHAND lets one signal have the handler.
+  Action take() {
+    for (;;) {
+      const Version seen = load();
+      if (seen.action.is_default() || seen.action.is_ignored() ||
+          !seen.action.has(static_cast<int>(SA_RESETHAND)))
+        return seen.action;
+      Action after = seen.action;
+      after.handler = reinterpret_cast<std::uintptr_t>(SIG_DFL);
+      if (replace(seen, after)) return seen.action;
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t no_version = ~std::uint64_t{0};
+  static constexpr std::size_t slot_count = 64;  // changes that may pass while one is read
+
+  struct Version {
+    std::uint64_t number = 0;
+    Action action;
+  };
+  struct Slot {
+    std::atomic<std::uint64_t> number = 0;
+    std::atomic<std::uintptr_t> handler = 0;
+    std::atomic<std::uint64_t> flags = 0;
+    std::atomic<std::uint64_t> mask = 0;
+  };
+
+  Version load() const {
+    for (;;) {
+      Version seen;
+      seen.number = current_.load(std::memory_order_acquire);
+      const Slot& slot = slots_[seen.number % slot_count];
+      seen.action.handler = slot.handler.load(std::memory_order_acquire);
+      seen.action.flags = slot.flags.load(std::memory_order_acquire);
+      seen.action.mask = slot.mask.load(std::memory_order_acquire);
+      if (slot.number.load(std::memory_order_relaxed) == seen.number) return seen;
+    }
+  }
+
+  bool replace(const Version& seen, const Action& action) {
+    const std::uint64_t number = last_.fetch_add(1, std::memory_order_relaxed) + 1;
+    Slot& slot = slots_[number % slot_count];
+    slot.number.store(no_version, std::memory_order_relaxed);
+    slot.handler.store(action.handler, std::memory_order_release);
+    slot.flags.store(action.flags, std::memory_order_release);
+    slot.mask.store(action.mask, std::memory_order_release);
+    slot.number.store(number, std::memory_order_release);
+    std::uint64_t expected = seen.number;
+    return current_.compare_exchange_strong(expected, number, std::memory_order_acq_rel);
+  }
+
+  std::array<Slot, slot_count> slots_;
+  std::atomic<std::uint64_t> current_ = 0;
+  std::atomic<std::uint64_t> last_ = 0;
+};
+
+constinit RememberedAction of_segv;
+constinit RememberedAction of_stand_in;
+constinit std::atomic<void (*)(int, siginfo_t*, ucontext_t*)> taken_by = nullptr;
+
+// Where the signals were taken: what a child of vfork() asks is not for the process whose memory it
+// borrows. Handlers may run until the process has ended, so the mark is never destroyed.
+constinit std::atomic<const ForkMark*> taken_here = nullptr;
+constinit std::atomic<pid_t> taken_in = 0;
+
+RememberedAction& remembered(int signal) {
+  return signal == SIGSEGV ? of_segv : of_stand_in;
+}
+
+Action action_of(const struct sigaction& asked) {
+  return {reinterpret_cast<std::uintptr_t>(asked.sa_sigaction),
+          static_cast<unsigned>(asked.sa_flags), load_mask(asked.sa_mask)};
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  taken_by.load(std::memory_order_acquire)(signal, info, static_cast<ucontext_t*>(context));
+}
+
+bool is_ours(const struct sigaction& action) {
+  return action.sa_sigaction == on_signal;
+}
+
+// With those flags of the application's action that Linux must know. Returns what Linux had before.
+struct sigaction install(int signal, const Action& application) {
+  constexpr int mirrored = SA_ONSTACK | SA_RESTART;
+  struct sigaction ours {};
+  ours.sa_sigaction = on_signal;
+  // SA_NODEFER: the application's handler may touch what only a further signal makes accessible.
+  ours.sa_flags = SA_SIGINFO | SA_NODEFER | (static_cast<int>(application.flags) & mirrored);
+  // An ignored signal interrupts nothing, a handler that ignores it should not either.
+  if (application.is_ignored()) ours.sa_flags |= SA_RESTART;
+  sigfillset(&ours.sa_mask);
+  sigdelset(&ours.sa_mask, SIGSEGV);
+  sigdelset(&ours.sa_mask, SIGBUS);
+  struct sigaction before {};
+  kernel_sigaction(signal, &ours, &before);
+  return before;
+}
+
+void install_current(int signal) {
+  for (;;) {
+    const Action action = remembered(signal).get();
+    install(signal, action);
+    const Action now = remembered(signal).get();
+    if (now.flags == action.flags && now.handler == action.handler) return;
+  }
+}
+
+// For other signals' handlers, which would block SIGSEGV for real.
+void translate_masks_of_other_handlers() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (signal == SIGSEGV || signal == stand_in || kernel_sigaction(signal, nullptr, &action) != 0)
+      continue;
+    const std::uint64_t mask = load_mask(action.sa_mask);
+    if (mask_for_kernel(mask) == mask) continue;
+    store_mask(action.sa_mask, mask_for_kernel(mask));
+    kernel_sigaction(signal, &action, nullptr);
+  }
+}
+
+// The first time SIGSTKFLT does not stand in for anything yet.
+void translate_mask_of_this_thread(bool first) {
+  sigset_t set;
+  sigemptyset(&set);
+  kernel_sigprocmask(SIG_SETMASK, nullptr, &set);
+  const std::uint64_t mask = load_mask(set);
+  store_mask(set, mask_for_kernel(first ? mask : mask_for_application(mask)));
+  kernel_sigprocmask(SIG_SETMASK, &set, nullptr);
+}
+
+bool queue_to_this_thread(int signal, siginfo_t info) {
+  info.si_signo = signal;
+  return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, &info) == 0;
+}
+
+bool queue_to_this_process(int signal, siginfo_t info) {
+  info.si_signo = signal;
+  return ::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, &info) == 0;
+}
+
+// A SIGSEGV that was sent to a thread that blocks it comes again when the thread, or for one that
+// was sent to the process any thread, no longer does.
+void put_off(siginfo_t info) {
+  const int saved_errno = errno;
+  info.si_errno = put_off_mark;
+  const bool for_thread = info.si_code == SI_TKILL;
+  // Linux lets only the main thread, which it prefers for signals to a process, send one on in its
+  // sender's name.
+  if (for_thread || !queue_to_this_process(stand_in, info)) queue_to_this_thread(stand_in, info);
+  errno = saved_errno;
+}
+
+// The same signal comes once more when the handler returns, to the interrupted code, and finds the
+// default action: the core shows that code and what happened to it. It would not always fault again
+// by itself: another thread may have mapped the place meanwhile, and a signal that was sent has no
+// cause to repeat.
+void die_by(int signal, const siginfo_t& info, ucontext_t& context) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  kernel_sigaction(signal, &standard, nullptr);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  kernel_sigprocmask(SIG_BLOCK, &only, nullptr);
+  queue_to_this_thread(signal, info);
+  store_mask(context.uc_sigmask, load_mask(context.uc_sigmask) & ~bit_of(signal));
+}
+
+// Linux passes all three arguments to both kinds of handlers, and some of the simple kind use them.
+__attribute__((no_sanitize("undefined"))) void call(const Action& action, int signal,
+                                                    siginfo_t* info, ucontext_t* context) {
+  reinterpret_cast<void (*)(int, siginfo_t*, void*)>(action.handler)(signal, info, context);
+}
+
+}  // namespace
+
+void take_signals(void (*handler)(int, siginfo_t*, ucontext_t*)) {
+  const bool here = taken_in.load(std::memory_order_relaxed) == ::getpid();
+  if (!here) taken_here = new ForkMark;
+  taken_in = ::getpid();
+  const bool first = !signals_are_taken();
+  if (first) {
+    for (const int signal : {SIGSEGV, stand_in}) {
+      struct sigaction before {};
+      kernel_sigaction(signal, nullptr, &before);
+      remembered(signal).exchange(action_of(before));
+    }
+  }
+  taken_by = handler;
+  for (const int signal : {SIGSEGV, stand_in}) {
+    const struct sigaction before = install(signal, remembered(signal).get());
+    if (first && !is_ours(before)) remembered(signal).exchange(action_of(before));
+    install_current(signal);
+  }
+  if (first) translate_masks_of_other_handlers();
+  translate_mask_of_this_thread(first);
+}
+
+bool signals_are_taken() {
+  return taken_by.load(std::memory_order_acquire) != nullptr;
+}
+
+void pass_on(int signal, siginfo_t* info, ucontext_t* context) {
+  const std::uint64_t interrupted = load_mask(context->uc_sigmask);
+  const bool blocked = signal == SIGSEGV && (interrupted & stand_in_bit) != 0;
+  const bool sent = info->si_code <= 0;
+  if (blocked && sent) return put_off(*info);
+  restore_signal(*info);
+  signal = info->si_signo;
+
+  // Linux gives a fault, which cannot wait, to nobody who blocks or ignores it.
+  const Action action = blocked ? Action{} : remembered(signal).take();
+  if (action.is_ignored() && sent) return;
+  if (action.is_default() || action.is_ignored()) return die_by(signal, *info, *context);
+
+  std::uint64_t inside = interrupted | mask_for_kernel(action.mask);
+  if (!action.has(SA_NODEFER)) inside |= stand_in_bit;
+  sigset_t set;
+  sigemptyset(&set);
+  store_mask(set, inside);
+  store_mask(context->uc_sigmask, mask_for_application(interrupted));
+  kernel_sigprocmask(SIG_SETMASK, &set, nullptr);
+  call(action, signal, info, context);
+  store_mask(context->uc_sigmask, mask_for_kernel(load_mask(context->uc_sigmask)));
+}
+
+std::uint64_t mask_for_kernel(std::uint64_t asked) {
+  const std::uint64_t others = asked & ~(segv_bit | stand_in_bit);
+  return (asked & segv_bit) != 0 ? others | stand_in_bit : others;
+}
+
+std::uint64_t mask_for_application(std::uint64_t real) {
+  return (real & stand_in_bit) != 0 ? real | segv_bit : real;
+}
+
+bool is_remembered(int signal) {
+  if ((signal != SIGSEGV && signal != stand_in) || !signals_are_taken()) return false;
+  const bool shares_memory = taken_here.load(std::memory_order_relaxed)->is_here();
+  return !shares_memory || taken_in.load(std::memory_order_relaxed) == ::getpid();
+}
+
+void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old) {
+  RememberedAction& action = remembered(signal);
+  const Action before = asked != nullptr ? action.exchange(action_of(*asked)) : action.get();
+  if (asked != nullptr) install_current(signal);
+  if (old == nullptr) return;
+  *old = {};
+  old->sa_sigaction = reinterpret_cast<void (*)(int, siginfo_t*, void*)>(before.handler);
+  old->sa_flags = static_cast<int>(before.flags);
+  store_mask(old->sa_mask, before.mask);
+}
+
+void restore_signal(siginfo_t& info) {
+  if (info.si_signo != stand_in || info.si_errno != put_off_mark) return;
+  info.si_signo = SIGSEGV;
+  info.si_errno = 0;
+}
+
+std::uint64_t load_mask(const sigset_t& set) {
+  std::uint64_t mask;
+  std::memcpy(&mask, &set, sizeof mask);
+  return mask;
+}
+
+void store_mask(sigset_t& set, std::uint64_t mask) {
+  std::memcpy(&set, &mask, sizeof mask);
+}
+
+int kernel_sigaction(int signal, const struct sigaction* asked, struct sigaction* old) {
+  return ::__sigaction(signal, asked, old);
+}
+
+int kernel_sigprocmask(int how, const sigset_t* asked, sigset_t* old) {
+  return static_cast<int>(::syscall(SYS_rt_sigprocmask, how, asked, old, sizeof(std::uint64_t)));
+}
+
+}  // namespace wherry::impl

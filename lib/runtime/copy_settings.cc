@@ -1,0 +1,36 @@
+#include "runtime/copy_settings.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace wherry::impl {
+namespace {
+
+// More do not move more on machines that were tried.
+constexpr std::size_t copiers_default_max = 4;
+constexpr unsigned copiers_max = 16;
+
+}  // namespace
+
+std::variant<CopySettings, std::string> choose_copy_settings(std::string_view copiers,
+                                                             std::string_view huge_pages,
+                                                             std::size_t cpus) {
+  CopySettings settings;
+  settings.copiers = static_cast<unsigned>(std::clamp<std::size_t>(cpus, 1, copiers_default_max));
+  if (!copiers.empty()) {
+    const char* const end = copiers.data() + copiers.size();
+    const auto [parsed, error] = std::from_chars(copiers.data(), end, settings.copiers);
+    if (error != std::errc() || parsed != end || settings.copiers < 1 ||
+        settings.copiers > copiers_max)
+      return fmt::format("WHERRY_COPIERS: '{}' is not a number from 1 to {}", copiers, copiers_max);
+  }
+  if (huge_pages == "never")
+    settings.huge_pages = HugePages::never;
+  else if (!huge_pages.empty() && huge_pages != "auto")
+    return fmt::format("WHERRY_HUGE_PAGES: '{}' is neither 'auto' nor 'never'", huge_pages);
+  return settings;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,25 @@
+// How memory is copied ahead of its use: by how many threads, and into pages of which size. From
+// the environment to a value or one line that says what is wrong; no kernel calls.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "os/files/memory_file.h"
+
+namespace wherry::impl {
+
+struct CopySettings {
+  unsigned copiers =
+      1;  // the first works whenever there is something to do, the others on idle CPUs
+  HugePages huge_pages = HugePages::if_possible;  // of the pools
+};
+
+// `copiers` and `huge_pages` are the values of WHERRY_COPIERS (1 to 16; by default as many as there
+// are CPUs, at most 4) and WHERRY_HUGE_PAGES ("auto", the default, or "never").
+std::variant<CopySettings, std::string> choose_copy_settings(std::string_view copiers,
+                                                             std::string_view huge_pages,
+                                                             std::size_t cpus);
+
+}  // namespace wherry::impl

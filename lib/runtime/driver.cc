@@ -1,0 +1,425 @@
+#include "runtime/driver.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "os/process/fork_mark.h"
+#include "os/process/resource_limits.h"
+#include "os/process/thread.h"
+#include "os/process/valgrind.h"
+#include "runtime/system_calls.h"
+
+namespace wherry::impl {
+
+namespace {
+
+constinit Mutex start_lock{LockOrder::start};
+// Set by the first start() before it forks anything, so that no child takes itself for the host.
+std::atomic<const ForkMark*> the_mark = nullptr;
+std::atomic<Driver*> the_driver = nullptr;
+// Of wherrySetPolicy(). Guarded by start_lock; never destroyed, as the driver is not.
+PolicySource& the_policy = *new PolicySource;  // empty: it has not been called
+// Fork handlers run when a thread starts devices, too, and in those; they keep what they need and
+// drop the rest themselves.
+thread_local bool starts_device = false;
+
+class DeviceStart {
+ public:
+  DeviceStart() { starts_device = true; }
+  ~DeviceStart() { starts_device = false; }
+  DeviceStart(const DeviceStart&) = delete;
+  DeviceStart& operator=(const DeviceStart&) = delete;
+};
+
+// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing
+// that it could disturb, as in a child of an earlier fork.
+thread_local Driver* forking = nullptr;
+// While it forks no handler of the application runs in this thread: one that forks, too, would wait
+// for this fork.
+thread_local SavedSignals signals_of_fork;
+
+void before_fork() {
+  Driver* const driver = starts_device ? nullptr : Driver::current();
+  if (driver == nullptr) return;
+  signals_of_fork.block();
+  forking = driver;
+  driver->runtime().before_fork();
+}
+void after_fork() {
+  Driver* const driver = std::exchange(forking, nullptr);
+  if (driver == nullptr) return;
+  driver->runtime().after_fork();
+  signals_of_fork.restore();
+}
+void in_forked_child() {
+  Driver* const driver = std::exchange(forking, nullptr);
+  if (driver == nullptr) return;
+  driver->runtime().after_fork_in_child();
+  signals_of_fork.restore();
+}
+
+// At the program's end, also in children and devices, where there is nothing to finish.
+void finish_trace() {
+  if (Driver* driver = Driver::current())
+    if (TraceWriter* trace = driver->trace()) trace->finish();
+}
+
+// After everything that the program registered with atexit() and the destructors of its static
+// objects: they run before those of the libraries that the program needs.
+[[gnu::destructor]] void end_devices_at_exit() {
+  Driver::end_devices();
+}
+
+CUresult to_result(OptionsError::Kind kind) {
+  switch (kind) {
+    case OptionsError::Kind::malformed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case OptionsError::Kind::not_permitted:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case OptionsError::Kind::no_device:
+      return CUDA_ERROR_NO_DEVICE;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult to_result(const std::system_error& error) {
+  switch (error.code().value()) {
+    case EPERM:
+    case EACCES:
+      return CUDA_ERROR_NOT_PERMITTED;
+    case ENOMEM:
+    case ENOSPC:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    default:
+      return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+}
+
+}  // namespace
+
+CUresult Driver::start() {
+  // Before the lock, which a child may have inherited from a thread that held it.
+  if (const ForkMark* mark = the_mark; mark != nullptr && !mark->is_here()) {
+    return CUDA_ERROR_NOT_INITIALIZED;
+  }
+  const LockGuard guard(start_lock);
+  if (the_driver.load() != nullptr) return CUDA_SUCCESS;
+  try {
+    complain_about_environment();
+    if (runs_in_valgrind()) {
+      log_line(
+          "cannot start in valgrind: it has no userfaultfd and no room for the addresses of "
+          "managed memory; use gdb or AddressSanitizer (docs/debugging.md)");
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    OptionsError problem;
+    const auto options = Runtime::options_from_environment(problem, the_policy);
+    if (!options) {
+      if (!problem.message.empty()) log_line("{}", problem.message);
+      return to_result(problem.kind);
+    }
+    // Kept also when the start fails: another thread may be reading it.
+    the_mark = new ForkMark;
+    // Before devices are forked, in which it works likewise.
+    if (!options->serves_system_calls()) attach_to_io_library();
+    the_driver = new Driver(*options);
+    if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
+    std::at_quick_exit(end_devices);
+    ::pthread_atfork(impl::before_fork, impl::after_fork, in_forked_child);
+    return CUDA_SUCCESS;
+  } catch (const std::system_error& error) {
+    the_mark = nullptr;
+    const std::string limits = limits_in_force();
+    log_line("cannot start: {}{}{}", error.what(), limits.empty() ? "" : "; limits: ", limits);
+    return to_result(error);
+  } catch (const std::invalid_argument& error) {
+    the_mark = nullptr;
+    log_line("cannot start: {}", error.what());
+    return CUDA_ERROR_INVALID_VALUE;
+  } catch (const std::bad_alloc&) {
+    the_mark = nullptr;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+CUresult Driver::set_policy(const char* text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+  try {
+    // Not under the lock: a shared object may register policies when it is loaded.
+    auto source = find_policy(text);
+    if (const auto* wrong = std::get_if<std::string>(&source)) {
+      log_line("wherrySetPolicy: {}", *wrong);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const LockGuard guard(start_lock);
+    if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+    the_policy = std::get<PolicySource>(std::move(source));
+    return CUDA_SUCCESS;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+CUresult Driver::add_policy(const char* name, unsigned version, wherry::make_policy* make) {
+  if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+  try {
+    return register_policy(name, version, make);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+void Driver::end_devices() {
+  Driver* driver = current();
+  if (driver == nullptr) return;
+  for (const auto& device : driver->devices_) device->engine.program_ends();
+  driver->runtime_.end_devices();
+}
+
+Driver* Driver::current() {
+  Driver* driver = the_driver.load(std::memory_order_acquire);
+  return driver != nullptr && the_mark.load(std::memory_order_relaxed)->is_here() ? driver
+                                                                                  : nullptr;
+}
+
+Driver::Driver(const RuntimeOptions& options)
+    : launches_block_(options.launches_block), runtime_(options) {
+  for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
+    devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
+    devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));
+  }
+}
+
+Device* Driver::device(CUdevice ordinal) {
+  if (ordinal < 0 || ordinal >= device_count()) return nullptr;
+  return devices_[static_cast<std::size_t>(ordinal)].get();
+}
+
+// ---- contexts
+
+void Driver::context_begins(const Device& device) {
+  if (runtime_.device_config(device.ordinal).concurrent) return;
+  const LockGuard guard(exclusive_lock_);
+  if (exclusive_contexts_++ == 0) runtime_.forbid_copies();
+}
+
+void Driver::context_ends(const Device& device) {
+  if (runtime_.device_config(device.ordinal).concurrent) return;
+  const LockGuard guard(exclusive_lock_);
+  if (--exclusive_contexts_ == 0) runtime_.permit_copies();
+}
+
+CUcontext Driver::create_context(Device& device, unsigned flags) {
+  context_begins(device);
+  const CUcontext handle = contexts_.reserve();
+  contexts_.assign(handle, std::make_shared<Context>(Context{
+                               device, handle, /*primary=*/false, device.engine.create_context(),
+                               std::make_shared<ContextSettings>(flags)}));
+  return handle;
+}
+
+bool Driver::destroy_context(CUcontext handle) {
+  const auto found = contexts_.find(handle);
+  if (!found || found->primary) return false;
+  const auto context = contexts_.take(handle);
+  if (!context) return false;  // another thread was faster
+  destroy_handles_of(*context);
+  context->device.engine.destroy_context(context->work);
+  peers_.end(*context);
+  context_ends(context->device);
+  return true;
+}
+
+WorkStatus Driver::context_status(CUcontext handle) const {
+  WorkStatus status = WorkStatus::context_destroyed;
+  contexts_.look_at(handle, [&](const Context& context) {
+    status = context.device.engine.status(*context.work);
+  });
+  return status;
+}
+
+CUcontext Driver::retain_primary_locked(Device& device) {
+  if (!device.primary) {
+    device.primary = std::make_shared<Context>(
+        Context{device, device.primary_handle, /*primary=*/true, device.engine.create_context(),
+                std::make_shared<ContextSettings>(device.primary_flags)});
+    contexts_.assign(device.primary_handle, device.primary);
+    context_begins(device);
+  }
+  ++device.primary_users;
+  return device.primary_handle;
+}
+
+CUcontext Driver::retain_primary(Device& device) {
+  const LockGuard guard(device.lock);
+  return retain_primary_locked(device);
+}
+
+CUcontext Driver::hold_primary(Device& device) {
+  const LockGuard guard(device.lock);
+  if (!device.primary_held) retain_primary_locked(device);
+  device.primary_held = true;
+  return device.primary_handle;
+}
+
+bool Driver::release_primary(Device& device) {
+  std::shared_ptr<Context> last;
+  {
+    const LockGuard guard(device.lock);
+    if (device.primary_users == 0) return false;
+    if (--device.primary_users > 0) return true;
+    last = std::move(device.primary);
+    device.primary = nullptr;
+    contexts_.take(device.primary_handle);
+  }
+  destroy_handles_of(*last);
+  device.engine.destroy_context(last->work);
+  peers_.end(*last);
+  context_ends(device);
+  return true;
+}
+
+void Driver::reset(Device& device) {
+  const LockGuard one_at_a_time(device.reset_lock);
+  std::shared_ptr<Context> primary;
+  {
+    const LockGuard guard(device.lock);
+    primary = device.primary;
+  }
+  device.engine.detach(primary ? primary->work : nullptr);
+  if (primary) {
+    destroy_handles_of(*primary);
+    peers_.end(*primary);
+  }
+  try {
+    const DeviceStart scope;
+    runtime_.restart_device(device.ordinal);
+  } catch (...) {
+    device.engine.attach(nullptr);
+    throw;
+  }
+  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.process(device.ordinal)));
+}
+
+// ---- streams and events
+
+CUstream Driver::create_stream(const std::shared_ptr<Context>& context, StreamKind kind,
+                               int priority) {
+  return streams_.insert(std::make_shared<StreamHandle>(
+      StreamHandle{context, context->device.engine.create_stream(context->work, kind, priority)}));
+}
+
+bool Driver::destroy_stream(CUstream handle) {
+  const auto found = streams_.take(handle);
+  if (!found) return false;
+  found->context->device.engine.destroy_stream(found->stream);
+  return true;
+}
+
+CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags,
+                             std::shared_ptr<SharedEvent> shared) {
+  return events_.insert(std::make_shared<Event>(context, flags, std::move(shared)));
+}
+
+bool Driver::destroy_event(CUevent handle) {
+  const auto event = events_.take(handle);
+  if (event && event->shared) offers_.withdraw(*event->shared);
+  return event != nullptr;
+}
+
+void Driver::destroy_handles_of(const Context& context) {
+  const auto is_its = [&](const auto& object) { return object.context.get() == &context; };
+  for (const auto& event : events_.take_if(is_its))
+    if (event->shared) offers_.withdraw(*event->shared);
+  modules_.take_if(is_its);
+  functions_.take_if(
+      [&](const Function& function) { return function.module->context.get() == &context; });
+  const auto streams = streams_.take_if(is_its);
+  for (const auto& handle : streams) context.device.engine.destroy_stream(handle->stream);
+}
+
+// ---- modules
+
+CUmodule Driver::create_module(const std::shared_ptr<Context>& context, const std::string& name,
+                               LoadedObject object, bool is_library) {
+  const CUmodule handle = modules_.reserve();
+  modules_.assign(handle,
+                  std::make_shared<Module>(context, name, std::move(object), handle, is_library));
+  return handle;
+}
+
+bool Driver::destroy_module(CUmodule handle) {
+  const auto module = modules_.take(handle);
+  if (!module) return false;
+  functions_.take_if([&](const Function& function) { return function.module == module; });
+  return true;
+}
+
+CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const KernelCode& code) {
+  const LockGuard guard(module->lock);
+  CUfunction& handle = module->functions[code.name];
+  if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
+  if (find_module(module->handle) == module) return handle;
+  // Who ended the module may have looked for its functions before this was.
+  functions_.take(handle);
+  return nullptr;
+}
+
+bool Driver::destroy_library(CUlibrary handle) {
+  const auto library = libraries_.take(handle);
+  if (!library) return false;
+  std::map<CUcontext, CUmodule> modules;
+  {
+    const LockGuard guard(library->lock);
+    modules.swap(library->modules);
+  }
+  for (const auto& [context, module] : modules) destroy_module(module);
+  return true;
+}
+
+CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
+                           const std::shared_ptr<Context>& context) {
+  const LockGuard guard(library->lock);
+  if (library->is_unloaded) return nullptr;
+  CUmodule& handle = library->modules[context->handle];
+  const auto module = handle == nullptr ? nullptr : modules_.find(handle);
+  if (module && module->context == context) return handle;
+  const CUmodule made = create_module(context, library->name, library->object, /*is_library=*/true);
+  if (find_context(context->handle) == context) return handle = made;
+  // Who ended the context may have looked for what is of it before this was.
+  destroy_module(made);
+  return nullptr;
+}
+
+bool Driver::give_back(Device& device) {
+  const bool returned = offers_.free_returned();
+  return pools_.give_back_all(device.ordinal) || returned;
+}
+
+bool Driver::give_back() {
+  bool gave = false;
+  for (const auto& device : devices_) gave = give_back(*device) || gave;
+  return gave;
+}
+
+void Driver::wait_for_all_work() {
+  for (const auto& device : devices_) device->engine.wait_for_device();
+}
+
+void Driver::end_import(const ImportedMemory::Import& import) {
+  wait_for_all_work();
+  imported_.end(import);
+}
+
+}  // namespace wherry::impl

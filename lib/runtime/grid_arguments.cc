@@ -1,0 +1,178 @@
+#include "runtime/grid_arguments.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "base/page.h"
+#include "os/memory/own_memory.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr unsigned missing = ~0u;
+constexpr std::size_t alignment = 16;
+// Of parameters, so that all fits into an argument block with the offsets.
+constexpr std::size_t data_max = 3072;
+// What is taken of a kernel that declares nothing.
+constexpr std::size_t undeclared_count = 16;
+constexpr std::size_t undeclared_size = 64;
+
+// What the block begins with; the offsets follow, then the data.
+struct Head {
+  wherryGridKernel kernel = nullptr;
+  wherryLaunchInfo info{};
+  unsigned count = 0;
+  unsigned data_offset = 0;
+};
+static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
+              WHERRY_MAX_ARGS_SIZE);
+
+// Looks at memory of which nobody knows what it is, through copies of its pages. Managed memory is
+// left alone: to look at it would bring it here. Parameters mostly lie side by side, so the latest
+// copies are kept.
+class Searcher {
+ public:
+  explicit Searcher(Runtime& runtime) : runtime_(runtime) {}
+
+  // How many bytes could be read.
+  std::size_t read(std::uintptr_t address, std::span<std::byte> into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const std::uintptr_t at = address + done;
+      const std::size_t rest =
+          std::min<std::size_t>(into.size() - done, page_size - at % page_size);
+      const Copy* copy = copy_of(round_down(at, page_size));
+      if (copy == nullptr) break;
+      std::memcpy(into.data() + done, copy->bytes.data() + at % page_size, rest);
+      done += rest;
+    }
+    return done;
+  }
+
+ private:
+  struct Copy {
+    std::uintptr_t page = 0;  // 0: none
+    std::array<std::byte, page_size> bytes;
+  };
+
+  const Copy* copy_of(std::uintptr_t page) {
+    for (const Copy& copy : copies_)
+      if (copy.page == page && page != 0) return &copy;
+    if (page == 0 || runtime_.offset_of(page)) return nullptr;
+    Copy& copy = copies_[next_++ % copies_.size()];
+    copy.page = read_if_readable(page, copy.bytes) ? page : 0;
+    return copy.page == 0 ? nullptr : &copy;
+  }
+
+  Runtime& runtime_;
+  std::array<Copy, 4> copies_;
+  std::size_t next_ = 0;
+};
+
+// Where a parameter of this size comes to lie at or after `offset`.
+std::size_t packed_place(std::size_t offset, std::size_t bytes) {
+  const std::size_t unit = bytes % alignment == 0 ? alignment : bytes & -bytes;
+  return round_up(offset, std::max<std::size_t>(unit, 1));
+}
+
+}  // namespace
+
+std::size_t packed_offset(const DeclaredParams& declared, std::size_t index) {
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < index; ++i)
+    offset = packed_place(offset, declared.sizes[i]) + declared.sizes[i];
+  return packed_place(offset, declared.sizes[index]);
+}
+
+GridArguments::GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info)
+    : block_(sizeof(Head)) {
+  const Head head{kernel, info};
+  std::memcpy(block_.data(), &head, sizeof head);
+}
+
+bool GridArguments::append(const void* bytes, std::size_t size) {
+  offsets_.push_back(static_cast<unsigned>(data_.size()));
+  const auto* start = static_cast<const std::byte*>(bytes);
+  data_.insert(data_.end(), start, start + size);
+  data_.resize(round_up(data_.size(), alignment));
+  return data_.size() <= data_max;
+}
+
+bool GridArguments::add(void** pointers, const DeclaredParams& declared, Runtime& runtime) {
+  if (declared.sizes != nullptr) {
+    if ((pointers == nullptr && declared.count != 0) || declared.count > WHERRY_MAX_PARAMS)
+      return false;
+    for (std::size_t i = 0; i < declared.count; ++i)
+      if (!append(pointers[i], declared.sizes[i])) return false;
+    return true;
+  }
+  Searcher searcher(runtime);
+  std::array<std::uintptr_t, undeclared_count> found{};
+  const auto bytes = std::as_writable_bytes(std::span(found));
+  const std::size_t count =
+      searcher.read(reinterpret_cast<std::uintptr_t>(pointers), bytes) / sizeof found[0];
+  for (std::size_t i = 0; i < count; ++i) {
+    std::array<std::byte, undeclared_size> value;
+    const std::size_t size = searcher.read(found[i], value);
+    if (size == 0)
+      offsets_.push_back(missing);
+    else
+      (void)append(value.data(), size);
+  }
+  return true;
+}
+
+bool GridArguments::add_packed(void** extra, const DeclaredParams& declared) {
+  if (declared.count > WHERRY_MAX_PARAMS) return false;
+  const std::byte* buffer = nullptr;
+  std::size_t size = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = static_cast<const std::byte*>(extra[1]);
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      std::memcpy(&size, extra[1], sizeof size);
+    else
+      return false;
+  }
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < declared.count; ++i) {
+    const std::size_t bytes = declared.sizes[i];
+    offset = packed_place(offset, bytes);
+    if (buffer == nullptr || offset + bytes > size || !append(buffer + offset, bytes)) return false;
+    offset += bytes;
+  }
+  return true;
+}
+
+std::vector<std::byte> GridArguments::take() {
+  Head head;
+  std::memcpy(&head, block_.data(), sizeof head);
+  head.count = static_cast<unsigned>(offsets_.size());
+  const auto offsets = std::as_bytes(std::span(offsets_));
+  block_.insert(block_.end(), offsets.begin(), offsets.end());
+  block_.resize(round_up(block_.size(), alignment));
+  head.data_offset = static_cast<unsigned>(block_.size());
+  std::memcpy(block_.data(), &head, sizeof head);
+  block_.insert(block_.end(), data_.begin(), data_.end());
+  return std::move(block_);
+}
+
+void run_grid(const void* args, std::size_t begin, std::size_t end) {
+  const auto* block = static_cast<const std::byte*>(args);
+  Head head;
+  std::memcpy(&head, block, sizeof head);
+  std::array<void*, WHERRY_MAX_PARAMS> params{};
+  for (unsigned i = 0; i < std::min(head.count, WHERRY_MAX_PARAMS + 0u); ++i) {
+    unsigned offset = 0;
+    std::memcpy(&offset, block + sizeof head + i * sizeof offset, sizeof offset);
+    if (offset != missing) params[i] = const_cast<std::byte*>(block + head.data_offset + offset);
+  }
+  head.info.begin = begin;
+  head.info.end = end;
+  head.kernel(&head.info, params.data());
+}
+
+}  // namespace wherry::impl

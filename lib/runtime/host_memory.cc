@@ -1,0 +1,102 @@
+#include "runtime/host_memory.h"
+
+#include "base/page.h"
+
+namespace wherry::impl {
+namespace {
+
+// What is mapped for it: whole pages.
+struct Pages {
+  explicit Pages(std::uintptr_t address, std::size_t bytes)
+      : start(round_down(address, page_size)), size(round_up(address + bytes, page_size) - start) {}
+
+  std::uintptr_t start;
+  std::size_t size;
+};
+
+}  // namespace
+
+HostMemory::HostMemory(Annex& annex, std::span<const int> nodes, UffdAccess access)
+    : annex_(annex),
+      file_("wherry-host-memory", annex.size(), HugePages::never),
+      shown_(std::make_shared<Fd>(duplicate_fd(file_.fd()))),
+      adopted_(file_, access) {
+  if (nodes.empty()) return;
+  if (const int error = file_.prefer_nodes(0, annex.size(), nodes))
+    throw_errno(error, "cannot place host memory on its nodes");
+}
+
+Annex::Window HostMemory::window_at(std::uintptr_t address, const HostRange& range,
+                                    Access access) const {
+  const Pages pages(address, range.bytes);
+  const std::uint64_t offset = Pages(range.device_base, range.bytes).start - annex_.base();
+  return {{pages.start, pages.size, shown_, offset}, access};
+}
+
+std::optional<HostRange> HostMemory::allocate(std::size_t bytes, bool apart) {
+  // Chunks of its own for what has two addresses, so that it has the same place in both.
+  const std::size_t reserved = apart ? round_up(bytes, block_size) : bytes;
+  const auto base = annex_.reserve(reserved);
+  if (!base) return std::nullopt;
+  const auto device_base = apart ? annex_.reserve(reserved) : base;
+  if (!device_base) {
+    annex_.release(*base);
+    return std::nullopt;
+  }
+  const HostRange range{*base, *device_base, bytes};
+  const Annex::Window window = window_at(range.base, range, Access::write);
+  const Annex::Window device_window = window_at(range.device_base, range, Access::write);
+  int error = file_.allocate(window.offset, window.bytes);
+  if (error == 0) error = annex_.show(window, Processor::host().bit());
+  if (error == 0) error = annex_.show(device_window, annex_.all_devices());
+  if (error == 0) {
+    // As far as is permitted; without it the kernel may swap the pages, as any.
+    static_cast<void>(lock_in_memory(window.start, window.bytes));
+    return range;
+  }
+  free(range);
+  return std::nullopt;
+}
+
+bool HostMemory::free(const HostRange& range) {
+  const Annex::Window window = window_at(range.base, range, Access::none);
+  const Annex::Window device_window = window_at(range.device_base, range, Access::none);
+  const int host_error = annex_.hide(window.start, window.bytes, Processor::host().bit());
+  const int error = annex_.hide(device_window.start, device_window.bytes, annex_.all_devices());
+  static_cast<void>(file_.punch(window.offset, window.bytes));
+  if (host_error != 0 || error != 0) return false;
+  annex_.release(range.base);
+  if (range.device_base != range.base) annex_.release(range.device_base);
+  return true;
+}
+
+std::optional<HostRange> HostMemory::find_place(AddressRange bytes) {
+  const std::uintptr_t in_page = bytes.start % page_size;
+  const auto place = annex_.reserve(in_page + bytes.size());
+  if (!place) return std::nullopt;
+  return HostRange{bytes.start, *place + in_page, bytes.size()};
+}
+
+AdoptedRanges::Verdict HostMemory::adopt(const HostRange& range, bool read_only) {
+  using Verdict = AdoptedRanges::Verdict;
+  const AddressRange bytes{range.base, range.base + range.bytes};
+  const Annex::Window window =
+      window_at(range.device_base, range, read_only ? Access::read : Access::write);
+  Verdict verdict = adopted_.adopt(bytes, window.offset, read_only);
+  if (verdict == Verdict::adopted && annex_.show(window, annex_.all_devices()) != 0) {
+    verdict = Verdict::no_room;
+    if (!adopted_.give_back(bytes)) return verdict;
+  }
+  if (verdict != Verdict::adopted) annex_.release(window.start);
+  return verdict;
+}
+
+bool HostMemory::give_back(const HostRange& range) {
+  const Annex::Window window = window_at(range.device_base, range, Access::none);
+  const int error = annex_.hide(window.start, window.bytes, annex_.all_devices());
+  if (!adopted_.give_back({range.base, range.base + range.bytes})) return false;
+  if (error == 0) annex_.release(window.start);
+  return true;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,229 @@
+#include "runtime/imported_memory.h"
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/page.h"
+#include "os/files/range_mark.h"
+
+namespace wherry::impl {
+namespace {
+
+ProcessorMask bit_of(int device) {
+  return Processor::device(device).bit();
+}
+
+void log_refusal(const OfferHandle& handle) {
+  log_line(
+      "process {} has offered what this process may not open: run both as the same user, "
+      "and "
+      "dumpable (PR_SET_DUMPABLE), or give this one CAP_SYS_PTRACE",
+      handle.pid);
+}
+
+CUresult to_result(ForeignOffer::Verdict verdict, const OfferHandle& handle) {
+  switch (verdict) {
+    case ForeignOffer::Verdict::found:
+      return CUDA_SUCCESS;
+    case ForeignOffer::Verdict::unknown:
+      return CUDA_ERROR_INVALID_VALUE;
+    case ForeignOffer::Verdict::own:
+      return CUDA_ERROR_INVALID_CONTEXT;
+    case ForeignOffer::Verdict::refused:
+      log_refusal(handle);
+      return CUDA_ERROR_MAP_FAILED;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace
+
+CUresult find_offer(const OfferHandle& handle, OfferKind kind, ForeignOffer& found) {
+  return to_result(ForeignOffer::find(handle, kind, found), handle);
+}
+
+CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& file) {
+  return to_result(offer.open_file(file), handle);
+}
+
+CUresult ImportedMemory::find_file(const OfferHandle& handle, OfferKind kind, Import& piece,
+                                   Offer& what) {
+  ForeignOffer offer;
+  const CUresult found = find_offer(handle, kind, offer);
+  if (found != CUDA_SUCCESS) return found;
+  what = offer.offer();
+  Fd file;
+  const CUresult opened = open_offer(handle, offer, file);
+  if (opened != CUDA_SUCCESS) return opened;
+  if (mark_range(file.get(), what.offset, round_up(what.bytes, page_size)) != 0)
+    return CUDA_ERROR_MAP_FAILED;
+  // From here on its process knows.
+  if (!offer.stands()) return CUDA_ERROR_INVALID_VALUE;
+  piece.handle = handle;
+  piece.file = std::make_shared<Fd>(std::move(file));
+  piece.offset = what.offset;
+  piece.record.bytes = what.bytes;
+  return CUDA_SUCCESS;
+}
+
+Annex::Window ImportedMemory::window_of(const Import& piece) {
+  return {{piece.record.base, round_up(piece.record.bytes, page_size), piece.file, piece.offset},
+          Access::write};
+}
+
+CUresult ImportedMemory::place(Import& piece) {
+  Annex& annex = runtime_.annex();
+  // What is large lies in its block as it does in the file, so that huge pages can be mapped as
+  // such.
+  const std::size_t lead = piece.record.bytes < block_size ? 0 : piece.offset % block_size;
+  const auto place = annex.reserve(lead + piece.record.bytes);
+  if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
+  piece.place = *place;
+  piece.record.base = piece.record.device_base = *place + lead;
+  // As a driver tells it, which maps whole blocks.
+  piece.record.mapping_pages = round_up(piece.record.bytes, block_size) / page_size;
+  piece.record.kind = MemoryKind::imported;
+  if (const int error = annex.show(window_of(piece), piece.shown_to)) {
+    annex.release(*place);
+    return error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_MAP_FAILED;
+  }
+  try {
+    remember(piece);
+  } catch (...) {
+    end(piece);
+    throw;
+  }
+  return CUDA_SUCCESS;
+}
+
+void ImportedMemory::remember(const Import& piece) {
+  const auto entry = imports_.emplace(piece.record.base, piece).first;
+  try {
+    entry->second.record.id = *runtime_.memory().insert(piece.record);
+  } catch (...) {
+    imports_.erase(entry);
+    throw;
+  }
+}
+
+CUresult ImportedMemory::open(const OfferHandle& handle, CUcontext context, int device,
+                              CUdeviceptr& address) {
+  const LockGuard guard(lock_);
+  for (auto& [base, known] : imports_) {
+    if (known.handle != handle || known.opened_for != device) continue;
+    ++known.users;
+    address = base;
+    return CUDA_SUCCESS;
+  }
+  Import piece;
+  Offer what;
+  const CUresult found = find_file(handle, OfferKind::memory, piece, what);
+  if (found != CUDA_SUCCESS) return found;
+  // A device that this process does not see is as good as the context's own.
+  piece.record.device =
+      static_cast<std::uint8_t>(runtime_.ordinal_of(what.device).value_or(device));
+  piece.record.context = context;
+  piece.opened_for = device;
+  piece.shown_to = bit_of(device) | bit_of(piece.record.device);
+  const CUresult placed = place(piece);
+  if (placed == CUDA_SUCCESS) address = piece.record.base;
+  return placed;
+}
+
+std::optional<ImportedMemory::Import> ImportedMemory::take(Imports::iterator piece) {
+  runtime_.memory().take(piece->first, [](const MemoryRecord&) { return true; });
+  Import taken = std::move(piece->second);
+  imports_.erase(piece);
+  return taken;
+}
+
+CUresult ImportedMemory::close(std::uintptr_t address, std::optional<Import>& last) {
+  const LockGuard guard(lock_);
+  const auto piece = imports_.find(address);
+  if (piece == imports_.end() || piece->second.record.pool != nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (--piece->second.users == 0) last = take(piece);
+  return CUDA_SUCCESS;
+}
+
+CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedPool& pool,
+                                     CUdeviceptr& address) {
+  const LockGuard guard(lock_);
+  // Tickets are of one board.
+  if (handle.process() != pool.offer.process() || handle.board_file != pool.offer.board_file)
+    return CUDA_ERROR_INVALID_VALUE;
+  Import piece;
+  Offer what;
+  const CUresult found = find_file(handle, OfferKind::pooled, piece, what);
+  if (found != CUDA_SUCCESS) return found;
+  if (what.pool != pool.offer.ticket) return CUDA_ERROR_INVALID_VALUE;
+  piece.record.pool = pool.handle;
+  piece.record.device = static_cast<std::uint8_t>(pool.device);
+  piece.opened_for = pool.device;
+  piece.shown_to = pool.accessible;
+  const CUresult placed = place(piece);
+  if (placed == CUDA_SUCCESS) address = piece.record.base;
+  return placed;
+}
+
+std::optional<ImportedMemory::Import> ImportedMemory::take_pooled(std::uintptr_t address) {
+  const LockGuard guard(lock_);
+  const auto piece = imports_.find(address);
+  if (piece == imports_.end() || piece->second.record.pool == nullptr) return std::nullopt;
+  return take(piece);
+}
+
+CUresult ImportedMemory::open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool) {
+  ForeignOffer offer;
+  const CUresult found = find_offer(handle, OfferKind::pool, offer);
+  if (found != CUDA_SUCCESS) return found;
+  pool.offer = handle;
+  pool.device = runtime_.ordinal_of(offer.offer().device).value_or(otherwise);
+  pool.accessible = bit_of(pool.device);
+  return CUDA_SUCCESS;
+}
+
+bool ImportedMemory::is_accessible(const ImportedPool& pool, int device) {
+  const LockGuard guard(lock_);
+  return (pool.accessible & bit_of(device)) != 0;
+}
+
+CUresult ImportedMemory::set_access(ImportedPool& pool, int device, bool accessible) {
+  const LockGuard guard(lock_);
+  const ProcessorMask bit = bit_of(device);
+  if (((pool.accessible & bit) != 0) == accessible) return CUDA_SUCCESS;
+  std::vector<Import*> changed;  // also the one that fails, which may have changed in part
+  changed.reserve(imports_.size());
+  int error = 0;
+  for (auto& [base, piece] : imports_) {
+    if (error != 0 || piece.record.pool != pool.handle) continue;
+    changed.push_back(&piece);
+    error = show_or_hide(piece, bit, accessible);
+  }
+  if (error == 0) {
+    pool.accessible ^= bit;
+    return CUDA_SUCCESS;
+  }
+  // What a device does not answer to is the end of its process soon; nothing has changed meanwhile.
+  for (Import* piece : changed) static_cast<void>(show_or_hide(*piece, bit, !accessible));
+  return CUDA_ERROR_MAP_FAILED;
+}
+
+int ImportedMemory::show_or_hide(Import& piece, ProcessorMask bit, bool show) {
+  const Annex::Window window = window_of(piece);
+  const int error = show ? runtime_.annex().show(window, bit)
+                         : runtime_.annex().hide(window.start, window.bytes, bit);
+  if (error == 0) piece.shown_to = show ? piece.shown_to | bit : piece.shown_to & ~bit;
+  return error;
+}
+
+void ImportedMemory::end(const Import& piece) {
+  Annex& annex = runtime_.annex();
+  const Annex::Window window = window_of(piece);
+  // A device that does not answer may still have it: nobody else gets the addresses then.
+  if (annex.hide(window.start, window.bytes, piece.shown_to) == 0) annex.release(piece.place);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,89 @@
+#include "runtime/libraries.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "devices/device_process.h"
+#include "runtime/objects.h"
+
+namespace wherry::impl {
+CUlibrary Libraries::add(const std::string& name, LoadedObject object) {
+  const CUlibrary handle = libraries_.reserve();
+  libraries_.assign(handle, std::make_shared<Library>(name, std::move(object), handle));
+  return handle;
+}
+
+std::shared_ptr<Library> Libraries::take(CUlibrary handle) {
+  auto library = libraries_.take(handle);
+  if (!library) return nullptr;
+  {
+    const LockGuard guard(library->lock);
+    library->is_unloaded = true;
+  }
+  kernels_.take_if([&](const Kernel& kernel) { return kernel.library == library; });
+  return library;
+}
+
+CUkernel Libraries::kernel_of(const std::shared_ptr<Library>& library, const KernelCode& code) {
+  const LockGuard guard(library->lock);
+  if (library->is_unloaded) return nullptr;
+  CUkernel& handle = library->kernels[code.name];
+  if (handle == nullptr) handle = kernels_.insert(std::make_shared<Kernel>(library, code));
+  return handle;
+}
+
+CUresult Libraries::kernel_at(std::uintptr_t address, CUkernel& kernel) {
+  {
+    const LockGuard guard(own_lock_);
+    const auto found = own_kernels_.find(address);
+    if (found != own_kernels_.end() && kernels_.find(found->second)) {
+      kernel = found->second;
+      return CUDA_SUCCESS;
+    }
+  }
+  return learn_kernel(address, kernel);
+}
+
+CUresult Libraries::learn_kernel(std::uintptr_t address, CUkernel& kernel) {
+  // Not under the lock: the loader may be busy with a constructor that waits for us.
+  CodePlace place = find_code(address, params_prefix);
+  if (place.object.handle == nullptr) return CUDA_ERROR_NOT_FOUND;
+  KernelCode code;
+  if (!place.exported_as.empty()) code = impl::find_kernel(place.object, place.exported_as);
+  // What the CUDA compiler leaves in a program for a kernel is host code, too, and would do nothing
+  // on a device.
+  if (code.params.sizes == nullptr) {
+    refuse_code(address);
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  const CUresult shared = share_object(runtime_, place.file, place.object);
+  if (shared != CUDA_SUCCESS) return shared;
+  static_cast<void>(place.reference.release());  // devices have it: it stays loaded
+
+  const LockGuard guard(own_lock_);
+  CUlibrary& handle = own_libraries_[place.object.handle];
+  auto library = handle == nullptr ? nullptr : libraries_.find(handle);
+  kernel = library ? kernel_of(library, code) : nullptr;
+  if (kernel == nullptr) {
+    // There is none yet, or somebody has unloaded it.
+    handle = add(place.file, std::move(place.object));
+    library = libraries_.find(handle);
+    kernel = library ? kernel_of(library, code) : nullptr;
+  }
+  // Nobody knows its handle but who found it just now, and unloads it at once: for him there is
+  // none.
+  if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
+  own_kernels_[address] = kernel;
+  return CUDA_SUCCESS;
+}
+
+void Libraries::refuse_code(std::uintptr_t address) {
+  {
+    const LockGuard guard(own_lock_);
+    if (!refused_.insert(address).second) return;
+  }
+  log_line("{} is no kernel: it is not exported with WHERRY_KERNEL_PARAMS beside it",
+           describe_code_address(address));
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,276 @@
+#include "runtime/memory_pool.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/driver.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr std::size_t slab_step = std::size_t{32} << 20;
+
+template <typename Value>
+CUresult give(void* data, Value value) {
+  std::memcpy(data, &value, sizeof value);
+  return CUDA_SUCCESS;
+}
+
+template <typename Value>
+Value value_of(const void* data) {
+  Value value;
+  std::memcpy(&value, data, sizeof value);
+  return value;
+}
+
+// The index of its value; nothing: it is none of these.
+std::optional<std::size_t> reuse_index(CUmemPool_attribute attribute) {
+  if (attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+      attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
+    return std::nullopt;
+  return attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+}
+
+constexpr std::size_t internal_dependencies = CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES -
+                                              CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+
+}  // namespace
+
+MemoryPool::MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience,
+                       Limits limits)
+    : parts_(parts), handle_(handle), device_(device), audience_(audience), limits_(limits) {}
+
+MemoryPool::~MemoryPool() {
+  parts_.runtime.end_audience(audience_);
+}
+
+CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address) {
+  const std::size_t whole = round_up(bytes, page_size);
+  if (whole < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const LockGuard guard(lock_);
+  if (retired_) return CUDA_ERROR_INVALID_VALUE;
+  const auto base = find_room(whole, stream);
+  if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
+  // What was handed out before exists, and costs a look; all else was free.
+  if (!parts_.runtime.create_device(*base, whole, device_)) {
+    space_.free(*base);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  try {
+    remember(*base, bytes);
+  } catch (...) {
+    // Work that was to be over before may still use it, but then it was the stream's own, or it
+    // waits.
+    space_.free_in_order(*base, stream.stream->id());
+    throw;
+  }
+  address = *base;
+  return CUDA_SUCCESS;
+}
+
+std::optional<std::uintptr_t> MemoryPool::find_room(std::size_t bytes, const StreamHandle& stream) {
+  const std::uint64_t id = stream.stream->id();
+  if (const auto base = space_.allocate(bytes, id)) return base;
+  look_at_frees();
+  if (const auto base = space_.allocate(bytes, id)) return base;
+  if (grow(bytes)) return space_.allocate(bytes, id);
+  return take_from_others(bytes, stream);
+}
+
+bool MemoryPool::grow(std::size_t bytes) {
+  const std::size_t left = limits_.most - space_.reserved().now;
+  for (const std::size_t step : {slab_step, block_size}) {
+    const std::size_t wanted = round_up(bytes, step);
+    if (wanted < bytes || wanted > left) continue;
+    const auto slab =
+        parts_.runtime.reserve_device(wanted, {Processor::device(device_), audience_});
+    if (!slab) continue;
+    space_.add({parts_.runtime.address_of(*slab), wanted});
+    return true;
+  }
+  return false;
+}
+
+std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
+                                                           const StreamHandle& stream) {
+  if (reuse_[internal_dependencies] == 0) return std::nullopt;
+  const auto leaving = space_.find_leaving(bytes);
+  if (!leaving) return std::nullopt;
+  const auto found = frees_.find(leaving->stream);
+  if (found == frees_.end()) return std::nullopt;  // what nobody waits for
+  const StreamFrees& others = found->second;
+  // The fate of another context is none of this one's.
+  if (others.context != stream.context) return std::nullopt;
+  const auto awaited = std::ranges::find_if(
+      others.frees, [&](const Pending& free) { return free.number >= leaving->number; });
+  if (stream.context->device.engine.wait_for(stream.stream, awaited->recording) != WorkStatus::ok)
+    return std::nullopt;
+  space_.allocate_leaving(leaving->base, bytes);
+  return leaving->base;
+}
+
+void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
+  // Mapped in steps, the last of which ends with the slab.
+  const PoolSpace::Slab slab = space_.slab_of(base);
+  const std::size_t offset = base - slab.base;
+  const std::size_t first = round_down(offset, slab_step);
+  const std::size_t end = std::min(round_up(offset + bytes, slab_step), slab.bytes);
+  MemoryRecord record;
+  record.base = record.device_base = base;
+  record.bytes = bytes;
+  record.pool = handle_;
+  record.mapping_lead_pages = static_cast<std::uint16_t>((offset - first) / page_size);
+  record.mapping_pages = (end - first) / page_size;
+  record.kind = MemoryKind::pooled;
+  record.device = static_cast<std::uint8_t>(device_);
+  parts_.records.insert(record);
+}
+
+WorkStatus MemoryPool::free(const MemoryRecord& record, const StreamHandle& stream) {
+  const LockGuard guard(lock_);
+  auto recording = std::make_shared<Recording>();
+  const WorkStatus status = stream.context->device.engine.record(stream.stream, recording);
+  if (status != WorkStatus::ok) return status;
+  StreamFrees& frees = frees_[stream.stream->id()];
+  frees.context = stream.context;
+  frees.frees.push_back(
+      {space_.free_in_order(record.base, stream.stream->id()), std::move(recording)});
+  return status;
+}
+
+void MemoryPool::free_now(const MemoryRecord& record) {
+  const LockGuard guard(lock_);
+  space_.free(record.base);
+}
+
+void MemoryPool::look_at_frees() {
+  for (auto entry = frees_.begin(); entry != frees_.end();) {
+    const Context& context = *entry->second.context;
+    auto& frees = entry->second.frees;
+    std::uint64_t reached = 0;
+    DeviceEngine& engine = context.device.engine;
+    // Thrown away is as good as finished, once nothing that ran at that moment uses the memory any
+    // more.
+    const auto is_over = [&](const Recording& recording) {
+      const auto outcome = engine.query(recording);
+      return outcome && (outcome->status == WorkStatus::ok || engine.is_idle(*context.work));
+    };
+    while (!frees.empty() && is_over(*frees.front().recording)) {
+      reached = frees.front().number;
+      frees.pop_front();
+    }
+    if (reached != 0) space_.reached(entry->first, reached);
+    entry = frees.empty() ? frees_.erase(entry) : std::next(entry);
+  }
+}
+
+MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
+  look_at_frees();
+  Trimmed trimmed;
+  while (space_.reserved().now > keep) {
+    const auto slab =
+        space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
+          // What another process still has open would be another allocation's.
+          const bool is_open = limits_.for_processes &&
+                               parts_.runtime.is_open_elsewhere(free.base, free.bytes, device_);
+          trimmed.others_have_more = trimmed.others_have_more || is_open;
+          return !is_open;
+        });
+    if (!slab) break;
+    parts_.runtime.free(slab->base);
+    trimmed.some = true;
+  }
+  return trimmed;
+}
+
+bool MemoryPool::trim(std::size_t keep) {
+  const LockGuard guard(lock_);
+  return trim_locked(keep).some;
+}
+
+bool MemoryPool::trim_to_threshold() {
+  const LockGuard guard(lock_);
+  const Trimmed trimmed = trim_locked(retired_ ? 0 : threshold_);
+  return frees_.empty() && !trimmed.others_have_more;
+}
+
+void MemoryPool::retire() {
+  const LockGuard guard(lock_);
+  retired_ = true;
+}
+
+bool MemoryPool::is_retired() {
+  const LockGuard guard(lock_);
+  return retired_;
+}
+
+bool MemoryPool::is_over() {
+  const LockGuard guard(lock_);
+  return retired_ && space_.reserved().now == 0;
+}
+
+CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* value) {
+  const LockGuard guard(lock_);
+  if (const auto reuse = reuse_index(attribute)) {
+    reuse_[*reuse] = value_of<int>(value) != 0 ? 1 : 0;
+    return CUDA_SUCCESS;
+  }
+  const auto number = [&] { return value_of<cuuint64_t>(value); };
+  const auto reset = [&](PoolSpace::Amount& amount) {
+    if (number() != 0) return CUDA_ERROR_INVALID_VALUE;
+    amount.high = amount.now;
+    return CUDA_SUCCESS;
+  };
+  look_at_frees();
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      threshold_ = number();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      return reset(space_.reserved());
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      return reset(space_.used());
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult MemoryPool::get_attribute(CUmemPool_attribute attribute, void* value) {
+  const LockGuard guard(lock_);
+  if (const auto reuse = reuse_index(attribute)) return give(value, reuse_[*reuse]);
+  look_at_frees();
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      return give<cuuint64_t>(value, threshold_);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      return give<cuuint64_t>(value, space_.reserved().now);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      return give<cuuint64_t>(value, space_.reserved().high);
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      return give<cuuint64_t>(value, space_.used().now);
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      return give<cuuint64_t>(value, space_.used().high);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+bool MemoryPool::is_accessible(int device) {
+  const LockGuard guard(lock_);
+  return device == device_ || (others_ & Processor::device(device).bit()) != 0;
+}
+
+void MemoryPool::set_access(int device, bool accessible) {
+  if (device == device_) return;
+  const LockGuard guard(lock_);
+  const ProcessorMask bit = Processor::device(device).bit();
+  if (accessible) {
+    others_ |= bit;
+    parts_.runtime.admit(audience_, device);
+  } else if ((others_ & bit) != 0) {
+    others_ &= ~bit;
+    parts_.runtime.exclude(audience_, device);
+  }
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,110 @@
+// A pool of the API: memory of one device, taken from the runtime in large slabs and handed out in
+// the order of streams. Any thread; no call waits for work.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "pages/memory_records.h"
+#include "pages/pool_space.h"
+#include "runtime/device.h"
+#include "runtime/runtime.h"
+
+namespace wherry::impl {
+
+class MemoryPool {
+ public:
+  struct Parts {
+    Runtime& runtime;
+    MemoryRecords& records;
+  };
+
+  struct Limits {
+    std::size_t most = 0;        // how many bytes it may reserve
+    bool for_processes = false;  // others may open its memory
+  };
+
+  MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, Limits limits);
+  // Requires: it is empty.
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  CUmemoryPool handle() const { return handle_; }
+  int device() const { return device_; }
+  bool is_for_processes() const { return limits_.for_processes; }
+
+  // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.
+  CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
+      EXCLUDES(lock_);
+  // As cuMemFreeAsync; nothing is freed unless the answer is ok. Requires: the record is taken out.
+  WorkStatus free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
+  // Requires: the record is taken out, and nobody uses the memory any more.
+  void free_now(const MemoryRecord& record) EXCLUDES(lock_);
+
+  // Gives slabs back that are free as a whole, as long as `keep` bytes stay reserved. True: it gave
+  // some.
+  bool trim(std::size_t keep) EXCLUDES(lock_);
+  // ... as the release threshold says; also all that a pool has which is not to be used any more.
+  // False: frees are still to be reached, or others have some of it open, so that there may be more
+  // later.
+  bool trim_to_threshold() EXCLUDES(lock_);
+  // From now on only what is allocated is kept.
+  void retire() EXCLUDES(lock_);
+  bool is_retired() EXCLUDES(lock_);
+  // ... and nothing is left of it.
+  bool is_over() EXCLUDES(lock_);
+
+  CUresult set_attribute(CUmemPool_attribute attribute, const void* value) EXCLUDES(lock_);
+  CUresult get_attribute(CUmemPool_attribute attribute, void* value) EXCLUDES(lock_);
+
+  bool is_accessible(int device) EXCLUDES(lock_);
+  void set_access(int device, bool accessible) EXCLUDES(lock_);
+
+ private:
+  // A free that its stream has perhaps not got to.
+  struct Pending {
+    std::uint64_t number = 0;
+    std::shared_ptr<Recording> recording;
+  };
+  struct StreamFrees {
+    std::shared_ptr<Context> context;
+    std::deque<Pending> frees;  // in the order of the stream
+  };
+
+  std::optional<std::uintptr_t> find_room(std::size_t bytes, const StreamHandle& stream)
+      REQUIRES(lock_);
+  bool grow(std::size_t bytes) REQUIRES(lock_);
+  // What another stream of the same context will have freed; the stream waits for that.
+  std::optional<std::uintptr_t> take_from_others(std::size_t bytes, const StreamHandle& stream)
+      REQUIRES(lock_);
+  void remember(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
+  // Looks how far streams have got.
+  void look_at_frees() REQUIRES(lock_);
+  struct Trimmed {
+    bool some = false;
+    bool others_have_more = false;  // that would be given back, too
+  };
+  Trimmed trim_locked(std::size_t keep) REQUIRES(lock_);
+
+  const Parts parts_;
+  const CUmemoryPool handle_;
+  const int device_;
+  const unsigned audience_;
+  const Limits limits_;
+
+  Mutex lock_{LockOrder::memory_pool};
+  PoolSpace space_ GUARDED_BY(lock_);
+  std::map<std::uint64_t, StreamFrees> frees_ GUARDED_BY(lock_);  // by stream; none is empty
+  std::size_t threshold_ GUARDED_BY(lock_) = 0;
+  std::array<int, 3> reuse_ GUARDED_BY(lock_) = {1, 1, 1};  // by attribute
+  ProcessorMask others_ GUARDED_BY(lock_) = 0;  // devices that have access beside its own
+  bool retired_ GUARDED_BY(lock_) = false;
+};
+
+}  // namespace wherry::impl

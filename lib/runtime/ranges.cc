@@ -1,0 +1,100 @@
+#include "runtime/ranges.h"
+
+#include <algorithm>
+
+#include "os/memory/numa.h"
+
+namespace wherry::impl {
+namespace {
+
+// What is no managed memory comes out as far away from all that is.
+std::uint64_t offset_of(const Runtime& runtime, CUdeviceptr address) {
+  return runtime.offset_of(address).value_or(runtime.layout().bytes());
+}
+
+bool wraps(CUdeviceptr begin, std::size_t count) {
+  return begin + count < begin;
+}
+
+int nearest_host_node(const Topology& topology) {
+  const int here = current_node();
+  return *std::min_element(
+      topology.host_nodes.begin(), topology.host_nodes.end(),
+      [here](int a, int b) { return node_distance(here, a) < node_distance(here, b); });
+}
+
+}  // namespace
+
+bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
+  const auto allocation = runtime.find(begin);
+  if (!allocation || !allocation->owner.is_managed()) return false;
+  const CUdeviceptr allocation_end = runtime.address_of(*allocation) + allocation->bytes;
+  return begin < allocation_end && end <= allocation_end;
+}
+
+PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
+  const std::uint64_t offset = offset_of(runtime, begin);
+  const std::uint64_t first = offset / page_size;
+  return {first, wraps(begin, count) ? 0 : (offset + count - 1) / page_size + 1 - first};
+}
+
+PageSpan pages_covered(Runtime& runtime, CUdeviceptr begin, std::size_t count) {
+  const std::uint64_t offset = offset_of(runtime, begin);
+  const std::uint64_t first = round_up(offset, page_size) / page_size;
+  if (wraps(begin, count)) return {first, 0};
+  const CUdeviceptr end = begin + count;
+  const auto allocation = runtime.find(begin);
+  const bool to_the_end = allocation && end == runtime.address_of(*allocation) + allocation->bytes;
+  const std::uint64_t end_offset = offset + count;
+  const std::uint64_t last =
+      (to_the_end ? round_up(end_offset, page_size) : end_offset) / page_size;
+  return {first, last > first ? last - first : 0};
+}
+
+PageSpan pages_asked_of(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
+  return {offset_of(runtime, begin) / page_size,
+          wraps(begin, count) ? 0 : round_up(count, page_size) / page_size};
+}
+
+bool is_device(const Runtime& runtime, int ordinal) {
+  return ordinal >= 0 && ordinal < runtime.device_count();
+}
+
+std::optional<Location> to_location(CUmemLocation named) {
+  switch (static_cast<int>(named.type)) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      return Location::device(named.id);
+    case CU_MEM_LOCATION_TYPE_HOST:
+      return Location::host();
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      return Location::host_node(named.id);
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+      return Location::callers_node(named.id);
+    default:
+      return std::nullopt;
+  }
+}
+
+bool exists(const Runtime& runtime, Location location) {
+  const auto& host_nodes = runtime.topology().host_nodes;
+  switch (location.kind) {
+    case Location::Kind::none:
+      return false;
+    case Location::Kind::device:
+      return is_device(runtime, location.id);
+    case Location::Kind::host_node:
+      return std::find(host_nodes.begin(), host_nodes.end(), location.id) != host_nodes.end();
+    case Location::Kind::host:
+    case Location::Kind::callers_node:
+      return true;
+  }
+  return false;
+}
+
+Location settled(const Runtime& runtime, Location location) {
+  return location.kind == Location::Kind::callers_node
+             ? Location::host_node(nearest_host_node(runtime.topology()))
+             : location;
+}
+
+}  // namespace wherry::impl

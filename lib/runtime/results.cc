@@ -1,0 +1,35 @@
+#include "runtime/results.h"
+
+namespace wherry::impl {
+
+CUresult to_result(WorkStatus status) {
+  switch (status) {
+    case WorkStatus::ok:
+      return CUDA_SUCCESS;
+    case WorkStatus::illegal_address:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case WorkStatus::launch_failed:
+      return CUDA_ERROR_LAUNCH_FAILED;
+    case WorkStatus::context_destroyed:
+      return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    case WorkStatus::unknown_kernel:
+      return CUDA_ERROR_NOT_FOUND;
+    case WorkStatus::other_credentials:
+      return CUDA_ERROR_NOT_PERMITTED;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult to_result(Runtime::PinResult result) {
+  switch (result) {
+    case Runtime::PinResult::pinned:
+      return CUDA_SUCCESS;
+    case Runtime::PinResult::not_managed:
+      return CUDA_ERROR_INVALID_VALUE;
+    case Runtime::PinResult::no_room:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,14 @@
+// What the C functions return for the answers of the library's own parts.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include "runtime/runtime.h"
+#include "streams/stream.h"
+
+namespace wherry::impl {
+
+CUresult to_result(WorkStatus status);
+CUresult to_result(Runtime::PinResult result);
+
+}  // namespace wherry::impl

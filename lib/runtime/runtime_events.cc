@@ -1,0 +1,84 @@
+// The runtime's part in events: what the program does with its memory.
+#include "base/clock.h"
+#include "runtime/runtime.h"
+#include "trace/recorder.h"
+
+namespace wherry::impl {
+namespace {
+
+AdviceDetail detail_of(AdviceChange::Kind kind) {
+  using Kind = AdviceChange::Kind;
+  switch (kind) {
+    case Kind::set_read_mostly:
+      return AdviceDetail::set_read_mostly;
+    case Kind::unset_read_mostly:
+      return AdviceDetail::unset_read_mostly;
+    case Kind::set_preferred:
+      return AdviceDetail::set_preferred_location;
+    case Kind::unset_preferred:
+      return AdviceDetail::unset_preferred_location;
+    case Kind::set_accessed_by:
+      return AdviceDetail::set_accessed_by;
+    case Kind::unset_accessed_by:
+      return AdviceDetail::unset_accessed_by;
+    case Kind::prefetched:
+    case Kind::pinned:
+    case Kind::unpinned:
+      break;
+  }
+  return AdviceDetail::prefetch;
+}
+
+EventKind kind_of(AdviceChange::Kind kind) {
+  if (kind == AdviceChange::Kind::pinned) return EventKind::pin;
+  return kind == AdviceChange::Kind::unpinned ? EventKind::unpin : EventKind::advice;
+}
+
+}  // namespace
+
+void Runtime::record_allocation(const Allocation& allocation) const {
+  if (!is_recorded(EventKind::allocation)) return;
+  const auto device = allocation.owner.device;
+  record_event({.time_ns = now_ns(),
+                .address = address_of(allocation),
+                .bytes = allocation.pages().bytes(),
+                .kind = EventKind::allocation,
+                .detail = code_of(device ? AllocationDetail::device : AllocationDetail::managed),
+                .destination = device ? index_of(*device) : EventRecord::nobody});
+}
+
+void Runtime::record_variables(const ManagedSection& section, const PlacedPages& placed) const {
+  const std::uint64_t now = now_ns();
+  for (const AddressRange& variable : section.variables)
+    if (is_recorded(EventKind::allocation))
+      record_event({.time_ns = now,
+                    .address = variable.start,
+                    .bytes = round_up(variable.size(), page_size),
+                    .kind = EventKind::allocation,
+                    .detail = code_of(AllocationDetail::variable)});
+  if (is_recorded(EventKind::populate))
+    record_event({.time_ns = now,
+                  .address = placed.address,
+                  .bytes = placed.pages.bytes(),
+                  .kind = EventKind::populate,
+                  .cause = EventCause::creation,
+                  .destination = index_of(Processor::host())});
+}
+
+void Runtime::record_advice(PageSpan pages, const AdviceChange& change) const {
+  const EventKind kind = kind_of(change.kind);
+  if (!is_recorded(kind)) return;
+  const Location where = change.location;
+  const bool on_node = where.kind == Location::Kind::host_node;
+  record_event(
+      {.time_ns = now_ns(),
+       .address = layout().address_of(pages.first),
+       .bytes = pages.bytes(),
+       .value = on_node ? static_cast<std::uint32_t>(where.id) + 1 : 0,
+       .kind = kind,
+       .cause = EventCause::advice,
+       .detail = kind == EventKind::advice ? code_of(detail_of(change.kind)) : std::uint8_t{0},
+       .destination = where.is_none() ? EventRecord::nobody : index_of(where.processor())});
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,40 @@
+#include "runtime/system_calls.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "memory/touch.h"
+
+using namespace wherry::impl;
+
+namespace {
+
+// A call that is given more does the rest when it is repeated, as after any short count: a read of
+// gigabytes that returns ten bytes must not create gigabytes.
+constexpr std::size_t prepared_max = std::size_t{16} << 20;
+
+std::size_t prepare(const void* pointer, std::size_t bytes, SystemCallAccess access) {
+  const TouchableMemory* const memory = TouchableMemory::current();
+  if (memory == nullptr) return 0;
+  const auto start = reinterpret_cast<std::uintptr_t>(pointer);
+  const std::size_t accessible = memory->count_accessible(start, std::min(bytes, prepared_max));
+  if (accessible == 0 || access == SystemCallAccess::look) return accessible;
+  const Access as = access == SystemCallAccess::write ? Access::write : Access::read;
+  touch(start, accessible, as);
+  // Without the first page a call gets nowhere, without a later one it returns a short count: so
+  // that one last.
+  touch(start, 1, as);
+  return accessible;
+}
+
+}  // namespace
+
+void wherry::impl::attach_to_io_library() {
+  using Attach = void (*)(PrepareForSystemCall);
+  // Kept where dlsym finds it: in the program, in what it was linked with, and in what was
+  // preloaded.
+  if (auto* const attach = reinterpret_cast<Attach>(::dlsym(RTLD_DEFAULT, attach_name)))
+    attach(prepare);
+}

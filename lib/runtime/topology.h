@@ -1,0 +1,60 @@
+// Which nodes are the host, which devices there are, and with what: chosen once, at initialization.
+// Pure functions from the machine and three environment variables to a value or one line that
+// says what is wrong and where; no kernel calls, so tests describe machines that they do not have.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "os/memory/numa.h"
+
+namespace wherry::impl {
+
+enum class DeviceKind {
+  isolated,  // a process of its own, with its own page table
+};
+
+const char* to_string(DeviceKind kind);
+
+struct DeviceConfig {
+  int number = 0;            // its place in the whole list, whichever of it the program sees
+  int node = 0;              // its pool is bound to this node
+  std::size_t capacity = 0;  // bytes its pool may hold; whole pages
+  int workers = 1;           // threads that run kernels
+  std::vector<int>
+      cpus;  // where they run: the node's own, or borrowed from the nearest node with CPUs
+  DeviceKind kind = DeviceKind::isolated;
+  bool concurrent = true;  // host and device may touch managed memory at the same time
+  bool emulated = false;   // shares its node with the host: real copies, but not other memory
+};
+
+struct Topology {
+  std::vector<int> host_nodes;        // ascending, at least one
+  std::size_t host_capacity = 0;      // bytes the host's pool may hold, whole pages; 0: no limit
+  std::vector<DeviceConfig> devices;  // device 0 first, at least one, at most max_devices
+};
+
+// One line, without a newline: "WHERRY_DEVICES: unknown key 'capcity' at character 8 in ...".
+struct TopologyError {
+  std::string message;
+};
+
+using TopologyResult = std::variant<Topology, TopologyError>;
+
+// Chooses for `machine`. `devices` and `host_nodes` are the values of WHERRY_DEVICES and
+// WHERRY_HOST_NODES; an empty one (or only blanks) means the default:
+//   host     the node where the program starts, unless a device asks for it: then the nearest other
+//   node with CPUs devices  one for each other node with memory (the 8 nearest); if there is none,
+//   one emulated on the host's node node     the nodes of those defaults that no other device asks
+//   for, in turn capacity 15/16 of the node, a quarter of it where the host lives too; shared
+//   equally with other devices there; less where a cgroup limits memory: the host's pool gets what
+//   devices leave of 15/16 of
+//   what is available then workers  as many as the node has CPUs
+// `host_capacity` is that of WHERRY_HOST_CAPACITY; empty: no limit.
+TopologyResult choose_topology(const Machine& machine, std::string_view devices,
+                               std::string_view host_nodes, std::string_view host_capacity = {});
+
+}  // namespace wherry::impl

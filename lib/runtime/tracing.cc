@@ -1,0 +1,92 @@
+#include "runtime/tracing.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "devices/device_process.h"
+#include "os/files/new_file.h"
+#include "os/process/process.h"
+#include "trace/recorder.h"
+#include "trap/trap_choice.h"
+
+namespace wherry::impl {
+namespace {
+
+// Of each ring: what a thread is known to cause in a tenth of a second, ten times what comes
+// between two rounds of the writer. Larger ones would not stay in a cache.
+constexpr std::size_t ring_capacity = 32768;
+
+TraceProcessor describe(const DeviceConfig& device) {
+  return {TraceProcessor::Kind::isolated,
+          device.concurrent,
+          device.capacity,
+          static_cast<std::uint32_t>(device.workers),
+          {static_cast<std::uint32_t>(device.node)}};
+}
+
+std::uint64_t unix_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
+}
+
+TraceMachine describe(const Runtime& runtime, std::uint64_t start_ns) {
+  const RuntimeOptions& options = runtime.options();
+  TraceMachine machine;
+  machine.start_ns = start_ns;
+  machine.start_unix_ns = unix_ns() - (now_ns() - start_ns);
+  machine.process = static_cast<std::uint64_t>(own_pid());
+  machine.page_bytes = page_size;
+  machine.block_bytes = block_size;
+  machine.region_bytes = options.region_pages * page_size;
+  machine.arena_base = runtime.layout().base();
+  machine.arena_bytes = runtime.layout().row_bytes();
+  machine.program = program_invocation_name;
+  machine.trap = to_string(TrapChoice{options.uffd_access, {}, {}});
+  TraceProcessor host;
+  host.capacity = options.topology.host_capacity;
+  for (const int node : options.topology.host_nodes)
+    host.nodes.push_back(static_cast<std::uint32_t>(node));
+  machine.processors.push_back(std::move(host));
+  for (const DeviceConfig& device : options.topology.devices)
+    machine.processors.push_back(describe(device));
+  return machine;
+}
+
+}  // namespace
+
+PendingTrace::PendingTrace() {
+  const char* const path = environment_value("WHERRY_TRACE");
+  if (path == nullptr || *path == '\0') return;
+  start_ns_ = now_ns();
+  try {
+    if (start_recording(EventReader::trace, all_event_kinds, ring_capacity)) path_ = path;
+  } catch (const std::system_error& error) {
+    log_line("no trace {} is written: {}", path, error.what());
+  }
+}
+
+void PendingTrace::give_up() {
+  if (!path_.empty()) (void)stop_recording(EventReader::trace);
+  path_.clear();
+}
+
+std::unique_ptr<TraceWriter> PendingTrace::start(const Runtime& runtime) {
+  if (path_.empty()) return nullptr;
+  Fd file;
+  if (const int error = create_in_place_of(path_, file)) {
+    log_line("no trace {} is written: {}", path_,
+             error == EINVAL ? "it is no regular file" : std::strerror(error));
+    give_up();
+    return nullptr;
+  }
+  return std::make_unique<TraceWriter>(std::move(file), std::exchange(path_, {}),
+                                       describe(runtime, start_ns_), describe_code_address);
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,282 @@
+#include "runtime/virtual_memory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/page.h"
+
+namespace wherry::impl {
+namespace {
+
+CUresult to_result(int error) {
+  return error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+// Devices may have access to all memory, the host to its own only, and as one of its nodes to what
+// was made on a node.
+bool may_reach(const VirtualMemory::Grant& grant, const Location& location) {
+  if (!grant.processor.is_host()) return true;
+  return grant.is_for_nodes ? location.kind == Location::Kind::host_node
+                            : location.kind != Location::Kind::device;
+}
+
+}  // namespace
+
+// ---- addresses
+
+std::optional<std::uintptr_t> VirtualMemory::find_place(std::size_t bytes, std::size_t alignment,
+                                                        std::uintptr_t hint) {
+  Annex& annex = runtime_.annex();
+  if (bytes > annex.size()) return std::nullopt;
+  const bool may_begin_there = hint != 0 && hint % std::max(alignment, block_size) == 0;
+  if (may_begin_there && annex.reserve_at(hint, bytes)) return hint;
+  return alignment > block_size ? annex.reserve_aligned(bytes, alignment) : annex.reserve(bytes);
+}
+
+std::optional<std::uintptr_t> VirtualMemory::reserve(std::size_t bytes, std::size_t alignment,
+                                                     std::uintptr_t hint) {
+  const LockGuard guard(lock_);
+  const auto address = find_place(bytes, alignment, hint);
+  if (!address) return std::nullopt;
+  try {
+    reserved_.emplace(*address, bytes);
+  } catch (...) {
+    runtime_.annex().release(*address);
+    throw;
+  }
+  return address;
+}
+
+bool VirtualMemory::release(std::uintptr_t address, std::size_t bytes) {
+  const LockGuard guard(lock_);
+  const auto reserved = reserved_.find(address);
+  if (reserved == reserved_.end() || reserved->second != bytes ||
+      is_mapped({address, address + bytes}))
+    return false;
+  reserved_.erase(reserved);
+  runtime_.annex().release(address);
+  return true;
+}
+
+const std::pair<const std::uintptr_t, std::size_t>* VirtualMemory::reservation_around(
+    std::uintptr_t address) const {
+  const auto past = reserved_.upper_bound(address);
+  if (past == reserved_.begin()) return nullptr;
+  const auto& reservation = *std::prev(past);
+  return address - reservation.first < reservation.second ? &reservation : nullptr;
+}
+
+std::optional<AddressRange> VirtualMemory::reserved_around(std::uintptr_t address) const {
+  const LockGuard guard(lock_);
+  const auto* const found = reservation_around(address);
+  if (found == nullptr) return std::nullopt;
+  return AddressRange{found->first, found->first + found->second};
+}
+
+// ---- memory
+
+VirtualMemory::Handle VirtualMemory::add(PhysicalMemory memory) {
+  const LockGuard guard(lock_);
+  auto made = std::make_shared<Memory>(Memory{std::move(memory), next_, 1});
+  memories_.emplace(next_, std::move(made));
+  return next_++;
+}
+
+std::optional<PhysicalMemory> VirtualMemory::find(Handle handle) const {
+  const LockGuard guard(lock_);
+  const auto found = memories_.find(handle);
+  if (found == memories_.end()) return std::nullopt;
+  return found->second->physical;
+}
+
+std::shared_ptr<const Fd> VirtualMemory::find_own(const FileIdentity& file) const {
+  const LockGuard guard(lock_);
+  const auto is_it = [&](const Memory& memory) {
+    return memory.physical.is_own && memory.physical.identity == file;
+  };
+  for (const auto& [handle, memory] : memories_)
+    if (is_it(*memory)) return memory->physical.file;
+  for (const auto& [address, part] : parts_)
+    if (is_it(*part.memory)) return part.memory->physical.file;
+  return nullptr;
+}
+
+bool VirtualMemory::drop(Handle handle) {
+  const LockGuard guard(lock_);
+  const auto found = memories_.find(handle);
+  if (found == memories_.end()) return false;
+  if (--found->second->references == 0) memories_.erase(found);
+  return true;
+}
+
+std::optional<VirtualMemory::Handle> VirtualMemory::retain(std::uintptr_t address) {
+  const LockGuard guard(lock_);
+  const auto part = part_around(address);
+  if (part == parts_.end()) return std::nullopt;
+  const auto& memory = part->second.memory;
+  memories_.emplace(memory->handle, memory);
+  ++memory->references;
+  return memory->handle;
+}
+
+// ---- mappings
+
+VirtualMemory::Parts::const_iterator VirtualMemory::part_around(std::uintptr_t address) const {
+  const auto past = parts_.upper_bound(address);
+  if (past == parts_.begin()) return parts_.end();
+  const auto part = std::prev(past);
+  return address - part->first < part->second.bytes() ? part : parts_.end();
+}
+
+bool VirtualMemory::is_mapped(AddressRange place) const {
+  const auto next = parts_.lower_bound(place.start);
+  return part_around(place.start) != parts_.end() ||
+         (next != parts_.end() && next->first < place.end);
+}
+
+std::optional<std::vector<VirtualMemory::Parts::iterator>> VirtualMemory::parts_in(
+    AddressRange place) {
+  const auto around = part_around(place.start);
+  if (around != parts_.end() && around->first != place.start) return std::nullopt;
+  std::vector<Parts::iterator> found;
+  for (auto part = parts_.lower_bound(place.start); part != parts_.end() && part->first < place.end;
+       ++part) {
+    if (part->second.bytes() > place.end - part->first) return std::nullopt;
+    found.push_back(part);
+  }
+  return found;
+}
+
+std::vector<VirtualMemory::Parts::iterator> VirtualMemory::parts_of(AddressRange place) {
+  auto found = parts_in(place);
+  if (!found) return {};
+  std::size_t bytes = 0;
+  for (const auto& part : *found) bytes += part->second.bytes();
+  if (bytes != place.size()) return {};
+  return std::move(*found);
+}
+
+void VirtualMemory::remember(AddressRange place, const Memory& memory) {
+  const Location& location = memory.physical.traits.location;
+  MemoryRecord record;
+  record.base = record.device_base = place.start;
+  record.bytes = place.size();
+  record.mapping_pages = place.size() / page_size;
+  record.kind = MemoryKind::mapped;
+  if (location.kind == Location::Kind::device)
+    record.device = static_cast<std::uint8_t>(location.id);
+  else
+    record.flags = mapped_host_memory;
+  runtime_.memory().insert(record);
+}
+
+CUresult VirtualMemory::map(std::uintptr_t address, Handle handle) {
+  const LockGuard guard(lock_);
+  const auto memory = memories_.find(handle);
+  const auto* const reserved = reservation_around(address);
+  if (memory == memories_.end() || reserved == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const AddressRange place{address, address + memory->second->physical.bytes};
+  if (place.end > reserved->first + reserved->second || is_mapped(place))
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto part = parts_.emplace(address, Part{memory->second, {}}).first;
+  try {
+    remember(place, *memory->second);
+  } catch (...) {
+    parts_.erase(part);
+    throw;
+  }
+  return CUDA_SUCCESS;
+}
+
+int VirtualMemory::give(Parts::iterator part, Processor p, Access access) {
+  const std::uintptr_t address = part->first;
+  Part& mapped = part->second;
+  if (mapped.access_of(p) == access) return 0;
+  Annex& annex = runtime_.annex();
+  const int error =
+      access == Access::none
+          ? annex.hide(address, mapped.bytes(), p.bit())
+          : annex.show({{address, mapped.bytes(), mapped.memory->physical.file, 0}, access},
+                       p.bit());
+  if (error == 0) mapped.access_of(p) = access;
+  return error;
+}
+
+CUresult VirtualMemory::unmap(AddressRange place) {
+  const LockGuard guard(lock_);
+  const auto parts = parts_in(place);
+  if (!parts) return CUDA_ERROR_INVALID_VALUE;
+  // All of them before any is forgotten: where a device does not answer the program may try again.
+  for (const auto& part : *parts)
+    for (int i = 0; i < max_processors; ++i)
+      if (const int error = give(part, Processor{i}, Access::none)) {
+        log_line("processor {} does not let go of memory that is unmapped: {}", i - 1,
+                 std::generic_category().message(error));
+        return to_result(error);
+      }
+  for (const auto& part : *parts) {
+    runtime_.memory().take(part->first, [](const MemoryRecord&) { return true; });
+    parts_.erase(part);
+  }
+  return CUDA_SUCCESS;
+}
+
+bool VirtualMemory::takes_away(AddressRange place, const Accesses& left) const {
+  const LockGuard guard(lock_);
+  for (auto part = parts_.lower_bound(place.start); part != parts_.end() && part->first < place.end;
+       ++part)
+    for (std::size_t i = 1; i < left.size(); ++i)
+      if (part->second.access[i] > left[i]) return true;
+  return false;
+}
+
+CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> grants) {
+  const LockGuard guard(lock_);
+  const auto parts = parts_of(place);
+  if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
+  std::map<int, Access> wanted;
+  for (const Grant& grant : grants) {
+    wanted[grant.processor.index] = grant.access;
+    for (const auto& part : parts)
+      if (!may_reach(grant, part->second.memory->physical.traits.location))
+        return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  struct Before {
+    Parts::iterator part;
+    Processor processor;
+    Access access;
+  };
+  std::vector<Before> done;
+  done.reserve(parts.size() * wanted.size());
+  for (const auto& part : parts) {
+    for (const auto& entry : wanted) {
+      const Processor p{entry.first};
+      done.push_back({part, p, part->second.access_of(p)});
+      const int error = give(part, p, entry.second);
+      if (error == 0) continue;
+      for (const Before& before : done)
+        static_cast<void>(give(before.part, before.processor, before.access));
+      return to_result(error);
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// ---- what there is
+
+std::optional<VirtualMemory::Mapped> VirtualMemory::mapped_at(std::uintptr_t address) const {
+  const LockGuard guard(lock_);
+  const auto found = part_around(address);
+  if (found == parts_.end()) return std::nullopt;
+  const Part& part = found->second;
+  return Mapped{{found->first, found->first + part.bytes()},
+                part.memory->handle,
+                part.memory->physical,
+                part.access};
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,123 @@
+// Virtual memory that the program manages itself: addresses that it reserved, memory that it made
+// or was given, which of it it mapped where, and who may access that. All of it lies in the annex:
+// every processor has it at the same address, or not at all, and nothing traps. Any thread.
+#pragma once
+
+#include <wherry/cuda.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/lock.h"
+#include "os/memory/address_map.h"
+#include "os/memory/mapping.h"
+#include "runtime/physical_memory.h"
+#include "runtime/runtime.h"
+
+namespace wherry::impl {
+
+class VirtualMemory {
+ public:
+  using Handle = CUmemGenericAllocationHandle;
+
+  explicit VirtualMemory(Runtime& runtime) : runtime_(runtime) {}
+
+  // ---- addresses
+
+  // From `hint` on, if all of that is free; else where there is room, on a multiple of `alignment`,
+  // a power of two. Nothing: there is none. Requires: whole blocks. Throws std::bad_alloc.
+  std::optional<std::uintptr_t> reserve(std::size_t bytes, std::size_t alignment,
+                                        std::uintptr_t hint) EXCLUDES(lock_);
+  // False: it is not exactly what was reserved at once, or something is mapped in it.
+  bool release(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
+
+  // ---- memory
+
+  // Its handle, with one reference. Throws std::bad_alloc.
+  Handle add(PhysicalMemory memory) EXCLUDES(lock_);
+  // Nothing: there is none.
+  std::optional<PhysicalMemory> find(Handle handle) const EXCLUDES(lock_);
+  // What this process uses of a file that it has made. Null: nothing.
+  std::shared_ptr<const Fd> find_own(const FileIdentity& file) const EXCLUDES(lock_);
+  // One reference less; what is mapped stays. False: there is none.
+  bool drop(Handle handle) EXCLUDES(lock_);
+  // One more, of what is mapped at the address, also where there was none left. Nothing: nothing
+  // is. Throws std::bad_alloc.
+  std::optional<Handle> retain(std::uintptr_t address) EXCLUDES(lock_);
+
+  // ---- mappings, each with the errors of its C function
+
+  // All of the memory, from the address on. Nobody has access yet.
+  CUresult map(std::uintptr_t address, Handle handle) EXCLUDES(lock_);
+  // All that is mapped in the range. Requires: no work that may use it is running or queued.
+  CUresult unmap(AddressRange place) EXCLUDES(lock_);
+  struct Grant {
+    Processor processor;
+    Access access = Access::none;
+    bool is_for_nodes = false;  // given as to one of the host's nodes
+  };
+  // Whether a device could access some of this and could not any more, if only `left` was left to
+  // each processor.
+  using Accesses = std::array<Access, max_processors>;
+  bool takes_away(AddressRange place, const Accesses& left) const EXCLUDES(lock_);
+  // What several grants say of a processor, the last one says. Requires: likewise, if it takes
+  // access away.
+  CUresult set_access(AddressRange place, std::span<const Grant> grants) EXCLUDES(lock_);
+
+  // ---- what there is
+
+  struct Mapped {
+    AddressRange place;
+    Handle handle = 0;
+    PhysicalMemory memory;
+    std::array<Access, max_processors> access{};
+
+    Access access_of(Processor p) const { return access[static_cast<std::size_t>(p.index)]; }
+  };
+  // What is mapped at the address.
+  std::optional<Mapped> mapped_at(std::uintptr_t address) const EXCLUDES(lock_);
+  // What was reserved at once around it.
+  std::optional<AddressRange> reserved_around(std::uintptr_t address) const EXCLUDES(lock_);
+
+ private:
+  struct Memory {
+    PhysicalMemory physical;
+    Handle handle = 0;
+    unsigned references = 0;  // mappings do not count
+  };
+  struct Part {
+    std::shared_ptr<Memory> memory;
+    std::array<Access, max_processors> access{};
+
+    std::size_t bytes() const { return memory->physical.bytes; }
+    Access& access_of(Processor p) { return access[static_cast<std::size_t>(p.index)]; }
+  };
+  using Parts = std::map<std::uintptr_t, Part>;  // by address; they do not overlap
+
+  // The parts that lie in the range. Nothing: it cuts one.
+  std::optional<std::vector<Parts::iterator>> parts_in(AddressRange place) REQUIRES(lock_);
+  // The parts that are the range together. Empty: it is not made of whole ones without a gap.
+  std::vector<Parts::iterator> parts_of(AddressRange place) REQUIRES(lock_);
+  Parts::const_iterator part_around(std::uintptr_t address) const REQUIRES(lock_);
+  const std::pair<const std::uintptr_t, std::size_t>* reservation_around(
+      std::uintptr_t address) const REQUIRES(lock_);
+  bool is_mapped(AddressRange place) const REQUIRES(lock_);
+  std::optional<std::uintptr_t> find_place(std::size_t bytes, std::size_t alignment,
+                                           std::uintptr_t hint);
+  void remember(AddressRange place, const Memory& memory) REQUIRES(lock_);
+  // Changes what the processor may do with the part. Returns 0 or an errno.
+  int give(Parts::iterator part, Processor p, Access access) REQUIRES(lock_);
+
+  Runtime& runtime_;
+  mutable Mutex lock_{LockOrder::virtual_memory};  // held while processors map and unmap
+  std::map<std::uintptr_t, std::size_t> reserved_ GUARDED_BY(lock_);  // address -> bytes
+  Parts parts_ GUARDED_BY(lock_);
+  std::map<Handle, std::shared_ptr<Memory>> memories_ GUARDED_BY(lock_);  // with references
+  Handle next_ GUARDED_BY(lock_) = 1;                                     // no handle is 0
+};
+
+}  // namespace wherry::impl

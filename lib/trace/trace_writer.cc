@@ -1,0 +1,126 @@
+#include "trace/trace_writer.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "os/files/new_file.h"
+#include "os/process/thread.h"
+#include "trace/recorder.h"
+
+namespace wherry::impl {
+namespace {
+
+// Rarely enough to cost a busy machine little, often enough for the rings to hold what comes in
+// between.
+constexpr auto period = std::chrono::milliseconds(10);
+// What is written at once, at least.
+constexpr std::size_t write_bytes = std::size_t{1} << 18;
+
+}  // namespace
+
+TraceWriter::TraceWriter(Fd file, std::string path, const TraceMachine& machine,
+                         NameKernel name_kernel)
+    : path_(std::move(path)),
+      name_kernel_(std::move(name_kernel)),
+      file_(std::move(file)),
+      events_(chunk_events_max) {
+  append_trace_header(buffer_);
+  append_machine(buffer_, machine);
+  const SignalBlock no_signals;
+  // At once: whenever the program is killed there is a trace.
+  if (!flush()) return;
+  const LockGuard guard(finish_lock_);
+  thread_ = std::thread([this] { work(); });
+}
+
+void TraceWriter::name(TraceName name) {
+  const LockGuard guard(lock_);
+  if (!broken_) names_.push_back(std::move(name));
+}
+
+void TraceWriter::finish() {
+  const LockGuard finishing(finish_lock_);
+  if (!thread_.joinable()) return;
+  (void)stop_recording(EventReader::trace);
+  {
+    const LockGuard guard(lock_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void TraceWriter::work() {
+  name_this_thread("wherry-trace");
+  // The rings hold ten rounds: it need not run at once, and takes nothing from the program while
+  // there is another CPU.
+  give_way();
+  bool last = false;
+  while (!last && write_round(last = !wait_for_next_round())) continue;
+  file_.reset();
+}
+
+bool TraceWriter::wait_for_next_round() {
+  const LockGuard guard(lock_);
+  if (!stopping_) wake_.wait_for(lock_, period);
+  return !stopping_;
+}
+
+bool TraceWriter::write_round(bool last) {
+  bool good = true;
+  for (std::size_t taken = events_.size(); taken != 0 && good;) {
+    if (!take_events(EventReader::trace, events_, taken)) break;
+    add_events(std::span(events_).first(taken));
+    if (buffer_.size() >= write_bytes) good = flush();
+    // What comes in meanwhile can wait for the next round.
+    if (taken < events_.size()) break;
+  }
+  add_names();
+  add_drops();
+  if (last) append_end(buffer_, now_ns());
+  return good && flush();
+}
+
+void TraceWriter::add_events(std::span<const EventRecord> events) {
+  if (events.empty()) return;
+  append_events(buffer_, events);
+  for (const EventRecord& event : events)
+    if (event.kind == EventKind::launch_begin && named_kernels_.insert(event.address).second)
+      name({TraceName::Kind::kernel, event.time_ns, event.address, 0, name_kernel_(event.address)});
+}
+
+void TraceWriter::add_names() {
+  std::vector<TraceName> names;
+  {
+    const LockGuard guard(lock_);
+    names.swap(names_);
+  }
+  // One chunk each: they are few, and of any length.
+  for (const TraceName& name : names) append_names(buffer_, std::span(&name, 1));
+}
+
+void TraceWriter::add_drops() {
+  TraceDrops drops{};
+  for (unsigned i = 0; i < event_kinds; ++i) drops[i] = dropped_events(static_cast<EventKind>(i));
+  if (drops == written_drops_) return;
+  append_drops(buffer_, drops);
+  written_drops_ = drops;
+}
+
+bool TraceWriter::flush() {
+  const int error = append_all(file_, buffer_);
+  buffer_.clear();
+  if (error == 0) return true;
+  log_line("the trace {} ends early: {}; what happens from now on is not recorded", path_,
+           std::strerror(error));
+  (void)stop_recording(EventReader::trace);
+  const LockGuard guard(lock_);
+  broken_ = true;
+  names_.clear();
+  return false;
+}
+
+}  // namespace wherry::impl

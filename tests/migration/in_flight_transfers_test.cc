@@ -1,0 +1,55 @@
+// Which flights are live, and that those who wait for one wake when it lands.
+#include "migration/in_flight_transfers.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "migration/at_rest.h"
+#include "os/process/thread.h"
+
+using namespace wherry::impl;
+
+TEST_CASE("pages are carried until they land, and by other threads than the one that asks") {
+  InFlightTransfers transfers;
+  transfers.begun({10, 4});
+  CHECK(transfers.is_carried({13, 1}));
+  CHECK(transfers.is_carried({0, 11}));
+  CHECK_FALSE(transfers.is_carried({14, 10}));
+  CHECK_FALSE(transfers.is_carried({13, 1}, this_thread_id()));
+  transfers.ended({10, 4});
+  CHECK_FALSE(transfers.is_carried({13, 1}));
+}
+
+TEST_CASE("a flight whose thread has ended is dead") {
+  InFlightTransfers transfers;
+  std::thread([&] { transfers.begun({10, 4}); }).join();
+  // Its task may be there for a moment after the join.
+  for (int looks = 0; transfers.is_carried({10, 4}) && looks < 60'000; ++looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK_FALSE(transfers.is_carried({10, 4}));
+}
+
+TEST_CASE("who waits for pages at rest sleeps until they land") {
+  InFlightTransfers transfers;
+  std::atomic<bool> ended{false};
+  std::atomic<int> looks{0};
+  transfers.begun({10, 4});
+  std::thread waiter([&] {
+    wait_for_rest(
+        transfers, {10, 4},
+        [&] {
+          ++looks;
+          return ended.load();
+        },
+        "never");
+  });
+  while (looks == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  // It looks ten times a second at most, and not all the time.
+  const int looks_asleep = looks;
+  ended = true;
+  transfers.ended({10, 4});
+  waiter.join();
+  CHECK(looks_asleep < 50);
+}

@@ -1,0 +1,166 @@
+// What is recorded comes to be in the file, whatever becomes of the program and of the disk.
+#include "trace/trace_writer.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "os/files/new_file.h"
+#include "support/child.h"
+#include "support/session.h"
+#include "trace/recorder.h"
+#include "trace/sample_trace.h"
+
+using namespace wherry::impl;
+using namespace wherry::test;
+
+namespace {
+
+// An empty folder of the test's own.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "wherry-traceXXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string file(const char* name) const { return path_ / name; }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::variant<Trace, TraceError> read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  return read_trace(std::as_bytes(std::span(text)));
+}
+Trace trace_in(const std::string& path) {
+  auto result = read_file(path);
+  const auto* error = std::get_if<TraceError>(&result);
+  INFO((error == nullptr ? "" : error->message));
+  REQUIRE(error == nullptr);
+  return std::get<Trace>(std::move(result));
+}
+
+// A child of fork() does not have the rings that this process has made.
+constexpr std::size_t in_children = 65536;
+
+// Begins to record to the file. To be called where Catch2's assertions do not reach, too.
+std::unique_ptr<TraceWriter> start(const std::string& path, std::size_t capacity = 1024) {
+  expect(start_recording(EventReader::trace, all_event_kinds, capacity), "recording is on");
+  Fd file;
+  expect(create_in_place_of(path, file) == 0, "no file");
+  return std::make_unique<TraceWriter>(std::move(file), path, sample_machine(),
+                                       [](std::uintptr_t) { return "kernel"; });
+}
+
+}  // namespace
+
+TEST_CASE("events, names and drops come to be in the file") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  {
+    const auto writer = start(path);
+    for (const EventRecord& event : sample_events()) record_event(event);
+    for (const TraceName& name : sample_names()) writer->name(name);
+    record_event({.time_ns = 9'000'000, .address = 0x77, .kind = EventKind::launch_begin});
+    record_event({.time_ns = 9'000'001, .address = 0x77, .kind = EventKind::launch_begin});
+  }
+  const Trace trace = trace_in(path);
+  CHECK(trace.complete);
+  CHECK(trace.machine == sample_machine());
+  REQUIRE(trace.events.size() == sample_events().size() + 2);
+  CHECK(std::vector(trace.events.begin(), trace.events.end() - 2) == sample_events());
+  // The kernel is named once.
+  REQUIRE(trace.names.size() == sample_names().size() + 1);
+  CHECK(trace.names.back().name == "kernel");
+  CHECK(trace.drops == TraceDrops{});
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("what finds no room is counted in the file") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  constexpr std::uint64_t count = 20'000;
+  {
+    const auto writer = start(path, 16);
+    for (std::uint64_t i = 0; i < count; ++i) record_event({.time_ns = i + 1});
+  }
+  const Trace trace = trace_in(path);
+  CHECK(trace.drops[0] > 0);
+  CHECK(trace.events.size() + trace.drops[0] == count);
+}
+
+TEST_CASE("a program that is killed leaves what was written by then") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  const Outcome outcome = in_fresh_process([&] {
+    const auto writer = start(path, in_children);
+    record_event(sample_events()[0]);
+    while (std::get<Trace>(read_file(path)).events.empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(::getpid(), SIGKILL);
+  });
+  CHECK(outcome.signal == SIGKILL);
+  const Trace trace = trace_in(path);
+  CHECK_FALSE(trace.complete);
+  CHECK(trace.events.size() == 1);
+}
+
+TEST_CASE("a file that cannot grow any more ends the recording, not the program") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  const Outcome outcome = in_fresh_process([&] {
+    const rlimit limit{8192, 8192};
+    expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    const auto writer = start(path, in_children);
+    for (std::uint64_t i = 0; i < 40'000; ++i) record_event({.time_ns = i * 12345, .address = i});
+    while (is_recorded(EventKind::fault)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    writer->name({});
+  });
+  INFO(outcome.describe());
+  CHECK(outcome.passed());
+  CHECK(outcome.err ==
+        "wherry: the trace " + path +
+            " ends early: File too large; what happens from now on is not recorded\n");
+  CHECK_FALSE(trace_in(path).complete);
+}
+
+TEST_CASE("a file is replaced once there is another one, and nothing but a file") {
+  const Folder folder;
+  const std::string path = folder.file("trace");
+  const std::string link = folder.file("link");
+  std::ofstream(path) << "old";
+  REQUIRE(::symlink("trace", link.c_str()) == 0);
+  {
+    Fd file;
+    REQUIRE(create_in_place_of(link, file) == 0);
+    REQUIRE(append_all(file, std::as_bytes(std::span("new", 3))) == 0);
+  }
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(std::filesystem::file_size(path) == 3);
+  Fd none;
+  CHECK(create_in_place_of(folder.file("."), none) == EISDIR);
+  CHECK(create_in_place_of("/dev/null", none) == EINVAL);
+  CHECK(create_in_place_of(folder.file("nowhere/trace"), none) == ENOENT);
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  CHECK_FALSE(none);
+  CHECK(folder.entries() == 2);
+}
