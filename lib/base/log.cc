@@ -73,18 +73,17 @@ bool write_now(const char* text, std::size_t bytes, int patience_ms) {
 void vlog_line(fmt::string_view format, fmt::format_args values, int patience_ms) {
   const int saved_errno = errno;
   std::array<char, log_line_max> line;
-  const std::size_t reservation = line.size() - 1;  // and the newline
+  const std::size_t capacity = line.size() - 1;  // and the newline
   const std::uint64_t lost = lost_lines.exchange(0);
   std::size_t used = 0;
   const auto add = [&](const fmt::format_to_n_result<char*>& result) {
-    used += std::min(result.size, reservation - used);
+    used += std::min(result.size, capacity - used);
   };
   if (lost != 0)
-    add(fmt::format_to_n(line.data(), reservation,
-                         "wherry: {} earlier {} lost: stderr had no room\n", lost,
-                         lost == 1 ? "line was" : "lines were"));
-  add(fmt::format_to_n(line.data() + used, reservation - used, "wherry: "));
-  add(fmt::vformat_to_n(line.data() + used, reservation - used, format, values));
+    add(fmt::format_to_n(line.data(), capacity, "wherry: {} earlier {} lost: stderr had no room\n",
+                         lost, lost == 1 ? "line was" : "lines were"));
+  add(fmt::format_to_n(line.data() + used, capacity - used, "wherry: "));
+  add(fmt::vformat_to_n(line.data() + used, capacity - used, format, values));
   line[used++] = '\n';
   if (!write_now(line.data(), used, patience_ms)) lost_lines.fetch_add(lost + 1);
   errno = saved_errno;

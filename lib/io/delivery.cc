@@ -28,14 +28,14 @@ bool delivers_once(int fd) {
 }  // namespace
 
 Substitute::Substitute(int fd, const iovec* pieces, std::size_t count) : count_(count) {
-  std::size_t reservation = 0;
+  std::size_t managed_total = 0;
   for (std::size_t i = 0; i < count; ++i)
-    reservation += managed_bytes(pieces[i].iov_base, pieces[i].iov_len);
-  if (reservation == 0) return;
+    managed_total += managed_bytes(pieces[i].iov_base, pieces[i].iov_len);
+  if (managed_total == 0) return;
   const int errno_before = errno;
   if (delivers_once(fd)) {
     // Not from the heap, and not from a stack of unknown size: this may be a signal handler.
-    const std::size_t bytes = 2 * count * sizeof *pieces + reservation;
+    const std::size_t bytes = 2 * count * sizeof *pieces + managed_total;
     void* const memory =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) {
@@ -47,11 +47,11 @@ Substitute::Substitute(int fd, const iovec* pieces, std::size_t count) : count_(
         theirs[i] = pieces_[i] = pieces[i];
         // Asked again: part of it may have been freed meanwhile, or allocated.
         const std::size_t managed =
-            std::min(reservation, managed_bytes(theirs[i].iov_base, theirs[i].iov_len));
+            std::min(managed_total, managed_bytes(theirs[i].iov_base, theirs[i].iov_len));
         if (managed == 0) continue;
         pieces_[i] = {own, managed};
         own += managed;
-        reservation -= managed;
+        managed_total -= managed;
       }
     }
   }

@@ -136,7 +136,7 @@ ssize_t io_recvfrom_chk(int, void*, std::size_t, std::size_t, int, void*, sockle
 ssize_t io_read(int fd, void* buffer, std::size_t bytes) {
   const auto real = Real<"read", ssize_t(int, void*, std::size_t)>::get();
   return put(fd, buffer, bytes, no_rest,
-             [&](void* into, std::size_t reservation) { return real(fd, into, reservation); });
+             [&](void* into, std::size_t size) { return real(fd, into, size); });
 }
 ssize_t io_write(int fd, const void* buffer, std::size_t bytes) {
   const auto real = Real<"write", ssize_t(int, const void*, std::size_t)>::get();
@@ -220,9 +220,8 @@ ssize_t io_sendmsg(int fd, const msghdr* header, int flags) {
 
 ssize_t io_recv(int fd, void* buffer, std::size_t bytes, int flags) {
   const auto real = Real<"recv", ssize_t(int, void*, std::size_t, int)>::get();
-  return put(fd, buffer, bytes, no_rest, [&](void* into, std::size_t reservation) {
-    return real(fd, into, reservation, flags);
-  });
+  return put(fd, buffer, bytes, no_rest,
+             [&](void* into, std::size_t size) { return real(fd, into, size, flags); });
 }
 ssize_t io_recvfrom(int fd, void* buffer, std::size_t bytes, int flags, void* address,
                     socklen_t* address_bytes) {
@@ -232,8 +231,8 @@ ssize_t io_recvfrom(int fd, void* buffer, std::size_t bytes, int flags, void* ad
     const bool managed = prepare(address, sizeof(sockaddr_storage), Access::write);
     return prepare(address_bytes, sizeof *address_bytes, Access::write) || managed;
   };
-  return put(fd, buffer, bytes, prepare_rest, [&](void* into, std::size_t reservation) {
-    return real(fd, into, reservation, flags, address, address_bytes);
+  return put(fd, buffer, bytes, prepare_rest, [&](void* into, std::size_t size) {
+    return real(fd, into, size, flags, address, address_bytes);
   });
 }
 ssize_t io_recvmsg(int fd, msghdr* header, int flags) {
@@ -258,37 +257,35 @@ ssize_t io_recvmsg(int fd, msghdr* header, int flags) {
       });
 }
 
-ssize_t io_read_chk(int fd, void* buffer, std::size_t bytes, std::size_t reservation) {
-  if (bytes > reservation)  // ends the program
-    return Real<"__read_chk", ssize_t(int, void*, std::size_t, std::size_t)>::get()(
-        fd, buffer, bytes, reservation);
+ssize_t io_read_chk(int fd, void* buffer, std::size_t bytes, std::size_t size) {
+  if (bytes > size)  // ends the program
+    return Real<"__read_chk", ssize_t(int, void*, std::size_t, std::size_t)>::get()(fd, buffer,
+                                                                                    bytes, size);
   return io_read(fd, buffer, bytes);
 }
-ssize_t io_pread_chk(int fd, void* buffer, std::size_t bytes, off_t offset,
-                     std::size_t reservation) {
-  if (bytes > reservation)
+ssize_t io_pread_chk(int fd, void* buffer, std::size_t bytes, off_t offset, std::size_t size) {
+  if (bytes > size)
     return Real<"__pread_chk", ssize_t(int, void*, std::size_t, off_t, std::size_t)>::get()(
-        fd, buffer, bytes, offset, reservation);
+        fd, buffer, bytes, offset, size);
   return io_pread(fd, buffer, bytes, offset);
 }
-ssize_t io_pread64_chk(int fd, void* buffer, std::size_t bytes, off_t offset,
-                       std::size_t reservation) {
-  if (bytes > reservation)
+ssize_t io_pread64_chk(int fd, void* buffer, std::size_t bytes, off_t offset, std::size_t size) {
+  if (bytes > size)
     return Real<"__pread64_chk", ssize_t(int, void*, std::size_t, off_t, std::size_t)>::get()(
-        fd, buffer, bytes, offset, reservation);
+        fd, buffer, bytes, offset, size);
   return io_pread64(fd, buffer, bytes, offset);
 }
-ssize_t io_recv_chk(int fd, void* buffer, std::size_t bytes, std::size_t reservation, int flags) {
-  if (bytes > reservation)
+ssize_t io_recv_chk(int fd, void* buffer, std::size_t bytes, std::size_t size, int flags) {
+  if (bytes > size)
     return Real<"__recv_chk", ssize_t(int, void*, std::size_t, std::size_t, int)>::get()(
-        fd, buffer, bytes, reservation, flags);
+        fd, buffer, bytes, size, flags);
   return io_recv(fd, buffer, bytes, flags);
 }
-ssize_t io_recvfrom_chk(int fd, void* buffer, std::size_t bytes, std::size_t reservation, int flags,
+ssize_t io_recvfrom_chk(int fd, void* buffer, std::size_t bytes, std::size_t size, int flags,
                         void* address, socklen_t* address_bytes) {
-  if (bytes > reservation)
+  if (bytes > size)
     return Real<"__recvfrom_chk", ssize_t(int, void*, std::size_t, std::size_t, int, void*,
-                                          socklen_t*)>::get()(fd, buffer, bytes, reservation, flags,
+                                          socklen_t*)>::get()(fd, buffer, bytes, size, flags,
                                                               address, address_bytes);
   return io_recvfrom(fd, buffer, bytes, flags, address, address_bytes);
 }

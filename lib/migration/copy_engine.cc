@@ -417,7 +417,7 @@ void CopyEngine::release(TransferTask& task) {
     hold.reset();
   }
   for (PageSpan& span : task.in_place)
-    if (!span.empty()) parts_.engine.transfers().completed(std::exchange(span, {}));
+    if (!span.empty()) parts_.engine.transfers().ended(std::exchange(span, {}));
   for (std::uint64_t& allocation : task.allocations)
     if (const std::uint64_t held = std::exchange(allocation, 0)) parts_.address_space.let_go(held);
   parts_.engine.transfers().announce();

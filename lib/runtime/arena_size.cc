@@ -37,17 +37,17 @@ std::size_t round_to_arena(std::uint64_t bytes) {
 }
 
 // The largest arena that fits; less than min_arena_bytes: none does.
-std::size_t largest_that_fits(std::uint64_t reservation, int processors) {
+std::size_t largest_that_fits(std::uint64_t available, int processors) {
   const std::uint64_t fixed = fixed_bytes(processors);
-  if (reservation <= fixed) return 0;
+  if (available <= fixed) return 0;
   const std::uint64_t parts = views_of(processors) * bookkeeping_part + 1;
-  return round_to_arena((reservation - fixed) / parts * bookkeeping_part);
+  return round_to_arena((available - fixed) / parts * bookkeeping_part);
 }
 
 std::string too_little_address_space(std::size_t arena, const ArenaSurroundings& of) {
-  const std::uint64_t reservation =
+  const std::uint64_t available =
       of.address_space_limit - std::min(of.address_space_limit, of.address_space_in_use);
-  const std::size_t fits = largest_that_fits(reservation, of.processors);
+  const std::size_t fits = largest_that_fits(available, of.processors);
   return fmt::format(
       "cannot start: RLIMIT_AS (ulimit -v) is {}M, {}M of that are in use, and managed memory with "
       "an arena of {} needs {}M "

@@ -129,7 +129,7 @@ Opinion OwnPolicy::checked(const wherry::opinion& opinion, const FaultFacts& fac
     result.wait_until_ns = std::min(opinion.wait_until_ns, facts.now_ns + wait_max_ns);
   if (opinion.stays_until_ns > facts.now_ns && result.destination) {
     if (!result.region) result.region = aligned_part(facts.stretch, facts.page, pages_per_region);
-    result.stays = true;
+    result.pins = true;
     result.pin_until_ns = opinion.stays_until_ns;
     result.pin_begins = own(history).stay(*result.region, facts.page, opinion.stays_until_ns);
   }

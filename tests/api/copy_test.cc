@@ -346,10 +346,10 @@ TEST_CASE("boxes of any pitch are copied as one would by hand", "[api]") {
   session();
   std::mt19937 random(3);
   const auto pick = [&](std::size_t most) { return random() % most; };
-  constexpr std::size_t reservation = 3 * MB;
+  constexpr std::size_t size = 3 * MB;
   CUdeviceptr places[2] = {0, 0};
-  WHERRY_TRY(cuMemAllocManaged(&places[0], reservation, CU_MEM_ATTACH_GLOBAL));
-  WHERRY_TRY(cuMemAlloc(&places[1], reservation));
+  WHERRY_TRY(cuMemAllocManaged(&places[0], size, CU_MEM_ATTACH_GLOBAL));
+  WHERRY_TRY(cuMemAlloc(&places[1], size));
   for (int round = 0; round < 60; ++round) {
     const CUdeviceptr known = places[round % 2];
     const std::size_t width = 1 + pick(round % 3 == 0 ? 70000 : 600);
@@ -372,8 +372,8 @@ TEST_CASE("boxes of any pitch are copied as one would by hand", "[api]") {
     const Bytes source = numbered((copy.srcZ + depth) * copy.srcHeight * copy.srcPitch);
     copy.srcDevice = address(source.data());
     const std::size_t reach = (copy.dstZ + depth) * copy.dstHeight * copy.dstPitch;
-    REQUIRE(reach <= reservation);
-    WHERRY_TRY(cuMemsetD8(known, 0x55, reservation));
+    REQUIRE(reach <= size);
+    WHERRY_TRY(cuMemsetD8(known, 0x55, size));
     Bytes wanted(reach, 0x55);
     for (std::size_t z = 0; z < depth; ++z)
       for (std::size_t y = 0; y < height; ++y)

@@ -547,7 +547,7 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   s.switcher.start();
   s.touch(host, 21);
   Setup::let_residency_end();
-  CHECK_FALSE(s.service.pins().next_end());
+  CHECK_FALSE(s.service.temporary_pins().next_end());
   s.policy.opinion = {.destination = host,
                       .region = PageRun{21, 1},
                       .pins = true,
@@ -560,20 +560,21 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   CHECK(s.machine.at(1).maps_writable(21));
   CHECK_FALSE(s.machine.at(1).maps(22));
   CHECK(s.machine.memory(0).counters.thrash_pinned == 1);
-  CHECK(s.service.pins().next_end() == s.policy.opinion.pin_until_ns);
+  CHECK(s.service.temporary_pins().next_end() == s.policy.opinion.pin_until_ns);
   // Neither before its time, nor twice.
-  s.service.pins().end_due(s.policy.opinion.pin_until_ns - 1);
+  s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns - 1);
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
-  s.service.pins().end_due(s.policy.opinion.pin_until_ns);
+  s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns);
   s.switcher.wait_until_done(1000);
   // It is looked at once more, since a view may not be changed at once.
-  while (const auto next = s.service.pins().next_end()) s.service.pins().end_due(*next);
+  while (const auto next = s.service.temporary_pins().next_end())
+    s.service.temporary_pins().end_due(*next);
   CHECK_FALSE(s.machine.at(1).maps(21));
   CHECK(s.machine.at(1).view(21) == 1);
   CHECK(s.machine.at(0).holds(21));
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 1);
-  CHECK_FALSE(s.service.pins().next_end());
+  CHECK_FALSE(s.service.temporary_pins().next_end());
   s.policy.opinion = {};
   s.touch(device, 21);
   CHECK(s.machine.at(1).holds(21));
@@ -591,11 +592,11 @@ TEST_CASE("a stay that is over before anybody could map it is over all the same"
   // Nobody changes views yet.
   Fault fault = s.service.take(device, {base + 21 * page_size, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
-  s.service.pins().end_due(s.policy.opinion.pin_until_ns);
+  s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns);
   s.switcher.start();
   s.switcher.wait_until_done(1000);
-  while (const auto next = s.service.pins().next_end()) {
-    s.service.pins().end_due(*next);
+  while (const auto next = s.service.temporary_pins().next_end()) {
+    s.service.temporary_pins().end_due(*next);
     s.switcher.wait_until_done(1000);
   }
   CHECK(s.machine.at(1).view(21) == 1);
@@ -618,7 +619,7 @@ TEST_CASE("who is advised to access what stayed goes on to map it") {
                       .pin_until_ns = now_ns()};
   s.touch(device, 21);
   REQUIRE(s.machine.at(1).maps(21));
-  s.service.pins().end_due(now_ns());
+  s.service.temporary_pins().end_due(now_ns());
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
 }
@@ -639,7 +640,7 @@ TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
     s.engine.release(block, 0, {0, 512});
     CHECK(block.history == nullptr);
   }
-  s.service.pins().end_due(now_ns());
+  s.service.temporary_pins().end_due(now_ns());
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 0);
 }
 

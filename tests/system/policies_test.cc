@@ -140,7 +140,7 @@ class Reader final : public wherry::policy {
                            std::unique_ptr<wherry::block_history>&) override {
     wherry::opinion opinion;
     opinion.destination = -1;
-    if (stays_) opinion.pin_until_ns = fault.now_ns + 600'000'000'000;
+    if (stays_) opinion.stays_until_ns = fault.now_ns + 600'000'000'000;
     return opinion;
   }
 

@@ -23,8 +23,9 @@ def layers_of(lib):
 def target_layer(source, quoted, public):
     if public or quoted.startswith("wherry/"):
         return "include"
-    if source.parts[0] == "include":  # public headers include each other by plain name
-        return "include" if "/" not in quoted else quoted.split("/")[0]
+    if source.parts[0] == "include":  # public headers include each other by relative name
+        relative = "/" not in quoted or quoted.startswith(("detail/", "../"))
+        return "include" if relative else quoted.split("/")[0]
     return quoted.split("/")[0] if "/" in quoted else None
 
 
