@@ -142,7 +142,7 @@ std::size_t hits_of_ours(const Row& row, double watched_per_miss, double seen_sh
     if (replacement.size() == capacity) {
       const std::uint64_t victim = *replacement.victim();
       held[victim] = false;
-      replacement.left(victim, Replacement::Departure::evicted);
+      replacement.left(victim, Replacement::LeftBy::evicted);
       for (to_watch += watched_per_miss; to_watch >= 1; --to_watch) (void)replacement.watch();
     }
     held[block] = true;

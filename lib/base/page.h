@@ -2,6 +2,7 @@
 // All spans are half-open; a page number counts 4 KiB pages from the arena's base.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,11 +40,20 @@ constexpr PageSpan intersect(PageSpan a, PageSpan b) {
   return end > first ? PageSpan{first, end - first} : PageSpan{first, 0};
 }
 
-constexpr std::uint64_t block_of(std::uint64_t page) {
-  return page / pages_per_block;
+// The index of a 2 MiB block of the arena. A type of its own, so that it cannot be mistaken for a
+// page number.
+struct BlockIndex {
+  std::uint64_t value = 0;
+
+  constexpr BlockIndex next() const { return {value + 1}; }
+  constexpr auto operator<=>(const BlockIndex&) const = default;
+};
+
+constexpr BlockIndex block_of(std::uint64_t page) {
+  return {page / pages_per_block};
 }
-constexpr PageSpan block_span(std::uint64_t block) {
-  return {block * pages_per_block, pages_per_block};
+constexpr PageSpan block_span(BlockIndex block) {
+  return {block.value * pages_per_block, pages_per_block};
 }
 
 }  // namespace wherry::impl

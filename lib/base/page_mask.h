@@ -20,13 +20,13 @@ struct PageRun {
 };
 
 // The part of `span` that lies in `block`.
-constexpr PageRun run_in_block(std::uint64_t block, PageSpan span) {
+constexpr PageRun run_in_block(BlockIndex block, PageSpan span) {
   const PageSpan part = intersect(block_span(block), span);
-  return {static_cast<unsigned>(part.first - block * pages_per_block),
+  return {static_cast<unsigned>(part.first - block.value * pages_per_block),
           static_cast<unsigned>(part.count)};
 }
-constexpr PageSpan span_of(std::uint64_t block, PageRun run) {
-  return {block * pages_per_block + run.first, run.count};
+constexpr PageSpan span_of(BlockIndex block, PageRun run) {
+  return {block.value * pages_per_block + run.first, run.count};
 }
 
 // What of `run` lies in the naturally aligned part of `size` pages (a power of two) around the

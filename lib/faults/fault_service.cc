@@ -300,14 +300,14 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, Block& block) {
     block.minimum_residency.begin(decision.region, facts.faulting_processor, now);
   }
   // What has just come is writable, unless it has copies.
-  if (facts.write && (there || has_copies)) engine_.collapse(block, number, decision.region, at);
+  if (facts.write && (there || has_copies)) engine_.collapse(block, decision.region, at);
   if (facts.write && facts.read_mostly && at.is_host())
-    effects_.settle_on_host(block, number, decision.region);
-  const bool filled = decision.fills && fill(block, number, decision, fault.reservation);
+    effects_.settle_on_host(block, decision.region);
+  const bool filled = decision.fills && fill(block, decision, fault.reservation);
   if (there || filled || !block.at(facts.faulting_processor).mapped.test(facts.page)) {
     if (const auto hindered = show(fault, block, number, facts.page, decision)) return *hindered;
   }
-  if (!effects_.follow(block, number, decision.region) && fault.waited.ns() < follow_limit_ns)
+  if (!effects_.follow(block, decision.region) && fault.waited.ns() < follow_limit_ns)
     return {Outcome::not_yet, {}, now_ns() + moment_ns};
   note_decision(fault, facts, decision, origin);
   return {Outcome::resolved, span_of(number, decision.region)};
@@ -363,8 +363,7 @@ std::optional<Decision> FaultService::without_room(Block& block, const FaultFact
   return std::nullopt;
 }
 
-std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& block,
-                                                         std::uint64_t number,
+std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, const LockedBlock& block,
                                                          const FaultFacts& facts,
                                                          const Decision& decision) {
   const Processor to = decision.destination;
@@ -387,9 +386,9 @@ std::optional<FaultService::Attempt> FaultService::bring(Fault& fault, Block& bl
   for (const PageRun run : runs_of(wanted)) {
     const std::uint64_t begun_ns = now_ns();
     const OpResult result =
-        !exists ? engine_.populate(block, number, run, to, reservation, fault.entry, motive)
-        : copy  ? engine_.duplicate(block, number, run, from, to, reservation, fault.entry, motive)
-                : engine_.migrate(block, number, run, from, to, reservation, motive, fault.entry);
+        !exists ? engine_.populate(block, run, to, reservation, fault.entry, motive)
+        : copy  ? engine_.duplicate(block, run, from, to, reservation, fault.entry, motive)
+                : engine_.migrate(block, run, from, to, reservation, motive, fault.entry);
     note_cost(fault, result.bytes / page_size, now_ns() - begun_ns);
     const bool reached =
         facts.page >= run.first && facts.page < run.first + result.bytes / page_size;
@@ -414,7 +413,7 @@ void FaultService::note_cost(Fault& fault, std::uint64_t pages, std::uint64_t ns
   if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
 }
 
-bool FaultService::fill(Block& block, std::uint64_t number, const Decision& decision,
+bool FaultService::fill(const LockedBlock& block, const Decision& decision,
                         Reservation& reservation) {
   const Processor p = decision.destination;
   const PageMask holes =
@@ -422,18 +421,17 @@ bool FaultService::fill(Block& block, std::uint64_t number, const Decision& deci
   if (holes.none() || !reservation.try_grow(engine_.at(p).capacity, holes.count())) return false;
   bool filled = false;
   for (const PageRun run : runs_of(holes))
-    filled = engine_.populate(block, number, run, p, reservation, Entry::none).bytes != 0 || filled;
+    filled = engine_.populate(block, run, p, reservation, Entry::none).bytes != 0 || filled;
   return filled;
 }
 
-std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& block,
-                                                        std::uint64_t number, unsigned page,
+std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const LockedBlock& block, unsigned page,
                                                         const Decision& decision) {
   const Processor p = fault.faulting_processor;
   const Processor at = decision.destination;
   const PageMask region = PageMask::of(decision.region);
   if (block.view(p, page) != at) {
-    switch (effects_.show(block, number, region & block.at(at).resident, p)) {
+    switch (effects_.show(block, region & block.at(at).resident, p)) {
       case AdviceEffects::Progress::done:
         break;  // it sees another copy
       case AdviceEffects::Progress::pending:
@@ -455,7 +453,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
   // With one page of a huge entry it has taken all.
   const bool took_whole = fault.event.minor && (block.entered_whole & p.bit()) != 0 &&
                           block.at(p).mapped.test(page) &&
-                          engine_.was_taken(block, number, page, p);
+                          engine_.was_taken(block, page, p);
   if (took_whole) block.entered_whole &= ~p.bit();
   // Access to the region may have been taken away with that to others.
   const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : block.at(p).mapped;
@@ -463,9 +461,9 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, Block& blo
   const PageMask missing =
       (wanted & block.viewed(p, seen) & block.at(seen).resident) - block.switching(p);
   const PageMask enter = missing.test(page) ? missing : PageMask::of({page, 1});
-  engine_.note_access(block, number, seen);
+  engine_.note_access(block, seen);
   for (const PageRun run : runs_of(enter)) {
-    const OpResult result = engine_.map(block, number, run, p);
+    const OpResult result = engine_.map(block, run, p);
     if (result.status == OpStatus::process_gone) return Attempt{Outcome::resolved};
     if (result.status == OpStatus::absent) return Attempt{Outcome::lost};
     if (!result) return Attempt{Outcome::not_yet, {}, now_ns() + moment_ns};

@@ -129,12 +129,12 @@ class FaultService {
   };
 
   Attempt attempt(Fault& fault);
-  Attempt attempt_locked(Fault& fault, Block& block) REQUIRES(block.lock);
+  Attempt attempt_locked(Fault& fault, Block& block) REQUIRES(block.state.lock);
   // Says what kind of fault it is where its source does not know.
-  void classify(Fault& fault, const Block& block) const REQUIRES(block.lock);
+  void classify(Fault& fault, const Block& block) const REQUIRES(block.state.lock);
   void count_once(Fault& fault) const;
   FaultFacts facts_of(const Fault& fault, const Allocation& allocation, Block& block) const
-      REQUIRES(block.lock);
+      REQUIRES(block.state.lock);
   // Room in p's pool, as FaultFacts has it. `room`: what the fault has reserved for itself so far.
   std::uint64_t free_pages(Processor p, const Reservation& reservation) const;
   // The coarsest of those whose mappings this may split.
@@ -143,20 +143,20 @@ class FaultService {
   // where it may be.
   std::optional<Decision> without_room(Block& block, const FaultFacts& facts,
                                        const Ownership& owner, Decision wanted,
-                                       Reservation& reservation) const REQUIRES(block.lock);
+                                       Reservation& reservation) const REQUIRES(block.state.lock);
   // Both answer nothing when it is done, otherwise why not, or why it need not be.
   // Has the page at the decision's destination, as far as pools go.
-  std::optional<Attempt> bring(Fault& fault, Block& block, std::uint64_t number,
+  std::optional<Attempt> bring(Fault& fault, const LockedBlock& block,
                                const FaultFacts& facts, const Decision& decision)
-      REQUIRES(block.lock);
+      REQUIRES(block.state.lock);
   // Creates what of the decision's region is nowhere, where there is room for it. False: nothing.
-  bool fill(Block& block, std::uint64_t number, const Decision& decision, Reservation& reservation)
-      REQUIRES(block.lock);
+  bool fill(const LockedBlock& block, const Decision& decision, Reservation& reservation)
+      REQUIRES(block.state.lock);
   // Has it in the toucher's view and page table.
-  std::optional<Attempt> show(Fault& fault, Block& block, std::uint64_t number, unsigned page,
-                              const Decision& decision) REQUIRES(block.lock);
+  std::optional<Attempt> show(Fault& fault, const LockedBlock& block, unsigned page,
+                              const Decision& decision) REQUIRES(block.state.lock);
   static Fault::Origin origin_of(const Block& block, const FaultFacts& facts,
-                                 const Decision& decision) REQUIRES(block.lock);
+                                 const Decision& decision) REQUIRES(block.state.lock);
   // What was decided, for who asks later.
   void note_decision(const Fault& fault, const FaultFacts& facts, const Decision& decision,
                      const Fault::Origin& origin);

@@ -60,7 +60,7 @@ void TemporaryPins::end_due(std::uint64_t now) {
   }
 }
 
-PageMask TemporaryPins::end(std::uint64_t number, Block& block, std::uint64_t now) {
+PageMask TemporaryPins::end(const LockedBlock& block, std::uint64_t now) {
   const PageMask over = policy_.end_temporary_pins(now, *block.history);
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask ended = over & block.at(Processor{i}).resident;

@@ -50,7 +50,7 @@ class TemporaryPins {
   std::optional<TemporaryPin> pop_due(std::uint64_t now) EXCLUDES(lock_);
   // Tells the policy, and who asks for counters and events. The pages of the block that stay no
   // more.
-  PageMask end(std::uint64_t number, Block& block, std::uint64_t now) REQUIRES(block.lock);
+  PageMask end(const LockedBlock& block, std::uint64_t now) REQUIRES(block.state.lock);
   // Pages begin, or end, to stay at `at`.
   void record(EventKind kind, std::uint64_t number, PageRun run, Processor at) const;
 

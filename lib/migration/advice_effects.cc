@@ -27,105 +27,106 @@ AdviceMap::Segment AdviceEffects::take_segment(PageSpan& left) const {
   return segment;
 }
 
-AdviceEffects::Progress AdviceEffects::show(Block& block, std::uint64_t number,
-                                            const PageMask& pages, Processor p) {
+AdviceEffects::Progress AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
+                                            Processor p) {
   // What is in flight is shown when it has landed.
-  PageMask missing = pages - block.at(p).mapped - block.in_flight();
+  PageMask missing = pages - block.state.at(p).mapped - block.state.in_flight();
   if (missing.none()) return Progress::done;
-  const PageMask still = missing - block.switching(p);
+  const PageMask still = missing - block.state.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
-    const PageMask shown = still & block.viewed(p, Processor{i}) & block.at(Processor{i}).resident;
+    const PageMask shown =
+        still & block.state.viewed(p, Processor{i}) & block.state.at(Processor{i}).resident;
     // What cannot be entered now faults, and is looked at then.
-    for (const PageRun run : runs_of(shown)) (void)engine_.map(block, number, run, p);
+    for (const PageRun run : runs_of(shown)) (void)engine_.map(block, run, p);
     missing -= shown;
   }
   if (missing.none()) return Progress::done;
   // To see one's own pool needs no more mappings.
-  const PageMask own = missing & block.at(p).resident;
+  const PageMask own = missing & block.state.at(p).resident;
   const auto ask = [&](const PageMask& wanted, ViewSwitcher::Wish wish) {
-    return wanted.none() || switcher_.request(p, number, wanted, wish);
+    return wanted.none() || switcher_.request(p, block.index, wanted, wish);
   };
   return ask(own, ViewSwitcher::Wish::home) && ask(missing - own, ViewSwitcher::Wish::see)
              ? Progress::pending
              : Progress::declined;
 }
 
-bool AdviceEffects::follow(Block& block, std::uint64_t number, PageRun run) {
+bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
   if (advice_.empty()) return true;
   bool done = true;
-  for (PageSpan left = span_of(number, run); !left.empty();) {
+  for (PageSpan left = block.span_of(run); !left.empty();) {
     const auto [part, advice] = take_segment(left);
     if (advice.read_mostly) continue;  // each reader has its own copy
-    const PageMask pages = PageMask::of(run_in_block(number, part)) - block.absent();
+    const PageMask pages = PageMask::of(run_in_block(block.index, part)) - block.state.absent();
     for (int i = 0; i < engine_.processors(); ++i) {
       const Processor p{i};
       // Whose memory is preferred has the pages come there when it touches them.
       const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
       if ((advice.accessed_by & p.bit()) == 0 || fetches) continue;
-      if (show(block, number, pages, p) == Progress::pending) done = false;
+      if (show(block, pages, p) == Progress::pending) done = false;
     }
   }
   return done;
 }
 
-bool AdviceEffects::end_temporary_pin(Block& block, std::uint64_t number, const PageMask& pages) {
+bool AdviceEffects::end_temporary_pin(const LockedBlock& block, const PageMask& pages) {
   bool all_home = true;
   for (const PageRun run : runs_of(pages)) {
-    for (PageSpan left = span_of(number, run); !left.empty();) {
+    for (PageSpan left = block.span_of(run); !left.empty();) {
       const auto [part, advice] = take_segment(left);
-      const PageRun here = run_in_block(number, part);
+      const PageRun here = run_in_block(block.index, part);
       for (int i = 0; i < engine_.processors(); ++i) {
         const Processor p{i};
         if ((advice.accessed_by & p.bit()) != 0) continue;
-        (void)send_home(block, number, here, p);
+        (void)send_home(block, here, p);
         all_home =
-            all_home && (PageMask::of(here) & (block.foreign(p) | block.switching(p))).none();
+            all_home &&
+            (PageMask::of(here) & (block.state.foreign(p) | block.state.switching(p))).none();
       }
     }
   }
   return all_home;
 }
 
-void AdviceEffects::settle_on_host(Block& block, std::uint64_t number, PageRun run) {
-  const Advice advice = advice_.at(span_of(number, run).first).advice;
+void AdviceEffects::settle_on_host(const LockedBlock& block, PageRun run) {
+  const Advice advice = advice_.at(block.span_of(run).first).advice;
   if (advice.preferred.kind != Location::Kind::host_node || advice.pinned) return;
-  const PageMask pages = PageMask::of(run) & block.at(Processor::host()).resident;
+  const PageMask pages = PageMask::of(run) & block.state.at(Processor::host()).resident;
   for (const PageRun part : runs_of(pages))
-    engine_.at(Processor::host()).file.move_to_node(span_of(number, part), advice.preferred.id);
+    engine_.at(Processor::host()).file.move_to_node(block.span_of(part), advice.preferred.id);
 }
 
-void AdviceEffects::collapse(Block& block, std::uint64_t number, PageRun run) {
-  for (PageSpan left = span_of(number, run); !left.empty();) {
+void AdviceEffects::collapse(const LockedBlock& block, PageRun run) {
+  for (PageSpan left = block.span_of(run); !left.empty();) {
     const auto [span, advice] = take_segment(left);
-    const PageRun part = run_in_block(number, span);
+    const PageRun part = run_in_block(block.index, span);
     if (!advice.preferred.is_none())
-      engine_.collapse(block, number, part, advice.preferred.processor(), MoveCause::advice);
+      engine_.collapse(block, part, advice.preferred.processor(), MoveCause::advice);
     for (int i = 0; i < engine_.processors(); ++i)
-      engine_.collapse(block, number, part, Processor{i}, MoveCause::advice);
+      engine_.collapse(block, part, Processor{i}, MoveCause::advice);
   }
 }
 
-bool AdviceEffects::send_home(Block& block, std::uint64_t number, PageRun run, Processor p) {
+bool AdviceEffects::send_home(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask pages = PageMask::of(run);
-  switcher_.withdraw(p, number, pages);
-  const PageMask away = pages & (block.foreign(p) | block.switching(p));
-  return !away.none() && switcher_.request(p, number, away, ViewSwitcher::Wish::home);
+  switcher_.withdraw(p, block.index, pages);
+  const PageMask away = pages & (block.state.foreign(p) | block.state.switching(p));
+  return !away.none() && switcher_.request(p, block.index, away, ViewSwitcher::Wish::home);
 }
 
-bool AdviceEffects::send_all_home(Block& block, std::uint64_t number, PageRun run) {
+bool AdviceEffects::send_all_home(const LockedBlock& block, PageRun run) {
   bool pending = false;
-  for (int i = 0; i < engine_.processors(); ++i)
-    pending |= send_home(block, number, run, Processor{i});
+  for (int i = 0; i < engine_.processors(); ++i) pending |= send_home(block, run, Processor{i});
   return pending;
 }
 
-void AdviceEffects::released(Block& block, std::uint64_t number, PageRun run) {
+void AdviceEffects::released(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < engine_.processors(); ++i) {
     const Processor p{i};
-    switcher_.withdraw(p, number, PageMask::of(run));
-    const PageMask away = PageMask::of(run) & block.foreign(p);
+    switcher_.withdraw(p, block.index, PageMask::of(run));
+    const PageMask away = PageMask::of(run) & block.state.foreign(p);
     // By then the addresses may be somebody else's, who wants to see their pages where they are.
-    if (!away.none()) (void)switcher_.request(p, number, away, ViewSwitcher::Wish::tidy);
+    if (!away.none()) (void)switcher_.request(p, block.index, away, ViewSwitcher::Wish::tidy);
   }
 }
 
@@ -134,12 +135,12 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
     bool sees_some = false;
     for (const PageSpan span : spans) {
       blocks_.for_each_used(
-          block_of(span.first), block_of(span.end() - 1) + 1,
-          [&](std::uint64_t number, Block& block) {
-            const PageRun run = run_in_block(number, span);
-            const LockGuard guard(block.lock);
-            (void)send_home(block, number, run, p);
-            sees_some |= !(PageMask::of(run) & (block.foreign(p) | block.switching(p))).none();
+          block_of(span.first), block_of(span.end() - 1) + 1, [&](const LockedBlock& block) {
+            const PageRun run = run_in_block(block.index, span);
+            const LockGuard guard(block.state.lock);
+            (void)send_home(block, run, p);
+            sees_some |=
+                !(PageMask::of(run) & (block.state.foreign(p) | block.state.switching(p))).none();
           });
     }
     if (!sees_some) return true;
@@ -153,27 +154,27 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
 void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   bool pending = false;
-  const auto visit = [&](std::uint64_t number, Block& block) {
-    const PageRun run = run_in_block(number, pages);
+  const auto visit = [&](const LockedBlock& block) {
+    const PageRun run = run_in_block(block.index, pages);
     // A copy that is under way must not outlast this; anything else minds what was said when it
     // lands.
-    const RestGuard guard(engine_.transfers(), block, number,
+    const RestGuard guard(engine_.transfers(), block, block.index,
                           change.kind == Kind::unset_read_mostly ? run : PageRun{});
     switch (change.kind) {
       case Kind::set_read_mostly:
         // Who reads elsewhere must fault to get its copy.
-        pending |= send_all_home(block, number, run);
+        pending |= send_all_home(block, run);
         break;
       case Kind::set_preferred:
         // It must fault for the pages to come.
-        pending |= send_home(block, number, run, change.location.processor());
+        pending |= send_home(block, run, change.location.processor());
         break;
       case Kind::unset_read_mostly:
-        collapse(block, number, run);
+        collapse(block, run);
         [[fallthrough]];
       case Kind::unset_preferred:
       case Kind::set_accessed_by:
-        pending |= !follow(block, number, run);
+        pending |= !follow(block, run);
         break;
       // Mappings may go, and are left until something else moves them.
       case Kind::unset_accessed_by:
@@ -190,10 +191,10 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
 void AdviceEffects::forbid_copies() {
   copies_forbidden_.store(true);
   constexpr PageRun all{0, pages_per_block};
-  blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
-    const RestGuard guard(engine_.transfers(), block, number, all);
-    collapse(block, number, all);
-    (void)follow(block, number, all);
+  blocks_.for_each_used(0, blocks_.size(), [&](const LockedBlock& block) {
+    const RestGuard guard(engine_.transfers(), block, block.index, all);
+    collapse(block, all);
+    (void)follow(block, all);
   });
 }
 
@@ -201,11 +202,11 @@ void AdviceEffects::permit_copies() {
   copies_forbidden_.store(false);
   bool pending = false;
   // Who sees read-mostly memory elsewhere must fault to get its copy.
-  blocks_.for_each_used(0, blocks_.size(), [&](std::uint64_t number, Block& block) {
-    const LockGuard guard(block.lock);
-    for (PageSpan left = block_span(number); !left.empty();) {
+  blocks_.for_each_used(0, blocks_.size(), [&](const LockedBlock& block) {
+    const LockGuard guard(block.state.lock);
+    for (PageSpan left = block_span(block.index); !left.empty();) {
       const auto [part, advice] = take_segment(left);
-      if (advice.read_mostly) pending |= send_all_home(block, number, run_in_block(number, part));
+      if (advice.read_mostly) pending |= send_all_home(block, run_in_block(block.index, part));
     }
   });
   if (pending) switcher_.wait_until_done(apply_limit_ms);

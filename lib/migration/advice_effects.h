@@ -34,21 +34,21 @@ class AdviceEffects {
     declined,  // the process may have no more mappings: the pages have to come to its view
   };
   // Has p map pages that pools hold, wherever they are.
-  Progress show(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
-      REQUIRES(block.lock);
+  Progress show(const LockedBlock& block, const PageMask& pages, Processor p)
+      REQUIRES(block.state.lock);
   // The pages have come to where they are: has them mapped again by whoever is advised to access
   // them. True: they are, as far as they can be.
-  bool follow(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  bool follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
   // Pages that stayed where they are for others' sake need not any more: who maps them elsewhere
   // than at home, and is not advised to, faults again. True: nobody does any more; else it has been
   // requested, and is to be asked again.
-  bool end_temporary_pin(Block& block, std::uint64_t number, const PageMask& pages)
-      REQUIRES(block.lock);
+  bool end_temporary_pin(const LockedBlock& block, const PageMask& pages)
+      REQUIRES(block.state.lock);
 
   // The host has written pages, which had copies elsewhere: they go to the node of the host that is
   // preferred for them, if there is one.
-  void settle_on_host(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  void settle_on_host(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
   // `change` was said of the pages: does what cannot wait for the next fault. Returns when the
   // views that this concerns have changed, at most a second later.
@@ -60,16 +60,16 @@ class AdviceEffects {
   // returns. False: it may still have, because for a second its views could not be changed.
   bool take_back(std::span<const PageSpan> spans, Processor p);
   // The pages are of nobody any more: nor are views of them.
-  void released(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  void released(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
  private:
   // Takes the first stretch of equal advice off `left`.
   AdviceMap::Segment take_segment(PageSpan& left) const;
   // Leaves one copy of each page, the preferred location's if it has one.
-  void collapse(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  void collapse(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   // Each true: that takes a change, which has been requested.
-  bool send_all_home(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
-  bool send_home(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
+  bool send_all_home(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
+  bool send_home(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
 
   PageEngine& engine_;
   ViewSwitcher& switcher_;

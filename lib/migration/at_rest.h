@@ -1,5 +1,5 @@
-// For threads that need pages as they are, not on their way. They sleep until flights land: as long
-// as a live flight carries what they wait for they wait without a limit, and a bounded time for
+// For threads that need pages at rest: not in flight. They sleep until transfers end. While a live
+// transfer carries the pages that they wait for, they wait without a limit, and a bounded time for
 // anything else.
 #pragma once
 
@@ -10,16 +10,16 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "migration/in_flight_transfers.h"
-#include "pages/block.h"
+#include "pages/locked_block.h"
 
 namespace wherry::impl {
 
-// What a flight that never lands may cost, in time in which the waiter ran, before the process is
-// ended.
+// How long a waiter believes in a transfer that never ends, in time in which the waiter ran. Then
+// the process is ended.
 inline constexpr std::uint64_t rest_limit_ns = 60'000'000'000;
 
-// Returns when is_at_rest() says so, which concerns these pages. Not for threads that answer
-// faults.
+// Returns when is_at_rest() returns true. `pages`: the pages that it looks at. Not for threads that
+// answer faults.
 template <typename Predicate>
 void wait_for_rest(const InFlightTransfers& transfers, PageSpan pages, const Predicate& is_at_rest,
                    const char* otherwise) {
@@ -42,29 +42,18 @@ void wait_for_rest(const InFlightTransfers& transfers, PageSpan pages, const Pre
   WHERRY_FAIL("{}", otherwise);
 }
 
-// Locks the block at a moment when nothing of the run is in flight. Not for threads that answer
-// faults.
-class WHERRY_TSA(scoped_lockable) RestGuard {
- public:
-  RestGuard(const InFlightTransfers& transfers, Block& block, std::uint64_t number, PageRun run)
-      WHERRY_TSA(acquire_capability(block.lock)) WHERRY_TSA(no_thread_safety_analysis)
-      : block_(block) {
-    wait_for_rest(
-        transfers, span_of(number, run),
-        [&]() WHERRY_TSA(no_thread_safety_analysis) {
-          block_.lock.lock();
-          if ((PageMask::of(run) & block_.in_flight()).none()) return true;
-          block_.lock.unlock();
-          return false;
-        },
-        "a flight never landed");
-  }
-  ~RestGuard() WHERRY_TSA(release_capability()) { block_.lock.unlock(); }
-  RestGuard(const RestGuard&) = delete;
-  RestGuard& operator=(const RestGuard&) = delete;
-
- private:
-  Block& block_;
-};
+// Locks the block at a moment when no page of the run is in flight. The caller puts the lock into a
+// LockedBlock (std::adopt_lock). Not for threads that answer faults.
+inline void lock_at_rest(const InFlightTransfers& transfers, BlockIndex index, Block& block,
+                         PageRun run) WHERRY_TSA(acquire_capability(block.lock))
+    WHERRY_TSA(no_thread_safety_analysis) {
+  const auto is_at_rest = [&]() WHERRY_TSA(no_thread_safety_analysis) {
+    block.lock.lock();
+    if ((PageMask::of(run) & block.in_flight()).none()) return true;
+    block.lock.unlock();
+    return false;
+  };
+  wait_for_rest(transfers, span_of(index, run), is_at_rest, "an in-flight transfer never ended");
+}
 
 }  // namespace wherry::impl

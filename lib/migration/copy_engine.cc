@@ -312,8 +312,8 @@ CopyEngine::Step CopyEngine::create(TransferTask& task, Pages& pages) {
   Block& block = parts_.blocks.at(pages.number());
   std::uint64_t absent = 0;
   {
-    const LockGuard guard(block.lock);
-    absent = (PageMask::of(pages.run()) & block.absent()).count();
+    const LockGuard guard(block.state.lock);
+    absent = (PageMask::of(pages.run()) & block.state.absent()).count();
   }
   if (absent == 0) {
     // Others may need it more while this waits for the pages.
@@ -356,13 +356,14 @@ CopyEngine::Step CopyEngine::give_up(TransferTask& task) {
   return Step::failed;
 }
 
-CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Block& block) {
+CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages,
+                                    const LockedBlock& block) {
   const PageRun run = pages.run();
-  if (!(PageMask::of(run) & block.in_flight()).none()) return Step::waits;
-  const ProcessorMask residents = block.residents(run.first);
+  if (!(PageMask::of(run) & block.state.in_flight()).none()) return Step::waits;
+  const ProcessorMask residents = block.state.residents(run.first);
   if (residents == 0) {
     if (pages.written) return Step::moves;
-    pages.cut_to(block.absent().run_around(run.first));
+    pages.cut_to(block.state.absent().run_around(run.first));
     pages.owner.reset();
     return Step::ready;
   }
@@ -374,9 +375,9 @@ CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Bl
     else if ((residents & request.home.bit()) != 0)
       owner = request.home;
   }
-  pages.cut_to(block.at(owner).resident.run_around(run.first));
+  pages.cut_to(block.state.at(owner).resident.run_around(run.first));
   if (pages.written)
-    for (const PageRun part : runs_of(PageMask::of(pages.run()) & block.held_beside(owner)))
+    for (const PageRun part : runs_of(PageMask::of(pages.run()) & block.state.held_beside(owner)))
       parts_.engine.collapse(block, pages.number(), part, owner, MoveCause::copy);
   parts_.engine.note_access(block, pages.number(), owner);
   pages.owner = owner;
@@ -386,7 +387,7 @@ CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages, Bl
 // Holds what is at rest in one block. `together`: further pages of it, which are not written.
 CopyEngine::Step CopyEngine::hold_in_block(TransferTask& task, Pages& pages, Pages* together) {
   Block& block = parts_.blocks.at(pages.number());
-  const LockGuard guard(block.lock);
+  const LockGuard guard(block.state.lock);
   Step step = settle(task.request, pages, block);
   if (step == Step::ready && together != nullptr) step = settle(task.request, *together, block);
   if (step != Step::ready) return step;
@@ -412,7 +413,7 @@ void CopyEngine::release(TransferTask& task) {
   for (auto& hold : task.holds) {
     if (!hold) continue;
     Block& block = parts_.blocks.at(hold->number);
-    const LockGuard guard(block.lock);
+    const LockGuard guard(block.state.lock);
     parts_.engine.end_hold(block, hold->number, hold->pages);
     hold.reset();
   }

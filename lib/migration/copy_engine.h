@@ -85,7 +85,8 @@ class CopyEngine {
   Step hold(TransferTask& task, Pages* to, Pages* from);
   Step hold_in_block(TransferTask& task, Pages& pages, Pages* together);
   // Finds the pages' pool, and cuts the piece to what is there.
-  Step settle(const CopyRequest& request, Pages& pages, Block& block) REQUIRES(block.lock);
+  Step settle(const CopyRequest& request, Pages& pages, const LockedBlock& block)
+      REQUIRES(block.state.lock);
   void release(TransferTask& task);
 
   const Parts parts_;

@@ -15,15 +15,12 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
     if (reservation.try_grow(engine.at(p).capacity, wanted)) {
       OpStatus status = OpStatus::ok;
       for (const PageRun part : runs_of(absent)) {
-        status =
-            engine
-                .populate(block, number, part, p, reservation, Entry::at_home, MoveCause::creation)
-                .status;
+        status = engine.populate(block, part, p, reservation, Entry::at_home, MoveCause::creation)
+                     .status;
         // A process that is gone has no page table; a new one finds the pages in the pool.
         if (status == OpStatus::process_gone)
           status =
-              engine.populate(block, number, part, p, reservation, Entry::none, MoveCause::creation)
-                  .status;
+              engine.populate(block, part, p, reservation, Entry::none, MoveCause::creation).status;
         if (status != OpStatus::ok) break;
       }
       if (status == OpStatus::ok || status == OpStatus::no_memory) return status;

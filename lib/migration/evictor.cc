@@ -57,11 +57,12 @@ OpStatus Evictor::evict_one(const RoomRequest& request) {
   return another_time ? OpStatus::incomplete : OpStatus::absent;
 }
 
-Evictor::Verdict Evictor::may_evict(const Block& block, std::uint64_t number,
-                                    const RoomRequest& request) const {
-  if (request.spared_epoch != 0 && block.prefetched_in == request.spared_epoch) return Verdict::no;
-  if (!(block.in_flight() & block.at(request.at).resident).none()) return Verdict::not_now;
-  const PageMask& held = block.at(request.at).resident;
+Evictor::Verdict Evictor::may_evict(const LockedBlock& block, const RoomRequest& request) const {
+  if (request.spared_epoch != 0 && block.state.prefetched_in == request.spared_epoch)
+    return Verdict::no;
+  if (!(block.state.in_flight() & block.state.at(request.at).resident).none())
+    return Verdict::not_now;
+  const PageMask& held = block.state.at(request.at).resident;
   if (!held.none() && (held - effects_.pinned(number)).none()) return Verdict::no;
   return Verdict::yes;
 }
@@ -78,14 +79,13 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
     Departure departure;
     PageRun& run = departure.transfer.run;
     {
-      const LockGuard guard(block.lock);
-      verdict = may_evict(block, number, request);
+      const LockGuard guard(block.state.lock);
+      verdict = may_evict(block, request);
       if (verdict != Verdict::yes) break;
       // Before any of it is gone: who faults from then on is told.
-      if (!std::exchange(begun, true) &&
-          Replacement::leaves_as_one(leaving(block, number, request.at)))
-        block.evicted_from |= request.at.bit();
-      status = begin(block, number, request.at, left, done, departure);
+      if (!std::exchange(begun, true) && Replacement::leaves_as_one(leaving(block, request.at)))
+        block.state.evicted_from |= request.at.bit();
+      status = begin(block, request.at, left, done, departure);
       if (run.count == 0 || status != OpStatus::ok) break;
       flies = flies && run.count >= transfer_pages_min_;
       if (flies) {
@@ -102,8 +102,8 @@ OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, 
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
     // Some of it stays.
-    const LockGuard guard(block.lock);
-    block.evicted_from &= ~request.at.bit();
+    const LockGuard guard(block.state.lock);
+    block.state.evicted_from &= ~request.at.bit();
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;
@@ -131,16 +131,15 @@ void Evictor::record_eviction(const Eviction& done, std::uint64_t begun_ns) cons
                 .destination = index_of(Processor::host())});
 }
 
-PageMask Evictor::leaving(const Block& block, std::uint64_t number, Processor p) const {
-  return block.at(p).resident - effects_.pinned(number);
+PageMask Evictor::leaving(const LockedBlock& block, Processor p) const {
+  return block.state.at(p).resident - effects_.pinned(number);
 }
 
-OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
-                        Eviction& done, Departure& next) {
-  const PageMask leaving = left & this->leaving(block, number, p);
-  const PageMask copies = leaving & block.held_beside(p);
-  for (const PageRun run : runs_of(copies))
-    engine_.drop(block, number, run, p, MoveCause::eviction);
+OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
+                        Departure& next) {
+  const PageMask leaving = left & this->leaving(block, p);
+  const PageMask copies = leaving & block.state.held_beside(p);
+  for (const PageRun run : runs_of(copies)) engine_.drop(block, run, p, MoveCause::eviction);
   done.dropped += copies.count();
   PageRun run = (leaving - copies).next_run(0);
   Capacity& host = engine_.at(Processor::host()).capacity;
@@ -153,7 +152,7 @@ OpStatus Evictor::begin(Block& block, std::uint64_t number, Processor p, const P
   return OpStatus::ok;
 }
 
-OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
+OpStatus Evictor::fly(const LockedBlock& block, Departure& departure, Eviction& done) {
   const InFlightTransfer& transfer = departure.transfer;
   auto backend = backends_.borrow();
   TransferResult outcome{0, OpStatus::no_memory, false};
@@ -162,7 +161,7 @@ OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
     outcome = backend->next();
     backends_.give_back(std::move(backend));
   }
-  const LockGuard guard(block.lock);
+  const LockGuard guard(block.state.lock);
   if (outcome.status != OpStatus::ok) {
     engine_.abort_transfer(block, transfer);
     return outcome.status;
@@ -170,16 +169,16 @@ OpStatus Evictor::fly(Block& block, Departure& departure, Eviction& done) {
   engine_.complete_transfer(block, transfer, outcome, departure.reservation);
   done.moved += transfer.run.count;
   // Not waited for: who accesses the pages meanwhile faults.
-  (void)effects_.follow(block, transfer.number, transfer.run);
+  (void)effects_.follow(block, transfer.run);
   return OpStatus::ok;
 }
 
-OpStatus Evictor::carry_now(Block& block, Departure& departure, Eviction& done) {
+OpStatus Evictor::carry_now(const LockedBlock& block, Departure& departure, Eviction& done) {
   const InFlightTransfer& transfer = departure.transfer;
-  const OpResult result = engine_.migrate(block, transfer.number, transfer.run, transfer.from,
-                                          transfer.to, departure.reservation, MoveCause::eviction);
+  const OpResult result = engine_.migrate(block, transfer.run, transfer.from, transfer.to,
+                                          departure.reservation, MoveCause::eviction);
   done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
-  (void)effects_.follow(block, transfer.number, transfer.run);
+  (void)effects_.follow(block, transfer.run);
   return result.status;
 }
 

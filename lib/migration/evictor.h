@@ -75,8 +75,8 @@ class Evictor {
   };
 
   // Whether this block, or what is not pinned of it, may leave for this request.
-  Verdict may_evict(const Block& block, std::uint64_t number, const RoomRequest& request) const
-      REQUIRES(block.lock);
+  Verdict may_evict(const LockedBlock& block, const RoomRequest& request) const
+      REQUIRES(block.state.lock);
   // Pages of a block that are about to leave for the host.
   struct Departure {
     InFlightTransfer transfer;
@@ -85,17 +85,18 @@ class Evictor {
   // Has p's pages of the block leave. `verdict`: whether they may.
   OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
   // What of the block p's pool would lose.
-  PageMask leaving(const Block& block, std::uint64_t number, Processor p) const
-      REQUIRES(block.lock);
+  PageMask leaving(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages:
   // nothing is left.
-  OpStatus begin(Block& block, std::uint64_t number, Processor p, const PageMask& left,
-                 Eviction& done, Departure& next) REQUIRES(block.lock);
+  OpStatus begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
+                 Departure& next) REQUIRES(block.state.lock);
   // Each moves the pages and says in `done` how many: in flight, while others use the rest of the
-  // block...
-  OpStatus fly(Block& block, Departure& departure, Eviction& done) EXCLUDES(block.lock);
+  // block.state...
+  OpStatus fly(const LockedBlock& block, Departure& departure, Eviction& done)
+      EXCLUDES(block.state.lock);
   // ... or under the lock.
-  OpStatus carry_now(Block& block, Departure& departure, Eviction& done) REQUIRES(block.lock);
+  OpStatus carry_now(const LockedBlock& block, Departure& departure, Eviction& done)
+      REQUIRES(block.state.lock);
 
   void record_eviction(const Eviction& done, std::uint64_t begun_ns) const;
 

@@ -24,7 +24,7 @@ class HeldBlocks {
     const LockGuard guard(lock_);
     replacement_.came(block);
   }
-  void left(std::uint64_t block, Replacement::Departure how) EXCLUDES(lock_) {
+  void left(std::uint64_t block, Replacement::LeftBy how) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
     replacement_.left(block, how);
   }

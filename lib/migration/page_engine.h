@@ -1,202 +1,187 @@
 // Carries pages from state to state: the only code that calls mappers and punches pools, in the
-// order that keeps every page coherent for threads that never sleep (docs/life-of-a-fault.md).
-// Decides nothing and wakes nobody: whoever answers a fault wakes, after these calls returned.
+// order that keeps every page coherent for threads that never sleep (docs/life-of-a-fault.md). The
+// engine decides nothing and wakes no thread: the fault service wakes, after these calls returned.
 //
-// Every call is under the block's lock. A call that stops early leaves the pages it did in their
-// new state and the others untouched, and says why.
+// Every call is made under the block's lock. A call that stops early leaves the pages that it did
+// in their new state and the others unchanged, and returns the reason.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
-#include "migration/decision_log.h"
 #include "migration/held_blocks.h"
 #include "migration/in_flight_transfers.h"
-#include "pages/arena_layout.h"
-#include "pages/block.h"
-#include "policy/policy.h"
-#include "trace/event.h"
+#include "migration/operation_recorder.h"
+#include "migration/page_books.h"
+#include "pages/locked_block.h"
 
 namespace wherry::impl {
 
 // Whether pages that come to a pool are mapped at its processor as well.
 enum class Entry {
-  at_home,  // where the processor sees its own pool, and goes on to while the block is locked
+  at_home,  // they are, where the processor sees its own pool while the block is locked
   none,
 };
 
-// Why pages come. With a page that was touched, the others of them are expected to be, too.
-struct Motive {
-  MoveCause cause;
-  std::optional<unsigned> touched;
-
-  Motive(MoveCause c = MoveCause::fault, std::optional<unsigned> page = {})
-      : cause(c), touched(page) {}
-};
-
-// Pages of a block that a carrier (memory/carrier.h) brings to a pool while the block is not
-// locked.
+// Pages of a block that a copy backend (memory/copy_backend.h) brings to a pool while the block is
+// not locked.
 struct InFlightTransfer {
-  std::uint64_t number = 0;  // of the block
+  BlockIndex block;
   PageRun run;
   PageTransfer::Kind kind = PageTransfer::Kind::move;
-  Processor from;  // where the pages are; nobody's business if they are created
+  Processor from;  // where the pages are; unused where they are created
   Processor to;
   MoveCause cause = MoveCause::prefetch;
-  std::uint64_t begun_ns = 0;  // as its event will say; 0: nobody asks
+  std::uint64_t begun_ns = 0;  // for its event; 0: such events are not recorded
 
-  PageTransfer transfer() const { return {kind, span_of(number, run), from, to}; }
+  PageTransfer transfer() const { return {kind, span_of(block, run), from, to}; }
 };
 
 class PageEngine {
  public:
-  // `processors[i]` is processor i. `layout` says for events where pages are; without one page 0
-  // has the address 0. The policy is told what becomes of pages; null: there is none. All outlive
-  // the engine.
+  // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy`: as PageBooks
+  // has it. All outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
                       const ArenaLayout* layout = nullptr, const Policy* policy = nullptr);
 
-  // The pages of a run come to a pool; `room` holds as many pages of it. If they are to be mapped
-  // there and the process is gone, nothing is done (process_gone).
+  // The next four bring the pages of a run to a pool. `reservation` holds at least as many pages of
+  // that pool. process_gone: the pages were to be mapped at a processor whose process has ended;
+  // nothing has changed.
 
   // Creates zero pages at p. Requires: the pages are absent.
-  OpResult populate(Block& block, std::uint64_t number, PageRun run, Processor p,
-                    Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
-      REQUIRES(block.lock);
-  // Creates pages with these contents at p, mapped nowhere. Requires: the pages are absent.
-  OpResult fill(Block& block, std::uint64_t number, PageRun run, Processor p,
-                Reservation& reservation, const std::byte* contents) REQUIRES(block.lock);
+  OpResult populate(const LockedBlock& block, PageRun run, Processor p, Reservation& reservation,
+                    Entry entry = Entry::at_home, Motive motive = {}) REQUIRES(block.state.lock);
+  // Creates pages with these contents at p, not mapped anywhere. Requires: the pages are absent.
+  OpResult fill(const LockedBlock& block, PageRun run, Processor p, Reservation& reservation,
+                const std::byte* contents) REQUIRES(block.state.lock);
   // Moves pages that `from` alone holds to `to`.
-  OpResult migrate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
+  OpResult migrate(const LockedBlock& block, PageRun run, Processor from, Processor to,
                    Reservation& reservation, Motive motive, Entry entry = Entry::at_home)
-      REQUIRES(block.lock);
-  // Copies pages that `from` holds to `to`, which does not; nobody may write them any more.
-  OpResult duplicate(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
+      REQUIRES(block.state.lock);
+  // Copies pages that `from` holds to `to`, which does not. No processor can write them any more.
+  OpResult duplicate(const LockedBlock& block, PageRun run, Processor from, Processor to,
                      Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
-      REQUIRES(block.lock);
+      REQUIRES(block.state.lock);
 
-  // The same, carried by somebody else between the two calls. While they are in flight the pages
-  // lose rights only, and no other call may concern them.
+  // The next three do the same in two steps, between which a copy backend carries the pages without
+  // the block's lock. While pages are in flight they can only lose rights, and no other call may
+  // concern them.
 
-  // From now on nobody may write the pages. Requires of them what populate, migrate and duplicate
-  // do. ok: the carrier may begin; otherwise nothing has begun.
-  OpStatus begin_transfer(Block& block, InFlightTransfer& transfer) REQUIRES(block.lock);
-  // The carrier has delivered: the pages are in their new place, and mapped there where the
-  // processor sees its own pool, unless they were evicted.
-  void complete_transfer(Block& block, const InFlightTransfer& transfer,
+  // Takes the right to write from every processor. Requires what populate, migrate and duplicate
+  // require. ok: the backend may begin. Otherwise nothing has begun.
+  OpStatus begin_transfer(const LockedBlock& block, InFlightTransfer& transfer)
+      REQUIRES(block.state.lock);
+  // The backend has carried the pages: they are in their new pool, and mapped at its processor
+  // where that sees its own pool, unless they were evicted.
+  void complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
                          const TransferResult& outcome, Reservation& reservation)
-      REQUIRES(block.lock);
-  // It has failed: all is as it was.
-  void abort_transfer(Block& block, const InFlightTransfer& transfer) REQUIRES(block.lock);
-  // Pages that stay where they are while the calling thread carries bytes from or to them: they are
-  // in flight between the two calls, and lose no rights. Requires: they are not in flight.
-  void begin_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
-  void end_hold(Block& block, std::uint64_t number, const PageMask& pages) REQUIRES(block.lock);
+      REQUIRES(block.state.lock);
+  // The backend has failed: the pages are where they were, with their rights.
+  void abort_transfer(const LockedBlock& block, const InFlightTransfer& transfer)
+      REQUIRES(block.state.lock);
+  // Between these two calls the calling thread copies bytes from or to pages that stay where they
+  // are. The pages count as in flight meanwhile, and lose no rights. Requires: they are not in
+  // flight.
+  void begin_hold(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
+  void end_hold(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
 
-  // Leaves the keeper's copy alone of each page of the run that it holds, writable for whoever maps
-  // it.
-  void collapse(Block& block, std::uint64_t number, PageRun run, Processor keeper,
-                MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
-  // Takes p's copies away. Requires: others have copies.
-  void drop(Block& block, std::uint64_t number, PageRun run, Processor p,
-            MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
+  // Of each page of the run that the keeper holds, drops all copies but the keeper's. Every
+  // processor that maps that copy can write it then.
+  void collapse(const LockedBlock& block, PageRun run, Processor keeper,
+                MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
+  // Drops p's copies. Requires: other pools have copies.
+  void drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause = MoveCause::fault)
+      REQUIRES(block.state.lock);
   // Takes the pages out of every pool.
-  void release(Block& block, std::uint64_t number, PageRun run) REQUIRES(block.lock);
+  void release(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
   // Enters pages in p's page table as its view shows them, writable unless they have copies.
-  // Requires: one pool is in p's view of them all, and holds them. absent: it does not. incomplete:
-  // not all of them, or not any more: look again.
-  OpResult map(Block& block, std::uint64_t number, PageRun run, Processor p) REQUIRES(block.lock);
-  // Takes p's entries for the pages away, where their leaving its view does not see to that by
-  // itself.
-  void unmap(Block& block, std::uint64_t number, const PageMask& pages, Processor p)
-      REQUIRES(block.lock);
-  // Whether Linux has taken p's entry of a page that p has mapped; then it has one again.
-  bool was_taken(Block& block, std::uint64_t number, unsigned page, Processor p)
-      REQUIRES(block.lock);
-  // Somebody accesses what the owner's pool holds of the block.
-  void note_access(Block& block, std::uint64_t number, Processor owner) REQUIRES(block.lock);
-  // Lets whoever maps the owner's pages write them again. Requires: they have no copies.
-  void allow_writes(Block& block, std::uint64_t number, PageRun run, Processor owner)
-      REQUIRES(block.lock);
+  // Requires: p's view of all of them is the same pool, which holds them. absent: Linux says that
+  // the pool does not hold them. incomplete: not all could be entered; the caller looks again.
+  OpResult map(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
+  // Removes p's entries for the pages, where a punch does not remove them (Mapper::punch_unmaps).
+  void unmap(const LockedBlock& block, const PageMask& pages, Processor p)
+      REQUIRES(block.state.lock);
+  // Whether Linux had removed p's entry of a page that p has mapped. If so, it is entered again.
+  bool was_taken(const LockedBlock& block, unsigned page, Processor p) REQUIRES(block.state.lock);
+  // A processor accesses what the owner's pool holds of the block.
+  void note_access(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
+  // Lets every processor that maps the owner's pages write them. Requires: they have no copies.
+  void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
+      REQUIRES(block.state.lock);
 
-  ProcessorMemory& at(Processor p) const { return *processors_[static_cast<unsigned>(p.index)]; }
-  int processors() const { return count_; }
-  // Where the page is, as events say it. Nothing: it is about to become a variable's, and has no
-  // address of the arena yet.
-  std::optional<std::uint64_t> address_of(std::uint64_t page) const {
-    if (layout_ == nullptr) return page * page_size;
-    return layout_->find_address_of(page);
-  }
-  // What has become of pages, and why: what the engine does to pages that nobody touched it adds
-  // itself.
-  DecisionLog& decisions() { return decisions_; }
+  ProcessorMemory& at(Processor p) const { return pool(p).memory; }
+  int processors() const { return books_.processors(); }
+  // Records what others than the engine do to pages.
+  OperationRecorder& recorder() { return recorder_; }
+  const OperationRecorder& recorder() const { return recorder_; }
   InFlightTransfers& transfers() { return transfers_; }
-  const DecisionLog& decisions() const { return decisions_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
-  HeldBlocks& held_by(Processor p) { return *held_[static_cast<unsigned>(p.index)]; }
+  HeldBlocks& held_by(Processor p) { return *pool(p).held; }
 
  private:
+  // One processor's pool, as the bookkeeping sees it.
+  struct Pool final : PoolLedger {
+    explicit Pool(ProcessorMemory& memory);
+    void give_back(std::uint64_t pages) override { memory.capacity.give_back(pages); }
+    void arrived(BlockIndex block, std::uint64_t page, bool is_first) override;
+    void emptied(BlockIndex block, Replacement::LeftBy how) override { held->left(block, how); }
+    void accessed(BlockIndex block) override { held->touched(block); }
+    Counters& counters() override { return memory.counters; }
+
+    ProcessorMemory& memory;
+    std::optional<HeldBlocks> held;  // none for the host
+  };
+  using Pools = std::array<std::unique_ptr<Pool>, max_processors>;
+
+  Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
+  static Pools make_pools(std::span<ProcessorMemory* const> processors);
+  static PageBooks make_books(const Pools& pools, std::size_t count, const Policy* policy);
+  // The time, where the policy wants to know when pages arrive.
+  std::uint64_t arrival_ns() const;
+
   template <typename Fill>
   OpResult fill(ProcessorMemory& target, PageSpan span, Fill fill_from) const;
   // Copies into the pool of `to`, mapped write-protected if `entered`.
   OpResult copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
                 bool entered) const;
-  // Nobody may write the owner's pages any more.
-  OpStatus protect(Block& block, std::uint64_t number, PageRun run, Processor owner)
-      REQUIRES(block.lock);
-  // ... and where their leaving the pool does not see to it, nobody may access them.
-  OpStatus close(Block& block, std::uint64_t number, PageRun run, Processor owner)
-      REQUIRES(block.lock);
-  // ... those of them that have no copies.
-  void allow_writes_if_alone(Block& block, std::uint64_t number, PageRun run, Processor owner)
-      REQUIRES(block.lock);
+  // Write-protects every mapping of the owner's pages.
+  OpStatus protect(const LockedBlock& block, PageRun run, Processor owner)
+      REQUIRES(block.state.lock);
+  // Makes the owner's pages ready to leave its pool: no processor can write them, and where a punch
+  // does not remove mappings there are none.
+  OpStatus close(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
+  // As allow_writes(), for those of the pages that have no copies.
+  void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
+      REQUIRES(block.state.lock);
   void lift_protection(ProcessorMemory& owner, PageSpan span) const;
-  // Enters all of the block in p's page table by one entry, if its state permits that; or not, and
-  // then it is map()'s.
-  bool enter_whole(Block& block, std::uint64_t number, Processor p) REQUIRES(block.lock);
-  // Enters pages that p's view shows, all writable or none, and says in the books which it did.
-  OpStatus enter(Block& block, std::uint64_t number, PageRun run, Processor p, bool writable)
-      REQUIRES(block.lock);
+  // Maps the whole block at p by one huge entry, if its state permits that. False: it did not; then
+  // map() enters the pages.
+  bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
+  // Enters pages that p's view shows, all writable or all protected, and updates the page state.
+  OpStatus enter(const LockedBlock& block, PageRun run, Processor p, bool writable)
+      REQUIRES(block.state.lock);
   void punch(ProcessorMemory& owner, PageSpan span) const;
-  // The books of pages that have left `from` for `to`.
-  void account_move(Block& block, std::uint64_t number, PageRun run, Processor from, Processor to,
-                    Reservation& reservation, MoveCause cause) REQUIRES(block.lock);
-  // ... of pages that have come to a pool, in addition to where they were.
-  void account_arrival(Block& block, std::uint64_t number, PageRun run, Processor p,
-                       Reservation& reservation, PageTransfer::Kind kind) REQUIRES(block.lock);
-  // Punches what p holds of the pages and gives its room back; the books come after.
-  PageMask take_out(Block& block, std::uint64_t number, const PageMask& pages, Processor p,
-                    MoveCause cause) REQUIRES(block.lock);
-  // What an operation did to pages of a block, and when it began. `from` and `to`: nothing, nobody.
-  struct OperationRecord {
-    EventKind kind;
-    Motive motive;
-    std::optional<Processor> from;
-    std::optional<Processor> to;
-    std::uint64_t begun_ns = 0;  // 0: it is a moment
-  };
-  void record_operation(const OperationRecord& operation, std::uint64_t number, PageRun run);
-  // Of a deed that began at `begun_ns`, for one reason.
-  void record_part(const OperationRecord& operation, std::uint64_t number, PageRun run,
-                   std::uint64_t duration_ns) const;
-  // Tell p's HeldBlocks of pages that came, or left, given whether p held any of the block before.
-  void note_arrival(std::uint64_t number, PageRun run, Processor p, bool held_before);
-  void note_departure(Block& block, std::uint64_t number, Processor p, bool held_before,
-                      MoveCause cause = MoveCause::fault) REQUIRES(block.lock);
+  // The bookkeeping of a completed operation. `reservation` pays for the pages.
+  void account_creation(const LockedBlock& block, PageRun run, Processor p,
+                        Reservation& reservation) REQUIRES(block.state.lock);
+  void account_copy(const LockedBlock& block, PageRun run, Processor to, Reservation& reservation)
+      REQUIRES(block.state.lock);
+  void account_move(const LockedBlock& block, PageRun run, Processor from, Processor to,
+                    Reservation& reservation, MoveCause cause) REQUIRES(block.state.lock);
+  // Unmaps and punches what p holds of the pages; the bookkeeping follows.
+  PageMask take_out(const LockedBlock& block, const PageMask& pages, Processor p, MoveCause cause)
+      REQUIRES(block.state.lock);
 
-  void tell_policy(Block& block, std::uint64_t number, Arrival arrival) REQUIRES(block.lock);
-
-  const Policy* const policy_;
-  std::array<ProcessorMemory*, max_processors> processors_{};
-  std::array<std::optional<HeldBlocks>, max_processors> held_;  // none for the host
-  int count_;
-  const ArenaLayout* layout_;
-  DecisionLog decisions_;
+  const Pools pools_;
+  PageBooks books_;
+  OperationRecorder recorder_;
   InFlightTransfers transfers_;
 };
 

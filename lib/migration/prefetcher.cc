@@ -108,13 +108,13 @@ std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
 
 void Prefetcher::complete_transfer(TransferTask& task, const TransferResult& outcome) {
   Block& block = parts_.blocks.at(task.step.number);
-  const LockGuard guard(block.lock);
+  const LockGuard guard(block.state.lock);
   if (outcome.status == OpStatus::ok) {
     parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation);
     note_arrival(task.step, block, task.transfer.run);
     // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to
     // come mapped.
-    if (!(PageMask::of(task.transfer.run) - block.at(task.step.to()).resident).none())
+    if (!(PageMask::of(task.transfer.run) - block.state.at(task.step.to()).resident).none())
       task.step.failures = failures_max;
   } else {
     parts_.engine.abort_transfer(block, task.transfer);
@@ -130,7 +130,7 @@ Prefetcher::Progress Prefetcher::advance(TransferTask& task) {
   std::uint64_t room_needed = 0;
   Progress progress = Progress::waits;
   {
-    const LockGuard guard(block.lock);
+    const LockGuard guard(block.state.lock);
     progress = advance_locked(task, block, room_needed);
   }
   if (room_needed != 0) {
@@ -157,7 +157,7 @@ Prefetcher::Progress Prefetcher::advance(TransferTask& task) {
   return task.step.patience->is_over() ? Progress::done : Progress::waits;
 }
 
-Prefetcher::Progress Prefetcher::advance_locked(TransferTask& task, Block& block,
+Prefetcher::Progress Prefetcher::advance_locked(TransferTask& task, const LockedBlock& block,
                                                 std::uint64_t& room_needed) {
   Step& step = task.step;
   const auto allocation = parts_.address_space.find(step.range.pages.offset());
@@ -181,29 +181,29 @@ Prefetcher::Progress Prefetcher::advance_locked(TransferTask& task, Block& block
                                                                             : Progress::waits;
 }
 
-Prefetcher::Need Prefetcher::next_need(const Step& step, const Block& block) const {
+Prefetcher::Need Prefetcher::next_need(const Step& step, const LockedBlock& block) const {
   const PageMask wanted = PageMask::of(step.run()) - step.had_turn;
-  const PageMask stays = parts_.effects.pinned(step.number) - block.absent();
-  const PageMask missing = wanted - block.at(step.to()).resident - stays;
-  const PageMask free = missing - block.in_flight();
+  const PageMask stays = parts_.effects.pinned(step.number) - block.state.absent();
+  const PageMask missing = wanted - block.state.at(step.to()).resident - stays;
+  const PageMask free = missing - block.state.in_flight();
   const PageRun first = free.next_run(0);
   if (first.count == 0) return {missing.none() ? Progress::done : Progress::waits, {}, {}, {}};
 
   Need need{Progress::moves, {}, PageTransfer::Kind::create, Processor::host()};
-  const ProcessorMask residents = block.residents(first.first);
+  const ProcessorMask residents = block.state.residents(first.first);
   PageMask alike = free;
   if (residents == 0) {
-    alike &= block.absent();
+    alike &= block.state.absent();
   } else {
     const AdviceMap::Segment advice = parts_.effects.advice_at(span_of(step.number, first).first);
     alike &= PageMask::of(run_in_block(step.number, advice.span));
     need.from = Processor{std::countr_zero(residents)};
-    alike &= block.at(need.from).resident;
+    alike &= block.state.at(need.from).resident;
     // A page that has copies gets one more.
     need.kind = advice.advice.read_mostly || std::popcount(residents) > 1
                     ? PageTransfer::Kind::copy
                     : PageTransfer::Kind::move;
-    if (need.kind == PageTransfer::Kind::move) alike -= block.held_beside(need.from);
+    if (need.kind == PageTransfer::Kind::move) alike -= block.state.held_beside(need.from);
   }
   need.run = alike.run_around(first.first);
   need.run.count = std::min(need.run.count, step.pages_max);
@@ -216,25 +216,25 @@ Prefetcher::Progress Prefetcher::give_up(Step& step) {
 }
 
 // Pages that do not make a flight: a region at a time, so that nobody waits for the lock for long.
-Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, Block& block, const Need& need) {
+Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, const LockedBlock& block,
+                                           const Need& need) {
   const PageRun run{need.run.first,
                     std::min(need.run.count, static_cast<unsigned>(pages_per_region))};
   const std::uint64_t number = task.step.number;
   const Processor to = task.step.to();
   Reservation& reservation = task.reservation;
-  const auto carry = [&](Entry entry) REQUIRES(block.lock) {
+  const auto carry = [&](Entry entry) REQUIRES(block.state.lock) {
     switch (need.kind) {
       case PageTransfer::Kind::create:
-        return parts_.engine.populate(block, number, run, to, reservation, entry,
-                                      MoveCause::prefetch);
+        return parts_.engine.populate(block, run, to, reservation, entry, MoveCause::prefetch);
       case PageTransfer::Kind::copy:
-        return parts_.engine.duplicate(block, number, run, need.from, to, reservation, entry,
+        return parts_.engine.duplicate(block, run, need.from, to, reservation, entry,
                                        MoveCause::prefetch);
       case PageTransfer::Kind::move:
         break;
     }
-    return parts_.engine.migrate(block, number, run, need.from, to, reservation,
-                                 MoveCause::prefetch, entry);
+    return parts_.engine.migrate(block, run, need.from, to, reservation, MoveCause::prefetch,
+                                 entry);
   };
   OpResult result = carry(Entry::at_home);
   // Without a process there is a pool all the same.
@@ -252,35 +252,34 @@ Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, Block& block, con
   }
 }
 
-Prefetcher::Progress Prefetcher::discard(Step& step, Block& block) {
+Prefetcher::Progress Prefetcher::discard(Step& step, const LockedBlock& block) {
   PageMask pages = PageMask::of(run_in_block(step.number, step.range.whole));
-  if (!(pages & block.in_flight()).none()) return Progress::waits;
+  if (!(pages & block.state.in_flight()).none()) return Progress::waits;
   pages -= parts_.effects.pinned(step.number);
   // What is at the destination already may be used as it is.
   const bool stays = step.kind == PrefetchRequest::Kind::discard_and_prefetch;
-  if (stays) pages -= block.at(step.to()).resident - block.held_beside(step.to());
-  for (const PageRun run : runs_of(pages - block.absent()))
-    parts_.engine.release(block, step.number, run);
+  if (stays) pages -= block.state.at(step.to()).resident - block.state.held_beside(step.to());
+  for (const PageRun run : runs_of(pages - block.state.absent())) parts_.engine.release(block, run);
   step.discarded = true;
   return stays ? Progress::moves : Progress::done;
 }
 
-void Prefetcher::note_arrival(Step& step, Block& block, PageRun run) {
-  step.had_turn |= PageMask::of(run) & block.at(step.to()).resident;
+void Prefetcher::note_arrival(Step& step, const LockedBlock& block, PageRun run) {
+  step.had_turn |= PageMask::of(run) & block.state.at(step.to()).resident;
   // TemporaryPins until it is used, as far as others that the same stream prefetches are concerned.
-  if (!step.to().is_host()) block.prefetched_in = step.epoch;
+  if (!step.to().is_host()) block.state.prefetched_in = step.epoch;
 }
 
-Prefetcher::Progress Prefetcher::settle(const Step& step, Block& block) {
+Prefetcher::Progress Prefetcher::settle(const Step& step, const LockedBlock& block) {
   const PageMask pages = PageMask::of(step.run());
-  if (parts_.effects.show(block, step.number, pages, step.to()) == AdviceEffects::Progress::pending)
+  if (parts_.effects.show(block, pages, step.to()) == AdviceEffects::Progress::pending)
     return Progress::waits;
-  if (!parts_.effects.follow(block, step.number, step.run())) return Progress::waits;
+  if (!parts_.effects.follow(block, step.run())) return Progress::waits;
   // Whoever prefetches to one of several nodes of the host means that one.
   if (limits_.host_has_nodes && step.range.to.kind == Location::Kind::host_node) {
     ProcessorMemory& memory = parts_.engine.at(Processor::host());
-    const PageMask there = (pages & block.at(Processor::host()).resident) - block.in_flight() -
-                           parts_.effects.pinned(step.number);
+    const PageMask there = (pages & block.state.at(Processor::host()).resident) -
+                           block.state.in_flight() - parts_.effects.pinned(step.number);
     for (const PageRun run : runs_of(there))
       memory.file.move_to_node(span_of(step.number, run), step.range.to.id);
   }

@@ -83,14 +83,15 @@ class Prefetcher {
 
   // Begins what comes next of a step.
   Progress advance(TransferTask& task);
-  Progress advance_locked(TransferTask& task, Block& block, std::uint64_t& room_needed)
-      REQUIRES(block.lock);
-  Need next_need(const Step& step, const Block& block) const REQUIRES(block.lock);
-  Progress carry_now(TransferTask& task, Block& block, const Need& need) REQUIRES(block.lock);
-  Progress discard(Step& step, Block& block) REQUIRES(block.lock);
+  Progress advance_locked(TransferTask& task, const LockedBlock& block, std::uint64_t& room_needed)
+      REQUIRES(block.state.lock);
+  Need next_need(const Step& step, const LockedBlock& block) const REQUIRES(block.state.lock);
+  Progress carry_now(TransferTask& task, const LockedBlock& block, const Need& need)
+      REQUIRES(block.state.lock);
+  Progress discard(Step& step, const LockedBlock& block) REQUIRES(block.state.lock);
   // All pages are there: has them mapped.
-  Progress settle(const Step& step, Block& block) REQUIRES(block.lock);
-  void note_arrival(Step& step, Block& block, PageRun run) REQUIRES(block.lock);
+  Progress settle(const Step& step, const LockedBlock& block) REQUIRES(block.state.lock);
+  void note_arrival(Step& step, const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   void complete_transfer(TransferTask& task, const TransferResult& outcome);
   static Progress give_up(Step& step);
 

@@ -150,14 +150,14 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
     Processor owner;
     const bool may_see = request.wish != Wish::see || may_see_others(p);
     {
-      const LockGuard guard(block.lock);
+      const LockGuard guard(block.state.lock);
       left -= withdrawn(p);
       run = next_change(block, request, left, owner);
       if (run.count == 0) return;
       if (owner != p && !may_see) continue;
-      engine_.unmap(block, request.number, PageMask::of(run), p);
+      engine_.unmap(block, PageMask::of(run), p);
       try {
-        block.switch_begun(p, run);
+        block.state.switch_begun(p, run);
       } catch (const std::bad_alloc&) {
         // The view stays as it is. Whoever asked for the change does without it for a while.
         accounts_[static_cast<unsigned>(p.index)].fails_until = now_ns() + decline_ns;
@@ -168,56 +168,59 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
   }
 }
 
-PageRun ViewSwitcher::next_change(Block& block, const Request& request, PageMask& left,
+PageRun ViewSwitcher::next_change(const LockedBlock& block, const Request& request, PageMask& left,
                                   Processor& owner) {
   const Processor p{request.processor};
   if (request.wish == Wish::see) {
     // What p's view shows already only has to be entered.
     PageMask shown;
     for (int i = 0; i < engine_.processors(); ++i)
-      shown |= block.viewed(p, Processor{i}) & block.at(Processor{i}).resident;
+      shown |= block.state.viewed(p, Processor{i}) & block.state.at(Processor{i}).resident;
     enter(block, p, request.number, left & shown);
     left -= shown;
   }
   // Nothing is wrong with an own view of what no pool holds, or of what need not be seen.
-  left -= request.wish == Wish::see ? block.absent() - block.foreign(p) : ~block.foreign(p);
-  if (request.wish == Wish::tidy) left &= block.absent();
+  left -= request.wish == Wish::see ? block.state.absent() - block.state.foreign(p)
+                                    : ~block.state.foreign(p);
+  if (request.wish == Wish::tidy) left &= block.state.absent();
   const PageRun first = left.next_run(0);
   if (first.count == 0) return first;
   PageMask alike = left;
   owner = p;
   if (request.wish == Wish::see) {
-    const ProcessorMask residents = block.residents(first.first);
+    const ProcessorMask residents = block.state.residents(first.first);
     if (residents != 0 && (residents & p.bit()) == 0)
       owner = Processor{std::countr_zero(residents)};
-    alike &= residents != 0 ? block.at(owner).resident : block.absent();
+    alike &= residents != 0 ? block.state.at(owner).resident : block.state.absent();
   }
   const PageRun run = alike.next_run(first.first);
   left -= PageMask::of(run);
   return run;
 }
 
-void ViewSwitcher::change(Block& block, Processor p, std::uint64_t number, PageRun run,
+void ViewSwitcher::change(const LockedBlock& block, Processor p, std::uint64_t number, PageRun run,
                           Processor owner) {
   Account& account = accounts_[static_cast<unsigned>(p.index)];
   const int error =
       changers_[static_cast<unsigned>(p.index)]->change_view(span_of(number, run), owner);
   account.since += mappings_per_change;
-  const LockGuard guard(block.lock);
+  const LockGuard guard(block.state.lock);
   if (error != 0) {
-    block.switch_failed(p, run);
+    block.state.switch_failed(p, run);
     account.fails_until = now_ns() + decline_ns;
     return;
   }
-  block.switched(p, run, owner);
-  enter(block, p, number, PageMask::of(run) & block.at(owner).resident);
+  block.state.switched(p, run, owner);
+  enter(block, p, number, PageMask::of(run) & block.state.at(owner).resident);
 }
 
-void ViewSwitcher::enter(Block& block, Processor p, std::uint64_t number, const PageMask& pages) {
-  const PageMask wanted = pages - block.at(p).mapped - block.switching(p) - block.in_flight();
+void ViewSwitcher::enter(const LockedBlock& block, Processor p, std::uint64_t number,
+                         const PageMask& pages) {
+  const PageMask wanted =
+      pages - block.state.at(p).mapped - block.state.switching(p) - block.state.in_flight();
   for (int i = 0; i < engine_.processors(); ++i)
-    for (const PageRun run : runs_of(wanted & block.viewed(p, Processor{i})))
-      (void)engine_.map(block, number, run, p);  // what cannot be entered faults
+    for (const PageRun run : runs_of(wanted & block.state.viewed(p, Processor{i})))
+      (void)engine_.map(block, run, p);  // what cannot be entered faults
 }
 
 bool ViewSwitcher::may_see_others(Processor p) {

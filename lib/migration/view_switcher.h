@@ -106,13 +106,14 @@ class ViewSwitcher {
   PageMask withdrawn(Processor p);
   // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes;
   // empty: nothing is left to do.
-  PageRun next_change(Block& block, const Request& request, PageMask& left, Processor& owner)
-      REQUIRES(block.lock);
+  PageRun next_change(const LockedBlock& block, const Request& request, PageMask& left,
+                      Processor& owner) REQUIRES(block.state.lock);
   // Changes the view of one run to the pool of `owner`.
-  void change(Block& block, Processor p, std::uint64_t number, PageRun run, Processor owner);
+  void change(const LockedBlock& block, Processor p, std::uint64_t number, PageRun run,
+              Processor owner);
   // Enters what p's view holds of the pages.
-  void enter(Block& block, Processor p, std::uint64_t number, const PageMask& pages)
-      REQUIRES(block.lock);
+  void enter(const LockedBlock& block, Processor p, std::uint64_t number, const PageMask& pages)
+      REQUIRES(block.state.lock);
   // Whether p may have mappings of other pools. Asks the kernel now and then, which takes a while.
   bool may_see_others(Processor p);
 

@@ -114,13 +114,13 @@ void Replacement::came(std::uint64_t block) {
   fill_kept();
 }
 
-void Replacement::left(std::uint64_t block, Departure how) {
+void Replacement::left(std::uint64_t block, LeftBy how) {
   ReplacementLinks& mine = links(block);
   WHERRY_CHECK(mine.group != none, "block {} is in no queue", block);
   const auto group = static_cast<Group>(mine.group);
   take_out(block);
   mine.left_group = none;
-  if (how == Departure::otherwise) return;
+  if (how == LeftBy::otherwise) return;
   ++evictions_;
   passed_over_ = 0;
   mine.evicted_at = evictions_;

@@ -43,7 +43,7 @@ struct ReplacementLinks {
 
 class Replacement {
  public:
-  enum class Departure {
+  enum class LeftBy {
     evicted,
     otherwise
   };
@@ -54,7 +54,7 @@ class Replacement {
   // The pool holds pages of the block now. Requires: it did not.
   void came(std::uint64_t block);
   // ... and no more. Requires: it did.
-  void left(std::uint64_t block, Departure how);
+  void left(std::uint64_t block, LeftBy how);
   // It is in use: more of its pages came, or one of its pages that are watched was touched. Nothing
   // where the pool holds none of it.
   void touched(std::uint64_t block);

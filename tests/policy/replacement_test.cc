@@ -22,7 +22,7 @@ struct Setup {
   Replacement replacement{links};
 
   void come(std::uint64_t block) { replacement.came(block); }
-  void evict(std::uint64_t block) { replacement.left(block, Replacement::Departure::evicted); }
+  void evict(std::uint64_t block) { replacement.left(block, Replacement::LeftBy::evicted); }
 };
 
 struct Rates {
@@ -135,7 +135,7 @@ TEST_CASE("an empty pool has no victim, and one of one block has that") {
   s.evict(5);
   CHECK_FALSE(s.replacement.victim());
   s.come(5);
-  s.replacement.left(5, Replacement::Departure::otherwise);
+  s.replacement.left(5, Replacement::LeftBy::otherwise);
   CHECK(s.replacement.size() == 0);
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("random calls leave links and sizes in agreement") {
     if (!held[block]) {
       s.come(block);
     } else if (random() % 2 == 0) {
-      s.replacement.left(block, random() % 2 == 0 ? Replacement::Departure::evicted
-                                                  : Replacement::Departure::otherwise);
+      s.replacement.left(block, random() % 2 == 0 ? Replacement::LeftBy::evicted
+                                                  : Replacement::LeftBy::otherwise);
     } else {
       s.replacement.passed_over(block);
       s.replacement.touched(block);

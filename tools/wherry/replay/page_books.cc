@@ -210,8 +210,8 @@ void PageBooks::note_departure(std::uint32_t number, const Block& block, Process
                                bool held_before, MoveCause cause) {
   auto& replacement = pool(p).replacement;
   if (!replacement || !held_before || !block.at(p).resident.none()) return;
-  replacement->left(number, cause == MoveCause::eviction ? impl::Replacement::Departure::evicted
-                                                         : impl::Replacement::Departure::otherwise);
+  replacement->left(number, cause == MoveCause::eviction ? impl::Replacement::LeftBy::evicted
+                                                         : impl::Replacement::LeftBy::otherwise);
 }
 
 void PageBooks::note_access(std::uint32_t number, Processor owner) {

@@ -1,0 +1,65 @@
+// Records what was done to pages: as events, where somebody listens (trace/recorder.h), and as
+// decisions that wherryExplain() shows. Any thread; takes no lock.
+#pragma once
+
+#include <optional>
+
+#include "base/page_mask.h"
+#include "base/processor.h"
+#include "migration/decision_log.h"
+#include "pages/arena_layout.h"
+#include "policy/policy.h"
+#include "trace/event.h"
+
+namespace wherry::impl {
+
+// Why pages come. Together with a page that was accessed come others that are expected to be.
+struct Motive {
+  MoveCause cause;
+  std::optional<unsigned> accessed;  // that page, in its block
+
+  Motive(MoveCause c = MoveCause::fault, std::optional<unsigned> page = {})
+      : cause(c), accessed(page) {}
+};
+
+// What an operation did to pages of a block.
+struct OperationRecord {
+  EventKind kind;
+  Motive motive;
+  std::optional<Processor> from;
+  std::optional<Processor> to;
+  std::uint64_t begun_ns = 0;  // 0: the event has no duration
+};
+
+class OperationRecorder {
+ public:
+  // `layout` gives pages their addresses in events; null: page 0 has the address 0.
+  explicit OperationRecorder(const ArenaLayout* layout) : layout_(layout) {}
+
+  // The time at which an operation of this kind begins, if events of the kind are recorded; else 0.
+  static std::uint64_t begin_ns(EventKind kind);
+  void record(const OperationRecord& operation, BlockIndex block, PageRun run);
+  void record_release(BlockIndex block, PageRun run);
+  // Since `now_ns` these processors take the pages from each other; they came to `to`.
+  void record_thrashing(PageSpan pages, Processor to, ProcessorMask processors,
+                        std::uint64_t now_ns) const;
+
+  // The address of a page in events. Nothing: the page is about to become a variable's, and has no
+  // address in the arena yet.
+  std::optional<std::uint64_t> address_of(std::uint64_t page) const {
+    if (layout_ == nullptr) return page * page_size;
+    return layout_->find_address_of(page);
+  }
+  DecisionLog& decisions() { return decisions_; }
+  const DecisionLog& decisions() const { return decisions_; }
+
+ private:
+  // Of one operation, a part that happened for one reason.
+  void record_part(const OperationRecord& operation, BlockIndex block, PageRun run,
+                   std::uint64_t duration_ns) const;
+
+  const ArenaLayout* const layout_;
+  DecisionLog decisions_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,61 @@
+// The bookkeeping of pages: the state of a block together with everything that has to change with
+// it, which is the policy's memory, each pool's replacement and capacity, and the counters. Pure:
+// no system call, no clock, no lock of its own. The page engine calls it between the kernel
+// operations of a live run; a replay calls it alone.
+//
+// Each function is called under the block's lock. Where Linux takes part, the call follows the
+// kernel operation that it describes, and comes before anything that may wake a faulting thread.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "migration/pool_ledger.h"
+#include "pages/locked_block.h"
+#include "policy/policy.h"
+
+namespace wherry::impl {
+
+class PageBooks {
+ public:
+  // `pools[i]` is processor i's. `policy` is told what becomes of pages; null: there is none. All
+  // outlive this.
+  PageBooks(std::span<PoolLedger* const> pools, const Policy* policy);
+
+  int processors() const { return count_; }
+  PoolLedger& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
+  // Whether moved() and copied() need the time, because the policy keeps it.
+  bool needs_time() const { return policy_ != nullptr && policy_->remembers(); }
+
+  // The pages exist now, at p. Requires: they were absent.
+  void created(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
+  // The pages have left the pool of `from` for the pool of `to`. Requires: `from` alone held them.
+  // Returns the processors that take pages from each other, if they thrash now and did not before.
+  ProcessorMask moved(const LockedBlock& block, PageRun run, Processor from, Processor to,
+                      MoveCause cause, std::uint64_t now_ns) REQUIRES(block.state.lock);
+  // The pool of `to` has copies of the pages. Requires: no mapping of the pages is writable, `to`
+  // did not hold them, and another pool does. Returns as moved().
+  ProcessorMask copied(const LockedBlock& block, PageRun run, Processor to, MoveCause cause,
+                       std::uint64_t now_ns) REQUIRES(block.state.lock);
+  // p's copies are gone, with every mapping of them. Requires: p held them, and others do.
+  void dropped(const LockedBlock& block, const PageMask& pages, Processor p, MoveCause cause)
+      REQUIRES(block.state.lock);
+  // No pool holds the pages any more, and no processor maps them.
+  void released(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
+  // A processor accesses what the owner's pool holds of the block.
+  void accessed(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock);
+
+ private:
+  ProcessorMask tell_policy(const LockedBlock& block, const Arrival& arrival)
+      REQUIRES(block.state.lock);
+  // Tell p's pool of pages that came, or left, given whether it held any of the block before.
+  void note_arrival(const LockedBlock& block, PageRun run, Processor p, bool held_before);
+  void note_departure(const LockedBlock& block, Processor p, bool held_before, MoveCause cause)
+      REQUIRES(block.state.lock);
+
+  std::array<PoolLedger*, max_processors> pools_{};
+  const int count_;
+  const Policy* const policy_;
+};
+
+}  // namespace wherry::impl
