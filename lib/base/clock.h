@@ -12,4 +12,7 @@ inline std::uint64_t now_ns() {
                                         .count());
 }
 
+// now_ns(), or a clock that a test or a replay sets.
+using Clock = std::uint64_t (*)();
+
 }  // namespace wherry::impl

@@ -27,8 +27,6 @@ bool wait_limits_applied();
 // How long something has waited, without the time in which this process did not run.
 class WaitedTime {
  public:
-  using Clock = std::uint64_t (*)();
-
   explicit WaitedTime(Clock clock = now_ns) : WaitedTime(clock(), clock) {}
   // From `begun_ns` on, as the clock counts.
   explicit WaitedTime(std::uint64_t begun_ns, Clock clock = now_ns)
@@ -60,8 +58,6 @@ enum class AtLimit {
 
 class Patience {
  public:
-  using Clock = WaitedTime::Clock;
-
   explicit Patience(std::uint64_t limit_ns, AtLimit at_limit = AtLimit::fails, Clock clock = now_ns)
       : limit_ns_(limit_ns), at_limit_(at_limit), waited_(clock) {}
 

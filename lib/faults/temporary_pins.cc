@@ -8,8 +8,8 @@
 namespace wherry::impl {
 namespace {
 
-// How often, and how long apart, is looked whether a page that need not stay is seen at home by
-// everybody.
+// How often, and how far apart, the daemon looks whether every processor sees its own pool again
+// where pages were pinned.
 constexpr int end_tries_max = 100;
 constexpr std::uint64_t end_pause_ns = 10'000'000;
 
@@ -31,50 +31,49 @@ std::optional<TemporaryPins::TemporaryPin> TemporaryPins::pop_due(std::uint64_t 
   return pin;
 }
 
-bool TemporaryPins::begin(std::uint64_t number, PageRun run, Processor at, std::uint64_t until_ns) {
+bool TemporaryPins::begin(BlockIndex block, PageRun run, Processor at, std::uint64_t until_ns) {
   if (until_ns != 0) {
     const LockGuard guard(lock_);
     try {
-      push({until_ns, number, run});
+      push({until_ns, block, run});
     } catch (const std::bad_alloc&) {
       return false;
     }
   }
   count(engine_.at(at).counters.thrash_pinned, run.count);
-  record(EventKind::pin, number, run, at);
+  record(EventKind::pin, block, run, at);
   return true;
 }
 
 void TemporaryPins::end_due(std::uint64_t now) {
   while (auto pin = pop_due(now)) {
-    Block& block = blocks_.at(pin->number);
-    const LockGuard guard(block.lock);
+    const LockedBlock block(pin->block, blocks_.at(pin->block));
     PageMask pages = PageMask::of(pin->run);
-    if (pin->tries == 0 && block.history) pages |= end(pin->number, block, now);
-    // A view is changed by others, later, and may fail: it is looked at again.
-    if (effects_.end_temporary_pin(block, pin->number, pages) || ++pin->tries > end_tries_max)
-      continue;
+    if (pin->tries == 0 && block.state.history) pages |= end(block, now);
+    // The view switcher changes views later, and a change may fail: the pin is looked at again.
+    if (effects_.end_temporary_pin(block, pages) || ++pin->tries > end_tries_max) continue;
     pin->until_ns = now + end_pause_ns;
     const LockGuard again(lock_);
-    push(*pin);  // where it was
+    push(*pin);
   }
 }
 
 PageMask TemporaryPins::end(const LockedBlock& block, std::uint64_t now) {
-  const PageMask over = policy_.end_temporary_pins(now, *block.history);
+  const PageMask over = policy_.end_temporary_pins(now, *block.state.history);
   for (int i = 0; i < engine_.processors(); ++i) {
-    const PageMask ended = over & block.at(Processor{i}).resident;
+    const PageMask ended = over & block.state.at(Processor{i}).resident;
     count(engine_.at(Processor{i}).counters.thrash_unpinned, ended.count());
-    for (const PageRun run : runs_of(ended)) record(EventKind::unpin, number, run, Processor{i});
+    for (const PageRun run : runs_of(ended))
+      record(EventKind::unpin, block.index, run, Processor{i});
   }
   return over;
 }
 
-void TemporaryPins::record(EventKind kind, std::uint64_t number, PageRun run, Processor at) const {
+void TemporaryPins::record(EventKind kind, BlockIndex block, PageRun run, Processor at) const {
   if (!is_recorded(kind)) return;
-  const PageSpan span = span_of(number, run);
-  if (const auto address = engine_.address_of(span.first))
-    record_event({.time_ns = now_ns(),
+  const PageSpan span = span_of(block, run);
+  if (const auto address = engine_.recorder().address_of(span.first))
+    record_event({.time_ns = clock_(),
                   .address = *address,
                   .bytes = span.bytes(),
                   .kind = kind,

@@ -1,5 +1,6 @@
-// Pages that the policy has stay where they are for a while. When it is over those who map them
-// elsewhere than at home fault again, and the policy is asked about them.
+// Temporary pins: pages that the policy keeps in one pool for a while, where others map them. When
+// a pin ends, the processors that map the pages elsewhere than in their own pool fault again, and
+// the policy is asked about them. Any thread.
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <queue>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "migration/advice_effects.h"
 #include "migration/page_engine.h"
@@ -20,50 +22,49 @@ namespace wherry::impl {
 class TemporaryPins {
  public:
   TemporaryPins(PageEngine& engine, AdviceEffects& effects, BlockDirectory& blocks,
-                const Policy& policy)
-      : engine_(engine), effects_(effects), blocks_(blocks), policy_(policy) {}
+                const Policy& policy, Clock clock)
+      : engine_(engine), effects_(effects), blocks_(blocks), policy_(policy), clock_(clock) {}
 
-  // These pages stay at `at` until then, as now_ns() counts; 0: for ever. False: there is no memory
-  // to remember it.
-  bool begin(std::uint64_t number, PageRun run, Processor at, std::uint64_t until_ns)
-      EXCLUDES(lock_);
+  // Pins the pages at `at` until this time of the clock; 0: without an end. False: there is no
+  // memory to remember the pin.
+  bool begin(BlockIndex block, PageRun run, Processor at, std::uint64_t until_ns) EXCLUDES(lock_);
 
-  // When the first of these whiles ends; nothing: none is running.
+  // When the next pin ends. Nothing: no pin has an end.
   std::optional<std::uint64_t> next_end() const {
     const std::uint64_t end = next_end_.load(std::memory_order_relaxed);
     return end == ~std::uint64_t{0} ? std::nullopt : std::optional(end);
   }
-  // Has pages whose while has ended move again.
+  // Ends the pins whose time has come.
   void end_due(std::uint64_t now) EXCLUDES(lock_);
 
  private:
   struct TemporaryPin {
     std::uint64_t until_ns = 0;
-    std::uint64_t number = 0;  // of the block
+    BlockIndex block;
     PageRun run;
-    int tries = 0;  // to have nobody see it elsewhere than at home
+    int tries = 0;  // to send all views of the pages home
 
     bool operator<(const TemporaryPin& other) const { return until_ns > other.until_ns; }
   };
 
   void push(const TemporaryPin& pin) REQUIRES(lock_);
   std::optional<TemporaryPin> pop_due(std::uint64_t now) EXCLUDES(lock_);
-  // Tells the policy, and who asks for counters and events. The pages of the block that stay no
-  // more.
+  // Asks the policy which pins of the block have ended, counts and records them. Returns the pages.
   PageMask end(const LockedBlock& block, std::uint64_t now) REQUIRES(block.state.lock);
-  // Pages begin, or end, to stay at `at`.
-  void record(EventKind kind, std::uint64_t number, PageRun run, Processor at) const;
+  // Records that the pages were pinned, or unpinned, at `at`.
+  void record(EventKind kind, BlockIndex block, PageRun run, Processor at) const;
 
   PageEngine& engine_;
   AdviceEffects& effects_;
   BlockDirectory& blocks_;
   const Policy& policy_;
+  const Clock clock_;
 
   mutable Mutex lock_{LockOrder::temporary_pins};
-  // The first to end on top.
+  // The pin that ends first is on top.
   std::priority_queue<TemporaryPin, std::pmr::vector<TemporaryPin>> temporary_pins_ GUARDED_BY(
       lock_){std::less<TemporaryPin>(), std::pmr::vector<TemporaryPin>(&mapped_memory())};
-  std::atomic<std::uint64_t> next_end_{~std::uint64_t{0}};  // the top's, so that most need no lock
+  std::atomic<std::uint64_t> next_end_{~std::uint64_t{0}};  // the top's end: read without the lock
 };
 
 }  // namespace wherry::impl

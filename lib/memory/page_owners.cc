@@ -31,7 +31,7 @@ bool PageOwnersView::are_of_one_allocation(PageSpan span) const {
 }
 
 std::uint8_t PageOwnersView::of(std::uint64_t page) const {
-  const std::uint8_t block = bytes[pages + block_of(page)].load(std::memory_order_relaxed);
+  const std::uint8_t block = bytes[pages + block_of(page).value].load(std::memory_order_relaxed);
   if (block == nobody) return bytes[page].load(std::memory_order_relaxed);
   return page % pages_per_block == 0 ? block : block & audience_bits;
 }
@@ -46,7 +46,7 @@ void PageOwners::mark(PageSpan pages, std::uint8_t each, std::uint8_t first) {
   for (std::uint64_t page = pages.first; page < pages.end();) {
     const std::uint8_t value = page == pages.first ? each | first : each;
     const bool whole = page % pages_per_block == 0 && pages.end() - page >= pages_per_block;
-    bytes_[whole ? pages_ + block_of(page) : page].store(value, std::memory_order_relaxed);
+    bytes_[whole ? pages_ + block_of(page).value : page].store(value, std::memory_order_relaxed);
     page += whole ? pages_per_block : 1;
   }
 }

@@ -26,7 +26,7 @@ class AccessSampler {
  private:
   // A page of the block that p has mapped from its own pool, and that nobody is working on; none if
   // there is none.
-  std::optional<std::uint64_t> choose_page(std::uint64_t number, Processor p);
+  std::optional<std::uint64_t> choose_page(BlockIndex block, Processor p);
 
   PageEngine& engine_;
   BlockDirectory& blocks_;

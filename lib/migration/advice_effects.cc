@@ -27,11 +27,11 @@ AdviceMap::Segment AdviceEffects::take_segment(PageSpan& left) const {
   return segment;
 }
 
-AdviceEffects::Progress AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
-                                            Processor p) {
+AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
+                                         Processor p) {
   // What is in flight is shown when it has landed.
   PageMask missing = pages - block.state.at(p).mapped - block.state.in_flight();
-  if (missing.none()) return Progress::done;
+  if (missing.none()) return Shown::yes;
   const PageMask still = missing - block.state.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask shown =
@@ -40,15 +40,15 @@ AdviceEffects::Progress AdviceEffects::show(const LockedBlock& block, const Page
     for (const PageRun run : runs_of(shown)) (void)engine_.map(block, run, p);
     missing -= shown;
   }
-  if (missing.none()) return Progress::done;
+  if (missing.none()) return Shown::yes;
   // To see one's own pool needs no more mappings.
   const PageMask own = missing & block.state.at(p).resident;
   const auto ask = [&](const PageMask& wanted, ViewSwitcher::Wish wish) {
     return wanted.none() || switcher_.request(p, block.index, wanted, wish);
   };
   return ask(own, ViewSwitcher::Wish::home) && ask(missing - own, ViewSwitcher::Wish::see)
-             ? Progress::pending
-             : Progress::declined;
+             ? Shown::pending
+             : Shown::declined;
 }
 
 bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
@@ -63,7 +63,7 @@ bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
       // Whose memory is preferred has the pages come there when it touches them.
       const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
       if ((advice.accessed_by & p.bit()) == 0 || fetches) continue;
-      if (show(block, pages, p) == Progress::pending) done = false;
+      if (show(block, pages, p) == Shown::pending) done = false;
     }
   }
   return done;
@@ -135,9 +135,10 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
     bool sees_some = false;
     for (const PageSpan span : spans) {
       blocks_.for_each_used(
-          block_of(span.first), block_of(span.end() - 1) + 1, [&](const LockedBlock& block) {
-            const PageRun run = run_in_block(block.index, span);
-            const LockGuard guard(block.state.lock);
+          block_of(span.first), block_of(span.end() - 1).next(),
+          [&](BlockIndex index, Block& state) {
+            const LockedBlock block(index, state);
+            const PageRun run = run_in_block(index, span);
             (void)send_home(block, run, p);
             sees_some |=
                 !(PageMask::of(run) & (block.state.foreign(p) | block.state.switching(p))).none();
@@ -154,12 +155,13 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
 void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
   bool pending = false;
-  const auto visit = [&](const LockedBlock& block) {
-    const PageRun run = run_in_block(block.index, pages);
-    // A copy that is under way must not outlast this; anything else minds what was said when it
-    // lands.
-    const RestGuard guard(engine_.transfers(), block, block.index,
-                          change.kind == Kind::unset_read_mostly ? run : PageRun{});
+  const auto visit = [&](BlockIndex index, Block& state) {
+    const PageRun run = run_in_block(index, pages);
+    // A duplication that is in flight must end before this returns. Other transfers follow the new
+    // advice when they complete.
+    const PageRun resting = change.kind == Kind::unset_read_mostly ? run : PageRun{};
+    lock_at_rest(engine_.transfers(), index, state, resting);
+    const LockedBlock block(index, state, std::adopt_lock);
     switch (change.kind) {
       case Kind::set_read_mostly:
         // Who reads elsewhere must fault to get its copy.
@@ -184,15 +186,16 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
         break;
     }
   };
-  blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1, visit);
+  blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(), visit);
   if (pending) switcher_.wait_until_done(apply_limit_ms);
 }
 
 void AdviceEffects::forbid_copies() {
   copies_forbidden_.store(true);
   constexpr PageRun all{0, pages_per_block};
-  blocks_.for_each_used(0, blocks_.size(), [&](const LockedBlock& block) {
-    const RestGuard guard(engine_.transfers(), block, block.index, all);
+  blocks_.for_each_used([&](BlockIndex index, Block& state) {
+    lock_at_rest(engine_.transfers(), index, state, all);
+    const LockedBlock block(index, state, std::adopt_lock);
     collapse(block, all);
     (void)follow(block, all);
   });
@@ -202,9 +205,9 @@ void AdviceEffects::permit_copies() {
   copies_forbidden_.store(false);
   bool pending = false;
   // Who sees read-mostly memory elsewhere must fault to get its copy.
-  blocks_.for_each_used(0, blocks_.size(), [&](const LockedBlock& block) {
-    const LockGuard guard(block.state.lock);
-    for (PageSpan left = block_span(block.index); !left.empty();) {
+  blocks_.for_each_used([&](BlockIndex index, Block& state) {
+    const LockedBlock block(index, state);
+    for (PageSpan left = block_span(index); !left.empty();) {
       const auto [part, advice] = take_segment(left);
       if (advice.read_mostly) pending |= send_all_home(block, run_in_block(block.index, part));
     }

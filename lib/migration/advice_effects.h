@@ -26,15 +26,15 @@ class AdviceEffects {
   AdviceMap::Segment advice_at(std::uint64_t page) const;
 
   // Pages of the block that nobody may take out of the pool where they are.
-  PageMask pinned(std::uint64_t number) const { return advice_.pinned(number); }
+  PageMask pinned(BlockIndex block) const { return advice_.pinned(block); }
 
-  enum class Progress {
-    done,
+  enum class Shown {
+    yes,
     pending,   // a view is being changed: look again
     declined,  // the process may have no more mappings: the pages have to come to its view
   };
   // Has p map pages that pools hold, wherever they are.
-  Progress show(const LockedBlock& block, const PageMask& pages, Processor p)
+  Shown show(const LockedBlock& block, const PageMask& pages, Processor p)
       REQUIRES(block.state.lock);
   // The pages have come to where they are: has them mapped again by whoever is advised to access
   // them. True: they are, as far as they can be.

@@ -86,17 +86,17 @@ struct CopyEngine::Pages {
   // Nothing: there are none, and they read as zeros.
   std::optional<Processor> owner = {};
 
-  std::uint64_t number() const { return where / block_size; }
+  BlockIndex block() const { return block_of(where / page_size); }
   PageRun run() const {
     const std::uint64_t first = where / page_size;
     const std::uint64_t end = round_up(where + piece.bytes, page_size) / page_size;
-    return run_in_block(number(), {first, end - first});
+    return run_in_block(block(), {first, end - first});
   }
-  PageSpan span() const { return span_of(number(), run()); }
+  PageSpan span() const { return span_of(block(), run()); }
   // Leaves of the piece what lies in the first pages.
   void cut_to(PageRun kept) {
     piece.bytes =
-        std::min(piece.bytes, span_of(number(), kept).offset() + kept.count * page_size - where);
+        std::min(piece.bytes, span_of(block(), kept).offset() + kept.count * page_size - where);
   }
 };
 
@@ -309,10 +309,9 @@ void CopyEngine::end(TransferTask& task, OpStatus status) {
 }
 
 CopyEngine::Step CopyEngine::create(TransferTask& task, Pages& pages) {
-  Block& block = parts_.blocks.at(pages.number());
   std::uint64_t absent = 0;
   {
-    const LockGuard guard(block.state.lock);
+    const LockedBlock block(pages.block(), parts_.blocks.at(pages.block()));
     absent = (PageMask::of(pages.run()) & block.state.absent()).count();
   }
   if (absent == 0) {
@@ -321,7 +320,7 @@ CopyEngine::Step CopyEngine::create(TransferTask& task, Pages& pages) {
     return Step::ready;
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
-  pages.cut_to(run_in_block(pages.number(), advice.span));
+  pages.cut_to(run_in_block(pages.block(), advice.span));
   const Location preferred = advice.advice.preferred;
   Processor home = preferred.is_none() ? task.request.home : preferred.processor();
   if (!task.at_home) {
@@ -329,7 +328,7 @@ CopyEngine::Step CopyEngine::create(TransferTask& task, Pages& pages) {
     if (!found) return give_up(task);
     home = *found;
   }
-  switch (create_pages(parts_.engine, parts_.evictor, parts_.blocks, pages.number(), pages.run(),
+  switch (create_pages(parts_.engine, parts_.evictor, parts_.blocks, pages.block(), pages.run(),
                        home, task.reservation)) {
     case OpStatus::ok:
       return Step::ready;
@@ -378,30 +377,29 @@ CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages,
   pages.cut_to(block.state.at(owner).resident.run_around(run.first));
   if (pages.written)
     for (const PageRun part : runs_of(PageMask::of(pages.run()) & block.state.held_beside(owner)))
-      parts_.engine.collapse(block, pages.number(), part, owner, MoveCause::copy);
-  parts_.engine.note_access(block, pages.number(), owner);
+      parts_.engine.collapse(block, part, owner, MoveCause::copy);
+  parts_.engine.note_access(block, owner);
   pages.owner = owner;
   return Step::ready;
 }
 
 // Holds what is at rest in one block. `together`: further pages of it, which are not written.
 CopyEngine::Step CopyEngine::hold_in_block(TransferTask& task, Pages& pages, Pages* together) {
-  Block& block = parts_.blocks.at(pages.number());
-  const LockGuard guard(block.state.lock);
+  const LockedBlock block(pages.block(), parts_.blocks.at(pages.block()));
   Step step = settle(task.request, pages, block);
   if (step == Step::ready && together != nullptr) step = settle(task.request, *together, block);
   if (step != Step::ready) return step;
-  Hold hold{pages.number(), {}};
+  Hold hold{pages.block(), {}};
   for (const Pages* part : {&pages, together})
     if (part != nullptr && part->owner) hold.pages |= PageMask::of(part->run());
-  parts_.engine.begin_hold(block, hold.number, hold.pages);
+  parts_.engine.begin_hold(block, hold.pages);
   (task.holds[0] ? task.holds[1] : task.holds[0]) = hold;
   return Step::ready;
 }
 
 // Nobody waits for a page while holding another, so the order does not matter.
 CopyEngine::Step CopyEngine::hold(TransferTask& task, Pages* to, Pages* from) {
-  const bool together = to != nullptr && from != nullptr && to->number() == from->number();
+  const bool together = to != nullptr && from != nullptr && to->block() == from->block();
   Step step = Step::ready;
   if (to != nullptr) step = hold_in_block(task, *to, together ? from : nullptr);
   if (from != nullptr && !together && step == Step::ready)
@@ -412,9 +410,10 @@ CopyEngine::Step CopyEngine::hold(TransferTask& task, Pages* to, Pages* from) {
 void CopyEngine::release(TransferTask& task) {
   for (auto& hold : task.holds) {
     if (!hold) continue;
-    Block& block = parts_.blocks.at(hold->number);
-    const LockGuard guard(block.state.lock);
-    parts_.engine.end_hold(block, hold->number, hold->pages);
+    {
+      const LockedBlock block(hold->block, parts_.blocks.at(hold->block));
+      parts_.engine.end_hold(block, hold->pages);
+    }
     hold.reset();
   }
   for (PageSpan& span : task.in_place)

@@ -56,7 +56,7 @@ class CopyEngine {
   };
   // Pages that are in flight for a piece.
   struct Hold {
-    std::uint64_t number = 0;
+    BlockIndex block;
     PageMask pages;
   };
   enum class Step {

@@ -3,21 +3,20 @@
 namespace wherry::impl {
 
 OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& blocks,
-                      std::uint64_t number, PageRun run, Processor p, Reservation& reservation) {
-  Block& block = blocks.at(number);
+                      BlockIndex index, PageRun run, Processor p, Reservation& reservation) {
   std::uint64_t wanted = 0;
   {
-    const LockGuard guard(block.lock);
-    const PageMask absent = PageMask::of(run) & block.absent();
+    const LockedBlock block(index, blocks.at(index));
+    const PageMask absent = PageMask::of(run) & block.state.absent();
     wanted = absent.count();
     if (wanted == 0) return OpStatus::ok;
-    if (!(absent & block.in_flight()).none()) return OpStatus::incomplete;
+    if (!(absent & block.state.in_flight()).none()) return OpStatus::incomplete;
     if (reservation.try_grow(engine.at(p).capacity, wanted)) {
       OpStatus status = OpStatus::ok;
       for (const PageRun part : runs_of(absent)) {
         status = engine.populate(block, part, p, reservation, Entry::at_home, MoveCause::creation)
                      .status;
-        // A process that is gone has no page table; a new one finds the pages in the pool.
+        // A process that has ended has no page table. Its successor finds the pages in the pool.
         if (status == OpStatus::process_gone)
           status =
               engine.populate(block, part, p, reservation, Entry::none, MoveCause::creation).status;
@@ -26,7 +25,7 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
       if (status == OpStatus::ok || status == OpStatus::no_memory) return status;
     }
   }
-  const OpStatus made = evictor.make_room({p, wanted, span_of(number, run).first}, reservation);
+  const OpStatus made = evictor.make_room({p, wanted, span_of(index, run).first}, reservation);
   return made == OpStatus::absent || made == OpStatus::no_memory ? OpStatus::no_memory
                                                                  : OpStatus::incomplete;
 }

@@ -14,7 +14,7 @@ namespace wherry::impl {
 // absent any more; incomplete: try again in a moment; no_memory: it will not be had. `room` is p's,
 // and what another attempt begins with. Not under a block lock; never waits.
 OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& blocks,
-                      std::uint64_t number, PageRun run, Processor p, Reservation& reservation);
+                      BlockIndex index, PageRun run, Processor p, Reservation& reservation);
 
 // Takes room for the pages in the first pool that has it, the host's before others; nobody is
 // evicted for that. Where managed pages go that are nowhere and find no room where they should be.

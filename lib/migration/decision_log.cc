@@ -35,7 +35,7 @@ std::optional<DecisionRecord> DecisionLog::entry(std::uint64_t number) const {
   return std::bit_cast<DecisionRecord>(bits);
 }
 
-std::vector<DecisionRecord> DecisionLog::latest(std::uint64_t block, unsigned page,
+std::vector<DecisionRecord> DecisionLog::latest(BlockIndex block, unsigned page,
                                                 std::size_t most) const {
   std::vector<DecisionRecord> found;
   const std::uint64_t end = next_.load(std::memory_order_acquire);

@@ -21,7 +21,7 @@ struct DecisionRecord {
   static constexpr std::int8_t nobody = -1;
 
   std::uint64_t time_ns = 0;
-  std::uint64_t block = 0;
+  BlockIndex block;
   PageRun run = {};
   std::uint64_t waited_ns = 0;  // its thread had been kept waiting for so long
   std::int8_t faulting_processor = nobody;
@@ -45,7 +45,7 @@ class DecisionLog {
   void add(const DecisionRecord& record) noexcept;
   // The latest ones about this page since it was released, newest first, at most so many. Throws
   // std::bad_alloc.
-  std::vector<DecisionRecord> latest(std::uint64_t block, unsigned page, std::size_t most) const;
+  std::vector<DecisionRecord> latest(BlockIndex block, unsigned page, std::size_t most) const;
 
  private:
   static constexpr std::size_t words = sizeof(DecisionRecord) / sizeof(std::uint64_t);

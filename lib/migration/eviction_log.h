@@ -9,6 +9,7 @@
 
 #include "base/bounded_ring.h"
 #include "base/lock.h"
+#include "base/page.h"
 #include "base/processor.h"
 #include "os/memory/mapping.h"
 
@@ -16,7 +17,7 @@ namespace wherry::impl {
 
 struct Eviction {
   std::uint64_t time_ns = 0;   // as now_ns() counts, when it was over
-  std::uint64_t block = 0;     // its number
+  BlockIndex block;            // its number
   std::uint64_t for_page = 0;  // the page that needed the room
   std::uint32_t moved = 0;     // pages that went to the host
   std::uint32_t dropped = 0;   // pages that others hold, too

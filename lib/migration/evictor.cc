@@ -46,13 +46,13 @@ OpStatus Evictor::evict_one(const RoomRequest& request) {
   bool another_time = false;
   // Twice: those on trial and those that are kept come in turn.
   for (std::uint64_t left = 2 * held.size(); left > 0; --left) {
-    const auto number = held.victim();
-    if (!number) break;
+    const auto victim = held.victim();
+    if (!victim) break;
     Verdict verdict = Verdict::yes;
-    const OpStatus status = evict_block(*number, request, verdict);
+    const OpStatus status = evict_block(*victim, request, verdict);
     if (verdict == Verdict::yes) return status;
     another_time = another_time || verdict == Verdict::not_now;
-    held.passed_over(*number);
+    held.passed_over(*victim);
   }
   return another_time ? OpStatus::incomplete : OpStatus::absent;
 }
@@ -63,52 +63,53 @@ Evictor::Verdict Evictor::may_evict(const LockedBlock& block, const RoomRequest&
   if (!(block.state.in_flight() & block.state.at(request.at).resident).none())
     return Verdict::not_now;
   const PageMask& held = block.state.at(request.at).resident;
-  if (!held.none() && (held - effects_.pinned(number)).none()) return Verdict::no;
+  if (!held.none() && (held - effects_.pinned(block.index)).none()) return Verdict::no;
   return Verdict::yes;
 }
 
-OpStatus Evictor::evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict) {
-  Block& block = blocks_.at(number);
+OpStatus Evictor::evict_block(BlockIndex index, const RoomRequest& request, Verdict& verdict) {
+  Block& state = blocks_.at(index);
   const std::uint64_t begun_ns = is_recorded(EventKind::eviction) ? now_ns() : 0;
   Eviction done;
   OpStatus status = OpStatus::ok;
-  bool flies = true;
+  bool transfers = true;  // large runs are carried without the lock
   bool begun = false;
-  // Each page once: what comes back meanwhile stays.
+  // Each page is evicted once: a page that comes back meanwhile stays.
   for (PageMask left = ~PageMask{}; status == OpStatus::ok;) {
-    Departure departure;
-    PageRun& run = departure.transfer.run;
+    Leaving leaving;
+    PageRun& run = leaving.transfer.run;
     {
-      const LockGuard guard(block.state.lock);
+      const LockedBlock block(index, state);
       verdict = may_evict(block, request);
       if (verdict != Verdict::yes) break;
-      // Before any of it is gone: who faults from then on is told.
-      if (!std::exchange(begun, true) && Replacement::leaves_as_one(leaving(block, request.at)))
+      // Before the first page leaves: faults from then on know it.
+      if (!std::exchange(begun, true) &&
+          Replacement::leaves_as_one(pages_leaving(block, request.at)))
         block.state.evicted_from |= request.at.bit();
-      status = begin(block, request.at, left, done, departure);
+      status = begin(block, request.at, left, done, leaving);
       if (run.count == 0 || status != OpStatus::ok) break;
-      flies = flies && run.count >= transfer_pages_min_;
-      if (flies) {
-        status = engine_.begin_transfer(block, departure.transfer);
+      transfers = transfers && run.count >= transfer_pages_min_;
+      if (transfers) {
+        status = engine_.begin_transfer(block, leaving.transfer);
       } else {
         run.count = std::min(run.count, eviction_piece_pages);
-        status = carry_now(block, departure, done);
+        status = carry_now(block, done, leaving);
       }
     }
-    // Where a flight fails, the pages go a piece at a time, which tells what is wrong.
-    const bool flew = flies && status == OpStatus::ok;
-    if (flew) flies = fly(block, departure, done) == OpStatus::ok;
-    if (flies || !flew) left -= PageMask::of(run);
+    // If a transfer fails, the pages go a piece at a time under the lock, which shows the cause.
+    const bool in_flight = transfers && status == OpStatus::ok;
+    if (in_flight) transfers = carry_in_flight(index, state, done, leaving) == OpStatus::ok;
+    if (transfers || !in_flight) left -= PageMask::of(run);
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
-    // Some of it stays.
-    const LockGuard guard(block.state.lock);
-    block.state.evicted_from &= ~request.at.bit();
+    // Some pages stay.
+    const LockGuard guard(state.lock);
+    state.evicted_from &= ~request.at.bit();
   }
   if (done.moved + done.dropped == 0) return status;
   verdict = Verdict::yes;
   done.time_ns = now_ns();
-  done.block = number;
+  done.block = index;
   done.for_page = request.for_page;
   done.from = request.at;
   done.background = request.background;
@@ -121,7 +122,7 @@ void Evictor::record_eviction(const Eviction& done, std::uint64_t begun_ns) cons
   const auto detail = done.background ? EvictionDetail::background : EvictionDetail::needed;
   record_event({.time_ns = begun_ns,
                 .duration_ns = done.time_ns - begun_ns,
-                .address = engine_.address_of(block_span(done.block).first).value_or(0),
+                .address = engine_.recorder().address_of(block_span(done.block).first).value_or(0),
                 .bytes = (done.moved + done.dropped) * page_size,
                 .value = done.dropped,
                 .kind = EventKind::eviction,
@@ -131,13 +132,13 @@ void Evictor::record_eviction(const Eviction& done, std::uint64_t begun_ns) cons
                 .destination = index_of(Processor::host())});
 }
 
-PageMask Evictor::leaving(const LockedBlock& block, Processor p) const {
-  return block.state.at(p).resident - effects_.pinned(number);
+PageMask Evictor::pages_leaving(const LockedBlock& block, Processor p) const {
+  return block.state.at(p).resident - effects_.pinned(block.index);
 }
 
 OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
-                        Departure& next) {
-  const PageMask leaving = left & this->leaving(block, p);
+                        Leaving& next) {
+  const PageMask leaving = left & pages_leaving(block, p);
   const PageMask copies = leaving & block.state.held_beside(p);
   for (const PageRun run : runs_of(copies)) engine_.drop(block, run, p, MoveCause::eviction);
   done.dropped += copies.count();
@@ -147,13 +148,14 @@ OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& l
     run.count = std::min(run.count, eviction_piece_pages);
     if (!next.reservation.try_grow(host, run.count)) return OpStatus::no_memory;
   }
-  next.transfer = {
-      number, run, PageTransfer::Kind::move, p, Processor::host(), MoveCause::eviction};
+  next.transfer = {block.index,        run, PageTransfer::Kind::move, p, Processor::host(),
+                   MoveCause::eviction};
   return OpStatus::ok;
 }
 
-OpStatus Evictor::fly(const LockedBlock& block, Departure& departure, Eviction& done) {
-  const InFlightTransfer& transfer = departure.transfer;
+OpStatus Evictor::carry_in_flight(BlockIndex index, Block& state, Eviction& done,
+                                  Leaving& leaving) {
+  const InFlightTransfer& transfer = leaving.transfer;
   auto backend = backends_.borrow();
   TransferResult outcome{0, OpStatus::no_memory, false};
   if (backend) {
@@ -161,27 +163,25 @@ OpStatus Evictor::fly(const LockedBlock& block, Departure& departure, Eviction& 
     outcome = backend->next();
     backends_.give_back(std::move(backend));
   }
-  const LockGuard guard(block.state.lock);
+  const LockedBlock block(index, state);
   if (outcome.status != OpStatus::ok) {
     engine_.abort_transfer(block, transfer);
     return outcome.status;
   }
-  engine_.complete_transfer(block, transfer, outcome, departure.reservation);
+  engine_.complete_transfer(block, transfer, outcome, leaving.reservation);
   done.moved += transfer.run.count;
-  // Not waited for: who accesses the pages meanwhile faults.
+  // Not waited for: an access meanwhile faults.
   (void)effects_.follow(block, transfer.run);
   return OpStatus::ok;
 }
 
-OpStatus Evictor::carry_now(const LockedBlock& block, Departure& departure, Eviction& done) {
-  const InFlightTransfer& transfer = departure.transfer;
+OpStatus Evictor::carry_now(const LockedBlock& block, Eviction& done, Leaving& leaving) {
+  const InFlightTransfer& transfer = leaving.transfer;
   const OpResult result = engine_.migrate(block, transfer.run, transfer.from, transfer.to,
-                                          departure.reservation, MoveCause::eviction);
+                                          leaving.reservation, MoveCause::eviction);
   done.moved += static_cast<std::uint32_t>(result.bytes / page_size);
   (void)effects_.follow(block, transfer.run);
   return result.status;
 }
-
-// ---- carriers
 
 }  // namespace wherry::impl

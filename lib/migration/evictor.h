@@ -78,24 +78,24 @@ class Evictor {
   Verdict may_evict(const LockedBlock& block, const RoomRequest& request) const
       REQUIRES(block.state.lock);
   // Pages of a block that are about to leave for the host.
-  struct Departure {
+  struct Leaving {
     InFlightTransfer transfer;
     Reservation reservation;  // there
   };
   // Has p's pages of the block leave. `verdict`: whether they may.
-  OpStatus evict_block(std::uint64_t number, const RoomRequest& request, Verdict& verdict);
+  OpStatus evict_block(BlockIndex index, const RoomRequest& request, Verdict& verdict);
   // What of the block p's pool would lose.
-  PageMask leaving(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
+  PageMask pages_leaving(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
   // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages:
   // nothing is left.
   OpStatus begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
-                 Departure& next) REQUIRES(block.state.lock);
+                 Leaving& next) REQUIRES(block.state.lock);
   // Each moves the pages and says in `done` how many: in flight, while others use the rest of the
   // block.state...
-  OpStatus fly(const LockedBlock& block, Departure& departure, Eviction& done)
-      EXCLUDES(block.state.lock);
+  OpStatus carry_in_flight(BlockIndex index, Block& state, Eviction& done, Leaving& leaving)
+      EXCLUDES(state.lock);
   // ... or under the lock.
-  OpStatus carry_now(const LockedBlock& block, Departure& departure, Eviction& done)
+  OpStatus carry_now(const LockedBlock& block, Eviction& done, Leaving& leaving)
       REQUIRES(block.state.lock);
 
   void record_eviction(const Eviction& done, std::uint64_t begun_ns) const;

@@ -20,38 +20,38 @@ class HeldBlocks {
         replacement_({reinterpret_cast<ReplacementLinks*>(links_.data()), blocks}) {}
 
   // As Replacement has them.
-  void came(std::uint64_t block) EXCLUDES(lock_) {
+  void came(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    replacement_.came(block);
+    replacement_.came(block.value);
   }
-  void left(std::uint64_t block, Replacement::LeftBy how) EXCLUDES(lock_) {
+  void left(BlockIndex block, Replacement::LeftBy how) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    replacement_.left(block, how);
+    replacement_.left(block.value, how);
   }
-  void touched(std::uint64_t block) EXCLUDES(lock_) {
+  void touched(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    replacement_.touched(block);
+    replacement_.touched(block.value);
   }
-  void passed_over(std::uint64_t block) EXCLUDES(lock_) {
+  void passed_over(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    replacement_.passed_over(block);
+    replacement_.passed_over(block.value);
   }
-  std::optional<std::uint64_t> victim() const EXCLUDES(lock_) {
+  std::optional<BlockIndex> victim() const EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    return replacement_.victim();
+    return index_of(replacement_.victim());
   }
-  std::optional<std::uint64_t> watch() EXCLUDES(lock_) {
+  std::optional<BlockIndex> watch() EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    return replacement_.watch();
+    return index_of(replacement_.watch());
   }
   // A page of the latest run that came.
   std::uint64_t last_arrival() const { return last_arrival_.load(std::memory_order_relaxed); }
   void set_last_arrival(std::uint64_t page) {
     last_arrival_.store(page, std::memory_order_relaxed);
   }
-  bool is_watched(std::uint64_t block) const EXCLUDES(lock_) {
+  bool is_watched(BlockIndex block) const EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    return replacement_.is_watched(block);
+    return replacement_.is_watched(block.value);
   }
   std::uint64_t size() const EXCLUDES(lock_) {
     const LockGuard guard(lock_);
@@ -59,6 +59,10 @@ class HeldBlocks {
   }
 
  private:
+  static std::optional<BlockIndex> index_of(std::optional<std::uint64_t> block) {
+    return block ? std::optional(BlockIndex{*block}) : std::nullopt;
+  }
+
   const Mapping links_;
   std::atomic<std::uint64_t> last_arrival_{0};
   mutable Mutex lock_{LockOrder::pool};

@@ -57,7 +57,7 @@ class Prefetcher::Task final : public Copiers::Job {
   void finish(Copiers::Step& of) override {
     const Prefetcher::Step& step = static_cast<TransferTask&>(of).step;
     if (step.stuck) full_ |= step.to().bit();
-    open_.erase(std::ranges::find(open_, step.number));
+    open_.erase(std::ranges::find(open_, step.block));
   }
   void done() override { done_(); }
 
@@ -67,10 +67,10 @@ class Prefetcher::Task final : public Copiers::Job {
   const std::uint32_t epoch_;
   const std::function<void()> done_;
   std::vector<Range> ranges_;
-  std::size_t range_ = 0;            // of the next step
-  std::uint64_t block_ = 0;          // ... or 0: the range's first
-  std::vector<std::uint64_t> open_;  // blocks of the steps that were taken and are not done
-  ProcessorMask full_ = 0;           // no room: nothing more is prefetched there
+  std::size_t range_ = 0;         // of the next step
+  BlockIndex block_;              // ... or 0: the range's first
+  std::vector<BlockIndex> open_;  // blocks of the steps that were taken and are not done
+  ProcessorMask full_ = 0;        // no room: nothing more is prefetched there
 };
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
@@ -84,31 +84,30 @@ std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
     Range range = ranges_[range_];
     if (kind_ == PrefetchRequest::Kind::prefetch && (full_ & range.to.processor().bit()) != 0) {
       ++range_;
-      block_ = 0;
+      block_ = {};
       continue;
     }
     const PageSpan all = kind_ == PrefetchRequest::Kind::discard ? range.whole : range.pages;
-    const std::uint64_t number = std::max(block_, block_of(all.first));
+    const BlockIndex block = std::max(block_, block_of(all.first));
     // Where ranges overlap they are done in their order.
-    if (std::ranges::find(open_, number) != open_.end()) return nullptr;
-    range.pages = intersect(all, block_span(number));
-    range.whole = intersect(range.whole, block_span(number));
-    block_ = number + 1;
-    if (block_span(number).end() >= all.end()) {
+    if (std::ranges::find(open_, block) != open_.end()) return nullptr;
+    range.pages = intersect(all, block_span(block));
+    range.whole = intersect(range.whole, block_span(block));
+    block_ = block.next();
+    if (block_span(block).end() >= all.end()) {
       ++range_;
-      block_ = 0;
+      block_ = {};
     }
     if (range.pages.empty()) continue;
-    open_.push_back(number);
+    open_.push_back(block);
     return std::make_unique<TransferTask>(prefetcher_,
-                                          Prefetcher::Step{kind_, range, number, epoch_});
+                                          Prefetcher::Step{kind_, range, block, epoch_});
   }
   return nullptr;
 }
 
 void Prefetcher::complete_transfer(TransferTask& task, const TransferResult& outcome) {
-  Block& block = parts_.blocks.at(task.step.number);
-  const LockGuard guard(block.state.lock);
+  const LockedBlock block(task.step.block, parts_.blocks.at(task.step.block));
   if (outcome.status == OpStatus::ok) {
     parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation);
     note_arrival(task.step, block, task.transfer.run);
@@ -126,11 +125,10 @@ void Prefetcher::complete_transfer(TransferTask& task, const TransferResult& out
 // ---- one step
 
 Prefetcher::Progress Prefetcher::advance(TransferTask& task) {
-  Block& block = parts_.blocks.at(task.step.number);
   std::uint64_t room_needed = 0;
   Progress progress = Progress::waits;
   {
-    const LockGuard guard(block.state.lock);
+    const LockedBlock block(task.step.block, parts_.blocks.at(task.step.block));
     progress = advance_locked(task, block, room_needed);
   }
   if (room_needed != 0) {
@@ -176,14 +174,14 @@ Prefetcher::Progress Prefetcher::advance_locked(TransferTask& task, const Locked
   parts_.evictor.note_round(to, step.epoch);
   if (need.run.count < limits_.transfer_pages_min || step.failures >= failures_max)
     return carry_now(task, block, need);
-  task.transfer = {step.number, need.run, need.kind, need.from, to, MoveCause::prefetch};
+  task.transfer = {step.block, need.run, need.kind, need.from, to, MoveCause::prefetch};
   return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? Progress::flies
                                                                             : Progress::waits;
 }
 
 Prefetcher::Need Prefetcher::next_need(const Step& step, const LockedBlock& block) const {
   const PageMask wanted = PageMask::of(step.run()) - step.had_turn;
-  const PageMask stays = parts_.effects.pinned(step.number) - block.state.absent();
+  const PageMask stays = parts_.effects.pinned(step.block) - block.state.absent();
   const PageMask missing = wanted - block.state.at(step.to()).resident - stays;
   const PageMask free = missing - block.state.in_flight();
   const PageRun first = free.next_run(0);
@@ -195,8 +193,8 @@ Prefetcher::Need Prefetcher::next_need(const Step& step, const LockedBlock& bloc
   if (residents == 0) {
     alike &= block.state.absent();
   } else {
-    const AdviceMap::Segment advice = parts_.effects.advice_at(span_of(step.number, first).first);
-    alike &= PageMask::of(run_in_block(step.number, advice.span));
+    const AdviceMap::Segment advice = parts_.effects.advice_at(span_of(step.block, first).first);
+    alike &= PageMask::of(run_in_block(step.block, advice.span));
     need.from = Processor{std::countr_zero(residents)};
     alike &= block.state.at(need.from).resident;
     // A page that has copies gets one more.
@@ -220,7 +218,6 @@ Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, const LockedBlock
                                            const Need& need) {
   const PageRun run{need.run.first,
                     std::min(need.run.count, static_cast<unsigned>(pages_per_region))};
-  const std::uint64_t number = task.step.number;
   const Processor to = task.step.to();
   Reservation& reservation = task.reservation;
   const auto carry = [&](Entry entry) REQUIRES(block.state.lock) {
@@ -253,9 +250,9 @@ Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, const LockedBlock
 }
 
 Prefetcher::Progress Prefetcher::discard(Step& step, const LockedBlock& block) {
-  PageMask pages = PageMask::of(run_in_block(step.number, step.range.whole));
+  PageMask pages = PageMask::of(run_in_block(step.block, step.range.whole));
   if (!(pages & block.state.in_flight()).none()) return Progress::waits;
-  pages -= parts_.effects.pinned(step.number);
+  pages -= parts_.effects.pinned(step.block);
   // What is at the destination already may be used as it is.
   const bool stays = step.kind == PrefetchRequest::Kind::discard_and_prefetch;
   if (stays) pages -= block.state.at(step.to()).resident - block.state.held_beside(step.to());
@@ -272,16 +269,16 @@ void Prefetcher::note_arrival(Step& step, const LockedBlock& block, PageRun run)
 
 Prefetcher::Progress Prefetcher::settle(const Step& step, const LockedBlock& block) {
   const PageMask pages = PageMask::of(step.run());
-  if (parts_.effects.show(block, pages, step.to()) == AdviceEffects::Progress::pending)
+  if (parts_.effects.show(block, pages, step.to()) == AdviceEffects::Shown::pending)
     return Progress::waits;
   if (!parts_.effects.follow(block, step.run())) return Progress::waits;
   // Whoever prefetches to one of several nodes of the host means that one.
   if (limits_.host_has_nodes && step.range.to.kind == Location::Kind::host_node) {
     ProcessorMemory& memory = parts_.engine.at(Processor::host());
     const PageMask there = (pages & block.state.at(Processor::host()).resident) -
-                           block.state.in_flight() - parts_.effects.pinned(step.number);
+                           block.state.in_flight() - parts_.effects.pinned(step.block);
     for (const PageRun run : runs_of(there))
-      memory.file.move_to_node(span_of(step.number, run), step.range.to.id);
+      memory.file.move_to_node(span_of(step.block, run), step.range.to.id);
   }
   return Progress::done;
 }

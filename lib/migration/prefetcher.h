@@ -58,7 +58,7 @@ class Prefetcher {
   struct Step {
     PrefetchRequest::Kind kind;
     Range range;  // only what lies in the block
-    std::uint64_t number;
+    BlockIndex block;
     std::uint32_t epoch;
     bool discarded = false;
     bool stuck = false;                     // there is no room, and none can be made
@@ -68,7 +68,7 @@ class Prefetcher {
     std::optional<Patience> patience = {};  // since it was first kept waiting
 
     Processor to() const { return range.to.processor(); }
-    PageRun run() const { return run_in_block(number, range.pages); }
+    PageRun run() const { return run_in_block(block, range.pages); }
   };
   // A step whose pages may be in flight.
   class TransferTask;

@@ -48,7 +48,7 @@ ViewSwitcher::~ViewSwitcher() {
     if (queue.thread.joinable()) queue.thread.join();
 }
 
-bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pages, Wish wish) {
+bool ViewSwitcher::request(Processor p, BlockIndex block, const PageMask& pages, Wish wish) {
   const Account& account = accounts_[static_cast<unsigned>(p.index)];
   const std::uint64_t now = now_ns();
   if (now < account.fails_until.load()) return false;
@@ -58,7 +58,7 @@ bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pa
     const LockGuard guard(queue.lock);
     try {
       const auto [request, is_new] =
-          queue.requested.try_emplace({number, p.index, wish}, PageMask{});
+          queue.requested.try_emplace({block, p.index, wish}, PageMask{});
       if (is_new) {
         try {
           queue.order.push_back(request->first);
@@ -77,8 +77,8 @@ bool ViewSwitcher::request(Processor p, std::uint64_t number, const PageMask& pa
   return true;
 }
 
-void ViewSwitcher::withdraw(Processor p, std::uint64_t number, const PageMask& pages) {
-  const Request wish{number, p.index, Wish::see};
+void ViewSwitcher::withdraw(Processor p, BlockIndex block, const PageMask& pages) {
+  const Request wish{block, p.index, Wish::see};
   Queue& queue = this->queue(p);
   const LockGuard guard(queue.lock);
   if (const auto request = queue.requested.find(wish); request != queue.requested.end())
@@ -144,13 +144,13 @@ void ViewSwitcher::work(Queue& queue, int processor) {
 
 void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
   const Processor p{request.processor};
-  Block& block = blocks_.at(request.number);
+  Block& state = blocks_.at(request.block);
   for (PageMask left = pages;;) {
     PageRun run;
     Processor owner;
     const bool may_see = request.wish != Wish::see || may_see_others(p);
     {
-      const LockGuard guard(block.state.lock);
+      const LockedBlock block(request.block, state);
       left -= withdrawn(p);
       run = next_change(block, request, left, owner);
       if (run.count == 0) return;
@@ -159,12 +159,12 @@ void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
       try {
         block.state.switch_begun(p, run);
       } catch (const std::bad_alloc&) {
-        // The view stays as it is. Whoever asked for the change does without it for a while.
+        // The view stays as it is. For a while requests for changes of p's views are declined.
         accounts_[static_cast<unsigned>(p.index)].fails_until = now_ns() + decline_ns;
         return;
       }
     }
-    change(block, p, request.number, run, owner);
+    change(request.block, state, p, run, owner);
   }
 }
 
@@ -176,7 +176,7 @@ PageRun ViewSwitcher::next_change(const LockedBlock& block, const Request& reque
     PageMask shown;
     for (int i = 0; i < engine_.processors(); ++i)
       shown |= block.state.viewed(p, Processor{i}) & block.state.at(Processor{i}).resident;
-    enter(block, p, request.number, left & shown);
+    enter(block, p, left & shown);
     left -= shown;
   }
   // Nothing is wrong with an own view of what no pool holds, or of what need not be seen.
@@ -198,24 +198,23 @@ PageRun ViewSwitcher::next_change(const LockedBlock& block, const Request& reque
   return run;
 }
 
-void ViewSwitcher::change(const LockedBlock& block, Processor p, std::uint64_t number, PageRun run,
+void ViewSwitcher::change(BlockIndex index, Block& state, Processor p, PageRun run,
                           Processor owner) {
   Account& account = accounts_[static_cast<unsigned>(p.index)];
   const int error =
-      changers_[static_cast<unsigned>(p.index)]->change_view(span_of(number, run), owner);
+      changers_[static_cast<unsigned>(p.index)]->change_view(span_of(index, run), owner);
   account.since += mappings_per_change;
-  const LockGuard guard(block.state.lock);
+  const LockedBlock block(index, state);
   if (error != 0) {
     block.state.switch_failed(p, run);
     account.fails_until = now_ns() + decline_ns;
     return;
   }
   block.state.switched(p, run, owner);
-  enter(block, p, number, PageMask::of(run) & block.state.at(owner).resident);
+  enter(block, p, PageMask::of(run) & block.state.at(owner).resident);
 }
 
-void ViewSwitcher::enter(const LockedBlock& block, Processor p, std::uint64_t number,
-                         const PageMask& pages) {
+void ViewSwitcher::enter(const LockedBlock& block, Processor p, const PageMask& pages) {
   const PageMask wanted =
       pages - block.state.at(p).mapped - block.state.switching(p) - block.state.in_flight();
   for (int i = 0; i < engine_.processors(); ++i)

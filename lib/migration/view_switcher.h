@@ -43,10 +43,10 @@ class ViewSwitcher {
   };
   // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be
   // changed.
-  [[nodiscard]] bool request(Processor p, std::uint64_t number, const PageMask& pages, Wish wish);
+  [[nodiscard]] bool request(Processor p, BlockIndex block, const PageMask& pages, Wish wish);
   // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the
   // block's lock.
-  void withdraw(Processor p, std::uint64_t number, const PageMask& pages);
+  void withdraw(Processor p, BlockIndex block, const PageMask& pages);
   // Waits until what was requested before has been done; false after `limit_ms`. Never under a
   // block's lock, nor in a thread that answers faults.
   bool wait_until_done(int limit_ms);
@@ -64,7 +64,7 @@ class ViewSwitcher {
 
  private:
   struct Request {
-    std::uint64_t number;
+    BlockIndex block;
     int processor;
     Wish wish;
     auto operator<=>(const Request&) const = default;
@@ -109,10 +109,9 @@ class ViewSwitcher {
   PageRun next_change(const LockedBlock& block, const Request& request, PageMask& left,
                       Processor& owner) REQUIRES(block.state.lock);
   // Changes the view of one run to the pool of `owner`.
-  void change(const LockedBlock& block, Processor p, std::uint64_t number, PageRun run,
-              Processor owner);
+  void change(BlockIndex index, Block& state, Processor p, PageRun run, Processor owner);
   // Enters what p's view holds of the pages.
-  void enter(const LockedBlock& block, Processor p, std::uint64_t number, const PageMask& pages)
+  void enter(const LockedBlock& block, Processor p, const PageMask& pages)
       REQUIRES(block.state.lock);
   // Whether p may have mappings of other pools. Asks the kernel now and then, which takes a while.
   bool may_see_others(Processor p);

@@ -78,7 +78,7 @@ void AdviceMap::forget(PageSpan span) {
   edit(span, [](Advice& advice) { advice = {}; });
 }
 
-PageMask AdviceMap::pinned(std::uint64_t block) const {
+PageMask AdviceMap::pinned(BlockIndex block) const {
   PageMask mask;
   if (empty()) return mask;
   for_each(block_span(block), [&](const Segment& segment) {

@@ -116,7 +116,7 @@ class AdviceMap {
   }
 
   // Which of the block's pages are pinned.
-  PageMask pinned(std::uint64_t block) const EXCLUDES(lock_);
+  PageMask pinned(BlockIndex block) const EXCLUDES(lock_);
 
   // Whether there is no advice at all. Takes no lock: faults ask this first.
   bool empty() const { return empty_.load(std::memory_order_acquire); }

@@ -17,34 +17,36 @@ BlockDirectory::BlockDirectory(std::uint64_t blocks, int processors)
       used_words_(Mapping::zeroed(round_up(round_up(blocks, 64) / 64, 64) / 8)) {}
 
 BlockDirectory::~BlockDirectory() {
-  for_each_used(0, blocks_, [](std::uint64_t, Block& block) { block.~Block(); });
+  for_each_used([](BlockIndex, Block& block) { block.~Block(); });
 }
 
-Block* BlockDirectory::find(std::uint64_t block) const {
-  WHERRY_CHECK(block < blocks_, "block {} of {}", block, blocks_);
-  const std::uint64_t bit = std::uint64_t{1} << (block % 64);
-  // Acquire pairs with the release in at(): who sees the bit sees a constructed block.
-  return (word(used_, block).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
+Block* BlockDirectory::find(BlockIndex block) const {
+  WHERRY_CHECK(block.value < blocks_, "block {} of {}", block.value, blocks_);
+  const std::uint64_t bit = std::uint64_t{1} << (block.value % 64);
+  // Acquire pairs with the release in at(): a thread that sees the bit sees a constructed block.
+  return (word(used_, block.value).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
 }
 
-bool BlockDirectory::prepare(std::uint64_t first, std::uint64_t count) {
+bool BlockDirectory::prepare(BlockIndex first, std::uint64_t count) {
   const LockGuard guard(create_lock_);
-  return storage_.commit(first * stride_, count * stride_) == 0;
+  return storage_.commit(first.value * stride_, count * stride_) == 0;
 }
 
-Block& BlockDirectory::at(std::uint64_t block) {
+Block& BlockDirectory::at(BlockIndex block) {
   if (Block* existing = find(block)) return *existing;
   const LockGuard guard(create_lock_);
   if (Block* existing = find(block)) return *existing;
-  const int error = storage_.commit(block * stride_, stride_);
-  WHERRY_CHECK(error == 0, "no memory for the bookkeeping of block {} (errno {})", block, error);
+  const int error = storage_.commit(block.value * stride_, stride_);
+  WHERRY_CHECK(error == 0, "no memory for the bookkeeping of block {} (errno {})", block.value,
+               error);
   Block* created = new (place(block)) Block(processors_);
   auto* pages = reinterpret_cast<ProcessorPages*>(created + 1);
   for (int p = 0; p < processors_; ++p) new (pages + p) ProcessorPages();
-  // In this order: whoever finds the block through its own bit has its word in sight of a walk.
-  word(used_words_, block / 64)
-      .fetch_or(std::uint64_t{1} << (block / 64 % 64), std::memory_order_release);
-  word(used_, block).fetch_or(std::uint64_t{1} << (block % 64), std::memory_order_release);
+  // In this order: when find() sees the block's bit, walks see the bit of its word.
+  const std::uint64_t bit = block.value;
+  word(used_words_, bit / 64)
+      .fetch_or(std::uint64_t{1} << (bit / 64 % 64), std::memory_order_release);
+  word(used_, bit).fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_release);
   return *created;
 }
 
@@ -59,14 +61,16 @@ std::uint64_t BlockDirectory::next_set(const Mapping& bitmap, std::uint64_t bit,
   return end;
 }
 
-std::uint64_t BlockDirectory::next_used(std::uint64_t block, std::uint64_t end) const {
+BlockIndex BlockDirectory::next_used(BlockIndex from, BlockIndex to) const {
+  const std::uint64_t end = to.value;
+  std::uint64_t block = from.value;
   while (block < end) {
     const std::uint64_t word_end = std::min((block / 64 + 1) * 64, end);
     if (const std::uint64_t found = next_set(used_, block, word_end); found != word_end)
-      return found;
+      return {found};
     block = next_set(used_words_, block / 64 + 1, (end + 63) / 64) * 64;
   }
-  return end;
+  return to;
 }
 
 }  // namespace wherry::impl

@@ -19,25 +19,31 @@ class BlockDirectory {
 
   // Makes bookkeeping memory for these blocks accessible, so that at() of them cannot fail later.
   // False: Linux has none.
-  [[nodiscard]] bool prepare(std::uint64_t first, std::uint64_t count) EXCLUDES(create_lock_);
+  [[nodiscard]] bool prepare(BlockIndex first, std::uint64_t count) EXCLUDES(create_lock_);
   // The block, created if this is its first use. Aborts where prepare() would have failed.
-  Block& at(std::uint64_t block) EXCLUDES(create_lock_);
+  Block& at(BlockIndex block) EXCLUDES(create_lock_);
   // The block, or nullptr when it was never used (then none of its pages is resident anywhere).
-  Block* find(std::uint64_t block) const;
-  // Calls visit(number, Block&) for every block in use with first <= number < end.
+  Block* find(BlockIndex block) const;
+  // Calls visit(BlockIndex, Block&) for every block in use from `first` up to, not including,
+  // `end`.
   template <typename Visit>
-  void for_each_used(std::uint64_t first, std::uint64_t end, Visit visit) const {
-    for (std::uint64_t number = next_used(first, end); number < end;
-         number = next_used(number + 1, end))
-      visit(number, *find(number));
+  void for_each_used(BlockIndex first, BlockIndex end, Visit visit) const {
+    for (BlockIndex block = next_used(first, end); block < end;
+         block = next_used(block.next(), end))
+      visit(block, *find(block));
+  }
+  // As above, for all blocks in use.
+  template <typename Visit>
+  void for_each_used(Visit visit) const {
+    for_each_used({0}, {blocks_}, visit);
   }
 
   std::uint64_t size() const { return blocks_; }
   std::size_t bytes_per_block() const { return stride_; }
 
  private:
-  Block* place(std::uint64_t block) const {
-    return reinterpret_cast<Block*>(storage_.data() + block * stride_);
+  Block* place(BlockIndex block) const {
+    return reinterpret_cast<Block*>(storage_.data() + block.value * stride_);
   }
   // The word of `bitmap` that holds this bit.
   static std::atomic<std::uint64_t>& word(const Mapping& bitmap, std::uint64_t bit) {
@@ -46,7 +52,7 @@ class BlockDirectory {
   // The first set bit at or after `bit`; `end` when there is none before it.
   static std::uint64_t next_set(const Mapping& bitmap, std::uint64_t bit, std::uint64_t end);
   // The first block in use at or after `block`; `end` when there is none before it.
-  std::uint64_t next_used(std::uint64_t block, std::uint64_t end) const;
+  BlockIndex next_used(BlockIndex block, BlockIndex end) const;
 
   std::uint64_t blocks_;
   int processors_;

@@ -83,13 +83,13 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
   if (!parameters_.prefetches) return {facts.page, 1};
   const PageMask stretch = PageMask::of(facts.stretch);
   const PageMask used = (facts.held | facts.mapped) & stretch;
-  if (facts.evicted || (used.none() && streams_.follow(facts.faulting_processor, facts.block)))
+  if (facts.evicted || (used.none() && streams_.follow(facts.faulting_processor, facts.block.value)))
     return facts.stretch;
   const PageMask faulted = PageMask::of({facts.page, 1});
   const PageMask known =
       used | faulted | parameters_.tree.neighbours(faulted, used, {}, facts.stretch);
   if (known.count() >= pages_per_block / 2)
-    streams_.note_dense(facts.faulting_processor, facts.block);
+    streams_.note_dense(facts.faulting_processor, facts.block.value);
   return known.run_around(facts.page);
 }
 

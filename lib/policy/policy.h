@@ -23,7 +23,7 @@ inline constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 // What is known when processor `toucher` faults on `page` (a page number within its block).
 struct FaultFacts {
   Processor faulting_processor;
-  std::uint64_t block = 0;
+  BlockIndex block;
   unsigned page = 0;
   int processors = 1;  // how many there are
   bool write = false;
@@ -33,6 +33,7 @@ struct FaultFacts {
   std::optional<Processor> preferred;  // whose memory the program prefers for it
   ProcessorMask accessed_by = 0;       // who wants it mapped wherever it is
   bool pinned = false;                 // it must stay where it is; then it has no copies
+  bool is_managed = true;              // false: a device's own memory, which exists only there
   bool evicted =
       false;        // the block was evicted from the toucher's pool as one, and nothing came back
   PageRun stretch;  // the part of the block that is of the same allocation, with the same advice

@@ -63,7 +63,7 @@ wherry::page_set to_theirs(const PageMask& pages) {
 wherry::page_fault to_theirs(const FaultFacts& facts) {
   wherry::page_fault fault;
   fault.toucher = number_of(facts.faulting_processor);
-  fault.block = facts.block;
+  fault.block = facts.block.value;
   fault.page = facts.page;
   fault.write = facts.write;
   fault.now_ns = facts.now_ns;

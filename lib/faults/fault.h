@@ -1,0 +1,78 @@
+// One fault, from when its message was read until a wake, or a signal, has answered it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/patience.h"
+#include "memory/capacity.h"
+#include "migration/page_engine.h"
+#include "policy/fault_plan.h"
+#include "trap/fault_source.h"
+
+namespace wherry::impl {
+
+// Not shared between threads: one handler at a time has it.
+struct Fault {
+  Fault(Processor faulting_processor, const FaultEvent& fault_event, std::uint64_t page_number,
+        Clock clock)
+      : processor(faulting_processor),
+        event(fault_event),
+        page(page_number),
+        taken_ns(clock()),
+        waited(taken_ns, clock) {}
+
+  unsigned page_in_block() const { return static_cast<unsigned>(page % pages_per_block); }
+
+  Processor processor;  // whose thread has accessed the page
+  FaultEvent event;
+  std::uint64_t page;                              // in the arena
+  std::uint64_t taken_ns;                          // when its message was read
+  std::shared_ptr<const FaultSource> source = {};  // where the answer goes
+  // The faulting thread handles its own fault, in a signal handler: it must not allocate, wait or
+  // log.
+  bool in_handler = false;
+
+  // What earlier attempts have found.
+  FaultConstraints constraints = {};
+  // `no_space` holds for one attempt only: the fault has waited for long in a pool's line, and
+  // looks whether another pool has space.
+  bool left_line = false;
+  // none: the destination's process has ended. The page goes to its pool, and is mapped at other
+  // processors only.
+  Entry entry = Entry::at_home;
+  // A temporary pin has begun, and there was no memory to remember it.
+  bool owes_pin = false;
+  int memory_failures = 0;  // how often Linux had no page for the fault
+
+  // The space for its pages. It is kept while the fault is postponed, so that younger faults do not
+  // get the space that was made for this one.
+  Reservation reservation = {};
+  // The progress of the pool's line when the fault was last postponed there.
+  std::uint64_t line_progress = 0;
+
+  // Time spent waiting in vain so far: excluding throttling, waiting for a transfer that goes on,
+  // and time in which the process did not run.
+  WaitedTime waited;
+  bool was_put_off = false;
+  bool waits_for_progress = false;       // what it was put off for goes on and will end
+  std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
+  std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
+  std::uint64_t carrying_ns = 0;         // how long its pages were carried
+
+  // Where the page was before anything was done for the fault, the run of pages around it that were
+  // there, too, and the reason for the decision. Nothing: nothing has been done.
+  struct Origin {
+    std::int8_t source;
+    PageRun run;
+    Reason reason;
+  };
+  std::optional<Origin> origin = {};
+
+  bool counted = false;
+  bool refused = false;  // the thread gets a signal
+};
+
+}  // namespace wherry::impl

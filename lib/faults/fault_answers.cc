@@ -1,0 +1,121 @@
+#include "faults/fault_answers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "trace/recorder.h"
+
+namespace wherry::impl {
+namespace {
+
+void count_event(Counters& counters, const FaultEvent& event) {
+  if (event.write_protect) {
+    count(counters.faults_write_protect);
+  } else if (event.minor) {
+    count(counters.faults_minor);
+  } else {
+    count(counters.faults_missing);
+  }
+}
+
+}  // namespace
+
+void FaultAnswers::count_once(Fault& fault) const {
+  if (!std::exchange(fault.counted, true))
+    count_event(engine_.at(fault.processor).counters, fault.event);
+}
+
+void FaultAnswers::finish(Fault& fault, PageSpan pages) {
+  count_once(fault);
+  ProcessorMemory& memory = engine_.at(fault.processor);
+  const std::uint64_t now = clock_();
+  const std::uint64_t service_ns = now - fault.taken_ns;
+  count(memory.counters.service_ns, service_ns);
+  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.carrying_ns));
+  record_answer(fault, pages, now);
+  if (pages.empty()) return;
+  (void)memory.mapper.wake(pages);
+  const BlockIndex block = block_of(pages.first);
+  blocks_.at(block).minimum_residency.woken(run_in_block(block, pages), fault.processor, clock_());
+}
+
+void FaultAnswers::let_try_again(Fault& fault) {
+  const std::uint64_t now = clock_();
+  end_throttle(fault, now);
+  record_answer(fault, {}, now);
+  (void)engine_.at(fault.processor).mapper.wake({fault.page, 1});
+}
+
+void FaultAnswers::refuse(Fault& fault, const char* why) {
+  fault.refused = true;
+  count_once(fault);
+  const Processor p = fault.processor;
+  ProcessorMemory& memory = engine_.at(p);
+  const PageSpan span{fault.page, 1};
+  address_space_.retire(fault.page);
+  const std::uint64_t now = clock_();
+  end_throttle(fault, now);
+  record_answer(fault, span, now);
+  (void)memory.mapper.forbid(span);
+  // Before the wake: the signal that follows the wake may end the process. A log line never waits.
+  const char* const verb = fault.event.write ? "wrote to" : "read";
+  if (p.is_host())
+    log_line("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.event.thread, verb,
+             fault.event.address, why);
+  else
+    log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", p.ordinal(),
+             fault.event.thread, verb, fault.event.address, why);
+  (void)memory.mapper.wake(span);
+}
+
+void FaultAnswers::note_carrying(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
+  fault.carrying_ns += ns;
+  // The time of one page alone is that of the system call.
+  if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
+}
+
+void FaultAnswers::begin_throttle(Fault& fault, std::uint64_t now) const {
+  count(engine_.at(fault.processor).counters.throttled);
+  fault.throttled_since_ns = now;
+  record_throttle(fault, EventKind::throttle_begin, now, now);
+}
+
+void FaultAnswers::end_throttle(Fault& fault, std::uint64_t now) const {
+  const std::uint64_t since = std::exchange(fault.throttled_since_ns, 0);
+  if (since == 0) return;
+  fault.throttled_ns += now - since;
+  record_throttle(fault, EventKind::throttle_end, since, now);
+}
+
+void FaultAnswers::record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const {
+  if (!is_recorded(EventKind::fault)) return;
+  const FaultEvent& event = fault.event;
+  const auto kind = event.write_protect ? FaultDetail::write_protect
+                    : event.minor       ? FaultDetail::minor
+                                        : FaultDetail::missing;
+  record_event(
+      {.time_ns = fault.taken_ns,
+       .duration_ns = now - fault.taken_ns,
+       .address = event.address,
+       .bytes = pages.bytes(),
+       .thread = event.thread,
+       .kind = EventKind::fault,
+       .access = event.write ? EventAccess::write : EventAccess::read,
+       .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
+       .destination = index_of(fault.processor)});
+}
+
+void FaultAnswers::record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
+                                   std::uint64_t now) const {
+  if (!is_recorded(kind)) return;
+  record_event({.time_ns = begun_ns,
+                .duration_ns = now - begun_ns,
+                .address = fault.event.address & ~(page_size - 1),
+                .bytes = page_size,
+                .thread = fault.event.thread,
+                .kind = kind,
+                .destination = index_of(fault.processor)});
+}
+
+}  // namespace wherry::impl

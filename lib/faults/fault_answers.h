@@ -1,0 +1,52 @@
+// Answers faults: wakes the faulting threads, or has Linux send them a signal; counts and records
+// the fault on the way. Any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "faults/fault.h"
+#include "migration/page_engine.h"
+#include "pages/address_space.h"
+#include "pages/block_directory.h"
+#include "policy/fault_costs.h"
+
+namespace wherry::impl {
+
+class FaultAnswers {
+ public:
+  // All outlive this.
+  FaultAnswers(PageEngine& engine, BlockDirectory& blocks, AddressSpace& address_space, Clock clock)
+      : engine_(engine), blocks_(blocks), address_space_(address_space), clock_(clock) {}
+
+  // The pages are mapped: wakes the threads that wait for them. Everything that a woken thread may
+  // ask about is in place before the wake. `pages` may be empty: no thread is left to be woken.
+  void finish(Fault& fault, PageSpan pages);
+  // Wakes the thread, which accesses the page again.
+  void let_try_again(Fault& fault);
+  // The thread gets SIGBUS or SIGSEGV; `why` goes to the log.
+  void refuse(Fault& fault, const char* why);
+
+  // Counts the fault in the counter of its kind, the first time.
+  void count_once(Fault& fault) const;
+  // The policy makes the fault wait from `now` on, or no more.
+  void begin_throttle(Fault& fault, std::uint64_t now) const;
+  void end_throttle(Fault& fault, std::uint64_t now) const;
+  // `pages` pages were carried for the fault, in `ns`.
+  void note_carrying(Fault& fault, std::uint64_t pages, std::uint64_t ns);
+
+  const FaultCosts& costs() const { return costs_; }
+
+ private:
+  void record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const;
+  void record_throttle(const Fault& fault, EventKind kind, std::uint64_t begun_ns,
+                       std::uint64_t now) const;
+
+  PageEngine& engine_;
+  BlockDirectory& blocks_;
+  AddressSpace& address_space_;
+  const Clock clock_;
+  FaultCosts costs_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,46 @@
+// Tells accesses to memory that a processor does not have from stale messages about such memory.
+//
+// A message is stale if its thread was woken by the answer to a neighbour's fault, and the memory
+// was freed, or access to it taken, before the message was read. Then no thread sleeps on it, and a
+// wake does no harm. A thread that does access such memory faults again after the wake, with a
+// message that is read after the answer to the first one. If access was given or taken between the
+// two messages, the second may be as stale as the first, and the fault is answered once more.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/processor.h"
+#include "faults/fault.h"
+#include "pages/audiences.h"
+
+namespace wherry::impl {
+
+// Any thread.
+class StaleFaults {
+ public:
+  StaleFaults(const Audiences& audiences, Clock clock) : audiences_(audiences), clock_(clock) {}
+
+  // Whether the same access was reported before, and answered. If not, it is remembered.
+  bool came_back(const Fault& fault) EXCLUDES(lock_);
+
+ private:
+  struct Suspect {
+    Processor processor;
+    std::uint64_t page = 0;
+    std::uint32_t thread = 0;
+    std::uint64_t answered_ns = 0;
+    std::uint64_t audience_changes = 0;  // until then
+  };
+
+  const Audiences& audiences_;
+  const Clock clock_;
+  Mutex lock_{LockOrder::suspects};
+  // The latest ones. If more are under way at once, some take another round.
+  std::array<Suspect, 64> suspects_ GUARDED_BY(lock_);
+  std::size_t next_ GUARDED_BY(lock_) = 0;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,92 @@
+#include "policy/fault_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace wherry::impl {
+namespace {
+
+using Kind = FaultPlan::Kind;
+using WaitsFor = FaultPlan::WaitsFor;
+
+FaultPlan wait(WaitsFor what, std::uint64_t until_ns = 0) {
+  FaultPlan plan;
+  plan.kind = Kind::wait;
+  plan.waits_for = what;
+  plan.until_ns = until_ns;
+  return plan;
+}
+
+// Where a page goes whose destination has no space. Nothing: it is not known yet where there is.
+std::optional<Decision> place_without_space(const Block& block, const FaultFacts& facts,
+                                            Decision wanted, const FaultConstraints& constraints)
+    REQUIRES(block.lock) {
+  if (facts.residents == 0) {
+    if (!constraints.space_at) return std::nullopt;
+    return Decision{*constraints.space_at, constraints.space_for, Reason::no_room};
+  }
+  wanted.destination = block.at(facts.faulting_processor).resident.test(facts.page)
+                           ? facts.faulting_processor
+                           : Processor{std::countr_zero(facts.residents)};
+  wanted.reason = Reason::no_room;
+  wanted.fills = false;
+  return wanted;
+}
+
+}  // namespace
+
+std::optional<FaultPlan> plan_wait(const Block& block, const FaultFacts& facts) {
+  if (block.switching(facts.faulting_processor).test(facts.page))
+    return wait(WaitsFor::view_change);
+  if (block.in_flight().test(facts.page)) return wait(WaitsFor::transfer);
+  return std::nullopt;
+}
+
+FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision& decision,
+                     const FaultConstraints& constraints) {
+  if (decision.wait_until_ns > facts.now_ns && !constraints.no_throttling)
+    return wait(WaitsFor::policy,
+                std::min(decision.wait_until_ns, facts.now_ns + throttle_limit_ns));
+
+  FaultPlan plan;
+  plan.decision = decision;
+  Decision& to = plan.decision;
+  to.region = (PageMask::of(to.region) - block.in_flight()).run_around(facts.page);
+  if (constraints.no_space) {
+    const auto placed = place_without_space(block, facts, to, constraints);
+    if (!placed) {
+      // A device's own memory is in its pool, or nowhere.
+      plan.kind = facts.is_managed ? Kind::reserve : Kind::refuse;
+      return plan;
+    }
+    to = *placed;
+  }
+  if (constraints.keep_view && !facts.pinned) {
+    to.destination = block.view(facts.faulting_processor, facts.page);
+    to.reason = Reason::no_mappings;
+    to.fills = false;
+  }
+
+  plan.is_there = block.at(to.destination).resident.test(facts.page);
+  const bool has_copies = std::popcount(facts.residents) > 1;
+  // Only these take something from another processor.
+  plan.begins_residency = !plan.is_there || (facts.write && has_copies);
+  plan.ends_copies = facts.write && (plan.is_there || has_copies);
+  if (plan.begins_residency && facts.residents != 0) {
+    const std::uint64_t end =
+        block.minimum_residency.end_of(to.region, facts.faulting_processor, facts.now_ns);
+    if (end > facts.now_ns) return wait(WaitsFor::minimum_residency, end);
+  }
+  if (plan.is_there) return plan;
+
+  plan.transfer = plan_transfer(block, facts, to);
+  const std::uint64_t wanted = plan.transfer.pages.count();
+  const bool is_reserved =
+      constraints.reserved_at == to.destination && constraints.reserved >= wanted;
+  plan.kind = is_reserved ? Kind::transfer : Kind::reserve;
+  plan.pages = wanted;
+  plan.is_for_many = facts.evicted || wanted > pages_per_region;
+  return plan;
+}
+
+}  // namespace wherry::impl

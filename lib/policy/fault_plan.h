@@ -1,0 +1,77 @@
+// What a fault leads to, as a value: computed from the block's state, the facts of the fault, the
+// decision of the advice rules and the policy, and the constraints that earlier attempts on the
+// same fault have found. No thread, no clock, no system call: the fault service carries a plan out
+// (faults/fault_service.h), a replay adds up what it costs (tools/wherry/replay), and a test
+// compares it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "pages/block.h"
+#include "policy/advice_rules.h"
+#include "policy/transfer_plan.h"
+
+namespace wherry::impl {
+
+// What earlier attempts on a fault have found. Each narrows what the next attempt may do.
+struct FaultConstraints {
+  // Bring only the page's own region: for all that should come with it there was no space, or no
+  // memory, or other processors hold some of it for a moment.
+  bool region_only = false;
+  // The destination's pool has no space. A page that exists stays where it is and is mapped there;
+  // a page that does not exist is created where a pool has space.
+  bool no_space = false;
+  // Where that space was reserved, and for which pages.
+  std::optional<Processor> space_at = {};
+  PageRun space_for = {};
+  // The processor's view of the page cannot be changed, because its process can have no more
+  // mappings: the page has to come to the pool that the view shows.
+  bool keep_view = false;
+  // The policy has throttled the fault for as long as it may.
+  bool no_throttling = false;
+  // Pages that are reserved for the fault at `reserved_at`.
+  std::uint64_t reserved = 0;
+  Processor reserved_at = {};
+};
+
+struct FaultPlan {
+  enum class Kind {
+    wait,      // until `until_ns`, for `waits_for`; then plan again
+    reserve,   // `pages` pages at `decision.destination`, or anywhere; then plan again
+    transfer,  // carry `transfer` out, then as for map
+    map,       // the page is at its destination, or will be: map it at the faulting processor
+    refuse,    // no pool has space for a page that has to be created
+  };
+  enum class WaitsFor {
+    view_change,        // of the faulting processor's view of the page; soon
+    transfer,           // that has the page in flight
+    policy,             // which throttles the fault
+    minimum_residency,  // of the page at another processor
+  };
+
+  Kind kind = Kind::map;
+  WaitsFor waits_for = WaitsFor::view_change;
+  std::uint64_t until_ns = 0;  // 0: look again soon
+  // reserve: how many pages in all; 0: find space anywhere, for the decision's region or for the
+  // page alone.
+  std::uint64_t pages = 0;
+  bool is_for_many = false;  // the reservation is for more than the page's own region
+  // The decision with the constraints applied: what is in flight is left out of the region.
+  Decision decision;
+  TransferPlan transfer;
+  bool is_there = false;          // the destination's pool holds the page already
+  bool begins_residency = false;  // something was taken for the fault: it is kept for a moment
+  bool ends_copies = false;       // a write: other copies of the region end
+};
+
+// What has to be waited for before the policy is asked: it must not be asked twice for one fault.
+// Nothing: ask it, and call plan_fault().
+std::optional<FaultPlan> plan_wait(const Block& block, const FaultFacts& facts)
+    REQUIRES(block.lock);
+
+// `decision`: what the advice rules have made of the facts and the policy's opinion.
+FaultPlan plan_fault(const Block& block, const FaultFacts& facts, const Decision& decision,
+                     const FaultConstraints& constraints) REQUIRES(block.lock);
+
+}  // namespace wherry::impl
