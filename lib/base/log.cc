@@ -81,9 +81,8 @@ void vlog_line(fmt::string_view format, fmt::format_args values, int patience_ms
     used += std::min(result.size, reservation - used);
   };
   if (lost != 0)
-    add(fmt::format_to_n(line.data(), reservation,
-                         "wherry: {} earlier {} lost: stderr had no room\n", lost,
-                         lost == 1 ? "line was" : "lines were"));
+    add(fmt::format_to_n(line.data(), reservation, "wherry: {} earlier {} lost: stderr was full\n",
+                         lost, lost == 1 ? "line was" : "lines were"));
   add(fmt::format_to_n(line.data() + used, reservation - used, "wherry: "));
   add(fmt::vformat_to_n(line.data() + used, reservation - used, format, values));
   line[used++] = '\n';

@@ -114,7 +114,7 @@ struct EventRecord {
   bool operator==(const EventRecord&) const = default;
 };
 static_assert(sizeof(EventRecord) == 48);
-static_assert(max_processors <= 16, "they fit EventRecord::processors");
+static_assert(max_processors <= 16, "EventRecord::processors has 16 bits");
 
 constexpr std::int8_t index_of(Processor p) {
   return static_cast<std::int8_t>(p.index);

@@ -36,7 +36,7 @@ class Reader {
 
   bool read_header() {
     if (!begins_as_trace(file_)) {
-      error_ = "this is no trace of Wherry";
+      error_ = "the file is not a Wherry trace";
       return false;
     }
     TraceSource source(file_.subspan(trace_magic.size()));
@@ -55,7 +55,7 @@ class Reader {
     chunk_at_ = at_;
     const auto rest = file_.subspan(std::min(at_, file_.size()));
     if (rest.empty() || ended_) {
-      if (!rest.empty()) error_ = wrong("something follows the end of the trace").message;
+      if (!rest.empty()) error_ = wrong("there is data after the end of the trace").message;
       return std::nullopt;
     }
     TraceSource source(rest);

@@ -114,7 +114,7 @@ bool TraceWriter::flush() {
   const int error = append_all(file_, buffer_);
   buffer_.clear();
   if (error == 0) return true;
-  log_line("the trace {} ends early: {}; what happens from now on is not recorded", path_,
+  log_line("the trace {} ends early: {}; later events are not recorded", path_,
            std::strerror(error));
   (void)stop_recording(EventReader::trace);
   const LockGuard guard(lock_);
