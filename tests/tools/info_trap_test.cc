@@ -44,7 +44,7 @@ TEST_CASE("info says which trap runs, why, what it cannot do, and what would be 
     CHECK_FALSE(outcome.timed_out);
     CHECK_THAT(outcome.out, Contains("runs        mprotect (WHERRY_TRAP)"));
     const bool kills = action == FilterAction::kill;
-    CHECK_THAT(outcome.out, Contains(kills ? "because     userfaultfd kills whoever asks"
+    CHECK_THAT(outcome.out, Contains(kills ? "because     userfaultfd kills the calling process"
                                            : "because     userfaultfd is refused"));
     CHECK_THAT(outcome.out,
                Contains("cannot      serve system calls") && Contains("wherryTouch()"));

@@ -107,9 +107,9 @@ TEST_CASE("a byte that was changed anywhere is an error, or breaks the file off 
 }
 
 TEST_CASE("what is not a trace is said to be none") {
-  CHECK(error_of({}) == "this is no trace of Wherry");
+  CHECK(error_of({}) == "the file is not a Wherry trace");
   const char text[] = "time,kind\n1,2\n";
-  CHECK(error_of(std::as_bytes(std::span(text))) == "this is no trace of Wherry");
+  CHECK(error_of(std::as_bytes(std::span(text))) == "the file is not a Wherry trace");
   TraceBytes file = sample_file();
   file[trace_magic.size()] = std::byte{2};
   CHECK(error_of(file) == "the trace has version 2; this program reads version 1");

@@ -59,7 +59,7 @@ TEST_CASE("userfaultfd is taken in the best kind that there is, or an error says
         "WHERRY_TRAP=userfaultfd: userfaultfd is refused (Operation not permitted); to enable: the "
         "remedy");
   CHECK_THAT(wrong("userfaultfd", answers(killed, refused, killed)).message,
-             Contains("kills whoever asks (a seccomp filter)"));
+             Contains("kills the calling process (a seccomp filter)"));
   CHECK_THAT(wrong("userfaultfd", {}).message, Contains("was not tried"));
 }
 
