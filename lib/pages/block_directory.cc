@@ -23,7 +23,7 @@ BlockDirectory::~BlockDirectory() {
 Block* BlockDirectory::find(std::uint64_t block) const {
   WHERRY_CHECK(block < blocks_, "block {} of {}", block, blocks_);
   const std::uint64_t bit = std::uint64_t{1} << (block % 64);
-  // Acquire pairs with the release in at(): who sees the bit sees a constructed block.
+  // Acquire pairs with the release in at(): a thread that sees the bit sees a constructed block.
   return (word(used_, block).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
 }
 
@@ -37,11 +37,12 @@ Block& BlockDirectory::at(std::uint64_t block) {
   const LockGuard guard(create_lock_);
   if (Block* existing = find(block)) return *existing;
   const int error = storage_.commit(block * stride_, stride_);
-  WHERRY_CHECK(error == 0, "no memory for the bookkeeping of block {} (errno {})", block, error);
+  WHERRY_CHECK(error == 0, "no memory for the state of block {} (errno {})", block, error);
   Block* created = new (place(block)) Block(processors_);
   auto* pages = reinterpret_cast<ProcessorPages*>(created + 1);
   for (int p = 0; p < processors_; ++p) new (pages + p) ProcessorPages();
-  // In this order: whoever finds the block through its own bit has its word in sight of a walk.
+  // The order matters: a thread that finds the block by its own bit must find it in a walk too,
+  // which skips words whose bit in used_words_ is cleared.
   word(used_words_, block / 64)
       .fetch_or(std::uint64_t{1} << (block / 64 % 64), std::memory_order_release);
   word(used_, block).fetch_or(std::uint64_t{1} << (block % 64), std::memory_order_release);
