@@ -3,7 +3,6 @@
 // lock, so it may hold any lock; the engine takes the entries the next time it looks. Lives until
 // the last thread that may notify has dropped it, which may be after the engine's end. Any thread
 // may call.
-// looks. Outlives the engine for as long as somebody may still tell it something. Any thread.
 #pragma once
 
 #include <cstdint>

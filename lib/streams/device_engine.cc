@@ -90,7 +90,7 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
   changed();
 }
 
-// ---- giving work
+// ---- adding work to streams
 
 WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
                                 std::vector<std::byte> args, std::size_t items,
@@ -252,7 +252,7 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
   return WorkStatus::ok;
 }
 
-// ---- running it
+// ---- running work
 
 // Takes what has finished elsewhere, and begins what may begin, until neither makes more work
 // ready. A loop instead of recursion, because thousands of streams and pieces of work may become
