@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-NO_RUN = ("wherry: kernel {} does not run, nor do others that nvcc compiled: they are code for GPUs only "
-          "(cudaErrorNoKernelImageForDevice); write kernels as C++ functions, as docs/variables-and-modules.md says")
-ZEROS = "wherry: __managed__ {}: begins as zeros: its initial value is in code for GPUs only; assign it in the program"
-ORDINARY = "wherry: __managed__ variables are ordinary memory of the host: no managed memory can be had: "
-NO_TABLE = "wherry: NVIDIA's own CUDA runtime, linked into this program or loaded by it, cannot go on: "
+NO_RUN = ("wherry: kernel {} does not run, nor do other kernels that nvcc compiled: they are GPU code "
+          "(cudaErrorNoKernelImageForDevice); write kernels as C++ functions, see docs/variables-and-modules.md")
+ZEROS = "wherry: __managed__ {}: starts as zeros, because its initial value is in GPU code only; assign it in the program"
+ORDINARY = "wherry: __managed__ variables are ordinary host memory: managed memory is not available: "
+NO_TABLE = "wherry: NVIDIA's own CUDA runtime, linked into this program or loaded by it, cannot continue: "
 NO_IMAGE = "cudaErrorNoKernelImageForDevice"
 
 

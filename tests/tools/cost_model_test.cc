@@ -51,18 +51,18 @@ TEST_CASE("costs come back from their file as they were") {
 }
 
 TEST_CASE("what is wrong in a file of costs is said") {
-  CHECK(wrong_in("") == "it is no JSON");
-  CHECK(wrong_in("{\"version\": 1") == "it is no JSON");
-  CHECK(wrong_in("[1, 2]") == "it is no file of costs");
-  CHECK(wrong_in("{}") == "it is no file of costs");
+  CHECK(wrong_in("") == "it is not JSON");
+  CHECK(wrong_in("{\"version\": 1") == "it is not JSON");
+  CHECK(wrong_in("[1, 2]") == "it is not a cost file");
+  CHECK(wrong_in("{}") == "it is not a cost file");
   CHECK(wrong_in(changed("\"version\": 1", "\"version\": 2")).find("version is 2") !=
         std::string::npos);
   CHECK(wrong_in(changed("\"duplicate\"", "\"copy\"")) == "'duplicate' is missing");
   CHECK(wrong_in(changed("\"minor_ns\"", "\"minor\"")) == "'minor_ns' is missing");
   CHECK(wrong_in(changed("\"page_ns\": 450.25", "\"per_page\": 1")) ==
         "'migrate_to_device.page_ns' is missing");
-  CHECK(wrong_in(changed("450.25", "\"much\"")) == "'migrate_to_device.page_ns' is no number");
-  CHECK(wrong_in(changed("450.25", "null")) == "'migrate_to_device.page_ns' is no number");
+  CHECK(wrong_in(changed("450.25", "\"much\"")) == "'migrate_to_device.page_ns' is not a number");
+  CHECK(wrong_in(changed("450.25", "null")) == "'migrate_to_device.page_ns' is not a number");
   CHECK(wrong_in(changed("12000.0", "-1")).find("'collapse_ns' is -1") != std::string::npos);
   CHECK_FALSE(wrong_in(changed("450.25", "1e999")).empty());
 }

@@ -124,8 +124,8 @@ class Replay(Folder):
         self.assertIn("breaks off", done.stdout)
 
     def test_costs_that_make_no_sense(self):
-        for changes, words in (({"minor_ns": -1}, "'minor_ns' is -1"), ({"duplicate": 3}, "'duplicate' is no object"),
-                               ({"version": 9}, "version is 9"), ({"collapse_ns": "much"}, "'collapse_ns' is no number")):
+        for changes, words in (({"minor_ns": -1}, "'minor_ns' is -1"), ({"duplicate": 3}, "'duplicate' is not an object"),
+                               ({"version": 9}, "version is 9"), ({"collapse_ns": "much"}, "'collapse_ns' is not a number")):
             with self.subTest(changes=changes):
                 self.costs.write_text(json.dumps(costs(**changes)))
                 self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, str(self.costs), words,
@@ -136,7 +136,7 @@ class Replay(Folder):
             self.costs.write_text(json.dumps(lacking))
             self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, f"'{name}' is missing")
         self.costs.write_text("costs")
-        self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, "no JSON")
+        self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, "not JSON")
 
     def test_what_is_not_there(self):
         nowhere = {"XDG_CACHE_HOME": str(self.folder / "cache")}
