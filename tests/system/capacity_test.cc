@@ -96,7 +96,7 @@ TEST_CASE("one page in each of many blocks is enough to fill a pool, and to empt
           "[system]") {
   const Witness witness = (session(), Witness{});
   constexpr std::size_t block = 2 * mebibyte;
-  // one region of each block: 10 MiB, more than device 1 can hold
+  // One region of each block: 10 MiB, more than device 1 can hold.
   constexpr std::size_t blocks = 160;
   const Managed<std::byte> memory{blocks * block};
   Sampler sampler{witness};

@@ -30,7 +30,7 @@ namespace {
   ::_exit(71);
 }
 
-// this thread accesses managed memory, or answers its own fault
+// This thread accesses managed memory, or answers its own fault.
 thread_local bool in_touch = false;
 thread_local volatile char* touched_in_allocator = nullptr;
 thread_local char me = 0;  // its address identifies the thread

@@ -31,7 +31,7 @@ enum class Ask : int {
   make_pool,    // creates a memory pool; answers with the pool
   export_pool,  // answers with a descriptor of the pool
   import_pool,  // takes a descriptor; answers with the pool
-  // allocates `value` bytes from the pool at the address; answers with the memory's address
+  // Allocates `value` bytes from the pool at the address; answers with the memory's address.
   allocate_pooled,
   export_pointer,  // exports the pointer at the address
   import_pointer,  // imports the handle into the pool at the address

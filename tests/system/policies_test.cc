@@ -107,7 +107,7 @@ TEST_CASE("uvm: a device that walks through a block takes at most six faults", "
     const Stage stage(devices);
     const Words words(block_words);
     stage.write_pages(host, words.data(), words.bytes(), 3);
-    // the minimum residency at the host may still apply for a moment
+    // The minimum residency at the host may still apply for a moment.
     std::this_thread::sleep_for(20ms);
     const std::uint64_t before = Stage::faults(device0);
     expect(stage.read_pages(device0, words.data(), words.bytes()) == 3 * block_words / page_words,
@@ -167,7 +167,7 @@ TEST_CASE("pages that a policy leaves at the host are mapped by regions, not pag
     const Words words(block_words);
     advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
     stage.write_pages(host, words.data(), words.bytes(), 3);
-    // the minimum residency at the host may still apply for a moment
+    // The minimum residency at the host may still apply for a moment.
     std::this_thread::sleep_for(20ms);
     require_regions_are_mapped(stage, words);
   });

@@ -43,7 +43,7 @@ TEST_CASE("a read access from any processor creates a read-only copy in that pro
       holders |= bit_of(reader);
       check_page(s, words.data(), holders, std::popcount(holders) > 1 ? 0 : holders);
     }
-    // no processor read that page
+    // No processor read that page.
     CHECK(s.residents(words.data() + region_words) == bit_of(owner));
     CHECK(s.different_frames(host, device0, words.data()));
     CHECK(s.different_frames(host, device1, words.data()));
