@@ -1,5 +1,5 @@
-// What valgrind loads into a program is a module with a certain name: WHERRY_VALGRIND_MODULE is
-// such a module of ours.
+// The library detects valgrind by the name of a module that valgrind loads into a program.
+// WHERRY_VALGRIND_MODULE is a library with that name.
 #include <dlfcn.h>
 #include <wherry/cuda.h>
 
