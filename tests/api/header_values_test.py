@@ -127,8 +127,8 @@ class Header:
             re.findall(r"enum\s+\w+\s*\{(.*?)\}", self.preprocess(), re.DOTALL)) + "\n")
 
     def layouts(self, pattern=r"CU\w+"):
-        """Each struct with fields whose name matches: its name -> the fields. Fields of structs and unions
-        inside it are "outer.inner"."""
+        """Each struct with fields whose name matches: its name -> the fields. Fields of structs
+        and unions inside it are "outer.inner"."""
         text = self.preprocess()
         found = {}
         for typedef, tag, rest in re.findall(r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)", text, re.DOTALL):
@@ -170,8 +170,9 @@ def prototypes(text):
 
 
 def check_signatures(what, ours, toolkit, problems, *flags):
-    """The toolkit's header followed by Wherry's declarations must compile: C refuses a second declaration
-    with another type. Taking each address first refuses names that the toolkit does not declare."""
+    """The toolkit's header followed by Wherry's declarations must compile: C refuses a second
+    declaration with another type. Taking each address first refuses names that the toolkit does
+    not declare."""
     names = [re.search(r"(cu\w+)\s*\(", line).group(1) for line in ours]
     uses = "".join(f"  (void)&{name};\n" for name in names)
     # Without the macros: Wherry's declarations use the symbols' own names.
