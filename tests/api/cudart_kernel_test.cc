@@ -112,7 +112,7 @@ TEST_CASE("the first launch of a thread gives it a context") {
              "cudaLaunchKernel");
       expect(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess, "cudaStreamSynchronize");
     }).join();
-    expect(static_cast<Report*>(memory)->number == 9, "it ran");
+    expect(static_cast<Report*>(memory)->number == 9, "the kernel did not run");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

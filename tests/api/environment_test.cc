@@ -97,7 +97,8 @@ TEST_CASE("CUDA_VISIBLE_DEVICES: a program sees the listed devices, in this orde
     expect(name_of_device(0).starts_with("Wherry device 2"), name_of_device(0));
     CUdevice device = -1;
     expect(cuDeviceGet(&device, 2) == CUDA_ERROR_INVALID_DEVICE, "there is a third device");
-    expect(cuDeviceGetByPCIBusId(&device, "0:0:1.0") == CUDA_ERROR_INVALID_DEVICE, "not seen");
+    expect(cuDeviceGetByPCIBusId(&device, "0:0:1.0") == CUDA_ERROR_INVALID_DEVICE,
+           "a hidden device is found by its bus id");
     // Kernels run on them, each device in its own process.
     const Session session(three_devices);
     expect(session.devices() == 2, "the session does not have two contexts");
@@ -135,10 +136,11 @@ TEST_CASE("CUDA_VISIBLE_DEVICES: without a device the library does not start") {
     with_visible(list, [] {
       expect(cuInit(0) == CUDA_ERROR_NO_DEVICE, "cuInit");
       int count = 5;
-      expect(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && count == 5, "not started");
+      expect(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && count == 5,
+             "the library has started");
       expect(cudaGetDeviceCount(&count) == cudaErrorNoDevice && count == 0, "none");
       expect(cudaGetLastError() == cudaErrorNoDevice, "remembered");
-      expect(device_pools() == 0, "no pools");
+      expect(device_pools() == 0, "a pool of a device exists");
     });
   }
 }

@@ -95,7 +95,7 @@ class Reach(unittest.TestCase):
             self.assertNotEqual(confine("--user", "cat", str(clone.parent / "secret")).returncode, 0)
             run = confine("--reach", str(clone), "--user", "ls", closed, str(clone.parent))
             self.assertNotIn("secret", run.stdout)
-            self.assertEqual(os.listdir(clone.parent / "clone"), ["file"])  # for nobody else has anything changed
+            self.assertEqual(os.listdir(clone.parent / "clone"), ["file"])  # other processes see the folder unchanged
 
     def test_folders_within_each_other_and_beside_each_other_are_reached(self):
         with tempfile.TemporaryDirectory() as closed:

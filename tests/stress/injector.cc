@@ -296,7 +296,7 @@ bool can_happen(Step step, Trouble trouble) {
 }
 
 std::string Injection::describe() const {
-  const std::string whose = processor < 0    ? "anybody's"
+  const std::string whose = processor < 0    ? "every processor's"
                             : processor == 0 ? "the host's"
                                              : "device " + std::to_string(processor - 1) + "'s";
   return std::string{to_string(trouble)} + " " + whose + " " + to_string(step);

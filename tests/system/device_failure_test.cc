@@ -174,7 +174,7 @@ TEST_CASE("all threads that wait for a killed device get an error", "[system]") 
                 other.join();
                 // The documented limit is one second. The test allows more for a busy machine.
                 expect(std::chrono::steady_clock::now() - killed < std::chrono::seconds{10},
-                       "it took too long");
+                       "the waiting threads got the error too late");
                 expect_result(others, CUDA_ERROR_LAUNCH_FAILED, "the other thread that waited");
                 return mine;
               });
@@ -217,7 +217,7 @@ TEST_CASE("a device that hangs while its view must change is ended, and nothing 
       expect(numbers[i]++ == static_cast<int>(i) + 1, "a number was lost");
     const CUresult posted = wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
     expect_result(posted != CUDA_SUCCESS ? posted : session.wait(0), CUDA_ERROR_LAUNCH_FAILED,
-                  "its next launch");
+                  "the next launch on the ended device");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     session.renew_stream(0);
     session.run(0, [to = numbers.data()] {

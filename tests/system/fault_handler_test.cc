@@ -238,7 +238,7 @@ TEST_CASE("a thread with the smallest stack accesses managed memory", "[system]"
       return nullptr;
     };
     expect(pthread_create(&thread, &attributes, body, const_cast<Field*>(&field)) == 0, "a thread");
-    expect(pthread_join(thread, nullptr) == 0, "its end");
+    expect(pthread_join(thread, nullptr) == 0, "the thread cannot be joined");
   });
 }
 

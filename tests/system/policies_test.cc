@@ -270,7 +270,8 @@ TEST_CASE("uvm: events show thrashing: its processors, throttling, pins and page
       if (event.kind == WHERRY_EVENT_THROTTLE_END)
         expect(event.duration_ns > 0 && event.bytes == page_bytes, "the wait has no duration");
       if (event.kind == WHERRY_EVENT_PIN || event.kind == WHERRY_EVENT_UNPIN)
-        expect(event.cause == WHERRY_CAUSE_THRASH_PIN && event.destination >= 0, "stays nowhere");
+        expect(event.cause == WHERRY_CAUSE_THRASH_PIN && event.destination >= 0,
+               "the pin has no destination");
       if (event.cause == WHERRY_CAUSE_SPECULATIVE_PREFETCH) speculative += event.bytes;
       if (event.kind == WHERRY_EVENT_POPULATE && event.cause == WHERRY_CAUSE_FAULT)
         expect(event.bytes == page_bytes, "the event has more than the accessed page as faulted");
@@ -411,11 +412,12 @@ TEST_CASE("a program's own policy is asked, and its invalid answers have no effe
     };
     for (const char* name : {"", "uvm", "a,b", "a/b"})
       expect(add(name) == CUDA_ERROR_INVALID_VALUE, name);
-    expect(add("odd", 0) == CUDA_ERROR_NOT_SUPPORTED, "another version");
-    expect(add("odd") == CUDA_SUCCESS && add("odd") == CUDA_ERROR_INVALID_VALUE, "twice");
+    expect(add("odd", 0) == CUDA_ERROR_NOT_SUPPORTED, "another version was accepted");
+    expect(add("odd") == CUDA_SUCCESS && add("odd") == CUDA_ERROR_INVALID_VALUE,
+           "one name was registered twice");
     WHERRY_TRY(wherrySetPolicy("odd,some"));
     const Stage stage(devices);
-    expect(add("late") == CUDA_ERROR_NOT_PERMITTED, "afterwards");
+    expect(add("late") == CUDA_ERROR_NOT_PERMITTED, "a policy was registered after the start");
     const Words words(32 * region_words);
     stage.write(host, words.data(), 7);
     expect(stage.residents(words.data()) == bit_of(device1), "its opinion was not followed");
@@ -428,7 +430,7 @@ TEST_CASE("a program's own policy is asked, and its invalid answers have no effe
     WHERRY_TRY(wherryRegisterPolicy("odd", wherry::policy_version, make_odd));
     ::setenv("WHERRY_POLICY", "odd,none", 1);
     ::setenv("WHERRY_DEVICES", devices, 1);
-    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "it starts with invalid parameters");
+    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "cuInit succeeded with invalid parameters");
     ::setenv("WHERRY_POLICY", "odd", 1);
     WHERRY_TRY(cuInit(0));
   });
@@ -436,7 +438,8 @@ TEST_CASE("a program's own policy is asked, and its invalid answers have no effe
 
 TEST_CASE("a shared object without a policy is refused", "[system]") {
   require_passed([] {
-    expect(wherrySetPolicy("./no/such/policy.so") == CUDA_ERROR_INVALID_VALUE, "no file");
+    expect(wherrySetPolicy("./no/such/policy.so") == CUDA_ERROR_INVALID_VALUE,
+           "a missing file was accepted");
     expect(wherrySetPolicy("/proc/self/maps") == CUDA_ERROR_INVALID_VALUE,
            "a file that is no shared object was accepted");
     // A library that exists for every test.
@@ -455,7 +458,8 @@ TEST_CASE("a policy is chosen before the start, and only an existing one", "[sys
     ::setenv("WHERRY_POLICY", "not looked at", 1);
     WHERRY_TRY(wherrySetPolicy("first-touch"));
     const Stage stage(devices);
-    expect(wherrySetPolicy("uvm") == CUDA_ERROR_NOT_PERMITTED, "afterwards");
+    expect(wherrySetPolicy("uvm") == CUDA_ERROR_NOT_PERMITTED,
+           "a policy was chosen after the start");
     const Words words(region_words);
     stage.write(device0, words.data(), 7);
     expect(stage.residents(words.data()) == bit_of(device0),

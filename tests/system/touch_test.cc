@@ -91,7 +91,7 @@ TEST_CASE("a touch of one byte touches its page, and creates pages that do not e
            "the first page is not writable");
     expect(witness.writers(memory.data() + 40 * page_bytes) == host_bit,
            "the second page is not writable");
-    expect(witness.residents(memory.data()) == 0, "other pages");
+    expect(witness.residents(memory.data()) == 0, "a page outside the range was touched");
   });
 }
 
@@ -107,9 +107,10 @@ TEST_CASE(
     fill_on_device(session, memory, 5);
     const auto residents = [&](const void* page) { return witness.residents(page); };
     touch(memory.data(), bytes, WHERRY_TOUCH_READ);
-    expect(count_pages(memory, host_bit | device_bit, residents) == pages, "two copies");
+    expect(count_pages(memory, host_bit | device_bit, residents) == pages,
+           "a page does not have two copies");
     touch(memory.data(), bytes, WHERRY_TOUCH_WRITE);
-    expect(count_pages(memory, host_bit, residents) == pages, "one copy");
+    expect(count_pages(memory, host_bit, residents) == pages, "another processor still has a copy");
   });
 }
 
@@ -206,7 +207,7 @@ TEST_CASE("a kernel that makes system calls can call wherryTouch, too", "[system
     const Answers& got = answers[0];
     expect(served ? got.untouched == bytes : got.untouched == -1 && got.error == EFAULT,
            "a call without a touch");
-    expect(got.written == bytes && got.read == bytes, "with one");
+    expect(got.written == bytes && got.read == bytes, "a call after a touch failed");
     expect(std::count(back.data(), back.data() + bytes, 6) == bytes, "the file has other contents");
   });
 }
