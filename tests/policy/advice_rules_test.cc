@@ -136,8 +136,8 @@ TEST_CASE("read-mostly: a read makes a copy, a write leaves one page, whatever t
 }
 
 TEST_CASE(
-    "preferred location: a first touch goes there, pages there stay, pages elsewhere move to the "
-    "faulting processor") {
+    "preferred location: first touches go there, pages there stay, others move to the faulting "
+    "processor") {
   FaultFacts facts = touch(3, {0, 512});
   facts.preferred = Processor::host();
   CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::host());
