@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What our cuda.h and cuda_runtime_api.h say is what the CUDA toolkit's say: values, layouts, source names, signatures,
-exported symbols.
+"""Wherry's cuda.h and cuda_runtime_api.h agree with the CUDA toolkit's: values, layouts, source
+names, signatures, exported symbols.
 
 Skipped where no toolkit with a CUDA 13 cuda.h is installed ($CUDA_HOME, /usr/local/cuda).
 
@@ -51,11 +51,11 @@ RUNTIME_LAYOUTS = {
 }
 RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute",
                    "cudaStream_t", "cudaEvent_t", "cudaHostFn_t", "cudaStreamCallback_t"]
-# Ours alone: CUDA 13 has no such name any more.
+# Only in Wherry's headers: CUDA 13 has no such name.
 OWN_MACROS = {"WHERRY_CUDA_API"}
-# docs/decisions/drop-in.md says why they are not here.
+# docs/decisions/drop-in.md explains why Wherry does not have them.
 LEFT_OUT = {("cuCtxGetDevice", 13000, ""), ("cuCtxSynchronize", 13000, "")}
-# Ours alone: CUDA 13 has no such name any more, or never had.
+# Only in Wherry's headers: CUDA 13 has no such names.
 OWN_MACRO = "WHERRY_"
 GUARD = re.compile(r"WHERRY_\w+_H")
 OWN_FUNCTIONS = {"cudaMemAdvise_v2", "cudaMemPrefetchAsync_v2"}
@@ -75,7 +75,7 @@ def cc(*arguments, source=""):
 
 
 def matched_braces(text):
-    """What is between the brace at the start and its match, and what follows."""
+    """The text between the brace at the start and its match, and the text after it."""
     depth = 0
     for place, letter in enumerate(text):
         depth += (letter == "{") - (letter == "}")
@@ -113,7 +113,7 @@ class Header:
         return run.stdout
 
     def macros(self, *flags):
-        """Object-like macros that this header brings: name -> replacement."""
+        """Object-like macros that this header defines: name -> replacement."""
         run = cc("-E", "-dM", *flags, *self.include, source=self.line)
         base = cc("-E", "-dM", *flags, source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
         names = lambda text: dict(
@@ -127,7 +127,8 @@ class Header:
             re.findall(r"enum\s+\w+\s*\{(.*?)\}", self.preprocess(), re.DOTALL)) + "\n")
 
     def layouts(self, pattern=r"CU\w+"):
-        """Each struct whose name fits and that has fields: its name -> the fields, those of structs and unions inside as "outer.inner"."""
+        """Each struct with fields whose name matches: its name -> the fields. Fields of structs
+        and unions inside it are "outer.inner"."""
         text = self.preprocess()
         found = {}
         for typedef, tag, rest in re.findall(r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)", text, re.DOTALL):
@@ -139,7 +140,7 @@ class Header:
         return found
 
     def expand(self, names, *flags):
-        """What each source name stands for."""
+        """The symbol that each source name stands for."""
         marked = "".join(f"@{name}\n" for name in names).replace("@", "name: ")
         text = self.preprocess(*flags, source=marked)
         return dict(zip(names, re.findall(r"^name: (.*)$", text, re.MULTILINE)))
@@ -169,11 +170,12 @@ def prototypes(text):
 
 
 def check_signatures(what, ours, toolkit, problems, *flags):
-    """The toolkit's header followed by our declarations must compile: C refuses a second declaration of another type.
-    Taking each address first refuses names that the toolkit does not declare."""
+    """The toolkit's header followed by Wherry's declarations must compile: C refuses a second
+    declaration with another type. Taking each address first refuses names that the toolkit does
+    not declare."""
     names = [re.search(r"(cu\w+)\s*\(", line).group(1) for line in ours]
     uses = "".join(f"  (void)&{name};\n" for name in names)
-    # The macros are spent: our declarations have the symbols' own names.
+    # Without the macros: Wherry's declarations use the symbols' own names.
     undefine = "".join(f"#undef {name}\n" for name in names)
     source = (f"{toolkit.line}#include <cudaProfiler.h>\n#include <cuda_profiler_api.h>\n{undefine}"
               "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\ntypedef unsigned int CUdeviceptr_v1;\n#endif\n"
@@ -185,7 +187,7 @@ def check_signatures(what, ours, toolkit, problems, *flags):
 
 
 def values(enumerators, layouts, scalars):
-    """What to compare of a header: kind -> expressions."""
+    """The expressions to compare for a header: kind -> expressions."""
     sizes = [f"sizeof({name})" for name in [*layouts, *scalars]]
     sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in layouts.items() for field in fields]
     offsets = [f"offsetof({name}, {field})" for name, fields in layouts.items() for field in fields]
@@ -208,7 +210,7 @@ def check_runtime(lib, home, problems):
 
 
 def check_lists(api, home, problems):
-    """Names, versions and forms of functions are those for which cudaTypedefs.h has types."""
+    """The names, versions and forms of functions are exactly those with types in cudaTypedefs.h."""
     theirs = set()
     for name, version, own in re.findall(r"\*\s*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", (home / "include/cudaTypedefs.h").read_text()):
         theirs.add((name, int(version), own))
@@ -223,7 +225,7 @@ def check_lists(api, home, problems):
         problems.append(f"driver_functions.txt lacks {entry}")
     names = {name for name, _, _ in theirs}
     for entry in sorted(entry for entry in ours - theirs if entry[0] in names):
-        problems.append(f"driver_functions.txt has {entry}, and the toolkit has not")
+        problems.append(f"driver_functions.txt has {entry}, which the toolkit does not have")
     print(f"{len(ours)} forms of functions compared")
 
 
@@ -255,7 +257,7 @@ def main():
 
     check_runtime(lib, home, problems)
 
-    # Old symbols are declared for the library's own use, and by the toolkit for the driver's.
+    # Both the library and the toolkit declare old symbols for internal use.
     internal = cc("-E", "-P", "-I", str(lib), "-I", str(lib / "include"),
                   source='#include "api/exports.h"\n')
     assert internal.returncode == 0, internal.stderr
@@ -269,7 +271,7 @@ def main():
     if driver.exists():
         have = {name for name in exported(library) if re.match("cu[A-Z]", name)}
         for name in sorted(have - exported(driver)):
-            problems.append(f"exported here, but not by a real libcuda: {name}")
+            problems.append(f"exported by Wherry, but not by a real libcuda: {name}")
         print(f"{len(have)} exported symbols compared")
 
     runtime = home / "lib64/libcudart.so.13"

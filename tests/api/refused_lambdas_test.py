@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What parallel_for and managed_array cannot carry to another process does not compile, and the message says why.
+"""Arguments that parallel_for and managed_array cannot pass to another process do not compile, and
+the message says why.
 
 Usage: refused_lambdas_test.py INCLUDE CXX...
 """
@@ -7,7 +8,7 @@ Usage: refused_lambdas_test.py INCLUDE CXX...
 import subprocess
 import sys
 
-# Case: the statement, and words of the message; none: it must compile.
+# Case: the statement, and words of the message. None: the statement must compile.
 CASES = {
     "a number": ("int n = 1; stream.parallel_for(1, [n](std::size_t) { (void)n; });", None),
     "a span": ("std::span<int> s; stream.parallel_for(1, [s](std::size_t i) { s[i] = 1; });", None),
@@ -39,7 +40,7 @@ def main():
             problems.append(f"{name}: should not compile")
         elif message is not None and message not in run.stderr:
             problems.append(f"{name}: the message does not say '{message}'\n{run.stderr}")
-    print("\n".join(problems) or f"{len(CASES)} lambdas and arrays: as they should be")
+    print("\n".join(problems) or f"{len(CASES)} lambdas and arrays: all as expected")
     sys.exit(1 if problems else 0)
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A program whose kernels the CUDA compiler has compiled learns that they do not run: each launch leaves
-cudaErrorNoKernelImageForDevice behind, the log says why once, and the host uses managed variables.
+"""A program whose kernels the CUDA compiler has compiled gets an error for each launch
+(cudaErrorNoKernelImageForDevice), the log gives the reason once, and the host can use managed
+variables.
 
-compiled_client.c makes the calls that nvcc's output makes. Where nvcc for CUDA 13 is installed ($CUDA_HOME, /usr/local/cuda),
-real programs are compiled and run, too.
+compiled_client.c makes the calls that nvcc's output makes. If nvcc for CUDA 13 is installed
+($CUDA_HOME, /usr/local/cuda), real programs are compiled and run, too.
 
 Usage: compiled_test.py SOURCES INCLUDE COMPAT CC...
 """
@@ -46,13 +47,13 @@ class Programs:
         self.environment = clean | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
 
     def check(self, what, command, status, printed, said, **more):
-        """It ends so, prints these lines, and the log has lines that begin so."""
+        """Checks the exit status, the output, and the beginnings of the log's lines."""
         done = run(command, env=self.environment | more)
         lines = done.stderr.splitlines()
         is_said = len(lines) == len(said) and all(line.startswith(start) for line, start in zip(lines, said))
         if (done.returncode, done.stdout.splitlines()) != (status, printed) or not is_said:
             sys.exit(f"{what}: ended with {done.returncode}\n{done.stdout}{done.stderr}")
-        print(f"{what}: as it should be")
+        print(f"{what}: as expected")
 
 
 def check_nvcc(programs, nvcc, sources, folder):
@@ -66,7 +67,7 @@ def check_nvcc(programs, nvcc, sources, folder):
     programs.check("kernel only", [folder / "kernel_only"], 0,
                    ["allocate: cudaSuccess", f"peek: {NO_IMAGE}", f"last: {NO_IMAGE}", "synchronize: cudaSuccess", "number: 5"],
                    [NO_RUN.format("add(int*, int)")])
-    # NVIDIA's runtime is in the program.
+    # NVIDIA's own runtime is linked into the program.
     build([nvcc, "-cudart", "static", sources / "kernel_only.cu", "-o", folder / "static"])
     programs.check("NVIDIA's runtime", [folder / "static"], 3, ["allocate: cudaErrorSymbolNotFound"], [NO_TABLE])
 
@@ -85,7 +86,7 @@ def main():
                        [ORDINARY, ZEROS.format("total and 1 more")], CUDA_VISIBLE_DEVICES="")
         nvcc = find_nvcc()
         if nvcc is None:
-            print("programs that nvcc compiles: not tried, there is no nvcc for CUDA 13 in $CUDA_HOME or /usr/local/cuda")
+            print("programs that nvcc compiles: not tried, nvcc for CUDA 13 is not in $CUDA_HOME or /usr/local/cuda")
         else:
             check_nvcc(programs, nvcc, sources, folder)
 

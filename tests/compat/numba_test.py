@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Debian's numba, a client of libcuda.so.1 that knows nothing of Wherry, runs its own tests of the driver.
+"""Debian's numba, a client of libcuda.so.1 without knowledge of Wherry, runs its own driver tests.
 
-Every case of the modules below passes, but for those that numba_cases.txt lists with the reason; a listed one that passes is a
-failure, too. Modules run one by one, in a process each, because numba's package as a whole skips without NVVM.
+Every case of the modules below must pass, except those that numba_cases.txt lists with the reason. A
+listed case that passes is a failure, too. Each module runs in a process of its own, because numba's
+package as a whole is skipped without NVVM.
 
 Usage: numba_test.py COMPAT CASES
        numba_test.py --module MODULE     (in each of these processes)
@@ -25,12 +26,12 @@ MODULES = [
 ]
 PYTHON = "/usr/bin/python3"
 TIMEOUT_S = 240
-# Some cases want two devices.
+# Some cases require two devices.
 SETTINGS = {"WHERRY_DEVICES": "capacity=256M;capacity=256M"}
 
 
 class Outcomes(unittest.TestResult):
-    """Each case's outcome: "ok", or the last line of what is wrong."""
+    """Each case's outcome: "ok", or the last line of its error."""
 
     def __init__(self):
         super().__init__()
@@ -64,11 +65,11 @@ def run_module(module, environment):
                              stdout=subprocess.PIPE)
         return json.loads(run.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        return {f"{module}.all": f"the process ended otherwise: {error!r}"}
+        return {f"{module}.all": f"the process failed: {error!r}"}
 
 
 def listed_cases(path):
-    """pattern -> reason."""
+    """Reads the list: pattern -> reason."""
     rows = [line.split(None, 1) for line in open(path) if line.strip() and not line.startswith("#")]
     return {pattern: reason.strip() for pattern, reason in rows}
 
@@ -79,7 +80,7 @@ def main():
     if not installed:
         print("SKIP: no numba (package python3-numba)")
         sys.exit(SKIPPED)
-    # Whoever tests may have GPUs to choose from.
+    # The caller's environment may select real GPUs.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1", "LD_LIBRARY_PATH": compat}
     outcomes = {}
@@ -104,7 +105,7 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-# A case starts processes that import this file once more.
+# A case starts processes that import this file again.
 if __name__ == "__main__":
     if sys.argv[1] == "--module":
         run_here(sys.argv[2])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `confine` takes from a program, and what it leaves: asked of the kernel by the program that it runs.
+"""The rights that `confine` removes from a program, and those that it leaves. The program that it runs
+checks them.
 
 Usage: confine_test.py CONFINE
 """
@@ -14,7 +15,8 @@ import unittest
 
 CONFINE = os.path.abspath(sys.argv.pop())
 
-# Prints the error of each way to a userfaultfd, 0 for none. Standard input is /dev/userfaultfd, opened before.
+# Prints the error of each way to get a userfaultfd, 0 for success. Standard input is
+# /dev/userfaultfd, opened before.
 ASK = """
 import ctypes, fcntl
 libc = ctypes.CDLL(None, use_errno=True)
@@ -93,7 +95,7 @@ class Reach(unittest.TestCase):
             self.assertNotEqual(confine("--user", "cat", str(clone.parent / "secret")).returncode, 0)
             run = confine("--reach", str(clone), "--user", "ls", closed, str(clone.parent))
             self.assertNotIn("secret", run.stdout)
-            self.assertEqual(os.listdir(clone.parent / "clone"), ["file"])  # for nobody else has anything changed
+            self.assertEqual(os.listdir(clone.parent / "clone"), ["file"])  # other processes see the folder unchanged
 
     def test_folders_within_each_other_and_beside_each_other_are_reached(self):
         with tempfile.TemporaryDirectory() as closed:

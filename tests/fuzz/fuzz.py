@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Runs the fuzzers of a build that was configured with -Dfuzz=true, each for a while, from the corpus on.
+"""Runs the fuzzers of a build that was configured with -Dfuzz=true, each for a while, starting with the
+corpus.
 
 Usage: fuzz.py BUILD-FOLDER [--seconds N] [--seed N] [--new FOLDER] [NAME...]
 
-Says of each `fuzz: NAME executions N, crashes N`. Inputs that crash are kept in FOLDER (default: BUILD-FOLDER/fuzz); each of them belongs
-into tests/fuzz/corpus/NAME once it is cured.
+Prints a line `fuzz: NAME executions N, crashes N` for each. Inputs that crash are kept in FOLDER
+(default: BUILD-FOLDER/fuzz). Add each of them to tests/fuzz/corpus/NAME once the bug is fixed.
 """
 
 import argparse

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
-"""Makes the library's system calls fail, one by one or at random, while a program works with it (workload.cc, injector.cc).
+"""Makes the library's system calls fail, one by one or at random, while a program uses it (workload.cc,
+injector.cc).
 
 Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N] [--only FUNCTION[:OFFSET]] [--keep FILE]
 
 Without --exhaustive: runs with single faults that the seed chooses, for N seconds (20).
-With it: every fault at every call site that the program passes, at its first passing, at one in the middle, and from the first on;
---seconds then bounds that (0: no bound). After every second run follows one with several random faults, by the seed.
+With it: every fault at every call site that the program executes: at the first execution, at one in the
+middle, and from the first on. --seconds limits the time (0: no limit). Every second run is followed by one
+with several random faults that the seed chooses.
 
-After each run: the program ended within the limit; it found no wrong data; it ended by itself, or by a signal after a line of the
-library that says why; a refused cuInit left no descriptor, mapping or thread (the program looks itself); no process is left.
+Checks after each run: the program ended within the limit; it found no wrong data; it ended by itself, or
+by a signal after a line of the library with the reason; a refused cuInit left no descriptor, mapping or
+thread (the program checks that); no process is left.
 """
 
 import argparse
@@ -29,16 +32,16 @@ GRACE_S = 10
 DEVICES = "capacity=8M,workers=1;capacity=8M,workers=1"
 WRONG_DATA = 10
 LEFT_BEHIND = 11
-# What the kernel answers once, and not the next time.
+# Errors that are temporary: the next call may succeed.
 TRANSIENT = {errno.EINTR, errno.EEXIST, errno.EBUSY}
-# ... and of these calls also for want of something else than memory.
+# Errors of these calls are temporary also if they stand for a lack of something other than memory.
 TRANSIENT_CALLS = {"ioctl", "read", "write", "poll", "ppoll", "sendmsg", "recvmsg", "io_uring_submit", "__io_uring_get_cqe", "syscall"}
 BURST = 50
 FOREVER = 1 << 40
-# A device answers each command through these; which command it is decides what a failure does.
+# A device answers each command through these calls; the effect of a failure depends on the command.
 EVERY_PASSING = {("poll", str(errno.ENOMEM)), ("recvmsg", str(errno.ENOMEM))}
 PASSINGS_MAX = 96
-# A bug of ours answers so; the library may end with its one line.
+# Errors that only a bug of the library can cause. The library may end with its one line.
 OURS = {errno.EBADF, errno.EFAULT, errno.EINVAL}
 
 Site = collections.namedtuple("Site", "function offset request")
@@ -53,7 +56,7 @@ class Runner:
         self.arguments = arguments
         self.folder = tempfile.mkdtemp(prefix="injection-")
         self.program = os.path.join(self.folder, "workload")
-        # A copy, so that its processes can be told from those of another run of this test. It looks for the library elsewhere.
+        # A copy, so that its processes are not confused with those of another run of this test.
         shutil.copy2(arguments.workload, self.program)
         library = os.path.join(os.path.dirname(os.path.realpath(arguments.workload)), "..", "lib")
         folders = [library, os.environ.get("LD_LIBRARY_PATH", "")]
@@ -108,7 +111,7 @@ class Runner:
             return []
 
     def run(self, plan):
-        """Runs the program once. Returns what was wrong, or nothing."""
+        """Runs the program once. Returns a description of the error, or an empty string."""
         for path in (self.notes, self.errors):
             if os.path.exists(path):
                 os.unlink(path)
@@ -156,7 +159,7 @@ class Runner:
         if code == WRONG_DATA:
             return "wrong data"
         if code == LEFT_BEHIND:
-            # What munmap() does not take away stays.
+            # Memory that munmap() does not remove stays.
             if "munmap" in hits and ("KiB mapped" in said or "mappings after" in said):
                 return ""
             return "a refused cuInit left something behind"
@@ -166,7 +169,8 @@ class Runner:
         if code == -signal.SIGABRT:
             words = plan.split()
             ours = words[0] == "fail" and words[3].isdigit() and int(words[3]) in OURS
-            # Where Linux never takes access to a page from the program again, the page cannot be moved and nothing can go on.
+            # If Linux always refuses to remove access to a page, the page cannot be moved, and the
+            # program cannot continue.
             stuck = "mprotect" in hits and any("cannot be taken from processor 0" in line for line in reasons)
             return "" if (ours or stuck) and reasons else "aborted"
         return f"ended with {code}"
@@ -185,7 +189,7 @@ class Runner:
 
 
 def positions(site, fault, count):
-    """First and last passing that are to fail, for each run."""
+    """The first and last execution that fail, for each run."""
     if (site.function, fault) in EVERY_PASSING:
         yield from ((passing, passing) for passing in range(1, min(count * 2, PASSINGS_MAX) + 1))
     yield 1, 1
@@ -197,7 +201,7 @@ def positions(site, fault, count):
 
 
 def plans_of(sites, only, chance):
-    """All of them, in any order, but every pair once before any is tried again."""
+    """All plans in random order, but every pair of site and fault once before any is repeated."""
     rounds = collections.defaultdict(list)
     for site, (count, faults) in sorted(sites.items()):
         if only and only not in (site.function, f"{site.function}:{site.offset}"):

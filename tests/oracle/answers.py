@@ -1,6 +1,8 @@
-"""What a program that asks libcuda.so.1 has printed, beside what a real driver answered to the same program.
+"""Compares the output of a program that queries libcuda.so.1 with a real driver's answers to the same
+program.
 
-The oracle is such a program: its sources and the driver's answers are in ../shared/oracle beside the project, if at all."""
+The oracle is such a program: if it exists, its sources and the driver's answers are in
+../shared/oracle beside the project."""
 
 import fnmatch
 import os
@@ -22,7 +24,7 @@ def compile_program(compiler, root, *arguments):
 
 
 def find_oracle(root):
-    """Its folder. Skips the test where there is none, or none that may be looked at."""
+    """The oracle's folder. Skips the test if it does not exist or is not readable."""
     oracle = root.parent / "shared/oracle"
     if not os.path.isdir(oracle / "src"):
         print("SKIP: no ../shared/oracle beside the project")
@@ -31,7 +33,7 @@ def find_oracle(root):
 
 
 def build_oracle(oracle, root, compat, compiler, folder):
-    """Builds the program in the folder. Returns its path, and the settings that it needs."""
+    """Builds the program in the folder. Returns its path and its environment variables."""
     sources = oracle / "src"
     others = sorted(path for path in sources.glob("*.c") if path.name != "touch.c")
     compile_program(compiler, root, *others, pathlib.Path(compat, "libcuda.so.1"), "-o", folder / "oracle")
@@ -50,8 +52,8 @@ def oracle_answers(text):
 
 
 def ask(command, compat, settings):
-    """What the program printed, and its complaints."""
-    # Whoever tests may have GPUs to choose from.
+    """The program's output and its errors."""
+    # The caller's environment may select real GPUs.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     run = subprocess.run(command, env=os.environ | settings | {"LD_LIBRARY_PATH": compat}, stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, errors="replace")
@@ -59,14 +61,14 @@ def ask(command, compat, settings):
 
 
 def explained_patterns(root, column):
-    """Those of the table in docs/differences.md whose first column has this name."""
+    """The patterns in the table of docs/differences.md whose first column has this name."""
     table = (root / "docs/differences.md").read_text().split(f"\n| {column} |", 1)[1].split("\n\n", 1)[0]
     return [pattern for cell in ROW.findall(table) for pattern in re.findall(r"`([^`]+)`", cell)]
 
 
 def compare(expected, got, patterns, required_share):
-    """Prints how the answers differ, and returns the exit status: every difference must be explained, and so many answers must be
-    equal that the share is reached. Both map a case to what was answered."""
+    """Prints the differences, and returns the exit status: every difference must be explained, and the
+    share of equal answers must be reached. Both arguments map a case to its answer."""
     different = {case: answer for case, answer in expected.items() if got.get(case) != answer}
     unexplained = [case for case in different if not any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)]
     share = 1 - len(different) / len(expected)

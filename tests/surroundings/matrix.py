@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The surroundings that programs with managed memory run in, one row each: what surrounds the program, what it does there
-(workload.c, loader.c), and what must be true afterwards. Each row runs with the trap that the library chooses and with mprotect.
+"""The surroundings in which programs with managed memory run, one row each: the surroundings, the
+program's steps (workload.c, loader.c), and the expected results. Each row runs with the trap that the
+library chooses and with mprotect.
 
 Usage: matrix.py --list
        matrix.py ROW [--trap mprotect] --programs FOLDER --libraries FOLDER --confine PROGRAM
 
-Exit status: 0, 1 with what is wrong, or 77 with the reason why this machine cannot make these surroundings.
+Exit status: 0, 1 with the errors, or 77 with the reason why this machine cannot make these
+surroundings.
 """
 
 import argparse
@@ -31,15 +33,16 @@ SMALL = "capacity=4M,workers=2;capacity=8M,workers=1"
 @dataclasses.dataclass
 class Row:
     name: str
-    around: tuple = ()           # surroundings.py
-    steps: tuple = LIFE          # of workload.c, or the libraries that loader.c loads
+    around: tuple = ()  # from surroundings.py
+    steps: tuple = LIFE  # steps of workload.c, or the libraries that loader.c loads
     program: str = "workload"
     devices: str = SMALL         # WHERRY_DEVICES
-    expect: object = None        # a function of the End that returns what is wrong; None: every step is done
-    seconds: float = 60          # of the watchdog
+    # A function that returns the errors of an End; None: every step must be done.
+    expect: object = None
+    seconds: float = 60  # the watchdog's limit
 
 
-# ---- what must be true: each of these returns a list of what is wrong
+# ---- expectations: each of these functions returns a list of errors
 
 def all_done(row, end):
     wrong = [] if end.status == 0 else [f"it ended with {end.status}"]
@@ -48,7 +51,7 @@ def all_done(row, end):
 
 
 def refused(*words):
-    """The program is told so by an error, and the log says why."""
+    """The program gets an error, and the log gives the reason."""
     def expect(row, end):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
         return wrong + [f"the log does not say '{word}'" for word in words if not re.search(word, end.stderr)]
@@ -87,7 +90,8 @@ def killed(signal_number):
 
 
 def crashed(row, end):
-    """The same crash without the library takes as long, but for 2 s; the core is small, and a debugger reads it."""
+    """The crash takes at most 2 s longer than without the library; the core is small, and a debugger can
+    read it."""
     wrong = killed(signal.SIGSEGV)(row, end)
     with run([end.command[0], "crash"], (with_cores,), {}, 60) as plain:
         limit_seconds = plain.last_words + 2
@@ -110,7 +114,7 @@ def crashed(row, end):
 
 
 def small_device_core(row, end):
-    """A device that crashes leaves no core of terabytes, either."""
+    """A device that crashes leaves no core of terabytes either."""
     wrong = all_done(row, end)
     for core in end.folder.glob("core*"):
         if core.stat().st_size > 512 * MIB:
@@ -125,12 +129,13 @@ def no_line_of(*words):
 
 
 def locked(row, end):
-    """What the program locks does not make what the library reserves resident, and no fault is reported that nobody had."""
+    """Locking the program's memory does not make the library's reservations resident, and no false fault is
+    reported."""
     return number_at_most("host", 400)(row, end) + no_line_of("SIGBUS", "wherry:")(row, end)
 
 
 def within(bytes_):
-    """What the library says of its memory fits, and memory beyond it is refused by an error."""
+    """The memory that the library reports fits into the limit, and a request beyond it gets an error."""
     def expect(row, end):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
         if "refused: cuMemAllocManaged" not in end.stdout:
@@ -160,9 +165,10 @@ ROWS = [
     Row("data_size_tiny", (limit(resource.RLIMIT_DATA, 24 * MIB),), expect=done_or_refused(r"RLIMIT_DATA \(ulimit -d\) is 24M")),
     Row("no_processes", (as_user, limit(resource.RLIMIT_NPROC, 1)), expect=refused(r"RLIMIT_NPROC \(ulimit -u\) is 1\b")),
     Row("unprivileged", (confined("--user"),)),
-    # What vm.overcommit_memory=2 charges; the setting is the machine's, so no row changes it.
+    # The memory that vm.overcommit_memory=2 charges. The setting is the machine's, so no row
+    # changes it.
     Row("commit_charge", steps=("init", "life", "charged"), expect=number_at_most("charged", 300)),
-    # Memory that is locked.
+    # Locked memory.
     Row("lock_future_before", steps=("lock-future", "init", "life", "children", "resident"), expect=locked),
     Row("lock_on_fault_before", steps=("lock-on-fault", "init", "life", "children", "resident"), expect=locked),
     Row("lock_after", steps=("init", "hold=4M", "lock", "life", "children", "resident"), expect=locked),
@@ -178,7 +184,7 @@ ROWS = [
     Row("memory_cgroup_devices", (in_cgroup("memory", memory__limit_in_bytes=200 * MIB),),
         steps=("init", "memory", "life", "children", "hold=64M")),
     Row("cpuset", (in_cgroup("cpuset", cpuset__mems=0, cpuset__cpus=0),)),
-    # Who started it, and where.
+    # The process's parent, id and CPUs.
     Row("pid_1", (as_pid_1,)),
     Row("subreaper", (as_subreaper,)),
     Row("one_cpu", (on_cpus(0),)),
@@ -187,11 +193,11 @@ ROWS = [
     Row("stopped_host", steps=("init", "stopped=host", "life")),
     Row("stopped_device", steps=("init", "stopped=device", "life")),
     Row("setuid", (as_root,), ("init", "life", "setuid", "life")),
-    # Debuggers. What gdb says is among the output.
+    # Debuggers. gdb's output is part of the output.
     Row("gdb", (under_gdb,), seconds=240),
     Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"), expect=says("debugger=0", r"#0 .*\n"),
         seconds=240),
-    # A device that gdb has stopped does not answer: the host would end it.
+    # A device that gdb has stopped does not answer. Without the setting the host would end it.
     Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")), ("init", "life", "debugged=device", "life"),
         expect=says("debugger=0", r"#0 .*\badd \("), seconds=240),
     Row("valgrind", (wrapped("valgrind", "--tool=none"),), expect=refused("cannot start in valgrind"), seconds=240),
@@ -217,7 +223,7 @@ ROWS = [
 def complaints(row, end):
     wrong = (row.expect or all_done)(row, end)
     if end.status is None:
-        wrong.insert(0, f"it hung: the watchdog ended it after {end.seconds:.0f} s")
+        wrong.insert(0, f"it hung: the watchdog killed it after {end.seconds:.0f} s")
     if end.left:
         wrong.append(f"processes were left: {', '.join(end.left)}")
     held = number(end, "held")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The `wherry` program as a user meets it: what it prints where, and its exit codes.
+"""The user interface of the `wherry` program: its output and its exit codes.
 
 Usage: cli_test.py PROGRAM
 """
@@ -15,7 +15,7 @@ import unittest
 
 SKIPPED = 77
 PROGRAM = ""
-CACHE = tempfile.TemporaryDirectory()  # what the program keeps between runs
+CACHE = tempfile.TemporaryDirectory()  # files that the program keeps between runs
 TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 
 
@@ -56,7 +56,7 @@ class Case(unittest.TestCase):
         return json.loads(done.stdout)
 
     def assert_complaint(self, done, code, *words):
-        """One line on stderr with these words, nothing on stdout."""
+        """Checks that there is one line on stderr with these words, and nothing on stdout."""
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -86,7 +86,7 @@ class Solve(Case):
         phases = {phase["name"]: phase["processors"] for phase in report["phases"]}
         self.assertGreaterEqual(phases["multiply"][1]["migrations"], 2 * report["iterations"])
         self.assertGreaterEqual(phases["exchange"][0]["migrations"], 2 * report["iterations"] - 2)
-        self.assertEqual(phases["multiply"][2]["faults"], 0)  # the second device has nothing to do
+        self.assertEqual(phases["multiply"][2]["faults"], 0)  # the second device has no work
 
     def test_devices_do_not_take_pages_from_each_other(self):
         four = {"WHERRY_DEVICES": ";".join(["capacity=64M"] * 4)}
@@ -96,7 +96,8 @@ class Solve(Case):
             resident = rows[f"A of device {device}"]["resident"]
             self.assertEqual(resident[1 + device], rows[f"A of device {device}"]["pages"])
             self.assertEqual(sum(resident), resident[1 + device])
-        # Each share's p and q fit one region: four moves of at most 16 pages an iteration and device.
+        # Each share's p and q fit into one region: four moves of at most 16 pages per iteration and
+        # device.
         self.assertLess(report["migrations"], 4 * 4 * 16 * (report["iterations"] + 4))
 
     def test_the_matrix_ends_up_on_the_devices_and_the_vectors_on_the_host(self):
@@ -176,7 +177,7 @@ class Solve(Case):
             matrix_pages += matrix["pages"]
             self.assertEqual((matrix["resident"][0], matrix["resident"][1 + device]), (matrix["pages"], matrix["pages"]))
             self.assertEqual(matrix["resident"][2 - device], 0)
-            for vector in ("p", "q"):  # they began on the device and never left it
+            for vector in ("p", "q"):  # they were created on the device and never left it
                 row = rows[f"{vector} of device {device}"]
                 self.assertEqual((row["resident"][1 + device], sum(row["resident"])), (row["pages"], row["pages"]))
         self.assertEqual(report["duplicated_bytes"], 4096 * matrix_pages)
@@ -290,7 +291,7 @@ class Refuse(Case):
         for row in report["rows"]:
             with self.subTest(row=row):
                 self.assertLess(row["hit_rate"], 1)
-                # The best one is the best over all accesses, warming up included.
+                # The optimum is over all accesses, warm-up included.
                 self.assertLessEqual(row["hit_rate_lru"], row["hit_rate_optimum"])
                 self.assertLessEqual(row["hit_rate_random"], row["hit_rate_optimum"])
                 self.assertGreater(row["evictions"], 0)
@@ -308,10 +309,10 @@ class Refuse(Case):
             with self.subTest(policy=name):
                 report = self.good_json("cg", "--poisson", 48, "--devices", 2, "--policy", name, environment=TWO_DEVICES)
                 self.assertIs(report["equals_ordinary_memory"], True)
-                # The option is stronger than the environment.
+                # The option takes precedence over the environment.
                 same = self.good_json("cg", "--poisson", 48, "--policy", name,
                                       environment=TWO_DEVICES | {"WHERRY_POLICY": "remote-always"})
-                if name != "adaptive":  # that depends on the machine
+                if name != "adaptive":  # adaptive depends on the machine
                     self.assertEqual(same["migrated_bytes"] == 0, name in ("remote-always", "first-touch"))
 
     def test_policies_are_compared_on_workloads(self):

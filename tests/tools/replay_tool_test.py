@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`wherry calibrate` and `wherry replay` as a user meets them: costs of this machine, recorded runs under other policies, and what is
-said of wrong input.
+"""The user interface of `wherry calibrate` and `wherry replay`: costs of this machine, recorded runs under
+other policies, and messages on wrong input.
 
 Usage: replay_tool_test.py PROGRAM
 """
@@ -21,7 +21,7 @@ NUMBERS = ("minor_ns", "collapse_ns", "evict_page_ns", "prefetch_page_ns", "roun
 
 
 def costs(**changes):
-    """A file of costs as docs/replay.md describes it."""
+    """A cost model in the format of docs/replay.md."""
     return {"version": 1} | {name: {"fixed_ns": 8000, "page_ns": 900} for name in OPERATIONS} | \
         {name: 2000 for name in NUMBERS} | changes
 
@@ -46,7 +46,8 @@ class Folder(Case):
 
 
 class Predict(Folder):
-    """A replay under the policy that the run was recorded with: what happens as it did takes as long, whatever the machine does."""
+    """Replays a run under the policy that it was recorded with: steps that happen as recorded take the
+        recorded time, independent of this machine."""
 
     def assert_migrations_are_predicted(self, policy, *program, environment=TWO_SMALL):
         self.record(*program, "--policy", policy, environment=environment)

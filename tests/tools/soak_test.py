@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/soak runs a part until its time is over, adds its figures up, and keeps what failed.
+"""tools/soak runs a part until its time is over, adds up its figures, and keeps the files of failures.
 
 Usage: soak_test.py SOAK
 """

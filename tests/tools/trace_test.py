@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`wherry record` and `wherry trace` as a user meets them: the file, the reports on it, and what is said of wrong input.
+"""The user interface of `wherry record` and `wherry trace`: the file, the reports, and messages on wrong
+input.
 
 Usage: trace_test.py PROGRAM
 """
@@ -30,7 +31,7 @@ def record(trace, *program, environment=DEVICE):
 
 
 class Recorded(Case):
-    """Reports on one trace of a solver's run."""
+    """Reports on a trace of a solver's run."""
 
     @classmethod
     def setUpClass(cls):
@@ -147,7 +148,7 @@ class Recorded(Case):
             self.assert_complaint(wherry("trace", wrong), 1, "wrong.trace: at byte 12: the checksum")
 
     def test_the_file_is_as_its_format_is_documented(self):
-        """docs/trace-format.md, followed as far as chunks and their first numbers."""
+        """Follows docs/trace-format.md for chunks and their first numbers."""
         data = self.trace.read_bytes()
         self.assertEqual(data[:8], b"WHERRYTR")
         self.assertEqual(struct.unpack_from("<I", data, 8), (1,))
@@ -212,7 +213,7 @@ class Record(Case):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
         return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program], env=clean | DEVICE, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                # nohup has it ignored, and what is ignored a shell cannot trap.
+                                # nohup ignores SIGHUP, and a shell cannot trap ignored signals.
                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def test_signals_are_passed_on_and_the_program_s_answer_is_the_exit_code(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documentation holds together: links lead somewhere, tests that tables name exist, and README.md's
+"""The documentation is consistent: links have targets, the tests that tables name exist, and README.md's
 program is the example that is compiled and run.
 
 Usage: docs_test.py ROOT
@@ -16,7 +16,7 @@ PROGRAM = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def cases_of(source):
-    """The names of a test program's cases; none where there is no such program."""
+    """The names of a test program's cases; empty if the program does not exist."""
     text = source.read_text() if source.exists() else ""
     return {"".join(re.findall(r'"([^"]*)"', names)) for names in CASE.findall(text)}
 
@@ -31,11 +31,11 @@ def main():
                 found.append(f"{page.relative_to(root)}: no {target}")
         for program, case in TEST.findall(page.read_text()):
             if case not in cases_of(root / "tests" / (program + ".cc")):
-                found.append(f"{page.relative_to(root)}: no case of {program} is named: {case}")
+                found.append(f"{page.relative_to(root)}: {program} has no case: {case}")
     programs = PROGRAM.findall((root / "README.md").read_text())
     if programs != [(root / "docs/examples/first.cc").read_text()]:
         found.append("README.md: its program differs from docs/examples/first.cc")
-    print("\n".join(found) or f"{len(pages)} pages looked at")
+    print("\n".join(found) or f"{len(pages)} pages checked")
     sys.exit(1 if found else 0)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every environment variable is a row of lib/base/environment.h and is described in docs/tuning.md, and no other code of the
-library or the tools reads the environment.
+"""Every environment variable is a row of lib/base/environment.h and is described in docs/tuning.md. No
+other code of the library or the tools reads the environment.
 
 Usage: environment_test.py ROOT
 """
@@ -28,13 +28,13 @@ def main():
     section = PRIVILEGED.search(page)
     named = set(re.findall(r"`(\w+)`", section.group(1))) & rows.keys() if section else set()
     for name in sorted(not_read ^ named):
-        found.append(f"docs/tuning.md, Privileged programs: {name} is {'missing' if name in not_read else 'read there, too'}")
+        found.append(f"docs/tuning.md, Privileged programs: {name} is {'missing' if name in not_read else 'read by privileged programs, too'}")
 
     for folder in ("lib", "tools"):
         for path in sorted((root / folder).rglob("*")):
             place = str(path.relative_to(root))
             if path.suffix in {".h", ".cc", ".c", ".hpp"} and place != THE_READER and READS.search(path.read_text()):
-                found.append(f"{place} reads the environment by itself: add a row to lib/base/environment.h")
+                found.append(f"{place} reads the environment itself: add a row to lib/base/environment.h")
     if len(rows) < 10:
         found.append("the rows of lib/base/environment.h were not recognized")
     print("\n".join(found) or f"{len(rows)} variables, all described")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every tracked C and C++ file is as clang-format 14 would write it.
+"""Every tracked C and C++ file is formatted by clang-format 14.
 
 Usage: format_test.py ROOT
 """
@@ -17,7 +17,7 @@ def main():
     if not formatter:
         print("SKIP: no clang-format-14 (package clang-format-14)")
         sys.exit(SKIPPED)
-    # The owner may be another user than the one who tests; only names are asked for.
+    # The tree may belong to another user than the one who runs the test; only names are read.
     listing = subprocess.run(
         ["git", "-c", f"safe.directory={root}", "-C", root, "ls-files", "-z", "*.h", "*.hpp", "*.cc", "*.c"],
         capture_output=True, text=True)
@@ -29,7 +29,7 @@ def main():
     offenders = sorted({line.split(":")[0] for line in run.stderr.splitlines() if ": error:" in line})
     for name in offenders:
         print(f"{name}: clang-format-14 -i would change it")
-    print(f"{len(files)} files looked at, {len(offenders)} differ")
+    print(f"{len(files)} files checked, {len(offenders)} differ")
     sys.exit(1 if run.returncode != 0 or not files else 0)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `meson install` puts in place is enough for a C and a C++ program: headers, both libraries, wherry.pc.
-libwherry_io is there, and can be preloaded.
+"""The files of `meson install` suffice for a C and a C++ program: headers, both libraries, wherry.pc.
+libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
@@ -53,7 +53,7 @@ def main():
 
         flags = pkg_config("--cflags")
         cuda_folder = pkg_config("--variable=cudaincludedir")[0]
-        if not cuda_folder.startswith(str(root)):  # newer versions put the root in front themselves
+        if not cuda_folder.startswith(str(root)):  # newer versions add the root themselves
             cuda_folder = str(root) + cuda_folder
         cuda = ["-I" + cuda_folder]
         shared = pkg_config("--libs")
@@ -68,7 +68,7 @@ def main():
                     run([compiler, source, "-o", program, *flags, *extra, f"-L{libraries}", *link])
                     print(f"{compiler}, <{header}>, {kind}: {run([program], env=environment).strip()}")
 
-        # As a program that knows nothing of Wherry.
+        # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):
             source.write_text(PROGRAM.format(header="cuda.h"))
             run(["c++", source, "-o", program, *flags, *cuda, f"-L{library.parent}", "-lcuda"])

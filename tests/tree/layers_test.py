@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every #include in lib/ goes to its own layer or a lower one, as the table in lib/README.md orders them.
+"""Every #include in lib/ names its own layer or a lower one, by the order of the table in lib/README.md.
 
 Usage: layers_test.py LIB
-Checks LIB, and first that the check itself finds each kind of offence in a small tree made for it.
+First checks itself: it must find each kind of error in small trees made for that. Then checks LIB.
 """
 
 import pathlib
@@ -30,7 +30,7 @@ def target_layer(source, quoted, public):
 
 
 def offences(lib):
-    """One line for each thing that breaks the map."""
+    """One line for each violation."""
     order = layers_of(lib)
     if not order:
         return ["README.md has no table of layers"]
