@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
-ROW = re.compile(r"^\|([^|]*)\|", re.MULTILINE)
+PATTERNS = re.compile(r"^- (`[^:]+`):", re.MULTILINE)
 
 
 def compile_program(compiler, root, *arguments):
@@ -58,10 +58,11 @@ def ask(command, compat, settings):
     return run.stdout, run.stderr[-4000:]
 
 
-def explained_patterns(root, column):
-    """Those of the table in docs/differences.md whose first column has this name."""
-    table = (root / "docs/differences.md").read_text().split(f"\n| {column} |", 1)[1].split("\n\n", 1)[0]
-    return [pattern for cell in ROW.findall(table) for pattern in re.findall(r"`([^`]+)`", cell)]
+def explained_patterns(root, heading):
+    """The patterns that begin the entries under this heading of docs/differences.md."""
+    section = (root / "docs/differences.md").read_text().split(f"\n## {heading}\n", 1)[1]
+    entries = PATTERNS.findall(section.split("\n## ", 1)[0])
+    return [pattern for entry in entries for pattern in re.findall(r"`([^`]+)`", entry)]
 
 
 def compare(expected, got, patterns, required_share):

@@ -33,7 +33,7 @@ def main():
         printed, complaints = ask([program], compat, SETTINGS)
     print(complaints)
     expected = answers((here / "virtual_memory.tsv").read_text())
-    patterns = explained_patterns(root, "cases of virtual memory")
+    patterns = explained_patterns(root, "Cases of virtual memory")
     sys.exit(compare(expected, answers(printed), patterns, REQUIRED_SHARE))
 
 
