@@ -3,9 +3,9 @@
 skipped, and in the last line how many of each.
 
 Usage: test_summary.py NAME=BUILD/meson-logs/LOG...
-NAME is how the tests were run. Where the log is missing, they did not run, which counts as one failure; so does each error
-that a sanitizer has reported in the build's reports folder, also from a process whose end the test expected. Exits 0 when
-nothing failed.
+NAME is how the tests were run. Where the log is missing, they did not run, which counts as one
+failure; so does each error that a sanitizer has reported in the build's reports folder, also from a
+process whose end the test expected. Exits 0 when nothing failed.
 """
 
 import json
@@ -55,7 +55,8 @@ def main():
                 skipped += 1
                 skipped_for.setdefault(reason_of(test), []).append(label_of(test))
             else:
-                failed.append(f"{name}: {label_of(test)}: {test['result']} after {test['duration']:.0f} s")
+                failed.append(f"{name}: {label_of(test)}: {test['result']} "
+                              f"after {test['duration']:.0f} s")
         for reason, labels in skipped_for.items():
             which = ", ".join(labels) if len(labels) <= NAMED else f"{len(labels)} tests"
             skips.append(f"{name}: {which}: {reason}")

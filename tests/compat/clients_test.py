@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Programs that were made for CUDA run on Wherry with nothing but LD_LIBRARY_PATH: linked with -lcuda or -lcudart, or loading the
-driver while they run. Where they link with Wherry as well there is one of it.
+"""Programs that were made for CUDA run on Wherry with nothing but LD_LIBRARY_PATH: linked with
+-lcuda or -lcudart, or loading the driver while they run. Where they link with Wherry as well there
+is one of it.
 
 Usage: clients_test.py SOURCES INCLUDE COMPAT CC...
 """
@@ -43,17 +44,20 @@ class Clients:
         self.folder = pathlib.Path(folder)
         # Whoever tests may have GPUs to choose from.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
-        self.environment = clean | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
+        self.environment = clean | {"LD_LIBRARY_PATH": str(compat),
+                                    "WHERRY_DEVICES": "capacity=64M"}
 
     def build(self, name, *link, headers=None):
         program = self.folder / name
-        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I", self.include,
-             self.sources / f"{name}_client.c", "-o", program, "-L", self.compat, *link])
+        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I",
+             self.include, self.sources / f"{name}_client.c", "-o", program, "-L", self.compat,
+             *link])
         return program
 
     def build_kernels(self):
         library = self.folder / "kernels.so"
-        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include, self.sources / "kernels.c", "-o", library])
+        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include,
+             self.sources / "kernels.c", "-o", library])
         return library
 
     def check(self, name, program, *arguments, **more):
@@ -77,7 +81,8 @@ def main():
                 sys.exit(f"{program} needs {needed(program)}")
             clients.check(name, program)
         # As a program that NVIDIA's library was linked with has it.
-        symbols = run(["nm", "--dynamic", "--with-symbol-versions", clients.folder / "runtime"]).stdout
+        symbols = run(["nm", "--dynamic", "--with-symbol-versions",
+                       clients.folder / "runtime"]).stdout
         if "cudaMallocManaged@libcudart.so.13" not in symbols:
             sys.exit(f"no versions in the runtime client:\n{symbols}")
 
@@ -91,16 +96,19 @@ def main():
             clients.check(f"query with {headers or 'our headers'}", program, str(kernels), **two)
 
         # The address of a library's function is one of the program's own then.
-        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels, f"-Wl,-rpath,{clients.folder}")
+        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels,
+                               f"-Wl,-rpath,{clients.folder}")
         clients.check("linked with kernels", linked)
 
         loading = clients.build("loading", "-ldl")
         for name in ("libcuda.so.1", str(compat / "libcuda.so.1")):
             clients.check(f"loading {name}", loading, name, lines=refused)
         # Preloaded into a program that knows no better.
-        clients.check("preloaded", loading, "libcuda.so.1", lines=refused, LD_PRELOAD=str(compat / "libcuda.so.1"))
+        clients.check("preloaded", loading, "libcuda.so.1", lines=refused,
+                      LD_PRELOAD=str(compat / "libcuda.so.1"))
 
-        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"), f"-Wl,-rpath,{compat.parent}", "-ldl"]
+        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"),
+                     f"-Wl,-rpath,{compat.parent}", "-ldl"]
         for order in (libraries, libraries[2:3] + libraries[:2] + libraries[3:]):
             clients.check("both", clients.build("both", "-Wl,--no-as-needed", *order))
 

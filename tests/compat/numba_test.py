@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Debian's numba, a client of libcuda.so.1 that knows nothing of Wherry, runs its own tests of the driver.
+"""Debian's numba, a client of libcuda.so.1 that knows nothing of Wherry, runs its own tests of the
+driver.
 
-Every case of the modules below passes, but for those that numba_cases.txt lists with the reason; a listed one that passes is a
-failure, too. Modules run one by one, in a process each, because numba's package as a whole skips without NVVM.
+Every case of the modules below passes, but for those that numba_cases.txt lists with the reason; a
+listed one that passes is a failure, too. Modules run one by one, in a process each, because numba's
+package as a whole skips without NVVM.
 
 Usage: numba_test.py COMPAT CASES
        numba_test.py --module MODULE     (in each of these processes)
@@ -18,10 +20,11 @@ import unittest
 SKIPPED = 77
 PACKAGE = "numba.cuda.tests.cudadrv"
 MODULES = [
-    "test_array_attr", "test_context_stack", "test_cuda_array_slicing", "test_cuda_auto_context", "test_cuda_devicerecord",
-    "test_cuda_driver", "test_cuda_memory", "test_cuda_ndarray", "test_deallocations", "test_detect", "test_emm_plugins",
-    "test_events", "test_host_alloc", "test_init", "test_linker", "test_managed_alloc", "test_pinned", "test_profiler",
-    "test_ptds", "test_reset_device", "test_runtime", "test_select_device", "test_streams",
+    "test_array_attr", "test_context_stack", "test_cuda_array_slicing", "test_cuda_auto_context",
+    "test_cuda_devicerecord", "test_cuda_driver", "test_cuda_memory", "test_cuda_ndarray",
+    "test_deallocations", "test_detect", "test_emm_plugins", "test_events", "test_host_alloc",
+    "test_init", "test_linker", "test_managed_alloc", "test_pinned", "test_profiler", "test_ptds",
+    "test_reset_device", "test_runtime", "test_select_device", "test_streams",
 ]
 PYTHON = "/usr/bin/python3"
 TIMEOUT_S = 240
@@ -60,7 +63,8 @@ def run_here(module):
 
 def run_module(module, environment):
     try:
-        run = subprocess.run([PYTHON, __file__, "--module", module], env=environment, timeout=TIMEOUT_S, text=True,
+        run = subprocess.run([PYTHON, __file__, "--module", module], env=environment,
+                             timeout=TIMEOUT_S, text=True,
                              stdout=subprocess.PIPE)
         return json.loads(run.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
@@ -81,7 +85,8 @@ def main():
         sys.exit(SKIPPED)
     # Whoever tests may have GPUs to choose from.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1", "LD_LIBRARY_PATH": compat}
+    environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1",
+                                           "LD_LIBRARY_PATH": compat}
     outcomes = {}
     for module in MODULES:
         outcomes |= run_module(module, environment)
@@ -96,7 +101,8 @@ def main():
             wrong.append(f"{case}: passes, but {' '.join(sorted(patterns))} is listed")
         elif outcome != "ok" and not patterns:
             wrong.append(f"{case}: {outcome}")
-    wrong += [f"listed, but there is no such case: {pattern}" for pattern in sorted(listed.keys() - used)]
+    wrong += [f"listed, but there is no such case: {pattern}"
+              for pattern in sorted(listed.keys() - used)]
     if passed == 0:
         wrong.append("no case passed")
     print("\n".join(wrong))

@@ -1,6 +1,8 @@
-"""What a program that asks libcuda.so.1 has printed, beside what a real driver answered to the same program.
+"""What a program that asks libcuda.so.1 has printed, beside what a real driver answered to the same
+program.
 
-The oracle is such a program: its sources and the driver's answers are in ../shared/oracle beside the project, if at all."""
+The oracle is such a program: its sources and the driver's answers are in ../shared/oracle beside
+the project, if at all."""
 
 import fnmatch
 import os
@@ -34,8 +36,10 @@ def build_oracle(oracle, root, compat, compiler, folder):
     """Builds the program in the folder. Returns its path, and the settings that it needs."""
     sources = oracle / "src"
     others = sorted(path for path in sources.glob("*.c") if path.name != "touch.c")
-    compile_program(compiler, root, *others, pathlib.Path(compat, "libcuda.so.1"), "-o", folder / "oracle")
-    compile_program(compiler, root, "-shared", "-fPIC", sources / "touch.c", "-o", folder / "touch.so")
+    compile_program(compiler, root, *others, pathlib.Path(compat, "libcuda.so.1"), "-o",
+                    folder / "oracle")
+    compile_program(compiler, root, "-shared", "-fPIC", sources / "touch.c", "-o",
+                    folder / "touch.so")
     return folder / "oracle", {"ORACLE_MODULE": str(folder / "touch.so")}
 
 
@@ -53,8 +57,9 @@ def ask(command, compat, settings):
     """What the program printed, and its complaints."""
     # Whoever tests may have GPUs to choose from.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    run = subprocess.run(command, env=os.environ | settings | {"LD_LIBRARY_PATH": compat}, stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True, errors="replace")
+    run = subprocess.run(command, env=os.environ | settings | {"LD_LIBRARY_PATH": compat},
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         errors="replace")
     return run.stdout, run.stderr[-4000:]
 
 
@@ -66,16 +71,20 @@ def explained_patterns(root, heading):
 
 
 def compare(expected, got, patterns, required_share):
-    """Prints how the answers differ, and returns the exit status: every difference must be explained, and so many answers must be
-    equal that the share is reached. Both map a case to what was answered."""
+    """Prints how the answers differ, and returns the exit status: every difference must be
+    explained, and so many answers must be equal that the share is reached. Both map a case to what
+    was answered."""
     different = {case: answer for case, answer in expected.items() if got.get(case) != answer}
-    unexplained = [case for case in different if not any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)]
+    unexplained = [case for case in different
+                   if not any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)]
     share = 1 - len(different) / len(expected)
     for case in unexplained:
-        print(f"{case}\n    driver: {' '.join(different[case])}\n    here:   {' '.join(got.get(case, ['missing']))}")
+        print(f"{case}\n    driver: {' '.join(different[case])}\n"
+              f"    here:   {' '.join(got.get(case, ['missing']))}")
     for pattern in patterns:
         if not fnmatch.filter(different, pattern):
             print(f"docs/differences.md: {pattern} does not differ here")
-    print(f"equal {len(expected) - len(different)} of {len(expected)} = {share:.1%}, at least {required_share:.1%} asked for; "
+    print(f"equal {len(expected) - len(different)} of {len(expected)} = {share:.1%}, "
+          f"at least {required_share:.1%} asked for; "
           f"{len(different) - len(unexplained)} differences explained, {len(unexplained)} not")
     return 1 if unexplained or share < required_share else 0

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""libcuda.so.1 answers as a real driver did: ../shared/oracle beside the project holds a program that makes some thousand calls
-with every edge of their arguments, and what the driver answered.
+"""libcuda.so.1 answers as a real driver did: ../shared/oracle beside the project holds a program
+that makes some thousand calls with every edge of their arguments, and what the driver answered.
 
-Every answer that differs must be in docs/differences.md, where the first cells of a table have patterns of case names; and so many must be
-equal that REQUIRED_SHARE is reached.
+Every answer that differs must be in docs/differences.md, whose entries begin with patterns of case
+names; and so many must be equal that REQUIRED_SHARE is reached.
 
 Usage: oracle_test.py ROOT COMPAT CC...
 """
@@ -29,7 +29,8 @@ def main():
         printed, complaints = ask([program, *GROUPS], compat, SETTINGS | settings)
     expected = oracle_answers(next(oracle.glob("driver-*-h100.tsv")).read_text())
     print(complaints)
-    sys.exit(compare(expected, oracle_answers(printed), explained_patterns(root, "Cases"), REQUIRED_SHARE))
+    sys.exit(compare(expected, oracle_answers(printed), explained_patterns(root, "Cases"),
+                     REQUIRED_SHARE))
 
 
 main()

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Calls wait for pending work where a real driver's do, and only there: the oracle's group `order` asks what waits for what.
+"""Calls wait for pending work where a real driver's do, and only there: the oracle's group `order`
+asks what waits for what.
 
-The program decides from sleeps of some milliseconds, so a delayed thread can spoil an answer. The group is therefore asked up
-to ATTEMPTS times, and a case is right if one answer was. Every case must be right.
+The program decides from sleeps of some milliseconds, so a delayed thread can spoil an answer. The
+group is therefore asked up to ATTEMPTS times, and a case is right if one answer was. Every case
+must be right.
 
-At a part of the length (WHERRY_TEST_SCALE) only some of the streams that have the pending work are asked about.
+At a part of the length (WHERRY_TEST_SCALE) only some of the streams that have the pending work are
+asked about.
 
 Usage: order_test.py ROOT COMPAT CC...
 """
@@ -32,10 +35,12 @@ def question_of(case):
 
 
 def left_out(cases, streams):
-    """ORACLE_SKIP for what is asked about other streams. All that is known about: the answers are those to a part of the cases."""
+    """ORACLE_SKIP for the questions about other streams. The answers known here are those to a part
+    of the cases."""
     questions = {question_of(case) for case in cases}
     others = [stream for stream in STREAMS if stream not in streams]
-    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others for question in questions) + ","
+    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others
+                   for question in questions) + ","
 
 
 def choose_streams():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Of virtual memory that a program manages itself libcuda.so.1 tells what a real driver told: virtual_memory.c asks, and
-virtual_memory.tsv has the driver's answers.
+"""Of virtual memory that a program manages itself libcuda.so.1 tells what a real driver told:
+virtual_memory.c asks, and virtual_memory.tsv has the driver's answers.
 
-Every answer that differs must be in docs/differences.md, in the table of these cases.
+Every answer that differs must be in docs/differences.md, in the section of these cases.
 
 Usage: virtual_memory_test.py ROOT COMPAT CC...
 """
@@ -29,7 +29,8 @@ def main():
     here = root / "tests/oracle"
     with tempfile.TemporaryDirectory() as name:
         program = pathlib.Path(name, "virtual_memory")
-        compile_program(compiler, root, here / "virtual_memory.c", pathlib.Path(compat, "libcuda.so.1"), "-o", program)
+        compile_program(compiler, root, here / "virtual_memory.c",
+                        pathlib.Path(compat, "libcuda.so.1"), "-o", program)
         printed, complaints = ask([program], compat, SETTINGS)
     print(complaints)
     expected = answers((here / "virtual_memory.tsv").read_text())

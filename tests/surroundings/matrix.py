@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The surroundings that programs with managed memory run in, one row each: what surrounds the program, what it does there
-(workload.c, loader.c), and what must be true afterwards. Each row runs with the trap that the library chooses and with mprotect.
+"""The surroundings that programs with managed memory run in, one row each: what surrounds the
+program, what it does there (workload.c, loader.c), and what must be true afterwards. Each row runs
+with the trap that the library chooses and with mprotect.
 
 Usage: matrix.py --list
        matrix.py ROW [--trap mprotect] --programs FOLDER --libraries FOLDER --confine PROGRAM
 
-Exit status: 0, 1 with what is wrong, or 77 with the reason why this machine cannot make these surroundings.
+Exit status: 0, 1 with what is wrong, or 77 with the reason why this machine cannot make these
+surroundings.
 """
 
 import argparse
@@ -18,8 +20,9 @@ import signal
 import subprocess
 import sys
 
-from surroundings import (Skip, as_pid_1, as_root, as_subreaper, as_user, closed, confined, environment, full_stderr, in_cgroup, in_chroot, limit,
-                          may_be_debugged, on_cpus, run, under_gdb, with_cores, wrapped)
+from surroundings import (Skip, as_pid_1, as_root, as_subreaper, as_user, closed, confined,
+                          environment, full_stderr, in_cgroup, in_chroot, limit, may_be_debugged,
+                          on_cpus, run, under_gdb, with_cores, wrapped)
 
 SKIPPED = 77
 MIB = 1 << 20
@@ -35,7 +38,7 @@ class Row:
     steps: tuple = LIFE          # of workload.c, or the libraries that loader.c loads
     program: str = "workload"
     devices: str = SMALL         # WHERRY_DEVICES
-    expect: object = None        # a function of the End that returns what is wrong; None: every step is done
+    expect: object = None        # a function of the End: its faults; None: every step is done
     seconds: float = 60          # of the watchdog
 
 
@@ -51,7 +54,8 @@ def refused(*words):
     """The program is told so by an error, and the log says why."""
     def expect(row, end):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
-        return wrong + [f"the log does not say '{word}'" for word in words if not re.search(word, end.stderr)]
+        return wrong + [f"the log does not say '{word}'" for word in words
+                        if not re.search(word, end.stderr)]
     return expect
 
 
@@ -70,39 +74,48 @@ def number_at_most(name, most):
     """A number that the program printed."""
     def expect(row, end):
         value = number(end, name)
-        return all_done(row, end) + ([] if value is not None and value <= most else [f"{name} is {value}, more than {most}"])
+        small = value is not None and value <= most
+        return all_done(row, end) + ([] if small else [f"{name} is {value}, more than {most}"])
     return expect
 
 
 def says(*words):
     def expect(row, end):
-        return all_done(row, end) + [f"the output does not say '{word}'" for word in words if not re.search(word, end.stdout)]
+        return all_done(row, end) + [f"the output does not say '{word}'" for word in words
+                                     if not re.search(word, end.stdout)]
     return expect
 
 
 def killed(signal_number):
     def expect(row, end):
-        return [] if end.status == -signal_number else [f"it ended with {end.status}, not by signal {signal_number}"]
+        if end.status == -signal_number:
+            return []
+        return [f"it ended with {end.status}, not by signal {signal_number}"]
     return expect
 
 
 def crashed(row, end):
-    """The same crash without the library takes as long, but for 2 s; the core is small, and a debugger reads it."""
+    """The same crash without the library takes as long, but for 2 s; the core is small, and a
+    debugger reads it."""
     wrong = killed(signal.SIGSEGV)(row, end)
     with run([end.command[0], "crash"], (with_cores,), {}, 60) as plain:
         limit_seconds = plain.last_words + 2
         if end.last_words > limit_seconds:
-            wrong.append(f"the crash took {end.last_words:.2f} s, without the library {plain.last_words:.2f} s")
+            wrong.append(f"the crash took {end.last_words:.2f} s, "
+                         f"without the library {plain.last_words:.2f} s")
     cores = list(end.folder.glob("core*"))
     if not cores:
         return wrong + ["there is no core"]
     for core in cores:
         bytes_apart = core.stat().st_size
-        print(f"{core.name} has {bytes_apart / MIB:.1f} MiB, {core.stat().st_blocks * 512 / MIB:.1f} MiB of them on disk")
+        on_disk = core.stat().st_blocks * 512
+        print(f"{core.name} has {bytes_apart / MIB:.1f} MiB, "
+              f"{on_disk / MIB:.1f} MiB of them on disk")
         if bytes_apart > 512 * MIB:
             wrong.append(f"{core.name} has {bytes_apart >> 20} MiB")
     if shutil.which("gdb"):
-        trace = subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "bt", end.command[0], cores[0]],
+        trace = subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
+                                "bt", end.command[0], cores[0]],
                                capture_output=True, text=True, timeout=120)
         if not re.search(r"^#\d+ .*\bmain\b", trace.stdout, re.MULTILINE):
             wrong.append(f"gdb finds no main() in {cores[0].name}: {trace.stdout}{trace.stderr}")
@@ -120,12 +133,14 @@ def small_device_core(row, end):
 
 def no_line_of(*words):
     def expect(row, end):
-        return all_done(row, end) + [f"the log says '{word}'" for word in words if word in end.stderr]
+        return all_done(row, end) + [f"the log says '{word}'" for word in words
+                                     if word in end.stderr]
     return expect
 
 
 def locked(row, end):
-    """What the program locks does not make what the library reserves resident, and no fault is reported that nobody had."""
+    """Locks of the program do not make the library's reservations resident, and no fault is
+    reported that no thread had."""
     return number_at_most("host", 400)(row, end) + no_line_of("SIGBUS", "wherry:")(row, end)
 
 
@@ -146,32 +161,44 @@ def within(bytes_):
 ROWS = [
     Row("plain"),
     # Limits of the process.
-    Row("few_descriptors", (limit(resource.RLIMIT_NOFILE, 40),), expect=done_or_refused("descriptor|RLIMIT_NOFILE|open files")),
+    Row("few_descriptors", (limit(resource.RLIMIT_NOFILE, 40),),
+        expect=done_or_refused("descriptor|RLIMIT_NOFILE|open files")),
     Row("file_size_below_arena", (limit(resource.RLIMIT_FSIZE, 2 * GIB),), seconds=120),
     Row("file_size_tiny", (limit(resource.RLIMIT_FSIZE, 1 * MIB),),
         expect=refused(r"RLIMIT_FSIZE \(ulimit -f\) is 1M.*64M")),
-    Row("file_size_small_arena", (limit(resource.RLIMIT_FSIZE, 2 * GIB), environment(WHERRY_ARENA="3G")),
+    Row("file_size_small_arena",
+        (limit(resource.RLIMIT_FSIZE, 2 * GIB), environment(WHERRY_ARENA="3G")),
         expect=refused(r"RLIMIT_FSIZE \(ulimit -f\) is 2G.*WHERRY_ARENA=2G")),
     Row("address_space", (limit(resource.RLIMIT_AS, 4 * GIB),),
         expect=refused(r"RLIMIT_AS \(ulimit -v\) is 4096M.*needs \d+M more.*WHERRY_ARENA=\d+M")),
-    Row("address_space_small_arena", (limit(resource.RLIMIT_AS, 4 * GIB), environment(WHERRY_ARENA="256M"))),
+    Row("address_space_small_arena",
+        (limit(resource.RLIMIT_AS, 4 * GIB), environment(WHERRY_ARENA="256M"))),
     Row("small_arena", (environment(WHERRY_ARENA="64M"),)),
     Row("data_size", (limit(resource.RLIMIT_DATA, 512 * MIB),)),
-    Row("data_size_tiny", (limit(resource.RLIMIT_DATA, 24 * MIB),), expect=done_or_refused(r"RLIMIT_DATA \(ulimit -d\) is 24M")),
-    Row("no_processes", (as_user, limit(resource.RLIMIT_NPROC, 1)), expect=refused(r"RLIMIT_NPROC \(ulimit -u\) is 1\b")),
+    Row("data_size_tiny", (limit(resource.RLIMIT_DATA, 24 * MIB),),
+        expect=done_or_refused(r"RLIMIT_DATA \(ulimit -d\) is 24M")),
+    Row("no_processes", (as_user, limit(resource.RLIMIT_NPROC, 1)),
+        expect=refused(r"RLIMIT_NPROC \(ulimit -u\) is 1\b")),
     Row("unprivileged", (confined("--user"),)),
     # What vm.overcommit_memory=2 charges; the setting is the machine's, so no row changes it.
     Row("commit_charge", steps=("init", "life", "charged"), expect=number_at_most("charged", 300)),
     # Memory that is locked.
-    Row("lock_future_before", steps=("lock-future", "init", "life", "children", "resident"), expect=locked),
-    Row("lock_on_fault_before", steps=("lock-on-fault", "init", "life", "children", "resident"), expect=locked),
-    Row("lock_after", steps=("init", "hold=4M", "lock", "life", "children", "resident"), expect=locked),
-    Row("lock_future_after", steps=("init", "hold=4M", "lock-future", "life", "children", "resident"), expect=locked),
+    Row("lock_future_before", steps=("lock-future", "init", "life", "children", "resident"),
+        expect=locked),
+    Row("lock_on_fault_before", steps=("lock-on-fault", "init", "life", "children", "resident"),
+        expect=locked),
+    Row("lock_after", steps=("init", "hold=4M", "lock", "life", "children", "resident"),
+        expect=locked),
+    Row("lock_future_after",
+        steps=("init", "hold=4M", "lock-future", "life", "children", "resident"), expect=locked),
     # Core dumps.
     Row("core_dump", (with_cores,), steps=("init", "life", "hold=16M", "crash"), expect=crashed),
-    Row("core_dump_of_device", (with_cores,), steps=("init", "life", "device-dump"), expect=small_device_core),
-    Row("device_crash", (with_cores,), steps=("init", "life", "device-crash"), expect=small_device_core),
-    Row("no_core_dump", (limit(resource.RLIMIT_CORE, 0),), steps=("init", "life", "crash"), expect=killed(signal.SIGSEGV)),
+    Row("core_dump_of_device", (with_cores,), steps=("init", "life", "device-dump"),
+        expect=small_device_core),
+    Row("device_crash", (with_cores,), steps=("init", "life", "device-crash"),
+        expect=small_device_core),
+    Row("no_core_dump", (limit(resource.RLIMIT_CORE, 0),), steps=("init", "life", "crash"),
+        expect=killed(signal.SIGSEGV)),
     # Control groups.
     Row("memory_cgroup", (in_cgroup("memory", memory__limit_in_bytes=120 * MIB),), devices="",
         steps=("init", "memory", "life=4M", "children", "hold=300M"), expect=within(120 * MIB)),
@@ -189,12 +216,15 @@ ROWS = [
     Row("setuid", (as_root,), ("init", "life", "setuid", "life")),
     # Debuggers. What gdb says is among the output.
     Row("gdb", (under_gdb,), seconds=240),
-    Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"), expect=says("debugger=0", r"#0 .*\n"),
+    Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"),
+        expect=says("debugger=0", r"#0 .*\n"),
         seconds=240),
     # A device that gdb has stopped does not answer: the host would end it.
-    Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")), ("init", "life", "debugged=device", "life"),
+    Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")),
+        ("init", "life", "debugged=device", "life"),
         expect=says("debugger=0", r"#0 .*\badd \("), seconds=240),
-    Row("valgrind", (wrapped("valgrind", "--tool=none"),), expect=refused("cannot start in valgrind"), seconds=240),
+    Row("valgrind", (wrapped("valgrind", "--tool=none"),),
+        expect=refused("cannot start in valgrind"), seconds=240),
     # Standard streams.
     Row("closed_stderr", (closed(2),)),
     Row("closed_stdin_and_stderr", (closed(0, 2),)),
@@ -204,7 +234,9 @@ ROWS = [
     Row("dlclose_libcuda", steps=("compat/libcuda.so.1",), program="loader"),
     Row("dlclose_libcudart", steps=("compat/libcudart.so.13",), program="loader"),
     Row("dlclose_libwherry_io", steps=("io/libwherry_io.so.0",), program="loader"),
-    Row("dlclose_all", steps=("compat/libcudart.so.13", "io/libwherry_io.so.0", "compat/libcuda.so.1", "libwherry.so.0"),
+    Row("dlclose_all",
+        steps=("compat/libcudart.so.13", "io/libwherry_io.so.0", "compat/libcuda.so.1",
+               "libwherry.so.0"),
         program="loader"),
     # Sandboxes.
     Row("chroot", (in_chroot(),)),
@@ -242,7 +274,9 @@ def main():
     variables = {"WHERRY_DEVICES": row.devices}
     if options.trap:
         variables["WHERRY_TRAP"] = options.trap
-    steps = row.steps if row.program == "workload" else [str(options.libraries.resolve() / library) for library in row.steps]
+    steps = row.steps
+    if row.program != "workload":
+        steps = [str(options.libraries.resolve() / library) for library in row.steps]
     command = [str(options.programs.resolve() / f"surroundings_{row.program}"), *steps]
     try:
         with run(command, row.around, variables, row.seconds, options.confine) as end:

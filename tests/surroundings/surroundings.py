@@ -1,7 +1,8 @@
-"""What the rows of matrix.py are made of: surroundings for a program, and what must be true when it has run.
+"""What the rows of matrix.py are made of: surroundings for a program, and what must be true when it
+has run.
 
-A surrounding is a function that changes a Start before the program begins, and leaves an ExitStack what is to be undone.
-Skip says why this machine cannot make one.
+A surrounding is a function that changes a Start before the program begins, and leaves an ExitStack
+what is to be undone. Skip says why this machine cannot make one.
 """
 
 import contextlib
@@ -71,7 +72,8 @@ def system(result, what):
 
 def limit(kind, soft, hard=None):
     def surround(start):
-        start.before.append(lambda: resource.setrlimit(kind, (soft, soft if hard is None else hard)))
+        start.before.append(lambda: resource.setrlimit(kind,
+                                                       (soft, soft if hard is None else hard)))
     return surround
 
 
@@ -115,12 +117,14 @@ def as_user(start):
     needs_root()
     user = 60000 + secrets.randbelow(5000)
     start.folder.chmod(0o777)
-    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user), os.setresuid(user, user, user)))
+    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user),
+                                 os.setresuid(user, user, user)))
 
 
 def as_pid_1(start):
     needs_root()
-    if subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+    if subprocess.run(["unshare", "--pid", "--fork", "true"],
+                      stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("no PID namespace of one's own")
     wrapped("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")(start)
 
@@ -161,7 +165,8 @@ def on_cpus(*cpus):
 
 
 def own_cgroup(controller):
-    """The folder of this process's group of a controller of version 1; a new group can be made in it."""
+    """The folder of this process's group of a controller of version 1; a new group can be made in
+    it."""
     needs_root()
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -204,17 +209,20 @@ def in_chroot(*mounts):
         needs_root()
         root = pathlib.Path(tempfile.mkdtemp(prefix="wherry-root-"))
         start.undo.callback(shutil.rmtree, root)
-        listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True, check=True).stdout
+        listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True,
+                                 check=True).stdout
         libraries = re.findall(r"(?:=> )?(/\S+) \(0x", listing)
         # Where there is no /proc the loader does not know where the program lies.
-        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent) for library in libraries})
+        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent)
+                                                         for library in libraries})
         for path in [start.command[0], *libraries]:
             inside = root / path.lstrip("/")
             inside.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, inside)
         for mount in mounts:
             (root / mount.lstrip("/")).mkdir(parents=True)
-            system(LIBC.mount(mount.encode(), str(root / mount.lstrip("/")).encode(), None, MS_BIND, None), f"bind {mount}")
+            system(LIBC.mount(mount.encode(), str(root / mount.lstrip("/")).encode(), None, MS_BIND,
+                              None), f"bind {mount}")
             start.undo.callback(LIBC.umount2, str(root / mount.lstrip("/")).encode(), 2)
         start.before += [lambda: os.chroot(root), lambda: os.chdir("/")]
     return surround
@@ -232,12 +240,14 @@ def with_cores(start):
 
 def children_of(pid):
     with contextlib.suppress(OSError):
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(child)
+                for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
 def end_leftovers(seconds):
-    """Orphans come to this process, which is a subreaper. Returns what did not end in time, and ends it."""
+    """Ends the orphans that did not end in time, and returns them. Orphans come to this process,
+    which is a subreaper."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -260,12 +270,15 @@ def end_leftovers(seconds):
 
 @contextlib.contextmanager
 def run(command, surroundings, variables, seconds, confine=""):
-    """Runs a command in surroundings and says how it ended. A watchdog ends it after so many seconds."""
+    """Runs a command in surroundings and returns how it ended. A watchdog ends it after so many
+    seconds."""
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wherry-")))
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine), undo=stack)
+        inherited = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("WHERRY_", "CUDA_"))}
+        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine),
+                      undo=stack)
         for surround in surroundings:
             surround(start)
 
@@ -277,8 +290,9 @@ def run(command, surroundings, variables, seconds, confine=""):
         if stderr is None:
             stderr = stack.enter_context(tempfile.TemporaryFile())
         begin = last = time.monotonic()
-        program = subprocess.Popen(start.command, cwd=folder, env=start.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=stderr, preexec_fn=prepare)
+        program = subprocess.Popen(start.command, cwd=folder, env=start.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                                   preexec_fn=prepare)
         said = b""
         os.set_blocking(program.stdout.fileno(), False)
         status = None
@@ -303,4 +317,5 @@ def run(command, surroundings, variables, seconds, confine=""):
         if start.stderr is None:
             stderr.seek(0)
             words = stderr.read().decode(errors="replace")
-        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last, folder, left)
+        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last,
+                  folder, left)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The documentation is consistent: links and their anchors exist, the tests that pages name exist, and
-README.md's program is the example that is compiled and run.
+"""The documentation is consistent: links and their anchors exist, the tests that pages name exist,
+and README.md's program is the example that is compiled and run.
 
 Usage: docs_test.py ROOT
 """
@@ -24,7 +24,8 @@ def cases_of(source):
 
 def anchors_of(page):
     """The anchors that GitHub gives to the page's headings."""
-    headings = (re.sub(r"[^\w\- ]", "", title.lower()) for title in HEADING.findall(page.read_text()))
+    headings = (re.sub(r"[^\w\- ]", "", title.lower())
+                for title in HEADING.findall(page.read_text()))
     return {title.replace(" ", "-") for title in headings}
 
 

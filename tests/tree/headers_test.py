@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every header of lib/ compiles when it is included alone; public ones with each compiler at hand, as C where they are C.
+"""Every header of lib/ compiles when it is included alone; public ones with each compiler at hand,
+as C where they are C.
 
 A header that some source includes before anything else need not be tried: that source compiles.
 
@@ -21,7 +22,7 @@ C11 = ["-x", "c", "-std=c11"]
 
 
 def compile_alone(command, include):
-    """The compiler's complaints about a source that has only this line; empty when it is content."""
+    """The compiler's messages about a source that has only this line; empty if there are none."""
     # Twice: the second inclusion must do nothing.
     source = f"#include {include}\n" * 2
     run = subprocess.run(
