@@ -17,7 +17,8 @@ import tempfile
 SKIPPED = 77
 OUR_VERSION = 13000
 PER_THREAD = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"
-SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn",
+           "CUstreamCallback",
            "cuuint32_t", "cuuint64_t"]
 BOX_FIELDS = [side + name for side in ("src", "dst") for name in (
     "XInBytes", "Y", "Z", "LOD", "MemoryType", "Host", "Device", "Array", "Pitch", "Height")] + [
@@ -28,17 +29,21 @@ LAYOUTS = {  # struct: its fields
     "CUDA_ARRAY_DESCRIPTOR": ["Width", "Height", "Format", "NumChannels"],
     "CUDA_ARRAY3D_DESCRIPTOR": ["Width", "Height", "Depth", "Format", "NumChannels", "Flags"],
     "CUDA_MEMCPY2D": [side + name for side in ("src", "dst") for name in (
-        "XInBytes", "Y", "MemoryType", "Host", "Device", "Array", "Pitch")] + ["WidthInBytes", "Height"],
+        "XInBytes", "Y", "MemoryType", "Host", "Device", "Array", "Pitch")]
+    + ["WidthInBytes", "Height"],
     "CUDA_MEMCPY3D": BOX_FIELDS,
     "CUDA_MEMCPY3D_PEER": BOX_FIELDS + ["srcContext", "dstContext"],
     "CUexecAffinityParam": ["type", "param", "param.smCount", "param.smCount.val"],
     "CUctxCigParam": ["sharedDataType", "sharedData"],
     "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
-    "CUlaunchAttribute": ["id", "pad", "value", "value.cooperative", "value.priority", "value.clusterDim"],
-    "CUlaunchConfig": ["gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes",
+    "CUlaunchAttribute": ["id", "pad", "value", "value.cooperative", "value.priority",
+                          "value.clusterDim"],
+    "CUlaunchConfig": ["gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ",
+                       "sharedMemBytes",
                        "hStream", "attrs", "numAttrs"],
 }
-SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn",
+           "CUstreamCallback",
            "cuuint32_t", "cuuint64_t"]
 PARMS_FIELDS = ["srcArray", "srcPos", "srcPtr", "dstArray", "dstPos", "dstPtr", "extent"]
 RUNTIME_LAYOUTS = {
@@ -93,7 +98,8 @@ def fields_of(body):
             inner, rest = matched_braces("{" + rest)
             inside = fields_of(inner)
             before, rest = rest.split(";", 1)
-        own = re.search(r"(?:\(\*(\w+)\)\s*\(.*|(\w+))\s*(?:\[[^\]]*\]\s*)*$", before.strip(), re.DOTALL)
+        own = re.search(r"(?:\(\*(\w+)\)\s*\(.*|(\w+))\s*(?:\[[^\]]*\]\s*)*$", before.strip(),
+                        re.DOTALL)
         name = own and (own.group(1) or own.group(2))
         names += ([name] if name else []) + [f"{name}.{each}" if name else each for each in inside]
         body = rest
@@ -115,7 +121,8 @@ class Header:
     def macros(self, *flags):
         """Object-like macros that this header defines: name -> replacement."""
         run = cc("-E", "-dM", *flags, *self.include, source=self.line)
-        base = cc("-E", "-dM", *flags, source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
+        base = cc("-E", "-dM", *flags,
+                  source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
         names = lambda text: dict(
             re.fullmatch(r"#define (\w+) ?(.*)", line).groups()
             for line in text.splitlines() if re.fullmatch(r"#define \w+( .*)?", line))
@@ -131,7 +138,8 @@ class Header:
         and unions inside it are "outer.inner"."""
         text = self.preprocess()
         found = {}
-        for typedef, tag, rest in re.findall(r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)", text, re.DOTALL):
+        struct = r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)"
+        for typedef, tag, rest in re.findall(struct, text, re.DOTALL):
             body, after = matched_braces(rest)
             name = re.match(r"\s*(\w+)", after) if typedef else None
             spelled = name.group(1) if name else f"struct {tag}"
@@ -148,11 +156,13 @@ class Header:
     def evaluate(self, expressions):
         """Compiles and runs a program that prints each expression: expression -> value."""
         lines = "".join(f'  printf("%lld\\n", (long long)({e}));\n' for e in expressions)
-        program = f"{self.line}#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}}}\n"
+        program = (f"{self.line}#include <stddef.h>\n#include <stdio.h>\n"
+                   f"int main(void) {{\n{lines}}}\n")
         with tempfile.TemporaryDirectory() as folder:
             run = cc(*self.include, "-o", f"{folder}/values", source=program)
             assert run.returncode == 0, run.stderr
-            printed = subprocess.run([f"{folder}/values"], capture_output=True, text=True, check=True)
+            printed = subprocess.run([f"{folder}/values"], capture_output=True, text=True,
+                                     check=True)
         return dict(zip(expressions, printed.stdout.split()))
 
 
@@ -166,7 +176,8 @@ def compare(what, ours, theirs, problems):
 def prototypes(text):
     """Function declarations of preprocessed C."""
     return [re.sub(r"\s+", " ", found) for found in
-            re.findall(r"^(?:CUresult|cudaError_t|const char\s*\*)\s+cu\w+\s*\([^;{]*\)\s*;", text, re.MULTILINE)]
+            re.findall(r"^(?:CUresult|cudaError_t|const char\s*\*)\s+cu\w+\s*\([^;{]*\)\s*;", text,
+                       re.MULTILINE)]
 
 
 def check_signatures(what, ours, toolkit, problems, *flags):
@@ -178,9 +189,11 @@ def check_signatures(what, ours, toolkit, problems, *flags):
     # Without the macros: Wherry's declarations use the symbols' own names.
     undefine = "".join(f"#undef {name}\n" for name in names)
     source = (f"{toolkit.line}#include <cudaProfiler.h>\n#include <cuda_profiler_api.h>\n{undefine}"
-              "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\ntypedef unsigned int CUdeviceptr_v1;\n#endif\n"
+              "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\n"
+              "typedef unsigned int CUdeviceptr_v1;\n#endif\n"
               f"void use(void);\nvoid use(void) {{\n{uses}}}\n" + "\n".join(ours) + "\n")
-    run = cc("-fsyntax-only", "-Werror", "-Wno-deprecated-declarations", *flags, *toolkit.include, source=source)
+    run = cc("-fsyntax-only", "-Werror", "-Wno-deprecated-declarations", *flags, *toolkit.include,
+             source=source)
     if run.returncode != 0:
         problems.append(f"{what}:\n{run.stderr}")
     print(f"{len(ours)} {what} compared")
@@ -189,7 +202,8 @@ def check_signatures(what, ours, toolkit, problems, *flags):
 def values(enumerators, layouts, scalars):
     """The expressions to compare for a header: kind -> expressions."""
     sizes = [f"sizeof({name})" for name in [*layouts, *scalars]]
-    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in layouts.items() for field in fields]
+    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in layouts.items()
+              for field in fields]
     offsets = [f"offsetof({name}, {field})" for name, fields in layouts.items() for field in fields]
     return {"enumerator": enumerators, "size": sizes, "offset": offsets}
 
@@ -199,20 +213,24 @@ def check_runtime(lib, home, problems):
     ours, theirs = Header(lib / "include/wherry", name), Header(home / "include", name)
     enumerators = ours.enumerators(r"cuda[A-Z]\w+")
     assert len(enumerators) > 250, len(enumerators)
-    for what, names in values(enumerators, ours.layouts(r"(struct )?cuda\w+"), RUNTIME_SCALARS).items():
+    for what, names in values(enumerators, ours.layouts(r"(struct )?cuda\w+"),
+                              RUNTIME_SCALARS).items():
         compare(f"runtime {what}", ours.evaluate(names), theirs.evaluate(names), problems)
     for flags in ([], [PER_THREAD]):
         names = [name for name in ours.macros(*flags) if re.match("cuda[A-Z]|CUDART", name)]
-        compare("runtime source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
+        compare("runtime source name", ours.expand(names, *flags), theirs.expand(names, *flags),
+                problems)
         declared = [line for line in prototypes(ours.preprocess(*flags))
-                    if re.search(r"\bcuda[A-Z]", line) and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
+                    if re.search(r"\bcuda[A-Z]", line)
+                    and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
         check_signatures("runtime signatures", declared, theirs, problems, *flags)
 
 
 def check_lists(api, home, problems):
     """The names, versions and forms of functions are exactly those with types in cudaTypedefs.h."""
     theirs = set()
-    for name, version, own in re.findall(r"\*\s*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", (home / "include/cudaTypedefs.h").read_text()):
+    for name, version, own in re.findall(r"\*\s*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)",
+                                         (home / "include/cudaTypedefs.h").read_text()):
         theirs.add((name, int(version), own))
     ours = set()
     for line in (api / "driver_functions.txt").read_text().splitlines():
@@ -251,9 +269,11 @@ def main():
 
     for flags in ([], [PER_THREAD]):
         names = [name for name in ours.macros(*flags) if not name.startswith(OWN_MACRO)]
-        names = [name for name in ours.macros(*flags) if name not in OWN_MACROS and not GUARD.fullmatch(name)]
+        names = [name for name in ours.macros(*flags)
+                 if name not in OWN_MACROS and not GUARD.fullmatch(name)]
         compare("source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
-        check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems, *flags)
+        check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems,
+                         *flags)
 
     check_runtime(lib, home, problems)
 
@@ -276,9 +296,13 @@ def main():
 
     runtime = home / "lib64/libcudart.so.13"
     if runtime.exists():
-        rows = [line.split() for line in (lib / "api/runtime_functions.txt").read_text().splitlines() if not line.startswith("#")]
-        listed = {symbol for name, *own in rows for symbol in [name, *(f"{name}_{ending}" for ending in own)]}
-        for name in sorted(listed ^ {name for name in exported(runtime) if re.match("_*cuda", name)}):
+        rows = [line.split()
+                for line in (lib / "api/runtime_functions.txt").read_text().splitlines()
+                if not line.startswith("#")]
+        listed = {symbol for name, *own in rows
+                  for symbol in [name, *(f"{name}_{ending}" for ending in own)]}
+        for name in sorted(listed ^ {name for name in exported(runtime)
+                                     if re.match("_*cuda", name)}):
             problems.append(f"runtime_functions.txt and a real libcudart do not both have {name}")
         print(f"{len(listed)} symbols of the runtime compared")
 

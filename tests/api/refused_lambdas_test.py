@@ -13,16 +13,22 @@ CASES = {
     "a number": ("int n = 1; stream.parallel_for(1, [n](std::size_t) { (void)n; });", None),
     "a span": ("std::span<int> s; stream.parallel_for(1, [s](std::size_t i) { s[i] = 1; });", None),
     "nothing": ("stream.parallel_for(1, [](std::size_t, std::size_t) {});", None),
-    "a string": ("std::string s; stream.parallel_for(1, [s](std::size_t) {});", "must be trivially copyable"),
-    "a smart pointer": ("auto p = std::make_shared<int>(); stream.parallel_for(1, [p](std::size_t) {});",
+    "a string": ("std::string s; stream.parallel_for(1, [s](std::size_t) {});",
+                 "must be trivially copyable"),
+    "a smart pointer": ("auto p = std::make_shared<int>();"
+                        " stream.parallel_for(1, [p](std::size_t) {});",
                         "must be trivially copyable"),
     "a managed array": ("auto a = std::make_shared<wherry::managed_array<int>>(3);"
-                        " stream.parallel_for(1, [a](std::size_t) {});", "must be trivially copyable"),
+                        " stream.parallel_for(1, [a](std::size_t) {});",
+                        "must be trivially copyable"),
     "no parameter": ("stream.parallel_for(1, [] {});", "must be callable as f(std::size_t index)"),
-    "mutable state": ("int n = 1; stream.parallel_for(1, [n](std::size_t) mutable { ++n; });", "not be mutable"),
-    "too much": ("struct { char bytes[5000]; } b{}; stream.parallel_for(1, [b](std::size_t) { (void)b; });",
+    "mutable state": ("int n = 1; stream.parallel_for(1, [n](std::size_t) mutable { ++n; });",
+                      "not be mutable"),
+    "too much": ("struct { char bytes[5000]; } b{};"
+                 " stream.parallel_for(1, [b](std::size_t) { (void)b; });",
                  "captures more than WHERRY_MAX_ARGS_SIZE bytes"),
-    "an array of strings": ("wherry::managed_array<std::string> a(3);", "managed_array: the elements move"),
+    "an array of strings": ("wherry::managed_array<std::string> a(3);",
+                            "managed_array: the elements move"),
 }
 
 
@@ -30,7 +36,8 @@ def main():
     include, compiler = sys.argv[1], sys.argv[2:]
     problems = []
     for name, (statement, message) in CASES.items():
-        source = f"#include <wherry/wherry.hpp>\nvoid use(wherry::stream& stream) {{ (void)stream; {statement} }}\n"
+        source = ("#include <wherry/wherry.hpp>\n"
+                  f"void use(wherry::stream& stream) {{ (void)stream; {statement} }}\n")
         run = subprocess.run(
             [*compiler, "-std=c++20", "-I", include, "-fsyntax-only", "-x", "c++", "-"],
             input=source, capture_output=True, text=True)

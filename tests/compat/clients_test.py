@@ -44,17 +44,20 @@ class Clients:
         self.folder = pathlib.Path(folder)
         # The caller's environment may select real GPUs.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
-        self.environment = clean | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
+        self.environment = clean | {"LD_LIBRARY_PATH": str(compat),
+                                    "WHERRY_DEVICES": "capacity=64M"}
 
     def build(self, name, *link, headers=None):
         program = self.folder / name
-        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I", self.include,
-             self.sources / f"{name}_client.c", "-o", program, "-L", self.compat, *link])
+        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I",
+             self.include, self.sources / f"{name}_client.c", "-o", program, "-L", self.compat,
+             *link])
         return program
 
     def build_kernels(self):
         library = self.folder / "kernels.so"
-        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include, self.sources / "kernels.c", "-o", library])
+        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include,
+             self.sources / "kernels.c", "-o", library])
         return library
 
     def check(self, name, program, *arguments, **more):
@@ -101,7 +104,8 @@ def main():
         # Preloaded into a program that does not know of it.
         clients.check("preloaded", loading, "libcuda.so.1", lines=refused, LD_PRELOAD=str(compat / "libcuda.so.1"))
 
-        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"), f"-Wl,-rpath,{compat.parent}", "-ldl"]
+        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"),
+                     f"-Wl,-rpath,{compat.parent}", "-ldl"]
         for order in (libraries, libraries[2:3] + libraries[:2] + libraries[3:]):
             clients.check("both", clients.build("both", "-Wl,--no-as-needed", *order))
 

@@ -24,7 +24,8 @@ NO_IMAGE = "cudaErrorNoKernelImageForDevice"
 
 
 def run(command, **options):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=300, **options)
 
 
 def build(command):
@@ -44,13 +45,15 @@ def find_nvcc():
 class Programs:
     def __init__(self, compat):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
-        self.environment = clean | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
+        self.environment = clean | {"LD_LIBRARY_PATH": str(compat),
+                                    "WHERRY_DEVICES": "capacity=64M"}
 
     def check(self, what, command, status, printed, said, **more):
         """Checks the exit status, the output, and the beginnings of the log's lines."""
         done = run(command, env=self.environment | more)
         lines = done.stderr.splitlines()
-        is_said = len(lines) == len(said) and all(line.startswith(start) for line, start in zip(lines, said))
+        is_said = (len(lines) == len(said)
+                   and all(line.startswith(start) for line, start in zip(lines, said)))
         if (done.returncode, done.stdout.splitlines()) != (status, printed) or not is_said:
             sys.exit(f"{what}: ended with {done.returncode}\n{done.stdout}{done.stderr}")
         print(f"{what}: as expected")
@@ -60,16 +63,19 @@ def check_nvcc(programs, nvcc, sources, folder):
     for name, options in (("shared", []), ("relocatable", ["-rdc=true"])):
         build([nvcc, "-cudart", "shared", *options, sources / "variables.cu", "-o", folder / name])
         programs.check(f"variables, {name}", [folder / name], 0,
-                       ["variables: 43 2.5 -1", f"last: {NO_IMAGE}", "synchronize: cudaSuccess", f"to counter: {NO_IMAGE}",
-                        f"from factor: {NO_IMAGE}", "to total: cudaSuccess", "variables: 9 2.5 -1"],
+                       ["variables: 43 2.5 -1", f"last: {NO_IMAGE}", "synchronize: cudaSuccess",
+                        f"to counter: {NO_IMAGE}", f"from factor: {NO_IMAGE}",
+                        "to total: cudaSuccess", "variables: 9 2.5 -1"],
                        [ZEROS.split("{}")[0], NO_RUN.format("add(int)")])
     build([nvcc, "-cudart", "shared", sources / "kernel_only.cu", "-o", folder / "kernel_only"])
     programs.check("kernel only", [folder / "kernel_only"], 0,
-                   ["allocate: cudaSuccess", f"peek: {NO_IMAGE}", f"last: {NO_IMAGE}", "synchronize: cudaSuccess", "number: 5"],
+                   ["allocate: cudaSuccess", f"peek: {NO_IMAGE}", f"last: {NO_IMAGE}",
+                    "synchronize: cudaSuccess", "number: 5"],
                    [NO_RUN.format("add(int*, int)")])
     # NVIDIA's own runtime is linked into the program.
     build([nvcc, "-cudart", "static", sources / "kernel_only.cu", "-o", folder / "static"])
-    programs.check("NVIDIA's runtime", [folder / "static"], 3, ["allocate: cudaErrorSymbolNotFound"], [NO_TABLE])
+    programs.check("NVIDIA's runtime", [folder / "static"], 3,
+                   ["allocate: cudaErrorSymbolNotFound"], [NO_TABLE])
 
 
 def main():
@@ -78,7 +84,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         client = folder / "compiled"
-        build([*sys.argv[4:], "-std=gnu11", "-w", "-I", include / "wherry", "-I", include, sources / "compiled_client.c",
+        build([*sys.argv[4:], "-std=gnu11", "-w", "-I", include / "wherry", "-I", include,
+               sources / "compiled_client.c",
                "-o", client, "-L", compat, "-lcudart"])
         programs.check("registered by hand", [client], 0, ["done"],
                        [NO_RUN.format("add(int)"), ZEROS.format("total and 1 more")])

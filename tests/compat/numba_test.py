@@ -19,10 +19,11 @@ import unittest
 SKIPPED = 77
 PACKAGE = "numba.cuda.tests.cudadrv"
 MODULES = [
-    "test_array_attr", "test_context_stack", "test_cuda_array_slicing", "test_cuda_auto_context", "test_cuda_devicerecord",
-    "test_cuda_driver", "test_cuda_memory", "test_cuda_ndarray", "test_deallocations", "test_detect", "test_emm_plugins",
-    "test_events", "test_host_alloc", "test_init", "test_linker", "test_managed_alloc", "test_pinned", "test_profiler",
-    "test_ptds", "test_reset_device", "test_runtime", "test_select_device", "test_streams",
+    "test_array_attr", "test_context_stack", "test_cuda_array_slicing", "test_cuda_auto_context",
+    "test_cuda_devicerecord", "test_cuda_driver", "test_cuda_memory", "test_cuda_ndarray",
+    "test_deallocations", "test_detect", "test_emm_plugins", "test_events", "test_host_alloc",
+    "test_init", "test_linker", "test_managed_alloc", "test_pinned", "test_profiler", "test_ptds",
+    "test_reset_device", "test_runtime", "test_select_device", "test_streams",
 ]
 PYTHON = "/usr/bin/python3"
 TIMEOUT_S = 240
@@ -61,7 +62,8 @@ def run_here(module):
 
 def run_module(module, environment):
     try:
-        run = subprocess.run([PYTHON, __file__, "--module", module], env=environment, timeout=TIMEOUT_S, text=True,
+        run = subprocess.run([PYTHON, __file__, "--module", module], env=environment,
+                             timeout=TIMEOUT_S, text=True,
                              stdout=subprocess.PIPE)
         return json.loads(run.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
@@ -82,7 +84,8 @@ def main():
         sys.exit(SKIPPED)
     # The caller's environment may select real GPUs.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1", "LD_LIBRARY_PATH": compat}
+    environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1",
+                                           "LD_LIBRARY_PATH": compat}
     outcomes = {}
     for module in MODULES:
         outcomes |= run_module(module, environment)
@@ -97,7 +100,8 @@ def main():
             wrong.append(f"{case}: passes, but {' '.join(sorted(patterns))} is listed")
         elif outcome != "ok" and not patterns:
             wrong.append(f"{case}: {outcome}")
-    wrong += [f"listed, but there is no such case: {pattern}" for pattern in sorted(listed.keys() - used)]
+    wrong += [f"listed, but there is no such case: {pattern}"
+              for pattern in sorted(listed.keys() - used)]
     if passed == 0:
         wrong.append("no case passed")
     print("\n".join(wrong))

@@ -63,7 +63,8 @@ def skip(reason):
 
 
 def tool(name, package):
-    return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin") or skip(f"no {name} (package {package})")
+    path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+    return shutil.which(name, path=path) or skip(f"no {name} (package {package})")
 
 
 def shared_libraries(program):
@@ -98,7 +99,8 @@ def build_initrd(folder, busybox, program, arguments, environment, mark):
     image = folder / "initrd"
     names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     with image.open("wb") as out:
-        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=out, check=True)
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(),
+                       stdout=out, check=True)
     return image
 
 
@@ -134,7 +136,8 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    conditions = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("WHERRY_TEST_")]
+    conditions = [f"{name}={value}" for name, value in os.environ.items()
+                  if name.startswith("WHERRY_TEST_")]
 
     qemu = tool("qemu-system-x86_64", "qemu-system-x86")
     busybox = tool("busybox", "busybox-static")
@@ -154,7 +157,8 @@ def main():
     said, marked, code = output.partition(mark)
     print(said, end="")
     if not marked:
-        why = "the virtual machine stopped" if in_time else f"the limit of {options.limit:g} s passed"
+        late = f"the limit of {options.limit:g} s passed"
+        why = "the virtual machine stopped" if in_time else late
         print(f"\n{why} before the program had ended; the kernel's last words:")
         print("\n".join(console.splitlines()[-40:]))
         sys.exit(1)

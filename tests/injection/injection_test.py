@@ -2,7 +2,8 @@
 """Makes the library's system calls fail, one by one or at random, while a program uses it (workload.cc,
 injector.cc).
 
-Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N] [--only FUNCTION[:OFFSET]] [--keep FILE]
+Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N]
+       [--only FUNCTION[:OFFSET]] [--keep FILE]
 
 Without --exhaustive: runs with single faults that the seed chooses, for N seconds (20).
 With it: every fault at every call site that the program executes: at the first execution, at one in the
@@ -61,7 +62,8 @@ class Runner:
         library = os.path.join(os.path.dirname(os.path.realpath(arguments.workload)), "..", "lib")
         folders = [library, os.environ.get("LD_LIBRARY_PATH", "")]
         self.environment = dict(os.environ, LD_PRELOAD=os.path.realpath(arguments.injector),
-                                LD_LIBRARY_PATH=":".join(folder for folder in folders if folder), WHERRY_DEVICES=DEVICES)
+                                LD_LIBRARY_PATH=":".join(folder for folder in folders if folder),
+                                WHERRY_DEVICES=DEVICES)
         self.notes = os.path.join(self.folder, "notes")
         self.errors = os.path.join(self.folder, "errors")
         self.runs = 0
@@ -89,8 +91,10 @@ class Runner:
         for pid in self.processes():
             text += f"-- process {pid}\n"
             try:
-                text += subprocess.run(["gdb", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 16"], timeout=60,
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                text += subprocess.run(["gdb", "-batch", "-p", str(pid), "-ex",
+                                        "thread apply all backtrace 16"], timeout=60,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL,
                                        text=True, errors="replace").stdout
             except (OSError, subprocess.TimeoutExpired) as why:
                 text += f"no stacks: {why}\n"
@@ -120,7 +124,8 @@ class Runner:
         begun = time.monotonic()
         wrong = ""
         with open(self.errors, "wb") as errors:
-            process = subprocess.Popen([self.program], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=self.folder,
+            process = subprocess.Popen([self.program], stdin=subprocess.DEVNULL, stdout=errors,
+                                       stderr=errors, cwd=self.folder,
                                        env=environment)
             try:
                 process.wait(timeout=LIMIT_S)
@@ -135,7 +140,8 @@ class Runner:
         with open(self.errors, encoding="utf-8", errors="replace") as errors:
             said = errors.read()
         if not wrong:
-            wrong = self.judge(process.returncode, said, plan, {words[1] for words in self.lines() if words[:1] == ["hit"]})
+            wrong = self.judge(process.returncode, said, plan,
+                               {words[1] for words in self.lines() if words[:1] == ["hit"]})
         if not wrong:
             deadline = time.monotonic() + GRACE_S
             while self.processes() and time.monotonic() < deadline:
@@ -208,7 +214,8 @@ def plans_of(sites, only, chance):
             continue
         for fault in faults:
             for turn, (first, last) in enumerate(positions(site, fault, count)):
-                rounds[turn].append((site, fault, f"fail {site.offset} {site.request} {fault} {first} {last}"))
+                rounds[turn].append((site, fault,
+                                     f"fail {site.offset} {site.request} {fault} {first} {last}"))
     for turn in sorted(rounds):
         chance.shuffle(rounds[turn])
         yield from rounds[turn]
@@ -220,14 +227,18 @@ def main():
     parser.add_argument("injector")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--seconds", type=float)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("WHERRY_TEST_SEED", "0")) or int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--seed", type=int,
+                        default=int(os.environ.get("WHERRY_TEST_SEED", "0"))
+                        or int.from_bytes(os.urandom(4), "little"))
     parser.add_argument("--only", help="a function, or FUNCTION:OFFSET")
     parser.add_argument("--plan", help="one run, as INJECT_PLAN has it")
     arguments = parser.parse_args()
     runner = Runner(arguments)
     chance = random.Random(arguments.seed)
     print(f"injection: seed {arguments.seed}", flush=True)
-    seconds = arguments.seconds if arguments.seconds is not None else 0 if arguments.exhaustive else 20
+    seconds = arguments.seconds
+    if seconds is None:
+        seconds = 0 if arguments.exhaustive else 20
     deadline = time.monotonic() + seconds if seconds else float("inf")
     try:
         if arguments.plan:
@@ -251,7 +262,8 @@ def main():
               f"{len(pairs - runner.covered)}", flush=True)
         for plan in runner.failures:
             print(f"injection: failed: {plan}")
-        print(f"injection: sites {len(sites)}, pairs covered {len(pairs & runner.covered)} of {len(pairs)}, "
+        print(f"injection: sites {len(sites)}, "
+              f"pairs covered {len(pairs & runner.covered)} of {len(pairs)}, "
               f"runs {runner.runs}, failures {len(runner.failures)}")
         return 1 if runner.failures else 0
     finally:

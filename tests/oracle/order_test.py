@@ -37,7 +37,8 @@ def left_out(cases, streams):
     """ORACLE_SKIP for all cases of streams other than `streams`. `cases`: the names of all cases."""
     questions = {question_of(case) for case in cases}
     others = [stream for stream in STREAMS if stream not in streams]
-    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others for question in questions) + ","
+    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others
+                   for question in questions) + ","
 
 
 def choose_streams():

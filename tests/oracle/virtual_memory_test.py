@@ -29,11 +29,12 @@ def main():
     here = root / "tests/oracle"
     with tempfile.TemporaryDirectory() as name:
         program = pathlib.Path(name, "virtual_memory")
-        compile_program(compiler, root, here / "virtual_memory.c", pathlib.Path(compat, "libcuda.so.1"), "-o", program)
+        compile_program(compiler, root, here / "virtual_memory.c",
+                        pathlib.Path(compat, "libcuda.so.1"), "-o", program)
         printed, complaints = ask([program], compat, SETTINGS)
     print(complaints)
     expected = answers((here / "virtual_memory.tsv").read_text())
-    patterns = explained_patterns(root, "cases of virtual memory")
+    patterns = explained_patterns(root, "Cases of virtual memory")
     sys.exit(compare(expected, answers(printed), patterns, REQUIRED_SHARE))
 
 

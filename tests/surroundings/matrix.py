@@ -20,8 +20,9 @@ import signal
 import subprocess
 import sys
 
-from surroundings import (Skip, as_pid_1, as_root, as_subreaper, as_user, closed, confined, environment, full_stderr, in_cgroup, in_chroot, limit,
-                          may_be_debugged, on_cpus, run, under_gdb, with_cores, wrapped)
+from surroundings import (Skip, as_pid_1, as_root, as_subreaper, as_user, closed, confined,
+                          environment, full_stderr, in_cgroup, in_chroot, limit, may_be_debugged,
+                          on_cpus, run, under_gdb, with_cores, wrapped)
 
 SKIPPED = 77
 MIB = 1 << 20
@@ -54,7 +55,8 @@ def refused(*words):
     """The program gets an error, and the log gives the reason."""
     def expect(row, end):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
-        return wrong + [f"the log does not say '{word}'" for word in words if not re.search(word, end.stderr)]
+        return wrong + [f"the log does not say '{word}'" for word in words
+                        if not re.search(word, end.stderr)]
     return expect
 
 
@@ -73,19 +75,23 @@ def number_at_most(name, most):
     """A number that the program printed."""
     def expect(row, end):
         value = number(end, name)
-        return all_done(row, end) + ([] if value is not None and value <= most else [f"{name} is {value}, more than {most}"])
+        small = value is not None and value <= most
+        return all_done(row, end) + ([] if small else [f"{name} is {value}, more than {most}"])
     return expect
 
 
 def says(*words):
     def expect(row, end):
-        return all_done(row, end) + [f"the output does not say '{word}'" for word in words if not re.search(word, end.stdout)]
+        return all_done(row, end) + [f"the output does not say '{word}'" for word in words
+                                     if not re.search(word, end.stdout)]
     return expect
 
 
 def killed(signal_number):
     def expect(row, end):
-        return [] if end.status == -signal_number else [f"it ended with {end.status}, not by signal {signal_number}"]
+        if end.status == -signal_number:
+            return []
+        return [f"it ended with {end.status}, not by signal {signal_number}"]
     return expect
 
 
@@ -96,17 +102,21 @@ def crashed(row, end):
     with run([end.command[0], "crash"], (with_cores,), {}, 60) as plain:
         limit_seconds = plain.last_words + 2
         if end.last_words > limit_seconds:
-            wrong.append(f"the crash took {end.last_words:.2f} s, without the library {plain.last_words:.2f} s")
+            wrong.append(f"the crash took {end.last_words:.2f} s, "
+                         f"without the library {plain.last_words:.2f} s")
     cores = list(end.folder.glob("core*"))
     if not cores:
         return wrong + ["there is no core"]
     for core in cores:
         bytes_apart = core.stat().st_size
-        print(f"{core.name} has {bytes_apart / MIB:.1f} MiB, {core.stat().st_blocks * 512 / MIB:.1f} MiB of them on disk")
+        on_disk = core.stat().st_blocks * 512
+        print(f"{core.name} has {bytes_apart / MIB:.1f} MiB, "
+              f"{on_disk / MIB:.1f} MiB of them on disk")
         if bytes_apart > 512 * MIB:
             wrong.append(f"{core.name} has {bytes_apart >> 20} MiB")
     if shutil.which("gdb"):
-        trace = subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "bt", end.command[0], cores[0]],
+        trace = subprocess.run(["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
+                                "bt", end.command[0], cores[0]],
                                capture_output=True, text=True, timeout=120)
         if not re.search(r"^#\d+ .*\bmain\b", trace.stdout, re.MULTILINE):
             wrong.append(f"gdb finds no main() in {cores[0].name}: {trace.stdout}{trace.stderr}")
@@ -124,7 +134,8 @@ def small_device_core(row, end):
 
 def no_line_of(*words):
     def expect(row, end):
-        return all_done(row, end) + [f"the log says '{word}'" for word in words if word in end.stderr]
+        return all_done(row, end) + [f"the log says '{word}'" for word in words
+                                     if word in end.stderr]
     return expect
 
 
@@ -151,19 +162,24 @@ def within(bytes_):
 ROWS = [
     Row("plain"),
     # Limits of the process.
-    Row("few_descriptors", (limit(resource.RLIMIT_NOFILE, 40),), expect=done_or_refused("descriptor|RLIMIT_NOFILE|open files")),
+    Row("few_descriptors", (limit(resource.RLIMIT_NOFILE, 40),),
+        expect=done_or_refused("descriptor|RLIMIT_NOFILE|open files")),
     Row("file_size_below_arena", (limit(resource.RLIMIT_FSIZE, 2 * GIB),), seconds=120),
     Row("file_size_tiny", (limit(resource.RLIMIT_FSIZE, 1 * MIB),),
         expect=refused(r"RLIMIT_FSIZE \(ulimit -f\) is 1M.*64M")),
-    Row("file_size_small_arena", (limit(resource.RLIMIT_FSIZE, 2 * GIB), environment(WHERRY_ARENA="3G")),
+    Row("file_size_small_arena",
+        (limit(resource.RLIMIT_FSIZE, 2 * GIB), environment(WHERRY_ARENA="3G")),
         expect=refused(r"RLIMIT_FSIZE \(ulimit -f\) is 2G.*WHERRY_ARENA=2G")),
     Row("address_space", (limit(resource.RLIMIT_AS, 4 * GIB),),
         expect=refused(r"RLIMIT_AS \(ulimit -v\) is 4096M.*needs \d+M more.*WHERRY_ARENA=\d+M")),
-    Row("address_space_small_arena", (limit(resource.RLIMIT_AS, 4 * GIB), environment(WHERRY_ARENA="256M"))),
+    Row("address_space_small_arena",
+        (limit(resource.RLIMIT_AS, 4 * GIB), environment(WHERRY_ARENA="256M"))),
     Row("small_arena", (environment(WHERRY_ARENA="64M"),)),
     Row("data_size", (limit(resource.RLIMIT_DATA, 512 * MIB),)),
-    Row("data_size_tiny", (limit(resource.RLIMIT_DATA, 24 * MIB),), expect=done_or_refused(r"RLIMIT_DATA \(ulimit -d\) is 24M")),
-    Row("no_processes", (as_user, limit(resource.RLIMIT_NPROC, 1)), expect=refused(r"RLIMIT_NPROC \(ulimit -u\) is 1\b")),
+    Row("data_size_tiny", (limit(resource.RLIMIT_DATA, 24 * MIB),),
+        expect=done_or_refused(r"RLIMIT_DATA \(ulimit -d\) is 24M")),
+    Row("no_processes", (as_user, limit(resource.RLIMIT_NPROC, 1)),
+        expect=refused(r"RLIMIT_NPROC \(ulimit -u\) is 1\b")),
     Row("unprivileged", (confined("--user"),)),
     # The memory that vm.overcommit_memory=2 charges. The setting is the machine's, so no row
     # changes it.
@@ -175,9 +191,12 @@ ROWS = [
     Row("lock_future_after", steps=("init", "hold=4M", "lock-future", "life", "children", "resident"), expect=locked),
     # Core dumps.
     Row("core_dump", (with_cores,), steps=("init", "life", "hold=16M", "crash"), expect=crashed),
-    Row("core_dump_of_device", (with_cores,), steps=("init", "life", "device-dump"), expect=small_device_core),
-    Row("device_crash", (with_cores,), steps=("init", "life", "device-crash"), expect=small_device_core),
-    Row("no_core_dump", (limit(resource.RLIMIT_CORE, 0),), steps=("init", "life", "crash"), expect=killed(signal.SIGSEGV)),
+    Row("core_dump_of_device", (with_cores,), steps=("init", "life", "device-dump"),
+        expect=small_device_core),
+    Row("device_crash", (with_cores,), steps=("init", "life", "device-crash"),
+        expect=small_device_core),
+    Row("no_core_dump", (limit(resource.RLIMIT_CORE, 0),), steps=("init", "life", "crash"),
+        expect=killed(signal.SIGSEGV)),
     # Control groups.
     Row("memory_cgroup", (in_cgroup("memory", memory__limit_in_bytes=120 * MIB),), devices="",
         steps=("init", "memory", "life=4M", "children", "hold=300M"), expect=within(120 * MIB)),
@@ -195,12 +214,14 @@ ROWS = [
     Row("setuid", (as_root,), ("init", "life", "setuid", "life")),
     # Debuggers. gdb's output is part of the output.
     Row("gdb", (under_gdb,), seconds=240),
-    Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"), expect=says("debugger=0", r"#0 .*\n"),
+    Row("gdb_attached", (may_be_debugged,), ("init", "life", "debugged=host", "life"),
+        expect=says("debugger=0", r"#0 .*\n"),
         seconds=240),
     # A device that gdb has stopped does not answer. Without the setting the host would end it.
     Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")), ("init", "life", "debugged=device", "life"),
         expect=says("debugger=0", r"#0 .*\badd \("), seconds=240),
-    Row("valgrind", (wrapped("valgrind", "--tool=none"),), expect=refused("cannot start in valgrind"), seconds=240),
+    Row("valgrind", (wrapped("valgrind", "--tool=none"),),
+        expect=refused("cannot start in valgrind"), seconds=240),
     # Standard streams.
     Row("closed_stderr", (closed(2),)),
     Row("closed_stdin_and_stderr", (closed(0, 2),)),
@@ -210,7 +231,9 @@ ROWS = [
     Row("dlclose_libcuda", steps=("compat/libcuda.so.1",), program="loader"),
     Row("dlclose_libcudart", steps=("compat/libcudart.so.13",), program="loader"),
     Row("dlclose_libwherry_io", steps=("io/libwherry_io.so.0",), program="loader"),
-    Row("dlclose_all", steps=("compat/libcudart.so.13", "io/libwherry_io.so.0", "compat/libcuda.so.1", "libwherry.so.0"),
+    Row("dlclose_all",
+        steps=("compat/libcudart.so.13", "io/libwherry_io.so.0", "compat/libcuda.so.1",
+               "libwherry.so.0"),
         program="loader"),
     # Sandboxes.
     Row("chroot", (in_chroot(),)),
@@ -248,7 +271,9 @@ def main():
     variables = {"WHERRY_DEVICES": row.devices}
     if options.trap:
         variables["WHERRY_TRAP"] = options.trap
-    steps = row.steps if row.program == "workload" else [str(options.libraries.resolve() / library) for library in row.steps]
+    steps = row.steps
+    if row.program != "workload":
+        steps = [str(options.libraries.resolve() / library) for library in row.steps]
     command = [str(options.programs.resolve() / f"surroundings_{row.program}"), *steps]
     try:
         with run(command, row.around, variables, row.seconds, options.confine) as end:

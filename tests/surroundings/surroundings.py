@@ -71,7 +71,8 @@ def system(result, what):
 
 def limit(kind, soft, hard=None):
     def surround(start):
-        start.before.append(lambda: resource.setrlimit(kind, (soft, soft if hard is None else hard)))
+        start.before.append(lambda: resource.setrlimit(kind,
+                                                       (soft, soft if hard is None else hard)))
     return surround
 
 
@@ -115,7 +116,8 @@ def as_user(start):
     needs_root()
     user = 60000 + secrets.randbelow(5000)
     start.folder.chmod(0o777)
-    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user), os.setresuid(user, user, user)))
+    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user),
+                                 os.setresuid(user, user, user)))
 
 
 def as_pid_1(start):
@@ -204,7 +206,8 @@ def in_chroot(*mounts):
         needs_root()
         root = pathlib.Path(tempfile.mkdtemp(prefix="wherry-root-"))
         start.undo.callback(shutil.rmtree, root)
-        listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True, check=True).stdout
+        listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True,
+                                 check=True).stdout
         libraries = re.findall(r"(?:=> )?(/\S+) \(0x", listing)
         # Without /proc the loader cannot find the program's folder.
         start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent) for library in libraries})
@@ -214,7 +217,8 @@ def in_chroot(*mounts):
             shutil.copy(path, inside)
         for mount in mounts:
             (root / mount.lstrip("/")).mkdir(parents=True)
-            system(LIBC.mount(mount.encode(), str(root / mount.lstrip("/")).encode(), None, MS_BIND, None), f"bind {mount}")
+            system(LIBC.mount(mount.encode(), str(root / mount.lstrip("/")).encode(), None, MS_BIND,
+                              None), f"bind {mount}")
             start.undo.callback(LIBC.umount2, str(root / mount.lstrip("/")).encode(), 2)
         start.before += [lambda: os.chroot(root), lambda: os.chdir("/")]
     return surround
@@ -232,7 +236,8 @@ def with_cores(start):
 
 def children_of(pid):
     with contextlib.suppress(OSError):
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(child)
+                for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
@@ -265,8 +270,10 @@ def run(command, surroundings, variables, seconds, confine=""):
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wherry-")))
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine), undo=stack)
+        inherited = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("WHERRY_", "CUDA_"))}
+        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine),
+                      undo=stack)
         for surround in surroundings:
             surround(start)
 
@@ -278,8 +285,9 @@ def run(command, surroundings, variables, seconds, confine=""):
         if stderr is None:
             stderr = stack.enter_context(tempfile.TemporaryFile())
         begin = last = time.monotonic()
-        program = subprocess.Popen(start.command, cwd=folder, env=start.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=stderr, preexec_fn=prepare)
+        program = subprocess.Popen(start.command, cwd=folder, env=start.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                                   preexec_fn=prepare)
         said = b""
         os.set_blocking(program.stdout.fileno(), False)
         status = None
@@ -304,4 +312,5 @@ def run(command, surroundings, variables, seconds, confine=""):
         if start.stderr is None:
             stderr.seek(0)
             words = stderr.read().decode(errors="replace")
-        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last, folder, left)
+        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last,
+                  folder, left)

@@ -17,8 +17,9 @@ FUNCTION = re.compile(r"\b((?:cu|wherry)[A-Za-z0-9_]*)\s*\(")
 # lib/os/signals/signal_interposers.cc give the reasons.
 INTERPOSERS = {
     "mlockall",
-    "sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset", "sigignore",
-    "sigprocmask", "pthread_sigmask", "pthread_attr_setsigmask_np", "pthread_attr_getsigmask_np",
+    "sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset",
+    "sigignore", "sigprocmask", "pthread_sigmask", "pthread_attr_setsigmask_np",
+    "pthread_attr_getsigmask_np",
     "sighold", "sigrelse", "sigblock", "sigsetmask", "siggetmask",
     "sigsuspend", "ppoll", "__ppoll_chk", "pselect", "epoll_pwait", "epoll_pwait2",
     "sigpending", "sigwait", "sigwaitinfo", "sigtimedwait",
@@ -70,7 +71,8 @@ def check_lists(api, have):
 def main():
     library, include, api = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     have, want = exported(library), declared(include) | INTERPOSERS
-    strangers = sorted(name for name in have - INTERPOSERS if not re.match(r"(cu|wherry)[A-Z]|(__)?cuda[A-Z]", name))
+    strangers = sorted(name for name in have - INTERPOSERS
+                       if not re.match(r"(cu|wherry)[A-Z]|(__)?cuda[A-Z]", name))
     missing = sorted(want - have)
     for name in strangers:
         print(f"exported, but no function of the public headers and no interposer: {name}")
@@ -78,7 +80,9 @@ def main():
         print(f"declared or interposed, but not exported: {name}")
     wrong = check_lists(api, have)
     print("\n".join(wrong))
-    print(f"{len(have)} functions exported, {len(want) - len(INTERPOSERS)} declared, {len(INTERPOSERS)} interposed")
+    interposed = len(INTERPOSERS)
+    print(f"{len(have)} functions exported, {len(want) - interposed} declared, "
+          f"{interposed} interposed")
     sys.exit(1 if strangers or missing or wrong or not have else 0)
 
 

@@ -44,7 +44,8 @@ def main():
         }
 
         io_library = next(root.rglob("libwherry_io.so"))
-        complaints = subprocess.run(["true"], env=environment | {"LD_PRELOAD": str(io_library)}, capture_output=True).stderr
+        complaints = subprocess.run(["true"], env=environment | {"LD_PRELOAD": str(io_library)},
+                                    capture_output=True).stderr
         if complaints:
             sys.exit(f"{io_library}: {complaints.decode()}")
 
@@ -60,13 +61,15 @@ def main():
         private = [word for word in pkg_config("--libs", "--static") if word != "-lwherry"]
         static = ["-Wl,-Bstatic", "-lwherry", "-Wl,-Bdynamic", *private]
         for compiler, suffix in (("cc", "c"), ("c++", "cc")):
-            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda), ("cuda_runtime_api.h", cuda)):
+            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda),
+                                  ("cuda_runtime_api.h", cuda)):
                 for kind, link in (("shared", shared), ("static", static)):
                     source = pathlib.Path(folder) / f"program.{suffix}"
                     program = pathlib.Path(folder) / "program"
                     source.write_text(PROGRAM.format(header=header))
                     run([compiler, source, "-o", program, *flags, *extra, f"-L{libraries}", *link])
-                    print(f"{compiler}, <{header}>, {kind}: {run([program], env=environment).strip()}")
+                    output = run([program], env=environment).strip()
+                    print(f"{compiler}, <{header}>, {kind}: {output}")
 
         # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):

@@ -37,7 +37,8 @@ def offences(lib):
     rank = {name: number for number, name in enumerate(order)}
     folders = {entry.name for entry in lib.iterdir() if entry.is_dir()}
     found = [f"{name}/ is not in README.md's table" for name in sorted(folders - rank.keys())]
-    found += [f"{name}/ of README.md's table does not exist" for name in order if name not in folders]
+    found += [f"{name}/ of README.md's table does not exist" for name in order
+              if name not in folders]
 
     for path in sorted(lib.rglob("*")):
         if path.suffix not in SOURCES:
@@ -67,7 +68,8 @@ def check_the_check():
         ({"low/a.h": '#include "high/b.h"\n', "high/b.h": ""}, 1),
         ({"low/a.h": '# include "high/b.h"\n', "high/b.cc": '#include "b.h"\n'}, 2),
         ({"low/a.h": "#include <wherry/x.h>\n", "high/b.h": ""}, 1),
-        ({"low/a.h": "", "high/b.h": "", "include/wherry/x.h": '#include "low/a.h"\n#include "y.h"\n'}, 1),
+        ({"low/a.h": "", "high/b.h": "",
+          "include/wherry/x.h": '#include "low/a.h"\n#include "y.h"\n'}, 1),
         ({"low/a.h": "", "high/b.h": "", "other/c.h": ""}, 1),
         ({"low/a.h": ""}, 1),
     ]
@@ -81,7 +83,8 @@ def check_the_check():
                 (lib / name).write_text(text)
             found = offences(lib)
             if len(found) != expected:
-                sys.exit(f"the check is wrong: {files} gave {found}, expected {expected} offence(s)")
+                sys.exit(f"the check is wrong: {files} gave {found}, "
+                         f"expected {expected} offence(s)")
 
 
 def main():
