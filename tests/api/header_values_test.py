@@ -54,8 +54,9 @@ RUNTIME_LAYOUTS = {
     "struct cudaMemcpy3DParms": [*PARMS_FIELDS, "kind"],
     "struct cudaMemcpy3DPeerParms": [*PARMS_FIELDS, "srcDevice", "dstDevice"],
 }
-RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute",
-                   "cudaStream_t", "cudaEvent_t", "cudaHostFn_t", "cudaStreamCallback_t"]
+RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise",
+                   "enum cudaMemRangeAttribute", "cudaStream_t", "cudaEvent_t", "cudaHostFn_t",
+                   "cudaStreamCallback_t"]
 # Only in Wherry's headers: CUDA 13 has no such name.
 OWN_MACROS = {"WHERRY_CUDA_API"}
 # docs/decisions/drop-in.md explains why Wherry does not have them.

@@ -25,7 +25,7 @@ def run(command, **options):
 
 
 def toolkit_headers():
-    """NVIDIA's headers of the CUDA version of Wherry's headers, or None if they are not installed."""
+    """NVIDIA's headers of the CUDA version of Wherry's headers. None: not installed."""
     for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
         folder = pathlib.Path(home or "/nonexistent", "include")
         header = folder / "cuda_runtime_api.h"
@@ -81,7 +81,8 @@ def main():
                 sys.exit(f"{program} needs {needed(program)}")
             clients.check(name, program)
         # Programs that were linked with NVIDIA's library require this symbol version.
-        symbols = run(["nm", "--dynamic", "--with-symbol-versions", clients.folder / "runtime"]).stdout
+        symbols = run(["nm", "--dynamic", "--with-symbol-versions",
+                       clients.folder / "runtime"]).stdout
         if "cudaMallocManaged@libcudart.so.13" not in symbols:
             sys.exit(f"no versions in the runtime client:\n{symbols}")
 
@@ -95,14 +96,16 @@ def main():
             clients.check(f"query with {headers or 'our headers'}", program, str(kernels), **two)
 
         # In such a program the address of a library's function is an address in the program itself.
-        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels, f"-Wl,-rpath,{clients.folder}")
+        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels,
+                               f"-Wl,-rpath,{clients.folder}")
         clients.check("linked with kernels", linked)
 
         loading = clients.build("loading", "-ldl")
         for name in ("libcuda.so.1", str(compat / "libcuda.so.1")):
             clients.check(f"loading {name}", loading, name, lines=refused)
         # Preloaded into a program that does not know of it.
-        clients.check("preloaded", loading, "libcuda.so.1", lines=refused, LD_PRELOAD=str(compat / "libcuda.so.1"))
+        clients.check("preloaded", loading, "libcuda.so.1", lines=refused,
+                      LD_PRELOAD=str(compat / "libcuda.so.1"))
 
         libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"),
                      f"-Wl,-rpath,{compat.parent}", "-ldl"]

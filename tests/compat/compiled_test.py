@@ -15,11 +15,15 @@ import subprocess
 import sys
 import tempfile
 
-NO_RUN = ("wherry: kernel {} does not run, nor do other kernels that nvcc compiled: they are GPU code "
-          "(cudaErrorNoKernelImageForDevice); write kernels as C++ functions, see docs/variables-and-modules.md")
-ZEROS = "wherry: __managed__ {}: starts as zeros, because its initial value is in GPU code only; assign it in the program"
-ORDINARY = "wherry: __managed__ variables are ordinary host memory: managed memory is not available: "
-NO_TABLE = "wherry: NVIDIA's own CUDA runtime, linked into this program or loaded by it, cannot continue: "
+NO_RUN = ("wherry: kernel {} does not run, nor do other kernels that nvcc compiled: "
+          "they are GPU code (cudaErrorNoKernelImageForDevice); "
+          "write kernels as C++ functions, see docs/variables-and-modules.md")
+ZEROS = ("wherry: __managed__ {}: starts as zeros, because its initial value is in GPU code only; "
+         "assign it in the program")
+ORDINARY = ("wherry: __managed__ variables are ordinary host memory: "
+            "managed memory is not available: ")
+NO_TABLE = ("wherry: NVIDIA's own CUDA runtime, linked into this program or loaded by it, "
+            "cannot continue: ")
 NO_IMAGE = "cudaErrorNoKernelImageForDevice"
 
 
@@ -93,7 +97,8 @@ def main():
                        [ORDINARY, ZEROS.format("total and 1 more")], CUDA_VISIBLE_DEVICES="")
         nvcc = find_nvcc()
         if nvcc is None:
-            print("programs that nvcc compiles: not tried, nvcc for CUDA 13 is not in $CUDA_HOME or /usr/local/cuda")
+            print("programs that nvcc compiles: not tried, "
+                  "nvcc for CUDA 13 is not in $CUDA_HOME or /usr/local/cuda")
         else:
             check_nvcc(programs, nvcc, sources, folder)
 

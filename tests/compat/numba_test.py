@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Debian's numba, a client of libcuda.so.1 without knowledge of Wherry, runs its own driver tests.
 
-Every case of the modules below must pass, except those that numba_cases.txt lists with the reason. A
-listed case that passes is a failure, too. Each module runs in a process of its own, because numba's
-package as a whole is skipped without NVVM.
+Every case of the modules below must pass, except those that numba_cases.txt lists with the reason.
+A listed case that passes is a failure, too. Each module runs in a process of its own, because
+numba's package as a whole is skipped without NVVM.
 
 Usage: numba_test.py COMPAT CASES
        numba_test.py --module MODULE     (in each of these processes)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The rights that `confine` removes from a program, and those that it leaves. The program that it runs
-checks them.
+"""The rights that `confine` removes from a program, and those that it leaves. The program that it
+runs checks them.
 
 Usage: confine_test.py CONFINE
 """
@@ -103,7 +103,8 @@ class Reach(unittest.TestCase):
                                 0)
             run = confine("--reach", str(clone), "--user", "ls", closed, str(clone.parent))
             self.assertNotIn("secret", run.stdout)
-            self.assertEqual(os.listdir(clone.parent / "clone"), ["file"])  # other processes see the folder unchanged
+            self.assertEqual(os.listdir(clone.parent / "clone"),
+                             ["file"])  # other processes see the folder unchanged
 
     def test_folders_within_each_other_and_beside_each_other_are_reached(self):
         with tempfile.TemporaryDirectory() as closed:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Runs the fuzzers of a build that was configured with -Dfuzz=true, each for a while, starting with the
-corpus.
+"""Runs the fuzzers of a build that was configured with -Dfuzz=true, each for a while, starting with
+the corpus.
 
 Usage: fuzz.py BUILD-FOLDER [--seconds N] [--seed N] [--new FOLDER] [NAME...]
 

@@ -3,10 +3,11 @@
 
 Usage: run.py [--kernel FOLDER] [--limit SECONDS] [--env NAME=VALUE]... PROGRAM [ARGUMENT...]
 
-Builds a root file system from busybox, the program and the shared libraries that it needs, and boots it
-with the kernel in FOLDER (tools/setup kernel puts one into build/guest). Prints the program's output and
-exits with its exit code: 0 passed, 77 skipped, 1 anything else; also 77 with the reason if the machine
-cannot be built here. Placement and residency in the machine are meaningful, timings are not.
+Builds a root file system from busybox, the program and the shared libraries that it needs, and
+boots it with the kernel in FOLDER (tools/setup kernel puts one into build/guest). Prints the
+program's output and exits with its exit code: 0 passed, 77 skipped, 1 anything else; also 77 with
+the reason if the machine cannot be built here. Placement and residency in the machine are
+meaningful, timings are not.
 """
 
 import argparse

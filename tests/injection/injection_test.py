@@ -1,18 +1,18 @@
 #!/usr/bin/python3
-"""Makes the library's system calls fail, one by one or at random, while a program uses it (workload.cc,
-injector.cc).
+"""Makes the library's system calls fail, one by one or at random, while a program uses it
+(workload.cc, injector.cc).
 
 Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N]
        [--only FUNCTION[:OFFSET]] [--keep FILE]
 
 Without --exhaustive: runs with single faults that the seed chooses, for N seconds (20).
-With it: every fault at every call site that the program executes: at the first execution, at one in the
-middle, and from the first on. --seconds limits the time (0: no limit). Every second run is followed by one
-with several random faults that the seed chooses.
+With it: every fault at every call site that the program executes: at the first execution, at one in
+the middle, and from the first on. --seconds limits the time (0: no limit). Every second run is
+followed by one with several random faults that the seed chooses.
 
-Checks after each run: the program ended within the limit; it found no wrong data; it ended by itself, or
-by a signal after a line of the library with the reason; a refused cuInit left no descriptor, mapping or
-thread (the program checks that); no process is left.
+Checks after each run: the program ended within the limit; it found no wrong data; it ended by
+itself, or by a signal after a line of the library with the reason; a refused cuInit left no
+descriptor, mapping or thread (the program checks that); no process is left.
 """
 
 import argparse
@@ -36,7 +36,8 @@ LEFT_BEHIND = 11
 # Errors that are temporary: the next call may succeed.
 TRANSIENT = {errno.EINTR, errno.EEXIST, errno.EBUSY}
 # Errors of these calls are temporary also if they stand for a lack of something other than memory.
-TRANSIENT_CALLS = {"ioctl", "read", "write", "poll", "ppoll", "sendmsg", "recvmsg", "io_uring_submit", "__io_uring_get_cqe", "syscall"}
+TRANSIENT_CALLS = {"ioctl", "read", "write", "poll", "ppoll", "sendmsg", "recvmsg",
+                   "io_uring_submit", "__io_uring_get_cqe", "syscall"}
 BURST = 50
 FOREVER = 1 << 40
 # A device answers each command through these calls; the effect of a failure depends on the command.
@@ -177,7 +178,8 @@ class Runner:
             ours = words[0] == "fail" and words[3].isdigit() and int(words[3]) in OURS
             # If Linux always refuses to remove access to a page, the page cannot be moved, and the
             # program cannot continue.
-            stuck = "mprotect" in hits and any("cannot be taken from processor 0" in line for line in reasons)
+            stuck = "mprotect" in hits and any("cannot be taken from processor 0" in line
+                                               for line in reasons)
             return "" if (ours or stuck) and reasons else "aborted"
         return f"ended with {code}"
 

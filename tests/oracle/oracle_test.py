@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""libcuda.so.1 answers like a real driver: ../shared/oracle beside the project holds a program that makes
-some thousand calls with edge cases of their arguments, and the driver's answers.
+"""libcuda.so.1 answers like a real driver: ../shared/oracle beside the project holds a program that
+makes some thousand calls with edge cases of their arguments, and the driver's answers.
 
-Every different answer must be in docs/differences.md, where the first cells of a table have patterns of
-case names; and the share of equal answers must reach REQUIRED_SHARE.
+Every different answer must be in docs/differences.md, where the first cells of a table have
+patterns of case names; and the share of equal answers must reach REQUIRED_SHARE.
 
 Usage: oracle_test.py ROOT COMPAT CC...
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Calls wait for pending work exactly where a real driver's do: the oracle's group `order` tests which
-calls wait for which work.
+"""Calls wait for pending work exactly where a real driver's do: the oracle's group `order` tests
+which calls wait for which work.
 
-The program decides by sleeps of some milliseconds, so a delayed thread can change an answer. The group
-therefore runs up to ATTEMPTS times, and a case is right if one of its answers was. Every case must be
-right.
+The program decides by sleeps of some milliseconds, so a delayed thread can change an answer. The
+group therefore runs up to ATTEMPTS times, and a case is right if one of its answers was. Every case
+must be right.
 
 With WHERRY_TEST_SCALE below 1 only some of the streams with pending work are tested.
 
@@ -34,7 +34,7 @@ def question_of(case):
 
 
 def left_out(cases, streams):
-    """ORACLE_SKIP for all cases of streams other than `streams`. `cases`: the names of all cases."""
+    """ORACLE_SKIP for all cases of streams but `streams`. `cases`: the names of all cases."""
     questions = {question_of(case) for case in cases}
     others = [stream for stream in STREAMS if stream not in streams]
     return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""libcuda.so.1 answers queries about virtual memory management like a real driver: virtual_memory.c makes
-the queries, and virtual_memory.tsv has the driver's answers.
+"""libcuda.so.1 answers queries about virtual memory management like a real driver: virtual_memory.c
+makes the queries, and virtual_memory.tsv has the driver's answers.
 
 Every different answer must be in docs/differences.md, in the table of these cases.
 

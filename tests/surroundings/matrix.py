@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The surroundings in which programs with managed memory run, one row each: the surroundings, the
-program's steps (workload.c, loader.c), and the expected results. Each row runs with the trap that the
-library chooses and with mprotect.
+program's steps (workload.c, loader.c), and the expected results. Each row runs with the trap that
+the library chooses and with mprotect.
 
 Usage: matrix.py --list
        matrix.py ROW [--trap mprotect] --programs FOLDER --libraries FOLDER --confine PROGRAM
@@ -96,8 +96,8 @@ def killed(signal_number):
 
 
 def crashed(row, end):
-    """The crash takes at most 2 s longer than without the library; the core is small, and a debugger can
-    read it."""
+    """The crash takes at most 2 s longer than without the library; the core is small, and a
+    debugger can read it."""
     wrong = killed(signal.SIGSEGV)(row, end)
     with run([end.command[0], "crash"], (with_cores,), {}, 60) as plain:
         limit_seconds = plain.last_words + 2
@@ -140,13 +140,13 @@ def no_line_of(*words):
 
 
 def locked(row, end):
-    """Locking the program's memory does not make the library's reservations resident, and no false fault is
-    reported."""
+    """Locking the program's memory does not make the library's reservations resident, and no false
+    fault is reported."""
     return number_at_most("host", 400)(row, end) + no_line_of("SIGBUS", "wherry:")(row, end)
 
 
 def within(bytes_):
-    """The memory that the library reports fits into the limit, and a request beyond it gets an error."""
+    """The reported memory fits into the limit, and a request beyond it gets an error."""
     def expect(row, end):
         wrong = [] if end.status == 3 else [f"it ended with {end.status}, not with a refusal"]
         if "refused: cuMemAllocManaged" not in end.stdout:
@@ -185,10 +185,14 @@ ROWS = [
     # changes it.
     Row("commit_charge", steps=("init", "life", "charged"), expect=number_at_most("charged", 300)),
     # Locked memory.
-    Row("lock_future_before", steps=("lock-future", "init", "life", "children", "resident"), expect=locked),
-    Row("lock_on_fault_before", steps=("lock-on-fault", "init", "life", "children", "resident"), expect=locked),
-    Row("lock_after", steps=("init", "hold=4M", "lock", "life", "children", "resident"), expect=locked),
-    Row("lock_future_after", steps=("init", "hold=4M", "lock-future", "life", "children", "resident"), expect=locked),
+    Row("lock_future_before", steps=("lock-future", "init", "life", "children", "resident"),
+        expect=locked),
+    Row("lock_on_fault_before", steps=("lock-on-fault", "init", "life", "children", "resident"),
+        expect=locked),
+    Row("lock_after", steps=("init", "hold=4M", "lock", "life", "children", "resident"),
+        expect=locked),
+    Row("lock_future_after",
+        steps=("init", "hold=4M", "lock-future", "life", "children", "resident"), expect=locked),
     # Core dumps.
     Row("core_dump", (with_cores,), steps=("init", "life", "hold=16M", "crash"), expect=crashed),
     Row("core_dump_of_device", (with_cores,), steps=("init", "life", "device-dump"),
@@ -218,7 +222,8 @@ ROWS = [
         expect=says("debugger=0", r"#0 .*\n"),
         seconds=240),
     # A device that gdb has stopped does not answer. Without the setting the host would end it.
-    Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")), ("init", "life", "debugged=device", "life"),
+    Row("gdb_attached_to_device", (may_be_debugged, environment(WHERRY_WAIT_LIMITS="off")),
+        ("init", "life", "debugged=device", "life"),
         expect=says("debugger=0", r"#0 .*\badd \("), seconds=240),
     Row("valgrind", (wrapped("valgrind", "--tool=none"),),
         expect=refused("cannot start in valgrind"), seconds=240),

@@ -1,7 +1,7 @@
 """The parts of the rows of matrix.py: surroundings for a program, and running it in them.
 
-A surrounding is a function that changes a Start before the program begins, and registers clean-up in an
-ExitStack. Skip has the reason why this machine cannot make one.
+A surrounding is a function that changes a Start before the program begins, and registers clean-up
+in an ExitStack. Skip has the reason why this machine cannot make one.
 """
 
 import contextlib
@@ -122,7 +122,8 @@ def as_user(start):
 
 def as_pid_1(start):
     needs_root()
-    if subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+    if subprocess.run(["unshare", "--pid", "--fork", "true"],
+                      stderr=subprocess.DEVNULL).returncode != 0:
         raise Skip("no PID namespace can be made")
     wrapped("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")(start)
 
@@ -163,7 +164,7 @@ def on_cpus(*cpus):
 
 
 def own_cgroup(controller):
-    """The folder of this process's group of a version 1 controller, in which a new group can be made."""
+    """The folder of this process's group of a version 1 controller, for new groups."""
     needs_root()
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -210,7 +211,8 @@ def in_chroot(*mounts):
                                  check=True).stdout
         libraries = re.findall(r"(?:=> )?(/\S+) \(0x", listing)
         # Without /proc the loader cannot find the program's folder.
-        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent) for library in libraries})
+        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent)
+                                                         for library in libraries})
         for path in [start.command[0], *libraries]:
             inside = root / path.lstrip("/")
             inside.parent.mkdir(parents=True, exist_ok=True)
@@ -242,8 +244,8 @@ def children_of(pid):
 
 
 def end_leftovers(seconds):
-    """Reaps orphans, which come to this process because it is a subreaper. Kills and returns processes that
-    did not end in time."""
+    """Reaps orphans, which come to this process because it is a subreaper. Kills and returns
+    processes that did not end in time."""
     deadline = time.monotonic() + seconds
     while True:
         try:

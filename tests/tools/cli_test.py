@@ -344,7 +344,8 @@ class Refuse(Case):
                 same = self.good_json("cg", "--poisson", 48, "--policy", name,
                                       environment=TWO_DEVICES | {"WHERRY_POLICY": "remote-always"})
                 if name != "adaptive":  # adaptive depends on the machine
-                    self.assertEqual(same["migrated_bytes"] == 0, name in ("remote-always", "first-touch"))
+                    self.assertEqual(same["migrated_bytes"] == 0,
+                                     name in ("remote-always", "first-touch"))
 
     def test_policies_are_compared_on_workloads(self):
         report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", "read-shared",

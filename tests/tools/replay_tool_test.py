@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The user interface of `wherry calibrate` and `wherry replay`: costs of this machine, recorded runs under
-other policies, and messages on wrong input.
+"""The user interface of `wherry calibrate` and `wherry replay`: costs of this machine, recorded
+runs under other policies, and messages on wrong input.
 
 Usage: replay_tool_test.py PROGRAM
 """
@@ -49,7 +49,8 @@ class Folder(Case):
 
 
 class Predict(Folder):
-    """Replays a run under the policy that it was recorded with: steps that happen as recorded take the
+    """Replays a run under the policy that it was recorded with: steps that happen as recorded take
+    the
         recorded time, independent of this machine."""
 
     def assert_migrations_are_predicted(self, policy, *program, environment=TWO_SMALL):
@@ -141,8 +142,10 @@ class Replay(Folder):
         self.assertIn("breaks off", done.stdout)
 
     def test_costs_that_make_no_sense(self):
-        for changes, words in (({"minor_ns": -1}, "'minor_ns' is -1"), ({"duplicate": 3}, "'duplicate' is not an object"),
-                               ({"version": 9}, "version is 9"), ({"collapse_ns": "much"}, "'collapse_ns' is not a number")):
+        for changes, words in (({"minor_ns": -1}, "'minor_ns' is -1"),
+                               ({"duplicate": 3}, "'duplicate' is not an object"),
+                               ({"version": 9}, "version is 9"),
+                               ({"collapse_ns": "much"}, "'collapse_ns' is not a number")):
             with self.subTest(changes=changes):
                 self.costs.write_text(json.dumps(costs(**changes)))
                 self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1,

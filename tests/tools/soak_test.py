@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/soak runs a part until its time is over, adds up its figures, and keeps the files of failures.
+"""tools/soak runs a part until its time is over, adds up its figures, and keeps the files of
+failures.
 
 Usage: soak_test.py SOAK
 """

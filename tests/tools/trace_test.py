@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The user interface of `wherry record` and `wherry trace`: the file, the reports, and messages on wrong
-input.
+"""The user interface of `wherry record` and `wherry trace`: the file, the reports, and messages on
+wrong input.
 
 Usage: trace_test.py PROGRAM
 """
@@ -224,9 +224,11 @@ class Record(Case):
         self.assertEqual(done.stderr.count("\n"), 1)
 
     def start(self, trace, *program):
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-        return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program], env=clean | DEVICE, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("WHERRY_", "CUDA_"))}
+        return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program],
+                                env=clean | DEVICE, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 # nohup ignores SIGHUP, and a shell cannot trap ignored signals.
                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The shared library exports exactly the functions that the public C headers declare, and those of the
-C library that it interposes. The lists of CUDA's functions (lib/api/*_functions.txt) are sorted and
-complete.
+"""The shared library exports exactly the functions that the public C headers declare, and those of
+the C library that it interposes. The lists of CUDA's functions (lib/api/*_functions.txt) are sorted
+and complete.
 
 Usage: exports_test.py LIBRARY INCLUDE API
 """
@@ -26,7 +26,8 @@ INTERPOSERS = {
 }
 # Names that CUDA 13 no longer has, or Wherry's names for the signatures of CUDA 12: no program asks
 # a CUDA 13 library for them.
-CUDA_12 = {"cudaMemAdvise_v1", "cudaMemAdvise_v2", "cudaMemPrefetchAsync_v1", "cudaMemPrefetchAsync_v1_ptsz",
+CUDA_12 = {"cudaMemAdvise_v1", "cudaMemAdvise_v2", "cudaMemPrefetchAsync_v1",
+           "cudaMemPrefetchAsync_v1_ptsz",
            "cudaMemPrefetchAsync_v2", "cudaMemPrefetchAsync_v2_ptsz"}
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
@@ -60,9 +61,12 @@ def check_lists(api, have):
     found = []
     if keys != sorted(set(keys)) or runtime != sorted(runtime):
         found.append("not sorted")
-    symbols = [symbol for row in driver for symbol in [row[2], *(f"{row[2]}_{end}" for end in row[3:4])]]
-    symbols += [symbol for row in runtime for symbol in [row[0], *(f"{row[0]}_{end}" for end in row[1:2])]]
-    found += [f"twice: {symbol}" for symbol in {each for each in symbols if symbols.count(each) > 1}]
+    symbols = [symbol for row in driver
+               for symbol in [row[2], *(f"{row[2]}_{end}" for end in row[3:4])]]
+    symbols += [symbol for row in runtime
+                for symbol in [row[0], *(f"{row[0]}_{end}" for end in row[1:2])]]
+    found += [f"twice: {symbol}"
+              for symbol in {each for each in symbols if symbols.count(each) > 1}]
     cuda = {name for name in have if not name.startswith("wherry")} - INTERPOSERS
     found += [f"not listed: {name}" for name in sorted(cuda - set(symbols) - CUDA_12)]
     return [f"lists of functions: {each}" for each in found]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every header of lib/ compiles when it is included alone; public ones with every installed compiler, and
-as C if they are C.
+"""Every header of lib/ compiles when it is included alone; public ones with every installed
+compiler, and as C if they are C.
 
 A header that a source file includes first is not tried: the build compiles that file.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files of `meson install` suffice for a C and a C++ program: headers, both libraries, wherry.pc.
-libwherry_io is installed, and can be preloaded.
+"""The files of `meson install` suffice for a C and a C++ program: headers, both libraries,
+wherry.pc. libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every #include in lib/ names its own layer or a lower one, by the order of the table in lib/README.md.
+"""Every #include in lib/ names its own layer or a lower one, by the order of the table in
+lib/README.md.
 
 Usage: layers_test.py LIB
 First checks itself: it must find each kind of error in small trees made for that. Then checks LIB.
