@@ -1,5 +1,5 @@
-// What does one call of the API cost? Real drivers answer these in 0.3 to 10 us (launch and wait:
-// 8.6 us).
+// What does one API call cost? NVIDIA's drivers answer these calls in 0.3 to 10 us (launch and
+// wait: 8.6 us).
 #include <benchmark/benchmark.h>
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
@@ -25,7 +25,7 @@ void alloc_and_free(benchmark::State& state) {
 }
 BENCHMARK(alloc_and_free)->Arg(64 << 10)->Arg(16 << 20)->Arg(std::int64_t{1} << 30);
 
-// With as many other allocations alive as the argument says.
+// The argument is the number of other live allocations.
 void address_range(benchmark::State& state) {
   std::vector<CUdeviceptr> alive(static_cast<std::size_t>(state.range(0)));
   for (CUdeviceptr& pointer : alive)
@@ -42,7 +42,7 @@ void address_range(benchmark::State& state) {
 }
 BENCHMARK(address_range)->Arg(1)->Arg(1000)->Arg(100'000);
 
-// Two kinds of advice in turn, so that each call changes something. No page is resident.
+// Alternates between two kinds of advice, so that each call changes something. No page is resident.
 void advise(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   CUdeviceptr pointer = 0;

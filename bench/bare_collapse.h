@@ -1,7 +1,7 @@
-// The bare sequence that ends the copies of a page which the host writes, without any bookkeeping:
-// punch the pools of the devices that hold copies, drop the host's write protection, wake.
+// The bare sequence of kernel calls that ends the copies of a page which the host writes: punch the
+// pools of the devices that hold copies, drop the host's write protection, wake.
 //
-// Only one thread may write at a time: nothing here keeps track.
+// Only one thread may write at a time, because no page state is kept.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace wherry::bench {
 
 class BareCollapse {
  public:
-  // bytes, stride, granularity: multiples of 4096, of each other. The host has the pages that are
-  // written, one each `stride`, mapped; `devices` forked processes will have copies of them, and of
-  // their neighbours in the granule.
+  // bytes, stride, granularity: multiples of 4096 and of each other. The host has the pages that
+  // are written mapped, one for each `stride`. `devices` forked processes hold copies of these
+  // pages and of the other pages of their granules.
   BareCollapse(std::size_t bytes, std::size_t stride, std::size_t granularity, int devices);
 
-  // Gives each device its copies, mapped there. Requires: there are none.
+  // Gives each device its copies, and maps them there. Requires: there are no copies.
   void duplicate() const;
-  // Writes at the host: nanoseconds.
+  // Writes at the host. Returns nanoseconds.
   double write() const;
 
  private:
@@ -34,9 +34,9 @@ class BareCollapse {
   std::size_t stride_;
   std::size_t granularity_;
   BarePool pool_;
-  std::byte* alias_;  // where copies are read from
+  std::byte* alias_;  // copies are read from here
   std::byte* memory_;
-  std::deque<BareDevice> devices_;  // which do not move
+  std::deque<BareDevice> devices_;  // deque: its elements do not move
   int uffd_;
   std::optional<BareTrap> trap_;
 };

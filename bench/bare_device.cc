@@ -64,7 +64,8 @@ BareDevice::BareDevice(std::byte* memory, std::size_t bytes, std::size_t stride)
 }
 
 BareDevice::~BareDevice() {
-  // A later device has inherited this end of the socket, so closing it here would end nothing.
+  // Devices that were forked later have inherited this end of the socket, so closing it would not
+  // end the process.
   ::kill(process_, SIGKILL);
   ::waitpid(process_, nullptr, 0);
   ::close(socket_);

@@ -1,6 +1,5 @@
-// A bare device: a forked process that sees a pool of its own at the host's address, registered
-// with a userfaultfd that the host answers. It touches the memory when it is asked to, and does
-// nothing else.
+// A bare device: a forked process that maps its own pool at the host's address, registered with a
+// userfaultfd that the host answers. It touches the memory on request, and does nothing else.
 #pragma once
 
 #include <sys/types.h>
@@ -13,19 +12,19 @@ namespace wherry::bench {
 
 class BareDevice {
  public:
-  // `memory` is where the host maps its own pool; one touch goes over it in steps of `stride`.
+  // `memory` is where the host maps its own pool. One touch goes through it in steps of `stride`.
   BareDevice(std::byte* memory, std::size_t bytes, std::size_t stride);
   ~BareDevice();
   BareDevice(const BareDevice&) = delete;
   BareDevice& operator=(const BareDevice&) = delete;
 
-  // Of the device process, registered.
+  // The userfaultfd of the device process; the range is registered.
   int uffd() const { return uffd_; }
   const BarePool& pool() const { return pool_; }
-  // The host's mapping of the pool: where copies are read from.
+  // The host's mapping of the pool, from which copies are read.
   std::byte* alias() const { return alias_; }
 
-  // One write per stride in the device process: nanoseconds.
+  // One write for each stride, in the device process. Returns nanoseconds.
   double touch() const;
 
  private:

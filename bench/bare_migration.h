@@ -1,9 +1,9 @@
-// The bare sequence of a fault-driven migration between the host and one forked device process,
-// without any bookkeeping: write-protect at the source, copy write-protected and unwoken, punch the
+// The bare sequence of kernel calls of a fault-driven migration between the host and one forked
+// device process: write-protect at the source, copy write-protected without waking, punch the
 // source, drop protection, wake.
 //
-// Every page must be in one of the two pools, and only one thread may touch at a time: nothing here
-// keeps track.
+// Every page must be in one of the two pools, and only one thread may touch at a time, because no
+// page state is kept.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace wherry::bench {
 
 class BareMigration {
  public:
-  // bytes, granularity: multiples of 4096, of each other, at most 2 MiB for the latter. Starts
-  // filled, at the host.
+  // bytes, granularity: multiples of 4096 and of each other; granularity at most 2 MiB. All pages
+  // start at the host, filled.
   BareMigration(std::size_t bytes, std::size_t granularity);
 
-  // Touches everything, one write per granule, at the host or in the device process: nanoseconds.
+  // One write for each granule, at the host or in the device process. Returns nanoseconds.
   double touch_at_host() const;
   double touch_at_device() const { return device_.touch(); }
 
@@ -37,7 +37,7 @@ class BareMigration {
   std::size_t bytes_;
   std::size_t granularity_;
   BarePool pool_;
-  std::byte* alias_;  // the host's second mapping: where copies read from
+  std::byte* alias_;  // the host's second mapping, from which copies are read
   std::byte* memory_;
   BareDevice device_;
   int uffd_;

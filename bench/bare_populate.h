@@ -1,4 +1,4 @@
-// The bare first-touch loop: one registered mapping whose missing pages are zero-filled,
+// The bare first-touch loop: one registered mapping whose missing pages are filled with zeros,
 // `granularity` bytes at a time.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace wherry::bench {
 
 class BarePopulate {
  public:
-  // bytes: a multiple of granularity, a multiple of 4096.
+  // bytes: a multiple of granularity, which is a multiple of 4096.
   BarePopulate(std::size_t bytes, std::size_t granularity)
       : granularity_(granularity), pool_(bytes), memory_(pool_.map()), uffd_(open_userfaultfd()) {
     register_range(uffd_, memory_, bytes);
@@ -22,7 +22,7 @@ class BarePopulate {
   }
 
   std::byte* memory() const { return memory_; }
-  // Makes every page untouched again. No thread may be touching.
+  // Removes all pages. Requires: no thread touches the memory.
   void clear() const { pool_.punch(0, pool_.bytes()); }
 
  private:

@@ -112,8 +112,8 @@ void BarePool::map_over(std::byte* place) const {
   if (::mmap(place, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
     fail("mmap of a pool");
   }
-  // Where there are several nodes, pools are bound to theirs, which costs each page allocation a
-  // little.
+  // On a machine with several nodes, bind the pool to its node, as the library does; that makes
+  // each page allocation a little slower.
   if (::numa_available() < 0 || ::numa_num_configured_nodes() < 2) return;
   bitmask* const nodes = ::numa_allocate_nodemask();
   ::numa_bitmask_setbit(nodes, static_cast<unsigned>(::numa_node_of_cpu(::sched_getcpu())));
@@ -155,7 +155,7 @@ void BareTrap::serve(int cpu_index) {
     for (std::size_t source = 0; source < descriptors_.size(); ++source) {
       if (polled[source].revents == 0) continue;
       uffd_msg message{};
-      // Another handler may have been faster: then there is nothing to read.
+      // If another handler was faster, there is nothing to read.
       if (::read(descriptors_[source], &message, sizeof message) != sizeof message) continue;
       if (message.event == UFFD_EVENT_PAGEFAULT) resolve_(source, message.arg.pagefault.address);
     }

@@ -1,8 +1,8 @@
-// What the kernel gives without any bookkeeping: the baselines that the library is compared with.
+// Baselines for the library: kernel calls without bookkeeping.
 //
-// BareTrap answers the events of some userfaultfds with one handler thread per CPU, each pinned,
-// all polling and reading the same descriptors: the placement that the library uses too. BarePool
-// is a memfd with a mapping at a chosen address.
+// BareTrap handles the events of several userfaultfds with one handler thread per CPU. Each thread
+// is pinned, and all of them poll and read the same descriptors, as the library's handlers do.
+// BarePool is a memfd with a mapping at a chosen address.
 #pragma once
 
 #include <atomic>
@@ -14,24 +14,24 @@
 
 namespace wherry::bench {
 
-// One write per `stride` of [memory, memory + bytes): nanoseconds.
+// One write for each `stride` of [memory, memory + bytes). Returns nanoseconds.
 double timed_touch(std::byte* memory, std::size_t bytes, std::size_t stride);
 
-// A new userfaultfd of the calling process with missing, minor and write-protect events of shared
+// A new userfaultfd of the calling process, with missing, minor and write-protect events of shared
 // memory.
 int open_userfaultfd();
-// The handshake of a descriptor that another process opened.
+// The UFFDIO_API handshake for a descriptor that another process opened.
 void enable_userfaultfd(int uffd);
 int open_raw_userfaultfd();
 void register_range(int uffd, void* start, std::size_t bytes);
 
-// Each dies with a message on any answer but success.
-void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);  // and wakes
+// Each ends the program with a message unless it succeeds.
+void zero_pages(int uffd, std::uintptr_t start, std::size_t bytes);  // also wakes
 void copy_write_protected(int uffd, std::uintptr_t start, const void* source, std::size_t bytes);
 void set_write_protection(int uffd, std::uintptr_t start, std::size_t bytes, bool protect);
 void wake(int uffd, std::uintptr_t start, std::size_t bytes);
 
-// An owned memfd and its mapping; freed by the destructor.
+// A memfd and its mapping; the destructor frees both.
 class BarePool {
  public:
   explicit BarePool(std::size_t bytes);
@@ -39,9 +39,9 @@ class BarePool {
   BarePool(const BarePool&) = delete;
   BarePool& operator=(const BarePool&) = delete;
 
-  // One more mapping of the whole pool, aligned to 2 MiB; stays until the process ends.
+  // Maps the whole pool once more, aligned to 2 MiB. The mapping stays until the process ends.
   std::byte* map() const;
-  // The same at `place`, over whatever is there.
+  // Maps the whole pool at `place`, over any existing mapping.
   void map_over(std::byte* place) const;
   void punch(std::size_t offset, std::size_t bytes) const;
   std::size_t bytes() const { return bytes_; }

@@ -1,5 +1,5 @@
-// What do two processors get done that want the same memory all the time: one page, or different
-// pages that one fault moves together? And how equally?
+// How much work do two processors get done that want the same memory all the time: one page, or
+// different pages that one fault moves together? And how evenly is the work divided?
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,15 +13,16 @@ namespace {
 
 constexpr int runs = 5;
 constexpr double run_ns = 300e6;
-// Both have started by then.
+// After this time, both have started.
 constexpr double lead_ns = 30e6;
 constexpr std::size_t page = 4096;
 constexpr std::size_t region = 16 * page;
 
 struct Writer {
-  volatile std::uint64_t* own;   // counts this one's writes
-  volatile std::uint64_t* turn;  // null: writes whenever it can, else when this says `id`
-  std::uint64_t id;              // 0 or 1
+  volatile std::uint64_t* own;  // counts this processor's writes
+  // null: writes whenever it can; otherwise only when this equals `id`.
+  volatile std::uint64_t* turn;
+  std::uint64_t id;  // 0 or 1
   double begin_ns;
   int cpu;
 };
@@ -30,7 +31,7 @@ void write_on(const Writer& writer) {
   pin_to_allowed_cpu(writer.cpu);
   while (now_ns() < writer.begin_ns) {
   }
-  // The clock is looked at now and then: it takes longer than a write.
+  // The clock is read only now and then, because reading it takes longer than a write.
   while (now_ns() < writer.begin_ns + run_ns) {
     for (int i = 0; i < 16; ++i) {
       if (writer.turn == nullptr) {
@@ -49,7 +50,7 @@ void write_kernel(const void* args, std::size_t, std::size_t) {
 
 struct Case {
   const char* name;
-  std::size_t distance;  // bytes between what the two write
+  std::size_t distance;  // bytes between the two words that are written
   bool in_turn;
 };
 
@@ -61,7 +62,7 @@ struct Outcome {
   double writes_per_s, poorer_share, moves_per_s;
 };
 
-// -1 is the host, as in the API; it can only be the first.
+// -1 is the host, as in the API. Only `first` may be the host.
 Outcome run_once(std::byte* memory, const Case& what, int first, int second) {
   std::fill_n(memory, region, std::byte{0});
   const auto word = [&](std::size_t offset) {
@@ -106,7 +107,7 @@ Measurements measure(int first, int second) {
     std::vector<double> writes, shares, moves;
     for (int run = -1; run < runs; ++run) {
       const Outcome outcome = run_once(memory, what, first, second);
-      if (run < 0) continue;  // the first is for warming up
+      if (run < 0) continue;  // the first run warms up
       writes.push_back(outcome.writes_per_s);
       shares.push_back(outcome.poorer_share);
       moves.push_back(outcome.moves_per_s);

@@ -1,5 +1,5 @@
-// How long do copies between the host and device memory take, against memcpy between memory of the
-// host?
+// How long do copies between host memory and device memory take, compared with memcpy between host
+// memory?
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 struct Size {
   const char* name;
   std::size_t bytes;
-  int calls;  // timed at once
+  int calls;  // calls per timed run
   int runs;
 };
 constexpr Size sizes[] = {{"4 KiB", std::size_t{4} << 10, 500, 15},
@@ -82,7 +82,7 @@ Measurements measure() {
     };
     const auto add_ratio = [&](const char* what, const std::vector<double>& times) {
       add(what, times);
-      // Bandwidths: more is better.
+      // The ratio of bandwidths: larger is better.
       results.push_back({fmt::format("{} {}, of memcpy", what, size.name),
                          1 / median_ratio(times, memcpys),
                          "x",

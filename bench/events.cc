@@ -1,5 +1,4 @@
-// What does recording cost? First touches by the host with recording on, beside the same with it
-// off.
+// What does recording of events cost? Compares first touches by the host with recording on and off.
 #include <wherry/events.h>
 
 #include <cstdlib>
@@ -16,7 +15,7 @@ constexpr int round_pairs = 201;
 constexpr std::size_t page = 4096;
 constexpr std::size_t pages_per_round = 2048;
 
-// One write to each page of fresh memory: nanoseconds for each.
+// One write to each page of new memory. Returns nanoseconds for each.
 double touch_all() {
   std::byte* const memory = alloc_managed(pages_per_round * page);
   const double begin = now_ns();
@@ -27,8 +26,8 @@ double touch_all() {
   return each;
 }
 
-// The same while everything is recorded. Nobody reads meanwhile: the rings hold all of it, a fault
-// and a new page each.
+// The same while everything is recorded. No thread reads the events meanwhile: the rings are large
+// enough for all of them, a fault and a new page for each touch.
 double touch_recorded() {
   require(wherryEventsStart(WHERRY_EVENT_ALL, 4 * pages_per_round), "wherryEventsStart");
   const double each = touch_all();
@@ -39,11 +38,11 @@ double touch_recorded() {
   return each;
 }
 
-// `one` beside `other`, which take turns, each first as often as the other.
+// Compares `one` with `other` in pairs. They take turns in running first.
 template <typename One, typename Other>
 Measurements compare(const std::string& what, int pairs, const One& one, const Other& other) {
   std::vector<double> ones, others;
-  for (int pair = -1; pair < pairs; ++pair) {  // the first is for warming up
+  for (int pair = -1; pair < pairs; ++pair) {  // the first pair warms up
     const bool first = pair % 2 == 0;
     double of_one = first ? one() : 0;
     const double of_other = other();
@@ -65,14 +64,14 @@ void start() {
 
 Measurements measure_rings() {
   start();
-  // The same beside itself: as much is noise.
+  // Compared with itself, to show the noise.
   Measurements results = compare("not recorded", round_pairs, touch_all, touch_all);
   for (Measurement& next : compare("recorded", round_pairs, touch_recorded, touch_all))
     results.push_back(std::move(next));
   return results;
 }
 
-// Processes, since whether a trace is written is settled by cuInit.
+// Runs in processes of their own, because cuInit decides whether a trace is written.
 constexpr int process_pairs = 31;
 constexpr int rounds_of_process = 21;
 

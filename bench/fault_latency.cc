@@ -1,5 +1,5 @@
-// How long does the first touch of a page take on the host, against a bare userfaultfd loop with
-// the same handlers?
+// How long does the first touch of a page by the host take, compared with a bare userfaultfd loop
+// with the same handlers?
 #include <fmt/core.h>
 #include <wherry/cuda.h>
 
@@ -25,7 +25,7 @@ struct Quantiles {
   }
 };
 
-// One write per `stride`, each timed.
+// One timed write for each `stride`.
 std::vector<double> touch(std::byte* memory, std::size_t stride) {
   std::vector<double> latencies(faults_per_run);
   for (std::size_t i = 0; i < faults_per_run; ++i) {
@@ -47,7 +47,7 @@ Measurements measure(std::size_t region, const char* region_name) {
   pin_to_allowed_cpu(0);
 
   Quantiles ours, baseline;
-  for (int run = -1; run < runs; ++run) {  // the first is for warming up
+  for (int run = -1; run < runs; ++run) {  // the first run warms up
     std::byte* const memory = alloc_managed(bytes);
     const std::vector<double> of_ours = touch(memory, region);
     free_managed(memory);

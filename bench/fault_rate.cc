@@ -1,5 +1,5 @@
-// How many faults per second does the host get answered with 1, 2 and 4 threads, and how much
-// memory do the books take?
+// How many faults per second are handled for 1, 2 and 4 threads of the host, and how much memory
+// does the page state take?
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr int runs = 7;
 constexpr std::size_t page = 4096;
 constexpr std::size_t pages_per_run = 32768;
 
-// All threads at once, each its own part, one write per page: faults per second.
+// All threads start together; each writes to every page of its own part. Returns faults per second.
 double fault_rate(std::byte* memory, int threads) {
   const std::size_t part = pages_per_run / static_cast<std::size_t>(threads);
   std::barrier start{threads + 1};
@@ -47,7 +47,7 @@ Measurements measure_rates() {
   Measurements results;
   for (const int threads : {1, 2, 4}) {
     std::vector<double> ours, baseline;
-    for (int run = -1; run < runs; ++run) {  // the first is for warming up
+    for (int run = -1; run < runs; ++run) {  // the first run warms up
       std::byte* const memory = alloc_managed(pages_per_run * page);
       const double of_ours = fault_rate(memory, threads);
       free_managed(memory);
@@ -69,7 +69,7 @@ Measurements measure_rates() {
   return results;
 }
 
-// This process's private memory. The pools are shared files, so their pages do not count.
+// Private memory of this process. The pools are shared files, so their pages are not included.
 double anonymous_bytes() {
   std::ifstream file{"/proc/self/smaps_rollup"};
   for (std::string word; file >> word;) {
@@ -86,8 +86,7 @@ Measurements measure_metadata() {
   ::setenv("WHERRY_DEVICES", "capacity=64M;capacity=64M", 1);
   init_cuda();
   const double idle = anonymous_bytes();
-  // Every block of the allocation becomes known to the books; how many of its pages exist does not
-  // matter to them.
+  // One touch of each block creates its page state. How many of its pages exist does not matter.
   std::byte* const memory = alloc_managed(bytes);
   timed_touch(memory, bytes, block);
   const double used = anonymous_bytes();
@@ -104,5 +103,6 @@ int main(int argc, char** argv) {
   Measurements all = measure_in_child(measure_rates);
   for (Measurement& next : measure_in_child(measure_metadata)) all.push_back(std::move(next));
   return print_report(
-      "fault_rate: first touches by several host threads, and the size of the books", all, json);
+      "fault_rate: first touches by several host threads, and the size of the page state", all,
+      json);
 }

@@ -1,4 +1,5 @@
-// The few driver calls that every benchmark makes; each dies with the error's name.
+// The driver calls that all benchmarks use. Each ends the program with the error's name unless it
+// succeeds.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -11,7 +12,7 @@ namespace wherry::bench {
 
 void require(CUresult result, const char* what);
 
-// cuInit, and device 0's primary context made current.
+// Calls cuInit and makes device 0's primary context current.
 void init_cuda();
 // Makes a device's primary context current.
 void use_device(int ordinal);
@@ -27,7 +28,7 @@ void advise(std::byte* memory, std::size_t bytes, CUmem_advise advice, CUmemLoca
 wherryStats stats();
 std::uint64_t fault_count(const wherryProcessorStats& processor);
 
-// Runs `kernel` once (one item) on the current context's device and waits for it.
+// Runs `kernel` once (one item) on the current context's device, and waits for it.
 template <typename Args>
 void run_on_device(wherryKernel kernel, const Args& args) {
   require(wherryLaunch(nullptr, kernel, &args, sizeof args, 1), "wherryLaunch");

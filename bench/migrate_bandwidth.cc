@@ -1,5 +1,5 @@
-// How fast do faults move pages between the host and a device, against the bare sequence of kernel
-// calls?
+// How fast do faults move pages between the host and a device, compared with the bare sequence of
+// kernel calls?
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -21,8 +21,8 @@ struct DeviceTouch {
   int cpu;
 };
 
-// The same loop as the bare device's, timed where it runs, so that the cost of a launch is not in
-// it.
+// The same loop as in the bare device. It is timed inside the kernel, so that the launch is not
+// included.
 void touch_kernel(const void* args, std::size_t, std::size_t) {
   const DeviceTouch& touch = *static_cast<const DeviceTouch*>(args);
   pin_to_allowed_cpu(touch.cpu);
@@ -33,7 +33,7 @@ Measurements measure(std::size_t region, const char* name) {
   ::setenv("WHERRY_FAULT_REGION", name, 1);
   ::setenv("WHERRY_DEVICES", "capacity=1G,workers=1", 1);
   allowed_cpus();
-  // The bare device process is forked first, while this program has one thread.
+  // Fork the bare device process first, while this program has one thread.
   const BareMigration bare{bytes, region};
   init_cuda();
   pin_to_allowed_cpu(0);
@@ -56,7 +56,8 @@ Measurements measure(std::size_t region, const char* name) {
     bare_to_host.push_back(bytes / bare.touch_at_host());
   };
   for (int run = -1; run < runs; ++run) {
-    // Whoever comes second finds the other's pages in the caches: each does so every other time.
+    // The second run profits from pages that the first one left in the CPU caches, so the order
+    // alternates.
     if (run % 2 == 0) {
       run_ours();
       run_bare();

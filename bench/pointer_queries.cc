@@ -1,5 +1,5 @@
-// What does cuPointerGetAttribute cost, by how many allocations are alive and how many threads ask,
-// of addresses drawn at random? Beside it, in the same run: the same question to a std::map under a
+// What does cuPointerGetAttribute cost for random addresses, by number of live allocations and
+// number of threads? Compared in the same run with a lookup in a std::map under a
 // std::shared_mutex.
 #include <algorithm>
 #include <atomic>
@@ -15,7 +15,7 @@ namespace wherry::bench {
 namespace {
 
 constexpr std::size_t bytes_each = 4096;
-constexpr int batch = 100;  // calls between two looks at the clock
+constexpr int batch = 100;  // calls between two clock readings
 constexpr int batches = 2000;
 
 class MapUnderLock {
@@ -38,7 +38,7 @@ class MapUnderLock {
   std::map<CUdeviceptr, Range> ranges_;
 };
 
-// Nanoseconds of one call, of each batch, by all threads.
+// Nanoseconds for one call, for each batch, of all threads.
 template <typename Call>
 std::vector<double> time_calls(const std::vector<CUdeviceptr>& addresses, int threads,
                                const Call& call) {
@@ -104,7 +104,7 @@ Measurements measure(std::size_t allocations, double goal_ns) {
     });
     const std::string conditions =
         std::to_string(allocations) + " allocations, " + std::to_string(threads) + " threads: ";
-    // Four threads share fewer CPUs.
+    // No goal for four threads, which share fewer CPUs.
     const std::optional<double> goal = threads == 1 ? std::optional(goal_ns) : std::nullopt;
     results.push_back({conditions + "MEMORY_TYPE", type, "ns", goal, {}});
     results.push_back({conditions + "BUFFER_ID", id, "ns", goal, {}});

@@ -1,6 +1,6 @@
-// Which block should leave a full pool? Replays traces of block accesses against replacements, and
-// against the library's, which sees only what a pool sees: misses, and touches of the blocks that
-// it has watched.
+// Which block should leave a full pool? Replays traces of block accesses with well-known
+// replacement policies and with the library's. The library's policy sees only what a pool sees:
+// misses, and faults on the blocks that it watches.
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ constexpr std::uint64_t seed = 1;
 struct Row {
   std::string name;
   AccessTrace trace;
-  std::size_t first;  // where the memory has warmed up
+  std::size_t first;  // number of accesses that warm up
 };
 
 std::size_t hits_of_fifo(const Row& row) {
@@ -49,10 +49,10 @@ std::size_t hits_of_fifo(const Row& row) {
   return hits;
 }
 
-// New blocks go to the end that is evicted first, one in 32 to the other (bimodal insertion); sees
-// every access.
+// Bimodal insertion: most new blocks go to the end that is evicted first, one in 32 to the other
+// end. Sees every access.
 std::size_t hits_of_bip(const Row& row) {
-  std::list<std::uint32_t> order;  // front: evicted first
+  std::list<std::uint32_t> order;  // the front is evicted first
   std::unordered_map<std::uint32_t, std::list<std::uint32_t>::iterator> places;
   std::size_t hits = 0, misses = 0;
   for (std::size_t i = 0; i < row.trace.size(); ++i) {
@@ -71,8 +71,8 @@ std::size_t hits_of_bip(const Row& row) {
   return hits;
 }
 
-// A small queue for what is new, a main one with second chances, ghosts of the small one (S3-FIFO).
-// `sees_hits`: else accesses to resident blocks leave no trace, as in a pool.
+// S3-FIFO: a small queue for new blocks, a main queue with second chances, and ghosts of the small
+// queue. Without `sees_hits`, accesses to resident blocks are not seen, as in a pool.
 std::size_t hits_of_s3_fifo(const Row& row, bool sees_hits) {
   constexpr std::size_t small_max = capacity / 10;
   std::deque<std::uint32_t> small, main, ghosts;
@@ -123,7 +123,8 @@ std::size_t hits_of_s3_fifo(const Row& row, bool sees_hits) {
   return hits;
 }
 
-// The library's. `watched_per_miss`: how many blocks have their touches made visible, on average.
+// The library's policy. `watched_per_miss`: how many blocks it watches for each miss, on average.
+// `seen_share`: the share of the accesses to watched blocks that it sees.
 std::size_t hits_of_ours(const Row& row, double watched_per_miss, double seen_share) {
   std::vector<ReplacementLinks> links(1 << 14);
   Replacement replacement(links);
@@ -161,7 +162,7 @@ AccessTrace moved_by(AccessTrace trace, std::uint32_t blocks) {
   return trace;
 }
 
-// A hot set, and between its accesses a scan that never comes back.
+// A hot set, and between its accesses a scan whose blocks are accessed only once.
 AccessTrace hot_and_scan(std::uint32_t hot, std::size_t accesses, unsigned scan_one_in) {
   std::mt19937_64 random(seed);
   AccessTrace trace;
@@ -171,7 +172,7 @@ AccessTrace hot_and_scan(std::uint32_t hot, std::size_t accesses, unsigned scan_
   return trace;
 }
 
-// A window over which accesses are random moves on slowly.
+// Random accesses within a window that moves slowly.
 AccessTrace sliding(std::uint32_t window, std::size_t accesses, std::size_t per_step) {
   std::mt19937_64 random(seed);
   AccessTrace trace;

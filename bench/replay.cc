@@ -1,6 +1,6 @@
-// How fast are recorded events replayed? A trace is made in memory: host and device work on the
-// same memory, a block after the other, as often as there are events; then it is read, and replayed
-// under each policy, by one thread.
+// How fast are recorded events replayed? A trace is generated in memory: host and device access the
+// same memory, one block after the other, until there are enough events. Then one thread reads the
+// trace, and replays it under each policy.
 #include "replay/replay.h"
 
 #include <ctime>
@@ -21,7 +21,7 @@ constexpr std::uint64_t blocks = 256;
 constexpr std::uint64_t base = std::uint64_t{1} << 40;
 constexpr int runs = 5;
 
-// The order in which one after the other goes through regions of 64 KiB.
+// The order in which host and device access regions of 64 KiB.
 enum class Order {
   sweep,
   random,
@@ -40,7 +40,7 @@ impl::TraceMachine machine() {
   return machine;
 }
 
-// As migrate-always has it: a fault, and the pages that moved with it.
+// The events of the policy migrate-always: a fault, and the pages that moved with it.
 std::vector<impl::EventRecord> events(Order order) {
   using impl::EventRecord;
   constexpr std::uint64_t regions = blocks * impl::pages_per_block / impl::pages_per_region;
@@ -98,14 +98,14 @@ replay::CostModel costs() {
   return costs;
 }
 
-// Of this thread, so that what else a machine does is not counted.
+// CPU time of this thread, so that other load on the machine is not included.
 double cpu_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-// Millions of events a second of a CPU: the median of several runs.
+// Millions of events per second of CPU time: the median of several runs.
 template <typename Work>
 Measurement rate(const std::string& what, std::size_t count, std::optional<double> goal,
                  const Work& work) {

@@ -175,7 +175,7 @@ double now_ns() {
 }
 
 const std::vector<int>& allowed_cpus() {
-  // Asked once: a thread that has pinned itself would see its one CPU.
+  // Read only once: a thread that has pinned itself would get its one CPU.
   static const std::vector<int> result = [] {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -1,6 +1,6 @@
-// Do processors that read the same pages run at the speed of plain memory, without faults?
-// Read-mostly pages after the first copy, and pages that a processor is advised to access while
-// others take them back and forth.
+// Do processors that read the same pages run at the speed of plain memory, without faults? Measures
+// read-mostly pages after the first copy, and accessed-by pages that other processors move back and
+// forth.
 #include <fmt/core.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ constexpr std::size_t page = 4096;
 // ---- read-mostly
 
 struct Line {
-  std::uint64_t next;  // the lines are one cycle, in random order
+  std::uint64_t next;  // the lines form one cycle in random order
   std::uint64_t more[7];
 };
 static_assert(sizeof(Line) == 64);
@@ -46,15 +46,15 @@ void use(std::uint64_t value) {
   asm volatile("" : : "r"(value));
 }
 
-// What this thread has used of a CPU: other programs on the machine hardly matter to it. Reads that
-// do not fault do not wait.
+// CPU time of this thread, so that other load on the machine hardly matters. Reads without faults
+// do not wait.
 double cpu_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-// GB/s from the first to the last byte.
+// GB/s for reading from the first to the last byte.
 double bandwidth(const Line* lines) {
   const double start = cpu_ns();
   std::uint64_t sum = 0;
@@ -66,7 +66,7 @@ double bandwidth(const Line* lines) {
   return static_cast<double>(read_bytes) / (cpu_ns() - start);
 }
 
-// Nanoseconds for one read that depends on the one before.
+// Nanoseconds for one read that depends on the previous one.
 double latency(const Line* lines) {
   const double start = cpu_ns();
   std::uint64_t at = 0;
@@ -82,7 +82,7 @@ struct Speeds {
   Speed bandwidth, latency;
 };
 
-// Memory of the process that reads: a device's is its own.
+// Memory of the reading process itself; in a device, of the device process.
 Line* map_plain(int sharing) {
   void* const place =
       ::mmap(nullptr, read_bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
@@ -98,7 +98,7 @@ Speed measure_one(double (*measure)(const Line*), const Line* managed, const Lin
     const double first = measure(managed);
     const double second = measure(shared);
     const double third = measure(anonymous);
-    if (run < 0) continue;  // the first is for warming up
+    if (run < 0) continue;  // the first run warms up
     of_managed.push_back(first);
     of_shared.push_back(second);
     of_private.push_back(third);
@@ -127,7 +127,7 @@ void speeds_kernel(const void* args, std::size_t, std::size_t) {
   measure_speeds(what.managed, *what.result);
 }
 
-// Leaves the device with its copies, and the place of its results.
+// Creates the device's copies, and makes the memory for the results resident there.
 void first_read_kernel(const void* args, std::size_t, std::size_t) {
   const DeviceSpeeds& what = *static_cast<const DeviceSpeeds*>(args);
   use(static_cast<std::uint64_t>(bandwidth(what.managed)));
@@ -150,8 +150,8 @@ Measurements measure_read_mostly() {
   Speeds at_host{};
   std::vector<Speeds*> at_devices;
   for (const int device : {0, 1}) {
-    // The results stay at the device, where writing them is not a fault, and the host reads them
-    // there.
+    // The results stay at the device, so that writing them causes no fault; the host reads them
+    // remotely.
     std::byte* const place = alloc_managed(page);
     advise(place, page, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device_location(device));
     at_devices.push_back(reinterpret_cast<Speeds*>(place));
@@ -192,29 +192,30 @@ Measurements measure_read_mostly() {
 
 // ---- accessed-by
 
-// What one fault moves, unless configured otherwise.
+// The region of one fault, unless configured otherwise.
 constexpr std::size_t stretch = 16 * page;
 constexpr std::size_t stretch_count = 64;
 constexpr std::size_t moved_bytes = stretch_count * stretch;
 constexpr std::uint64_t rounds = 20;
 
-// What reader and movers tell each other, at the host and mapped everywhere.
+// The communication between reader and movers; resident at the host and mapped everywhere.
 struct Board {
-  alignas(64) std::atomic<std::uint64_t> round;   // which migration of everything this is
-  alignas(64) std::atomic<std::uint64_t> moved;   // stretches that have moved in it
-  alignas(64) std::atomic<std::uint64_t> seen;    // round that the reader is in
-  alignas(64) std::atomic<std::uint64_t> passes;  // how often the reader has gone round
+  // number of the current round, in which all of the memory migrates once
+  alignas(64) std::atomic<std::uint64_t> round;
+  alignas(64) std::atomic<std::uint64_t> moved;   // stretches that have moved in this round
+  alignas(64) std::atomic<std::uint64_t> seen;    // the round that the reader has seen
+  alignas(64) std::atomic<std::uint64_t> passes;  // passes of the reader
   alignas(64) std::atomic<bool> stop;
 };
 
 struct Scene {
   std::byte* memory;
   Board* board;
-  bool all;  // the reader reads what is moving as well
+  bool all;  // true: the reader also reads stretches that are moving
 };
 
-// Without `all`, no read begins before the migration of its stretch has completed, and none is
-// under way when the next one starts.
+// Without `all`, each read of a stretch begins after its migration has completed, and ends before
+// the next migration starts.
 void read_on(const Scene& scene) {
   Board& board = *scene.board;
   while (!board.stop.load()) {

@@ -1,4 +1,4 @@
-// How long do cuInit of a small program and a very large allocation take?
+// How long do cuInit and a very large allocation take in a small program?
 #include <cstdlib>
 
 #include "managed.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int runs = 15;
 
-// One fresh process: both times in milliseconds.
+// Measures one new process. Both times are in milliseconds.
 Measurements measure_once() {
   ::setenv("WHERRY_DEVICES", "capacity=1G;capacity=1G", 1);
   const double start = now_ns();

@@ -1,4 +1,4 @@
-// What does a fault cost with each way to trap it: userfaultfd, userfaultfd in user mode only,
+// What does a fault cost with each kind of trap: userfaultfd, userfaultfd in user mode only,
 // mprotect?
 #include <fmt/core.h>
 #include <sys/prctl.h>
@@ -28,7 +28,7 @@ constexpr std::array<Way, 3> ways{{{"userfaultfd", "userfaultfd", false},
                                    {"user mode only", "userfaultfd", true},
                                    {"mprotect", "mprotect", false}}};
 
-// One write to each of `count` pages: the nanoseconds of each, and of all.
+// One write to each of `count` pages: the median, and the sum, in nanoseconds.
 struct Touches {
   double median;
   double all;
@@ -47,7 +47,7 @@ Touches touch(std::byte* memory, std::size_t count) {
 
 struct KernelArguments {
   std::byte* memory;
-  double* median;  // null: nobody wants it
+  double* median;  // null: not needed
 };
 void touch_on_device(const void* pointer, std::size_t, std::size_t) {
   const auto& arguments = *static_cast<const KernelArguments*>(pointer);
@@ -66,7 +66,7 @@ Measurements measure_once(const Way& way) {
   }
   init_cuda();
   auto* const on_device = reinterpret_cast<double*>(alloc_managed(page));
-  // Once to warm up.
+  // One round warms up.
   for (int round = 0; round < 2; ++round)
     free_managed([&] {
       std::byte* const warm = alloc_managed(pages * page);
@@ -91,7 +91,7 @@ Measurements measure_once(const Way& way) {
       {fmt::format("{}: two threads take pages", way.name), moves_per_second, "/s", {}, {}}};
 }
 
-// The ways take turns; medians.
+// The kinds of traps take turns; the results are medians.
 Measurements measure() {
   std::array<std::vector<Measurements>, ways.size()> all;
   for (int run = 0; run < runs; ++run)

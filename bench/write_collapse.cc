@@ -1,5 +1,5 @@
-// What does it cost the host to write pages of which devices have copies, against the bare kernel
-// calls that end the copies?
+// What does it cost the host to write to pages of which devices hold copies, compared with the bare
+// kernel calls that end the copies?
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -16,16 +16,16 @@ constexpr std::size_t page = 4096;
 
 struct Case {
   const char* name;
-  const char* region;  // what one write makes writable
+  const char* region;  // the region that one write makes writable
   std::size_t region_bytes;
   std::size_t stride;
 };
 
 constexpr std::size_t bytes = std::size_t{64} << 20;
-// Each write is a fault of its own, and far from the last one: pages stay with a processor for a
-// moment after they came, and their neighbours in 64 KiB with them.
+// Each write is a fault of its own, far from the previous one: pages have a minimum residency,
+// which also covers their neighbours in 64 KiB.
 constexpr Case single_page{"single page", "4K", page, 16 * page};
-// One fault for the neighbours, too: what a program gets unless it configures something else.
+// One fault also covers the neighbours: the default configuration.
 constexpr Case sequential{"sequential writer", "64K", 16 * page, page};
 
 struct DeviceRead {
@@ -45,7 +45,7 @@ Measurements measure(const Case& what, int devices) {
   ::setenv("WHERRY_FAULT_REGION", what.region, 1);
   ::setenv("WHERRY_DEVICES", "capacity=1G,workers=1;capacity=1G,workers=1", 1);
   allowed_cpus();
-  // The bare device processes are forked first, while this program has one thread.
+  // Fork the bare device processes first, while this program has one thread.
   const BareCollapse bare{bytes, what.stride, what.region_bytes, devices};
   init_cuda();
   pin_to_allowed_cpu(0);
@@ -79,7 +79,7 @@ Measurements measure(const Case& what, int devices) {
       run_bare();
       run_ours();
     }
-    if (run >= 0) continue;  // the first is for warming up
+    if (run >= 0) continue;  // the first run warms up
     ours.clear();
     baseline.clear();
   }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sums up what Meson's test logs say: each failure, each reason of a skip with the tests that it
-skipped, and in the last line how many of each.
+"""Summarizes Meson's test logs: each failure, each reason for a skip with the tests that it
+skipped, and in the last line the number of each.
 
 Usage: test_summary.py NAME=BUILD/meson-logs/LOG...
-NAME is how the tests were run. Where the log is missing, they did not run, which counts as one failure; so does each error
-that a sanitizer has reported in the build's reports folder, also from a process whose end the test expected. Exits 0 when
-nothing failed.
+NAME says how the tests were run. A missing log means that they did not run, which counts as one
+failure. So does each error that a sanitizer has reported in the build's reports folder, also from a
+process whose end the test expected. Exits 0 if nothing failed.
 """
 
 import json
@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 
-NAMED = 3  # more tests that one reason skipped are counted, not named
+NAMED = 3  # if one reason skipped more tests than this, they are counted, not named
 
 
 def label_of(test):
@@ -24,13 +24,13 @@ def label_of(test):
 
 
 def reason_of(test):
-    """Why a test was skipped: its own last word on it."""
+    """Why a test was skipped: the last reason that it printed."""
     lines = [line for line in test.get("stdout", "").splitlines() if line.startswith("SKIP: ")]
     return lines[-1].removeprefix("SKIP: ") if lines else "no reason given"
 
 
 def sanitizer_errors(build):
-    """One line for each report of an error; warnings of the sanitizers are none."""
+    """One line for each report of an error. Warnings of the sanitizers do not count."""
     for report in sorted((pathlib.Path(build) / "reports").glob("*")):
         for line in report.read_text(errors="replace").splitlines():
             if "ERROR: " in line or "runtime error: " in line:
@@ -45,7 +45,7 @@ def main():
         log = pathlib.Path(path)
         tests = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
         if not tests:
-            failed.append(f"{name}: was not built, or did not get as far as its tests")
+            failed.append(f"{name}: was not built, or its tests did not start")
         failed += [f"{name}: {line}" for line in sanitizer_errors(log.parent.parent)]
         skipped_for = {}
         for test in tests:
@@ -55,7 +55,8 @@ def main():
                 skipped += 1
                 skipped_for.setdefault(reason_of(test), []).append(label_of(test))
             else:
-                failed.append(f"{name}: {label_of(test)}: {test['result']} after {test['duration']:.0f} s")
+                failed.append(f"{name}: {label_of(test)}: {test['result']} "
+                              f"after {test['duration']:.0f} s")
         for reason, labels in skipped_for.items():
             which = ", ".join(labels) if len(labels) <= NAMED else f"{len(labels)} tests"
             skips.append(f"{name}: {which}: {reason}")

@@ -1,4 +1,4 @@
-// A policy: a page that has moved too often stays where it is for a while, and others map it there.
+// An example of a policy: a page that has moved too often is pinned for a while, and others map it.
 #include <array>
 #include <bit>
 #include <cstdlib>

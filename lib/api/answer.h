@@ -1,4 +1,4 @@
-// Structs of the interface that say how large they are, so that programs and libraries of different
+// Structs of the interface that contain their own size, so that programs and libraries of different
 // versions understand each other.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace wherry::impl {
 
-// Copies a struct whose first field is its size into the caller's version of it, which says how
-// large that is: fields that only the caller knows become 0.
+// Copies a struct whose first field is its size into the caller's version of it, whose size field
+// says how large that is. Fields that only the caller's version has become 0.
 template <typename Struct>
 void answer(Struct* target, Struct value) {
   const std::size_t size = target->size;

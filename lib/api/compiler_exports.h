@@ -1,7 +1,7 @@
-/* What the code calls that the CUDA compiler (nvcc) puts into a program, and the functions of that
- * program's variables. As in CUDA 13.
+/* The functions called by code that the CUDA compiler (nvcc) generates, and the functions of that
+ * code's variables. As in CUDA 13.
  *
- * The files that define these symbols include it, beside exports.h. Valid C. */
+ * Included by the files that define these symbols, beside exports.h. Valid C. */
 #ifndef WHERRY_API_COMPILER_EXPORTS_H
 #define WHERRY_API_COMPILER_EXPORTS_H
 
@@ -12,25 +12,27 @@
 extern "C" {
 #endif
 
-/* A handle stands for one fat binary: what one source file brings, or what was linked into one. */
+/* A handle stands for one fat binary: that of one source file, or one that was linked from several.
+ */
 void** __cudaRegisterFatBinary(void* fatCubin);
 void __cudaRegisterFatBinaryEnd(void** fatCubinHandle);
 void __cudaUnregisterFatBinary(void** fatCubinHandle);
-/* hostFun: the stub, which the program calls in the kernel's place, and which launches it. */
+/* hostFun: the stub that the program calls instead of the kernel, and that launches the kernel. */
 void __cudaRegisterFunction(void** fatCubinHandle, const char* hostFun, char* deviceFun,
                             const char* deviceName, int thread_limit, void* tid, void* bid,
                             void* bDim, void* gDim, int* wSize);
-/* hostVar: a variable of the same size that stands for it in calls. */
+/* hostVar: a host variable of the same size that stands for the variable in calls. */
 void __cudaRegisterVar(void** fatCubinHandle, char* hostVar, char* deviceAddress,
                        const char* deviceName, int ext, size_t size, int constant, int global);
-/* hostVarPtrAddress: where the program finds the variable's address after __cudaInitModule. */
+/* hostVarPtrAddress: where __cudaInitModule stores the variable's address for the program. */
 void __cudaRegisterManagedVar(void** fatCubinHandle, void** hostVarPtrAddress, char* deviceAddress,
                               const char* deviceName, int ext, size_t size, int constant,
                               int global);
 /* Called before each use of a managed variable until it returns another value than 0. */
 char __cudaInitModule(void** fatCubinHandle);
 
-/* A launch is a push, then a call of the stub, which pops and launches. Nonzero: no such call. */
+/* A launch pushes its configuration, then calls the stub, which pops it and launches. A result
+ * other than 0 means that the stub must not be called. */
 unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem,
                                      cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3* gridDim, dim3* blockDim, size_t* sharedMem,

@@ -14,21 +14,21 @@
 namespace wherry::impl {
 namespace {
 
-// To wake a copier takes as long as to copy so much.
+// Waking a copier takes about as long as copying this many bytes.
 constexpr std::uint64_t wake_bytes = 64 << 10;
-// What several copiers do sooner than one thread.
+// From this size on several copiers are faster than one thread.
 constexpr std::uint64_t copiers_bytes_min = 1 << 20;
 
-// What a pointer turned out to be.
+// The memory that a pointer refers to.
 struct Found {
   CopyRequest::Side side;
   bool is_known = false;
-  bool is_device = false;  // a device's memory, or managed
+  bool is_device = false;  // memory of a device, or managed memory
   bool is_managed = false;
   bool sync_memops = false;
 };
 
-// Who must be able to do what with the bytes.
+// A processor, and the access that it must have to the memory.
 struct Accessor {
   Processor processor;
   Access access;
@@ -39,7 +39,8 @@ Accessor accessor_of(const End& end, const StreamHandle& stream, Access access) 
   return {Processor::device(end.device.value_or(own)), access};
 }
 
-// How far the rows reach from the first byte on; false: farther than addresses do.
+// Number of bytes from the first byte of the first row to the end of the last one. Returns false if
+// the number overflows.
 bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
   std::size_t rows = 0;
   std::size_t layers = 0;
@@ -49,8 +50,8 @@ bool reach(const End& end, const Extent& extent, std::size_t& bytes) {
          !__builtin_add_overflow(bytes, extent.width, &bytes);
 }
 
-// Whether the bytes lie in memory of this kind alone, though perhaps in several pieces of it, and
-// what those are together.
+// Whether all of the bytes lie in memory of this kind, which may be several adjacent allocations.
+// Sets in `found` what holds for all of them.
 bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& found) {
   found.is_known = found.is_device = true;
   for (std::uintptr_t at = bytes.start; at < bytes.end;) {
@@ -63,7 +64,7 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& 
   return true;
 }
 
-// Of what is seen in the annex. The calling thread may have no access to it: it is copied from file
+// For memory in the annex. The calling thread may have no access to it, so it is copied from file
 // to file.
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
                        Found& found) {
@@ -87,17 +88,20 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   found.side.pitch = end.pitch;
   found.side.layer = end.layer;
   found.side.start = end.address;
-  // Before its record: what is just being allocated has none, and perhaps no pages yet. What is
-  // freed is not copied later.
+  // Looked up before the record: memory that is being allocated has no record yet, and perhaps no
+  // pages. Memory that is freed meanwhile is not copied, because the copy checks the allocation's
+  // id.
   auto allocation = runtime.offset_of(end.address) ? runtime.find(end.address) : std::nullopt;
   const auto record = runtime.find_memory(end.address);
   if (!record) {
-    // Nothing that the library placed there is anybody's.
+    // Addresses at which the library itself has placed something without a record are never the
+    // program's.
     const bool is_ours = runtime.overlaps_own({end.address, past});
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   const bool is_mapped = record->kind == MemoryKind::mapped;
-  // Whichever device's stream copies it, as with memory of this process.
+  // Imported memory is accessible to its own device, whichever device's stream copies it, as is
+  // other memory of this process.
   if (record->kind == MemoryKind::imported) accessor.processor = Processor::device(record->device);
   if (end.role == Role::host && is_mapped)
     accessor.processor = Processor::host();
@@ -125,7 +129,8 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
-  if (!allocation) allocation = runtime.find(end.address);  // a variable of a module, for good
+  // a module's variable, which is never freed
+  if (!allocation) allocation = runtime.find(end.address);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   found.side.allocation = allocation->id;
   found.side.start = *runtime.offset_of(end.address);
@@ -147,10 +152,10 @@ CUresult to_result(OpStatus status) {
   }
 }
 
-// What becomes of the context when nobody waits for the result.
+// The status for the context, if no thread waits for the result.
 WorkStatus to_work_status(OpStatus status) {
   if (status == OpStatus::ok) return WorkStatus::ok;
-  log_line("a copy or fill that nobody waits for has failed: {}", to_string(status));
+  log_line("an asynchronous copy or fill has failed: {}", to_string(status));
   return status == OpStatus::bad_address ? WorkStatus::illegal_address : WorkStatus::launch_failed;
 }
 
@@ -161,7 +166,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
     const Operation later = [&runtime, request](Completion done) {
       runtime.copy(request, [done](OpStatus status) { done(to_work_status(status)); });
     };
-    // Done at once what takes less than to have it done, and cannot be kept waiting by others.
+    // A copy that takes less time than waking a copier is done at once, unless it could have to
+    // wait for other threads' transfers.
     const bool moves = request.to.memory == CopyRequest::Memory::managed ||
                        request.from.memory == CopyRequest::Memory::managed;
     if (moves || request.bytes() > wake_bytes)
@@ -177,7 +183,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         engine.carry_out(target.stream, [&] { copied = runtime.copy(request); });
     return status == WorkStatus::ok ? to_result(copied) : to_result(status);
   }
-  // Until it has been done: a reset may throw it away while this waits for it.
+  // Shared with the operation, which may run longer than this call: a reset may drop the stream's
+  // work while this thread waits.
   const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::incomplete);
   WorkStatus status = engine.enqueue_operation(
       target.stream, [&runtime, copied, request = std::move(request)](Completion done) {
@@ -187,19 +194,19 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
         });
       });
   if (status == WorkStatus::ok) status = engine.wait(target.stream);
-  // Whoever has destroyed the context since has waited for it.
+  // A thread that destroys the context waits for its work, so the copy may have been done.
   if (status == WorkStatus::context_destroyed && *copied != OpStatus::incomplete)
     status = WorkStatus::ok;
   return status == WorkStatus::ok ? to_result(copied->load()) : to_result(status);
 }
 
 // Copies from pageable memory, which the program may change as soon as the call has returned. If
-// earlier work of the stream is pending, the bytes are taken now and copied in the stream's order;
-// if there is no room for them, the call waits for its turn.
+// earlier work of the stream is pending, the bytes are staged now and copied in the stream's order.
+// If there is no staging memory left, the call waits for its turn.
 CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest request) {
   Runtime& runtime = driver.runtime();
-  // Without earlier work the copy takes no longer than to take the bytes. Work that another thread
-  // gives to the stream after this look counts as earlier.
+  // Without earlier work, copying takes no longer than staging. Work that another thread gives to
+  // the stream after this check counts as earlier.
   if (target.context->device.engine.is_ready(target.stream))
     return run(driver, target, std::move(request), /*waits=*/true);
   request.staged = runtime.staging().take(request.bytes());
@@ -216,7 +223,7 @@ CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest requ
   return run(driver, target, std::move(request), /*waits=*/false);
 }
 
-// The value again and again.
+// The value's bytes, repeated.
 std::shared_ptr<const std::vector<std::byte>> pattern_of(std::uint32_t value, unsigned size,
                                                          std::size_t bytes) {
   std::vector<std::byte> pattern(std::min(bytes, block_size));
@@ -250,7 +257,8 @@ CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, con
   const bool in_host_memory = !there.is_device && !here.is_device;
   const bool is_pageable = !there.is_known || !here.is_known;
   const bool in_device_memory = there.is_device && here.is_device;
-  // Only a source is staged: bytes for pageable memory must have arrived when the call returns.
+  // Only a source is staged: bytes copied to pageable memory must have arrived when the call
+  // returns.
   if (timing == Timing::asynchronous && there.is_device && !here.is_known)
     return run_staged(driver, target, std::move(request));
   const bool waits = in_host_memory || is_pageable ||

@@ -1,5 +1,5 @@
-// What the C functions that copy and fill have in common: what a pointer means, and how the work
-// gets into its stream.
+// Common parts of the C functions that copy and fill: checking what a pointer refers to, and
+// putting the work into its stream.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -16,30 +16,30 @@ namespace wherry::impl {
 
 inline constexpr std::size_t max_pitch = std::numeric_limits<std::int32_t>::max();
 
-// What a pointer has to be.
+// What kind of memory a pointer must refer to.
 enum class Role {
   any,
-  host,    // memory that the host may touch
+  host,    // memory that the host may access
   device,  // memory that the library knows
 };
 
-// One end of a copy as a function was given it.
+// One end of a copy, as passed to the C function.
 struct End {
   Role role = Role::any;
   std::uintptr_t address = 0;  // of the first byte
   std::size_t pitch = 0;
-  std::size_t layer = 0;  // bytes from layer to layer
-  // Which device must have access to memory that not every device has; nothing: the stream's.
+  std::size_t layer = 0;  // bytes from one layer to the next
+  // The device that must have access to the memory, if not every device has; nullopt: the stream's.
   std::optional<int> device = {};
 };
 
-// Whether the calling thread waits.
+// Whether the calling thread waits for the copy.
 enum class Timing {
   synchronous,
   asynchronous,
 };
 
-// The bytes of all rows.
+// The size of the memory to copy or fill: bytes of a row, rows of a layer, layers.
 struct Extent {
   std::size_t width = 0;
   std::size_t rows = 1;
@@ -50,7 +50,7 @@ struct Extent {
 
 CUresult copy(Driver& driver, CUstream stream, Timing timing, const End& to, const End& from,
               const Extent& extent);
-// Repeats the `size` lowest bytes of `value`.
+// Fills with the `size` lowest bytes of `value`, repeated.
 CUresult fill(Driver& driver, CUstream stream, Timing timing, const End& to, const Extent& extent,
               std::uint32_t value, unsigned size);
 

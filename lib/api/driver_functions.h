@@ -1,5 +1,5 @@
-// Every function of the driver API by the name that cuGetProcAddress is asked for: the rows of
-// driver_functions.txt. Constant data; any thread.
+// All functions of the driver API, by the names that cuGetProcAddress accepts: the rows of
+// driver_functions.txt. Constant data; any thread may use it.
 #pragma once
 
 #include <span>
@@ -8,14 +8,15 @@ namespace wherry::impl {
 
 struct DriverFunction {
   const char* name;
-  int version;        // of CUDA, from which on the name means this signature
-  void (*address)();  // null: neither Wherry has it, nor is there a library that refuses it
-  // The form in which the NULL stream is the calling thread's own; null: there is none.
+  int version;  // the CUDA version from which on the name has this signature
+  // null: Wherry does not have it, and no library that refuses it is linked
+  void (*address)();
+  // The variant in which the NULL stream is the calling thread's own stream; null: there is none.
   int own_stream_version;
   void (*own_stream_address)();
 };
 
-// By name and version, ascending.
+// Sorted by name and version, ascending.
 extern const std::span<const DriverFunction> driver_functions;
 
 enum class Lookup {
@@ -29,7 +30,7 @@ struct FoundFunction {
   void (*address)();
 };
 
-// The newest form of the function that a program made for `version` knows.
+// The newest variant of the function that a program compiled for `version` knows.
 FoundFunction find_driver_function(const char* name, int version, bool own_stream);
 
 }  // namespace wherry::impl

@@ -1,5 +1,5 @@
-// How a C function begins and ends: refuses what cannot work, finds what it works on, and lets no
-// exception out.
+// Common start and end of the C functions: refuses calls that cannot work, finds the objects that
+// handles name, and lets no exception out.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ template <typename Body>
 CUresult enter(const Body& body) noexcept {
   Driver* driver = Driver::current();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  // A host function that waited for its own stream would wait for ever.
+  // A host function that waited for its own stream would never return.
   if (HostFunctionThread::is_current_thread()) return CUDA_ERROR_NOT_PERMITTED;
   try {
     return body(*driver);
@@ -32,20 +32,21 @@ CUresult enter(const Body& body) noexcept {
   }
 }
 
-// After work was waited for with this result: what pools hold beyond what they may keep goes back.
+// To be called after waiting for work, with its result. Also returns memory to Linux that pools
+// hold beyond their thresholds.
 CUresult waited(WorkStatus status);
 
-// What a launch with this status answers: where launches block, once the work of its stream has
-// finished.
+// The result of a launch call with this status. In a context in which launches block, first waits
+// for the stream's work.
 CUresult launched(const Driver& driver, const StreamHandle& stream, WorkStatus status);
 
-// What a stream argument means where the NULL stream is the calling thread's own.
+// The meaning of a stream argument for functions whose NULL stream is the calling thread's own.
 inline CUstream per_thread(CUstream argument) {
   return argument == nullptr ? CU_STREAM_PER_THREAD : argument;
 }
-// What a stream argument means; default streams need a current context.
+// Finds the stream that an argument names. Default streams need a current context.
 CUresult find_stream(Driver& driver, CUstream argument, StreamHandle& stream);
-// ... one whose context has not failed: also its error.
+// The same; fails with the context's error if the context has failed.
 CUresult find_working_stream(Driver& driver, CUstream argument, StreamHandle& stream);
 
 }  // namespace wherry::impl

@@ -19,7 +19,7 @@ struct ErrorRow {
     }                                   \
   }
 
-// By code, ascending.
+// Sorted by code, ascending.
 constexpr std::array errors{
     WHERRY_ERROR(CUDA_SUCCESS, "no error"),
     WHERRY_ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),

@@ -1,4 +1,4 @@
-// What each error code is called, and a few words about it. Constant data; any thread.
+// The name and a short description of each error code. Constant data; any thread may use it.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -10,7 +10,7 @@ struct ErrorText {
   const char* description;  // "invalid argument"
 };
 
-// Null for a number that is no code.
+// Returns null if the number is not an error code.
 const ErrorText* find_error_text(CUresult code);
 
 }  // namespace wherry::impl

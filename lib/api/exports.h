@@ -1,9 +1,9 @@
-/* Every CUDA symbol that the library exports, under its real name.
+/* Declares every CUDA symbol that the library exports, under its real name.
  *
- * Source names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). Here the
- * macros end, and the unsuffixed symbols are declared with their oldest signatures: those that a
- * program of that age was linked against. The files that define symbols include it. Valid C, so
- * that a test can hold it against another cuda.h. */
+ * In source code, names are macros for versioned symbols (cuMemFree stands for cuMemFree_v2). This
+ * header undefines the macros and declares the unsuffixed symbols with their oldest signatures,
+ * which programs of that age were linked against. Included by the files that define symbols. Valid
+ * C, so that a test can compare it with another cuda.h. */
 #ifndef WHERRY_API_EXPORTS_H
 #define WHERRY_API_EXPORTS_H
 
@@ -160,7 +160,7 @@ CUresult cuMemAllocHost(void** pp, unsigned int bytesize);
 CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void* p, unsigned int Flags);
 CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags);
 
-/* Oldest signature: a device by its number. */
+/* Oldest signature: the device is a number. */
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 cudaError_t cudaMemAdvise_v1(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                              int device);
@@ -168,7 +168,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice
 cudaError_t cudaMemPrefetchAsync_v1(const void* devPtr, size_t count, int dstDevice,
                                     cudaStream_t stream);
 
-/* Oldest signatures that are the same as, or fewer parameters than, the newest. */
+/* Oldest signatures that equal the newest ones, or have fewer parameters. */
 CUresult cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);
 CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev);
 CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
@@ -185,7 +185,7 @@ CUresult cuEventDestroy(CUevent hEvent);
 CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd);
 CUresult cuStreamDestroy(CUstream hStream);
 
-/* The NULL stream is the context's ... */
+/* The NULL stream is the context's default stream. */
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream);
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
@@ -245,7 +245,7 @@ cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** dptrs, size_t* sizes, siz
                                                 struct cudaMemLocation* prefetchLocs,
                                                 size_t* prefetchLocIdxs, size_t numPrefetchLocs,
                                                 unsigned long long flags, cudaStream_t stream);
-/* ... or the calling thread's own. */
+/* The NULL stream is the calling thread's own stream. */
 CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
                                  CUstream hStream);
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
@@ -313,7 +313,7 @@ cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, uns
 CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                            size_t items);
 
-/* Settings of contexts, and capture. */
+/* Settings of contexts, and stream capture. */
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus);
 CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus);
@@ -344,7 +344,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
                                        enum cudaStreamCaptureStatus* pCaptureStatus);
 
-/* Finding functions. */
+/* Looking up functions. */
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags);
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus);
@@ -359,10 +359,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr,
 cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult* driverStatus);
-/* What processes share. */
+/* Sharing between processes. */
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
-/* Memory of devices' own, and of pools. */
+/* Devices' own memory, and memory pools. */
 CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
                          unsigned int Height, unsigned int ElementSizeBytes);
 CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,

@@ -7,7 +7,7 @@
 namespace wherry::impl {
 
 RegisteredCode& RegisteredCode::of_process() {
-  // Never destroyed: programs and libraries end their modules in exit handlers of their own.
+  // Never destroyed: programs and libraries end their modules in their own exit handlers.
   static RegisteredCode& code = *new RegisteredCode;
   return code;
 }

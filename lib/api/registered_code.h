@@ -1,7 +1,7 @@
-// The kernels and variables that the CUDA compiler's code in a program registers. Their code and
-// initial values are for GPUs, which no device here can use: a launch of such a kernel is refused
-// with its name, and the host gets memory for managed variables. Registration begins before main().
-// Any thread.
+// The kernels and variables that compiler-generated code in a CUDA program registers. Their code
+// and initial values are for GPUs, which no device here can use. A launch of such a kernel is
+// refused, and the message contains its name; the host gets memory for managed variables.
+// Registration begins before main(). Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -20,32 +20,34 @@ class RegisteredCode {
   struct Variable {
     std::string name;
     std::size_t bytes = 0;
-    void* memory = nullptr;  // of a managed variable that has some
+    void* memory = nullptr;  // for a managed variable that has memory
   };
 
   // Lives as long as the process.
   static RegisteredCode& of_process();
 
-  // A module: what is registered together, and ends together. The handle is never null.
+  // A module: kernels and variables that are registered together, and end together. The handle is
+  // never null.
   void** begin_module() EXCLUDES(lock_);
-  // The memory of its managed variables stays: a kernel may still use it.
+  // The memory of its managed variables is not freed, because a kernel may still use it.
   void end_module(void** module) EXCLUDES(lock_);
 
-  // `stub` is the host function, and `shadow` the host variable, that stands for it in calls.
+  // `stub` is the host function that stands for the kernel in calls, and `shadow` the host variable
+  // that stands for the variable.
   void add_kernel(void** module, const void* stub, std::string name) EXCLUDES(lock_);
   void add_variable(void** module, const void* shadow, std::string name, std::size_t bytes)
       EXCLUDES(lock_);
-  // The program looks for the variable's address in *pointer.
+  // The program reads the variable's address from *pointer.
   void add_managed(void** module, void** pointer, std::string name, std::size_t bytes)
       EXCLUDES(lock_);
 
-  // The kernel's name.
+  // Returns the kernel's name, or nullopt if the stub is not registered.
   std::optional<std::string> find_kernel(const void* stub) const EXCLUDES(lock_);
-  // A variable by its shadow, or a managed one by its memory.
+  // Finds a variable by its shadow, or a managed variable by its memory.
   std::optional<Variable> find_variable(const void* symbol) const EXCLUDES(lock_);
 
-  // Gives each managed variable that has no memory what allocate(bytes) returns; null: it stays
-  // without. Returns the names of those that have got some.
+  // For each managed variable without memory, calls allocate(bytes) and uses the result unless it
+  // is null. Returns the names of the variables that got memory.
   std::vector<std::string> give_memory(const std::function<void*(std::size_t)>& allocate)
       EXCLUDES(giving_lock_, lock_);
 

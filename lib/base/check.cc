@@ -11,7 +11,7 @@
 namespace wherry::impl {
 namespace {
 
-// The last line of a process is worth a wait.
+// The process writes nothing after this line, so waiting for stderr is acceptable.
 constexpr int patience_ms = 1000;
 
 }  // namespace

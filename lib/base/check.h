@@ -1,12 +1,12 @@
-// A broken invariant of ours ends the process with the values that broke it; expected kernel
-// answers never come here.
+// Checks of the library's own invariants. A violation aborts the process and prints the values.
+// Expected kernel errors are not reported here.
 #pragma once
 
 #include <fmt/core.h>
 
 namespace wherry::impl {
 
-// Writes one line to stderr and aborts. Allocates nothing. `condition`: its text, or null.
+// Writes one line to stderr and aborts. Allocates nothing. `condition`: its source text, or null.
 [[noreturn]] void vcheck_failed(const char* file, int line, const char* condition,
                                 fmt::string_view format, fmt::format_args values);
 
@@ -16,13 +16,14 @@ template <typename... Args>
   vcheck_failed(file, line, condition, format, fmt::make_format_args(args...));
 }
 
-// check(condition, "format", values...): for conditions that only a bug can break. Always on.
+// WHERRY_CHECK(condition, "format", values...) tests a condition that only a bug in the library can
+// make false. It is active in all builds.
 #define WHERRY_CHECK(condition, ...) \
   (static_cast<bool>(condition)      \
        ? void(0)                     \
        : ::wherry::impl::check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__))
 
-// The same where there is no condition: no path may lead there.
+// The same without a condition, for code that must be unreachable.
 #define WHERRY_FAIL(...) ::wherry::impl::check_failed(__FILE__, __LINE__, nullptr, __VA_ARGS__)
 
 }  // namespace wherry::impl

@@ -1,4 +1,4 @@
-// The clock of everything that the library times: monotonic, in nanoseconds.
+// The library's only clock: monotonic, in nanoseconds.
 #pragma once
 
 #include <chrono>

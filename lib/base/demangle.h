@@ -1,11 +1,11 @@
-// Names of C++ functions and types as a person writes them, for log lines.
+// Converts mangled C++ symbol names to source form, for log lines.
 #pragma once
 
 #include <string>
 
 namespace wherry::impl {
 
-// Returns the name itself if it is not mangled.
+// Returns `name` unchanged if it is not a mangled name.
 std::string demangle(const std::string& name);
 
 }  // namespace wherry::impl

@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::string_view our_prefix = "WHERRY_";
 constexpr std::string_view test_prefix = "WHERRY_TEST_";
-// A longer name is no slip of the finger, and the log is a line.
+// A longer name is not a typing error, and the log entry must stay on one line.
 constexpr std::size_t name_length_max = 64;
 
-// How many characters must be inserted, removed or replaced to make one of the other.
+// The edit distance: insertions, removals and replacements that turn `a` into `b`.
 std::size_t distance_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -36,10 +36,10 @@ std::size_t distance_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Empty: no name is near enough to be meant.
+// Returns an empty name if no known name is close enough.
 std::string_view nearest_name(std::string_view unknown) {
   std::string_view nearest;
-  // A third of what distinguishes the names.
+  // A name is close if at most a third of the characters after the prefix differ.
   std::size_t distance = std::max<std::size_t>(2, (unknown.size() - our_prefix.size()) / 3) + 1;
   for (const EnvironmentVariable& variable : environment_variables) {
     if (!variable.name.starts_with(our_prefix)) continue;
@@ -70,7 +70,7 @@ const EnvironmentVariable* find_variable(std::string_view name) {
 }  // namespace
 
 const char* environment_value(EnvironmentName name) {
-  // The names are literals, which end in a zero.
+  // The names are string literals, so data() is null-terminated.
   const char* const text = name.row().name.data();
   return name.row().read_when_privileged ? std::getenv(text) : ::secure_getenv(text);
 }

@@ -3,8 +3,8 @@
 // calls getenv.
 //
 // A privileged program (set-uid, set-gid, or with file capabilities: Linux passes AT_SECURE) runs
-// with more rights than the user who chose its environment. There a variable that names a file or
-// code is not read.
+// with more rights than the user who chose its environment. In such a program, variables that name
+// a file or code are ignored.
 #pragma once
 
 #include <string>
@@ -19,19 +19,19 @@ struct EnvironmentVariable {
   std::string_view meaning;
 };
 
-// A new variable is a row here and a part of docs/tuning.md. Names that begin with WHERRY_TEST_
-// belong to the tests.
+// To add a variable, add a row here and a section in docs/tuning.md. Names that begin with
+// WHERRY_TEST_ are reserved for the tests.
 inline constexpr EnvironmentVariable environment_variables[] = {
     {"WHERRY_DEVICES", true, "which devices there are"},
     {"WHERRY_HOST_NODES", true, "NUMA nodes of the host's pool"},
     {"WHERRY_HOST_CAPACITY", true, "bytes of the host's pool"},
     {"WHERRY_ARENA", true, "addresses for managed memory"},
-    {"WHERRY_POLICY", false, "what decides where pages go: a name, or a shared object to load"},
+    {"WHERRY_POLICY", false, "the placement policy: a name, or a shared object to load"},
     {"WHERRY_FAULT_REGION", true, "how much one fault moves"},
     {"WHERRY_COPIERS", true, "threads that prefetch and copy"},
     {"WHERRY_HUGE_PAGES", true, "whether pools have pages of 2 MiB"},
     {"WHERRY_TRACE", false, "the file that events are written to"},
-    {"WHERRY_TRAP", true, "how touches are noticed"},
+    {"WHERRY_TRAP", true, "how accesses to absent pages are detected"},
     {"WHERRY_WAIT_LIMITS", true, "whether waits that take too long end in an error"},
     {"WHERRY_CHECK", true, "whether kernels may write to the program's ordinary memory"},
     {"CUDA_VISIBLE_DEVICES", true, "which devices the program sees"},
@@ -40,7 +40,7 @@ inline constexpr EnvironmentVariable environment_variables[] = {
     {"HOME", false, "where the tool keeps this machine's costs without XDG_CACHE_HOME"},
 };
 
-// The name of a row of the table; any other name does not compile.
+// The name of a row of the table. A name that is not in the table does not compile.
 class EnvironmentName {
  public:
   consteval EnvironmentName(const char* name) : row_(nullptr) {
@@ -54,16 +54,16 @@ class EnvironmentName {
   const EnvironmentVariable* row_;
 };
 
-// The value; null where the variable is unset, or where a privileged program does not read it.
+// Returns the value, or null if the variable is unset or if a privileged program must ignore it.
 const char* environment_value(EnvironmentName name);
-// The same; empty instead of null.
+// The same, but an empty string instead of null.
 std::string environment(EnvironmentName name);
 
-// What is wrong with an environment of lines NAME=VALUE, one line each: variables of ours that the
-// table does not have, with the nearest name that it has, and those that a privileged program does
-// not read.
+// Checks an environment (`lines`: NAME=VALUE, null-terminated) and returns one message line per
+// problem: for each WHERRY_ variable that the table lacks, with the nearest known name, and for the
+// variables that a privileged program ignores.
 std::vector<std::string> environment_complaints(const char* const* lines, bool privileged);
-// Logs that of this process, once: cuInit and the tools call it.
+// Logs the problems of this process's environment, once per process. cuInit and the tools call it.
 void complain_about_environment();
 
 }  // namespace wherry::impl

@@ -1,5 +1,6 @@
-// Mutexes that clang's thread-safety analysis understands, that follow the library's lock order
-// (base/lock_order.h), and that hold back signals where the order says so (base/signal_hold.h).
+// Mutexes for the library. They carry annotations for clang's thread-safety analysis, follow the
+// library's lock order (base/lock_order.h), and block signals where the order requires it
+// (base/signal_hold.h).
 #pragma once
 
 #include <mutex>
@@ -21,10 +22,11 @@
 
 namespace wherry::impl {
 
-// What mutexes do before they lock and after they unlock. Signals are held back first and let
-// through last, so that no handler of the application runs while the mutex is locked.
+// Steps before a mutex is locked and after it is unlocked. Signals are blocked before the lock and
+// unblocked after the unlock, so no signal handler of the application runs while the thread holds
+// the mutex.
 //
-// A thread that only tries cannot wait for ever, in whatever order it does.
+// try_lock() does not check the order: a thread that does not wait cannot deadlock.
 inline void before_try(LockOrder order) {
   if (blocks_signals(order)) hold_signals();
 }
@@ -36,7 +38,8 @@ inline void after_unlock(LockOrder order) {
   if (blocks_signals(order)) release_signals();
 }
 
-// Where a mutex keeps its order: in a member, or, of mutexes in very many objects, in its type.
+// Where a mutex stores its order: in a member, or in its type for mutexes of which there are very
+// many.
 class KeptOrder {
  public:
   explicit constexpr KeptOrder(LockOrder order) : order_(order) {}
@@ -130,7 +133,7 @@ class WHERRY_TSA(scoped_lockable) LockGuard {
   M& mutex_;
 };
 
-// Lets go of a mutex that the caller has locked, by try_lock() for example.
+// Unlocks a mutex that the caller has already locked, for example by try_lock().
 template <typename M>
 class WHERRY_TSA(scoped_lockable) AdoptGuard {
  public:
@@ -170,7 +173,8 @@ class WHERRY_TSA(scoped_lockable) ReadGuard {
   SharedMutex& mutex_;
 };
 
-// In a process that was forked while its only thread held locks: they are its parent's.
+// Call in a forked child if the forking thread held locks: the child's copy of the thread does not
+// own them.
 inline void forget_locks_of_parent() {
   forget_noted_locks();
   forget_held_signals();

@@ -14,8 +14,8 @@ constexpr unsigned held_max = 32;
 
 struct Record {
   unsigned held;
-  // One more than the lock's order. 0: a thread has claimed the place and not filled it yet; a
-  // signal handler that interrupts it there uses the places above.
+  // The lock's order plus one. 0 means that the thread has claimed the place and has not filled it
+  // yet; a signal handler that interrupts the thread at that point uses the places above.
   std::uint8_t orders[held_max];
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Record record{};
@@ -34,8 +34,9 @@ void check_lock(LockOrder order) {
     if (held == order)
       WHERRY_FAIL("a thread takes a second lock '{}' while it holds one", name_of(order));
     if (held > order)
-      WHERRY_FAIL("a thread takes the lock '{}' while it holds '{}', which is further inside",
-                  name_of(order), name_of(held));
+      WHERRY_FAIL(
+          "a thread takes the lock '{}' while it holds '{}', which comes later in the lock order",
+          name_of(order), name_of(held));
   }
 }
 
@@ -54,7 +55,7 @@ void note_unlocked(LockOrder order) {
   unsigned place = mine.held;
   while (place != 0 && mine.orders[place - 1] != wanted) --place;
   if (place == 0)
-    WHERRY_FAIL("a thread lets go of the lock '{}', which it does not hold", name_of(order));
+    WHERRY_FAIL("a thread releases the lock '{}', which it does not hold", name_of(order));
   for (; place < mine.held; ++place) mine.orders[place - 1] = mine.orders[place];
   mine.orders[place - 1] = 0;
   fence();

@@ -1,7 +1,7 @@
 // In test builds (-Dchecks=enabled, the default of builds that are no releases) each thread records
-// which locks it holds. The process aborts, with a line that names both locks, when a thread takes
-// a lock out of order (base/lock_order.h), takes a second lock of one kind, or waits under a lock
-// that forbids it.
+// which locks it holds. The process aborts with a line that names both locks if a thread takes a
+// lock out of order (base/lock_order.h), takes a second lock of one kind, or waits while it holds a
+// lock that forbids waiting.
 //
 // The functions may be called in signal handlers. In other builds they are empty.
 #pragma once
@@ -13,18 +13,18 @@ namespace wherry::impl {
 #if defined(WHERRY_CHECKS)
 inline constexpr bool checks_locks = true;
 
-// The calling thread is about to take a lock, and may have to wait for it.
+// Call before the calling thread locks a mutex and may have to wait for it.
 void check_lock(LockOrder order);
-// The calling thread has taken a lock, or has let go of it.
+// Call after the calling thread has locked (unlocked) the mutex.
 void note_locked(LockOrder order);
 void note_unlocked(LockOrder order);
-// The calling thread is about to wait for another thread or process; it lets go of `released`
-// meanwhile.
+// Call before the calling thread waits for another thread or process. `released`: a lock that the
+// thread releases during the wait.
 void check_wait();
 void check_wait_without(LockOrder released);
-// Whether the calling thread holds a lock of the fault path.
+// Returns whether the calling thread holds a lock of the fault path.
 bool holds_lock_of_fault_path();
-// In a forked process: the calling thread holds none.
+// Call in a forked child: the calling thread holds no locks.
 void forget_noted_locks();
 #else
 inline constexpr bool checks_locks = false;

@@ -19,8 +19,8 @@ namespace {
 
 std::atomic<std::uint64_t> lost_lines = 0;
 
-// A write to a pipe that has no reader raises SIGPIPE in the writing thread. While this lives it
-// stays pending there, and its end takes it away.
+// Suppresses the SIGPIPE that a write to a pipe without a reader raises in the writing thread. The
+// signal stays pending while this object lives; the destructor consumes it.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -52,8 +52,9 @@ bool write_now(const char* text, std::size_t bytes, int patience_ms) {
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&out, 1, patience_ms) <= 0 || (out.revents & POLLNVAL) != 0) return false;
   NoPipeSignal no_signal;
-  // Others may have filled a pipe or a socket since. Where Linux cannot be asked not to wait, and
-  // for files and terminals, the answer of poll() has to do.
+  // Other writers may have filled the pipe or socket since poll(). RWF_NOWAIT keeps the write from
+  // waiting. Where Linux does not support that, and for files and terminals, poll()'s answer must
+  // do.
   struct stat about {};
   ssize_t written = -1;
   if (::fstat(STDERR_FILENO, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode))) {
@@ -73,14 +74,14 @@ bool write_now(const char* text, std::size_t bytes, int patience_ms) {
 void vlog_line(fmt::string_view format, fmt::format_args values, int patience_ms) {
   const int saved_errno = errno;
   std::array<char, log_line_max> line;
-  const std::size_t capacity = line.size() - 1;  // and the newline
+  const std::size_t capacity = line.size() - 1;  // the rest is for the newline
   const std::uint64_t lost = lost_lines.exchange(0);
   std::size_t used = 0;
   const auto add = [&](const fmt::format_to_n_result<char*>& result) {
     used += std::min(result.size, capacity - used);
   };
   if (lost != 0)
-    add(fmt::format_to_n(line.data(), capacity, "wherry: {} earlier {} lost: stderr had no room\n",
+    add(fmt::format_to_n(line.data(), capacity, "wherry: {} earlier {} lost: stderr was full\n",
                          lost, lost == 1 ? "line was" : "lines were"));
   add(fmt::format_to_n(line.data() + used, capacity - used, "wherry: "));
   add(fmt::vformat_to_n(line.data() + used, capacity - used, format, values));

@@ -1,5 +1,5 @@
-// The words for pages that all layers share: page numbers and spans inside the arena, 2 MiB blocks.
-// All spans are half-open; a page number counts 4 KiB pages from the arena's base.
+// Pages as all layers address them: page numbers and spans in the arena, and 2 MiB blocks. All
+// spans are half-open. A page number counts 4 KiB pages from the arena's base.
 #pragma once
 
 #include <compare>
@@ -11,9 +11,9 @@ namespace wherry::impl {
 inline constexpr std::size_t page_size = 4096;
 inline constexpr std::size_t pages_per_block = 512;
 inline constexpr std::size_t block_size = page_size * pages_per_block;
-inline constexpr std::size_t pages_per_region = 16;  // the natural 64 KiB region
+inline constexpr std::size_t pages_per_region = 16;  // a naturally aligned 64 KiB region
 
-// Rounds to a power of two.
+// `unit`: a power of two.
 constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) {
   return value & ~(unit - 1);
 }

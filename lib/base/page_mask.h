@@ -1,4 +1,4 @@
-// A set of pages of one block: 512 bits, one cache line. Pages are numbered 0..511 within the
+// A set of pages of one 2 MiB block: 512 bits, one cache line. Pages are numbered 0..511 within the
 // block.
 #pragma once
 
@@ -29,8 +29,8 @@ constexpr PageSpan span_of(BlockIndex block, PageRun run) {
   return {block.value * pages_per_block + run.first, run.count};
 }
 
-// What of `run` lies in the naturally aligned part of `size` pages (a power of two) around the
-// page. Requires: something does.
+// The part of `run` inside the naturally aligned group of `size` pages (a power of two) around
+// `page`. Requires: that part is not empty.
 constexpr PageRun aligned_part(PageRun run, unsigned page, unsigned size) {
   const unsigned start = page & ~(size - 1);
   const unsigned first = run.first > start ? run.first : start;
@@ -85,13 +85,13 @@ class alignas(64) PageMask {
   // Page i is bit i % 64 of word i / 64.
   constexpr const auto& words() const { return words_; }
 
-  // The first run of set pages at or after `from`; count 0 when there is none.
+  // The first run of set pages at or after `from`. Its count is 0 if there is none.
   constexpr PageRun next_run(unsigned from) const {
     const unsigned first = next(from, true);
     if (first >= pages_per_block) return {static_cast<unsigned>(pages_per_block), 0};
     return {first, next(first, false) - first};
   }
-  // The run of set pages that contains `page`. Requires: it is set.
+  // The run of set pages that contains `page`. Requires: `page` is set.
   constexpr PageRun run_around(unsigned page) const {
     unsigned first = page;
     while (first > 0 && test(first - 1)) --first;
@@ -108,7 +108,7 @@ class alignas(64) PageMask {
         high == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << high) - 1;
     return below_high & (~std::uint64_t{0} << low);
   }
-  // The first page at or after `from` whose bit is `value`; 512 when there is none.
+  // The first page at or after `from` whose bit is `value`; 512 if there is none.
   constexpr unsigned next(unsigned from, bool value) const {
     unsigned page = from;
     while (page < pages_per_block) {
@@ -123,8 +123,8 @@ class alignas(64) PageMask {
   std::array<std::uint64_t, pages_per_block / 64> words_{};
 };
 
-// The runs of set pages of a mask, lowest first, for a range-based for. A copy: the mask may change
-// meanwhile.
+// The runs of set pages of a mask, lowest first, for a range-based for. Holds a copy of the mask,
+// so the loop may change the original.
 class PageRuns {
  public:
   struct End {};

@@ -1,9 +1,9 @@
 // Waiting with a limit that counts only time in which this process ran.
 //
-// A waiter looks again and again: it waits at most next_slice_ns(), then calls note_wait(). Each
-// look counts at most `look_max_ns`, however long ago the look before was. So time in which the
-// process was stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine was suspended, or the
-// thread got no CPU is not counted. Plain data without a lock: one waiter each; usable in signal
+// A waiter checks in turns: it waits at most next_slice_ns(), then calls note_wait(), which counts
+// the time since the previous check, but at most `look_max_ns`. Time is therefore not counted while
+// the process is stopped (Ctrl-Z, a debugger, a frozen cgroup), the machine is suspended, or the
+// thread gets no CPU. Objects have no lock and belong to one waiter each. Usable in signal
 // handlers.
 #pragma once
 
@@ -15,25 +15,26 @@
 
 namespace wherry::impl {
 
-// The longest that a waiter should wait between two looks, and the most that one look counts.
+// The longest time that a waiter should wait between two checks, and the most that one check
+// counts.
 inline constexpr std::uint64_t wait_slice_ns = 50'000'000;
 inline constexpr std::uint64_t look_max_ns = 4 * wait_slice_ns;
 
-// For debugging (WHERRY_WAIT_LIMITS=off): limits that end in an error or a signal are not applied.
-// Device processes inherit the setting.
+// For debugging (WHERRY_WAIT_LIMITS=off): if not applied, limits that end in an error or a signal
+// never expire. Device processes inherit the setting.
 void apply_wait_limits(bool applied);
 bool wait_limits_applied();
 
-// How long something has waited, without the time in which this process did not run.
+// How long a waiter has waited, without the time in which this process did not run.
 class WaitedTime {
  public:
   explicit WaitedTime(Clock clock = now_ns) : WaitedTime(clock(), clock) {}
-  // From `begun_ns` on, as the clock counts.
+  // Starts at `begun_ns` on the clock's scale.
   explicit WaitedTime(std::uint64_t begun_ns, Clock clock = now_ns)
       : clock_(clock), seen_ns_(begun_ns) {}
-  // Counts the time since the last look.
+  // Counts the time since the last check.
   void note_wait() { waited_ns_ += std::min(since_look(), look_max_ns); }
-  // Leaves the time since the last look out.
+  // Skips the time since the last check.
   void skip_wait() { (void)since_look(); }
   std::uint64_t ns() const { return waited_ns_; }
 
@@ -50,10 +51,10 @@ class WaitedTime {
   std::uint64_t waited_ns_ = 0;
 };
 
-// What the waiter does once the limit is reached. Only failures can be switched off.
+// What happens when the limit is reached. WHERRY_WAIT_LIMITS=off disables only `fails`.
 enum class AtLimit {
-  fails,    // the caller gets an error, a thread a signal, or a process is ended
-  goes_on,  // the waiter goes another way, and nothing is lost
+  fails,    // the caller gets an error, a thread gets a signal, or a process is ended
+  goes_on,  // the waiter continues in another way, and nothing is lost
 };
 
 class Patience {
@@ -61,7 +62,7 @@ class Patience {
   explicit Patience(std::uint64_t limit_ns, AtLimit at_limit = AtLimit::fails, Clock clock = now_ns)
       : limit_ns_(limit_ns), at_limit_(at_limit), waited_(clock) {}
 
-  // How long the waiter may wait before its next look; 0 once the limit is reached.
+  // How long the waiter may wait before its next check; 0 once the limit is reached.
   std::uint64_t next_slice_ns() const {
     if (is_endless()) return wait_slice_ns;
     return std::min(wait_slice_ns, limit_ns_ - std::min(limit_ns_, waited_.ns()));
@@ -82,7 +83,8 @@ class Patience {
   WaitedTime waited_;
 };
 
-// Waits on a condition variable until done() or the limit. Returns done(). The caller holds `lock`.
+// Waits on a condition variable until done() or until the limit. Returns whether done(). The caller
+// holds `lock`.
 template <typename Condition, typename Lock, typename Predicate>
 bool wait_patiently(Condition& condition, Lock& lock, Patience& patience, const Predicate& done) {
   while (!done()) {

@@ -11,20 +11,21 @@
 namespace wherry::impl {
 namespace {
 
-// As Linux counts: bit n - 1 is signal n.
+// Linux's mask layout: bit n - 1 is signal n.
 constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// SIGSTKFLT stands in for SIGSEGV where the application blocks that (os/signals/signal_chain.h). 32
-// and 33 are the C library's: setuid() waits until every thread has answered the second.
+// The library uses SIGSTKFLT in place of SIGSEGV if the application blocks SIGSEGV
+// (os/signals/signal_chain.h). Signals 32 and 33 belong to the C library: setuid() waits until
+// every thread has handled 33.
 constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGFPE) |
                                      bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGABRT) |
                                      bit_of(SIGSYS) | bit_of(SIGSTKFLT) | bit_of(32) | bit_of(33);
 constexpr std::uint64_t held_back = ~left_alone;
 
-// Not pthread_sigmask(), before which the library itself puts a function
-// (os/signal_interposers.cc).
+// Not pthread_sigmask(), because the library interposes that function
+// (os/signals/signal_interposers.cc).
 std::uint64_t change_mask(int how, std::uint64_t mask) {
   const int saved_errno = errno;
   std::uint64_t before = 0;
@@ -33,13 +34,13 @@ std::uint64_t change_mask(int how, std::uint64_t mask) {
   return before;
 }
 
-// Signal handlers read and write these, too. A handler leaves both as it found them, so a plain
-// variable is enough; the fences keep the compiler from moving accesses over the calls that change
-// the mask.
+// Signal handlers read and write these fields, too. Each handler restores them before it returns,
+// so plain variables are enough. The fences keep the compiler from moving accesses across the calls
+// that change the mask.
 struct Hold {
   unsigned depth;
-  bool always;           // the thread has all signals blocked anyway
-  std::uint64_t before;  // the mask; meaningful while depth > 0
+  bool always;           // the thread has all signals blocked for its whole life
+  std::uint64_t before;  // the previous mask; valid while depth > 0
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Hold hold{};
 
@@ -48,7 +49,7 @@ struct Hold {
 void hold_signals() {
   Hold& mine = hold;
   if (mine.depth == 0 && !mine.always) {
-    // A handler that runs before this call finds depth 0, and leaves it so.
+    // A handler that runs before this call finds depth 0 and leaves depth 0.
     const std::uint64_t before = change_mask(SIG_BLOCK, held_back);
     mine.before = before;
   }
@@ -63,7 +64,7 @@ void release_signals() {
   if (--mine.depth != 0 || mine.always) return;
   const std::uint64_t before = mine.before;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  // Pending signals arrive in this call, and their handlers may hold signals anew.
+  // Pending signals are delivered during this call, and their handlers may call hold_signals().
   change_mask(SIG_SETMASK, before);
 }
 

@@ -1,24 +1,25 @@
 // While a thread of the application holds a lock of the fault path, the application's signal
-// handlers do not run in it: a handler may touch managed memory, and the answer to its fault may
-// need that very lock.
+// handlers do not run in that thread: a handler may access managed memory, and resolving its fault
+// may need that lock.
 //
-// Signals that a thread's own instructions raise stay as they are (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-// SIGTRAP, SIGABRT, SIGSYS), and so do those that the C library keeps for itself.
+// Signals that a thread's own instructions raise (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+// SIGABRT, SIGSYS) and signals that the C library reserves for itself are not blocked.
 #pragma once
 
 namespace wherry::impl {
 
-// Blocks signals in the calling thread until as many calls of release_signals(), in whatever order
-// locks are let go. May be called in signal handlers. Keeps errno.
+// hold_signals() blocks signals in the calling thread; they stay blocked until release_signals()
+// has been called as many times. The order in which locks are released does not matter. Both may be
+// called in signal handlers and preserve errno.
 void hold_signals();
 void release_signals();
 
-// In a forked process, whose signals are unblocked by other means: the calling thread holds none
-// back.
+// Call in a forked child whose signals are unblocked by other means: the calling thread then holds
+// none back.
 void forget_held_signals();
 
-// The calling thread has all signals blocked as long as it lives, and so needs no calls of the
-// kernel here.
+// Declares that the calling thread has all signals blocked for its whole life, so that
+// hold_signals() needs no system call.
 void thread_gets_no_signals();
 
 }  // namespace wherry::impl

@@ -1,4 +1,5 @@
-/* Stands in for a function of CUDA that Wherry does not have: says so once, and refuses. */
+/* Defines a CUDA function that Wherry does not support: it logs one line at its first call and
+   returns an error. */
 #ifndef WHERRY_COMPAT_REFUSAL_H
 #define WHERRY_COMPAT_REFUSAL_H
 
@@ -15,11 +16,11 @@ enum {
 static inline void say_once(char* said, const char* line, size_t length) {
   if (__atomic_test_and_set(said, __ATOMIC_RELAXED)) return;
   const int saved_errno = errno;
-  /* A log that cannot be written has nobody to tell. */
+  /* An error of write() cannot be reported: stderr is the log. */
   if (write(STDERR_FILENO, line, length) < 0) errno = saved_errno;
 }
 
-/* Whatever arguments the function has: who calls it takes them off the stack again. */
+/* Works for every parameter list: by the calling convention the caller removes its arguments. */
 #define WHERRY_REFUSE(name)                                            \
   int name(void);                                                      \
   int name(void) {                                                     \

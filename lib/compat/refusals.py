@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes a refusal for each function of a list, as C: lib/api/driver_functions.txt or runtime_functions.txt.
+"""Writes a C source with one refusal for each function of a list.
 
-Also for those that Wherry has: which one a program finds is decided when it is loaded, and Wherry's come first.
+FUNCTIONS is lib/api/driver_functions.txt or runtime_functions.txt. It includes functions that
+Wherry has: the dynamic loader finds Wherry's definitions first.
 
 Usage: refusals.py FUNCTIONS OUTPUT
 """
@@ -19,8 +20,8 @@ def main():
         words = line.split()
         symbol, own = (words[2], words[3:4]) if len(words) > 2 else (words[0], words[1:2])
         symbols |= {symbol, *(f"{symbol}_{ending}" for ending in own)}
-    pathlib.Path(output).write_text(
-        '#include "compat/refusal.h"\n' + "".join(f"WHERRY_REFUSE({symbol})\n" for symbol in sorted(symbols)))
+    refusals = "".join(f"WHERRY_REFUSE({symbol})\n" for symbol in sorted(symbols))
+    pathlib.Path(output).write_text('#include "compat/refusal.h"\n' + refusals)
 
 
 main()

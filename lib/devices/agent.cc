@@ -42,12 +42,12 @@ std::span<const std::byte> bytes_of(const T& message) {
   ::_exit(1);
 }
 
-// How often the watch looks whether the host is stopped, and then whether it goes on.
+// How often the watch thread checks whether the host is stopped, and then whether it continues.
 constexpr int stop_check_ms = 200;
 constexpr int resume_check_ms = 20;
 
-// Ends the process when the host has ended or has shut the socket down. The agent cannot always
-// look: what it asks of Linux may wait for an answer that a host which has ended does not give.
+// Ends the process when the host has ended or has shut the socket down. The agent itself cannot
+// always notice: it may be blocked in a system call that waits for the host, which has ended.
 void end_with_host(const AgentStart& start, int limit_ms) {
   pollfd polled[] = {{start.host_pidfd.get(), POLLIN, 0}, {start.socket.get(), 0, 0}};
   if (poll_descriptors(polled, limit_ms) > 0) ::_exit(0);
@@ -58,8 +58,8 @@ void watch_host(const AgentStart& start) {
   for (;;) {
     end_with_host(start, stop_check_ms);
     if (!is_stopped(start.host)) continue;
-    // The host's user has pressed Ctrl-Z: its devices stop working, too. The agent runs on; the
-    // host sends it nothing.
+    // The user has stopped the host with Ctrl-Z, so its devices stop their workers, too. The agent
+    // keeps running; a stopped host sends it nothing.
     const ThreadPause pause({&agent, 1});
     while (is_stopped(start.host)) end_with_host(start, resume_check_ms);
   }
@@ -74,7 +74,7 @@ void start_host_watch(const AgentStart& start) {
   }).detach();
 }
 
-// What the agent changes in its life.
+// The state that the agent changes while it runs.
 struct AgentState {
   ArenaLayout layout;
   std::unique_ptr<DeviceTrap> trap;
@@ -97,7 +97,7 @@ int adopt_image(const Command& command, Fd contents) {
   return adopt_image(image);
 }
 
-// `passed`: what came with the command.
+// `passed`: the descriptor that was sent with the command.
 Reply obey(const AgentStart& start, AgentState& state, const Command& command, Fd passed) {
   Reply reply;
   reply.number = command.number;
@@ -122,7 +122,7 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       reply.error = show_pool(start, state, command, command.owner);
       break;
     case CommandKind::place_pages:
-      // Before anything can fault there.
+      // Before any access there can fault.
       state.layout.place(
           {{command.offset / page_size, command.bytes / page_size}, command.address});
       reply.error = show_pool(start, state, command, start.options->own_pool);
@@ -137,7 +137,7 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
     case CommandKind::map_file:
       reply.error = map_file_part(command.address, command.bytes, passed.get(), command.offset,
                                   command.access, /*huge_pages=*/true);
-      // The host's core dump holds it.
+      // The host's core dump contains this memory.
       if (reply.error == 0) reply.error = leave_out_of_core_dumps(command.address, command.bytes);
       break;
     case CommandKind::unmap_file:
@@ -170,10 +170,10 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
   }
 }
 
-// What is known before the address space is masked, on the agent's own stack.
+// What the agent knows before the address space is masked; kept on the agent's own stack.
 struct Prepared {
   const AgentStart& start;
-  const ArenaLayout layout;  // the host's may be on a stack, which is hidden afterwards
+  const ArenaLayout layout;  // a copy: the host's may be on a stack that the mask hides
 };
 
 void catch_faults_and_obey(void* pointer) {
@@ -201,7 +201,7 @@ void catch_faults_and_obey(void* pointer) {
   obey_commands(start, state);
 }
 
-// On the agent's own stack, or where there is no window on the inherited one.
+// Runs on the agent's own stack, or on the inherited one if there is no window.
 void prepare_and_obey(void* pointer) {
   const AgentStart& start = *static_cast<const AgentStart*>(pointer);
   const DeviceProcessOptions& options = *start.options;
@@ -217,7 +217,7 @@ void prepare_and_obey(void* pointer) {
                            options.pool_fds[options.own_pool], options.huge_pages);
     });
   if (error != 0) fail_start(start, error, "mapping the pool");
-  // What the host has there may have come along.
+  // The fork may have inherited mappings that the host has in the annex.
   if (options.annex_size != 0) error = unmap_file_part(options.annex_base, options.annex_size);
   if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
@@ -227,7 +227,7 @@ void prepare_and_obey(void* pointer) {
     if (error != 0) fail_start(start, error, "masking the address space");
   }
   if (!start.guards_snapshot) catch_faults_and_obey(&prepared);
-  // The agent allocates, too: it goes on where that is not in the program's heap.
+  // The agent allocates, too, so it continues on a heap other than the program's.
   error = continue_on_fresh_heap(start.window, catch_faults_and_obey, &prepared);
   fail_start(start, error, "leaving the program's heap");
 }
@@ -241,7 +241,7 @@ void run_agent(void* pointer) {
     if (const int error = unmap_file_part(range.start, range.size()))
       fail_start(start, error, "withholding memory of the program");
   detach_from_application(start.name.c_str());
-  admit_to_memory(start.host);  // enter_huge_page()
+  admit_to_memory(start.host);  // so that the host may call enter_huge_page() for this process
   drop_inherited_output();
   keep_descriptors(start.descriptors);
   environ = start.environment.data();
@@ -252,7 +252,7 @@ void run_agent(void* pointer) {
     if (const int error = start.start_block.use_copy())
       fail_start(start, error, "moving the command line");
   }
-  // The host's stack will be hidden: go on in the window.
+  // The mask hides the host's stack, so the agent continues on a stack in the window.
   const AddressRange stack{start.window.end - agent_stack_bytes, start.window.end};
   if (const int error = open_window(start.window, stack, agent_guard_bytes))
     fail_start(start, error, "the agent's stack");

@@ -1,8 +1,8 @@
-// Runs in the device: its life from the fork on, and the commands that it obeys.
+// Runs in the device process: its life after the fork, and the commands that it executes.
 //
-// The leader of the process is the agent. It prepares the process, reports that it is ready (with
-// what the host hears of its faults by), then answers one command at a time until the host goes,
-// however it goes.
+// The main thread of the process is the agent. It prepares the process and reports that it is
+// ready; this report carries the descriptor by which the host receives the device's faults. Then it
+// executes one command at a time until the host process ends, whatever the reason.
 #pragma once
 
 #include <climits>
@@ -27,22 +27,27 @@
 namespace wherry::impl {
 
 enum class CommandKind : std::uint32_t {
-  run,          // starts the workers
-  open_arena,   // `bytes` from the arena's base become accessible
-  forbid,       // [address, address + bytes) becomes inaccessible
-  change_view,  // [address, address + bytes) shows the pool of `owner` from `offset` on, from now
-                // on
-  place_pages,  // the arena's pages from `offset` on are there, and show the own pool
-  forget_entries,  // the first `page_count` of `pages` have no entry any more
-  map_file,        // [address, address + bytes) shows the file that comes along, from `offset` on
-  unmap_file,      // [address, address + bytes), of the annex, shows nothing
-  load_module,     // loads `path`; the reply's value is where. EINPROGRESS: it is being loaded, ask
-                   // again
-  adopt_image,     // the image whose contents come with the command is where it says
+  run,         // starts the workers
+  open_arena,  // makes `bytes` from the arena's base accessible
+  forbid,      // makes [address, address + bytes) inaccessible
+  // Makes [address, address + bytes) show the pool of `owner`, from `offset` on.
+  change_view,
+  // Puts the arena's pages from `offset` on at `address`; they show the device's own pool.
+  place_pages,
+  // Removes the page table entries of the first `page_count` of `pages`.
+  forget_entries,
+  // Maps the file passed with the command at [address, address + bytes), from `offset` on.
+  map_file,
+  // Unmaps [address, address + bytes) of the annex.
+  unmap_file,
+  // Loads `path`; the reply's value is the module's base. EINPROGRESS: not loaded yet, ask again.
+  load_module,
+  // Maps the image whose contents are passed with the command at its addresses.
+  adopt_image,
   quit,
 };
 
-// Both messages are sent whole. A reply carries its command's number.
+// Commands and replies are sent as whole messages. A reply carries its command's number.
 struct Command {
   CommandKind kind = CommandKind::quit;
   std::uint32_t number = 0;
@@ -53,7 +58,7 @@ struct Command {
   Access access = Access::none;
   std::uint64_t page_count = 0;
   std::uint64_t pages[ViewChanger::pages_max] = {};
-  std::uint64_t file_device = 0;  // of the module that the host has, see ModuleLocation
+  std::uint64_t file_device = 0;  // of the module that the host has loaded, see ModuleLocation
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};
   std::uint64_t unwind_info = 0;  // of an image, see ModuleImage
@@ -66,14 +71,14 @@ struct Reply {
   std::uint64_t value = 0;
 };
 
-// The first message of a device, number 0: what it could not do, or that it is ready.
+// The first message of a device, number 0: it is ready, or what it could not do.
 struct StartReport {
   int error = 0;
   char what[60] = {};
 };
 
-// Everything that the agent needs, made by the host before the fork. In the device it is part of
-// the snapshot.
+// Everything that the agent needs, prepared by the host before the fork. The device has it as part
+// of its snapshot of the host's memory.
 struct AgentStart {
   std::string name;
   const DeviceProcessOptions* options = nullptr;
@@ -83,27 +88,29 @@ struct AgentStart {
   pid_t host = -1;
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;
-  std::vector<int> descriptors;  // all that the device keeps
-  // A copy of the environment: the application may have set variables to text on a stack.
+  std::vector<int> descriptors;  // all that the device keeps open
+  // A copy of the environment: the application may have set variables to text on a stack, which the
+  // device cannot see.
   std::vector<std::string> variables;
-  std::vector<char*> environment;  // to those; ends with a null pointer
-  // Empty where the address space cannot be masked (sanitizers).
+  std::vector<char*> environment;  // pointers to `variables`; ends with a null pointer
+  // Addresses for the device's own mappings. Empty if the address space cannot be masked
+  // (sanitizers).
   AddressRange window;
   std::vector<AddressRange> kept;
   StartBlock start_block;
   struct Free {
     void operator()(void* block) const { std::free(block); }
   };
-  // Of the C library's heap, which the device needs, too.
+  // A block of the C library's heap: it shows where that heap lies, which the device needs.
   std::unique_ptr<void, Free> heap_block{std::malloc(64)};
   bool hide_memory = true;
-  // WHERRY_CHECK
+  // Set if WHERRY_CHECK asks for it and the device can do it.
   bool guards_snapshot = false;
   SnapshotGuardPlan guard;
   std::vector<AddressRange> kept_variables;
 };
 
-// The entry of the new process; `start` is an AgentStart. Does not return.
+// The entry point of the new process; `start` is an AgentStart. Does not return.
 void run_agent(void* start);
 
 }  // namespace wherry::impl

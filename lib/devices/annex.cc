@@ -18,9 +18,9 @@ std::vector<Processor> processors_in(ProcessorMask mask) {
   return processors;
 }
 
-// What the device's answer is to those who wait for all of them.
+// The result of one device's command, for a caller that waits for all devices.
 int settle(DeviceProcess& process, int error) {
-  // Whether it has happened, or will, nobody knows.
+  // It is unknown whether the device has executed the command or still will.
   if (error == ETIMEDOUT) process.give_up();
   return error == ETIMEDOUT || error == ESRCH ? 0 : error;
 }
@@ -75,7 +75,7 @@ void Annex::undo(Processor p, const Window& window) {
   const auto before = windows.find(window.start);
   const int error =
       before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
-  // Its successor has what it should.
+  // The process that replaces it gets the right mappings.
   if (error != 0 && !p.is_host()) part(p).process->give_up();
 }
 

@@ -1,9 +1,9 @@
-// The annex: the second range of addresses that is the same in every process, for memory that never
-// moves. Nobody can touch it, but where part of a file is mapped: shared, the same pages for every
-// processor, and without a trap.
+// The annex: a second range of addresses that is the same in every process, for memory that never
+// moves. An address is accessible only where a part of a file is mapped. These mappings are shared:
+// every processor sees the same pages, and accesses do not trap.
 //
-// A device that is started again gets what it had. Who maps a file where something is mapped
-// replaces it. Any thread.
+// A restarted device gets the mappings that its predecessor had. Mapping a file over an existing
+// mapping replaces it. Any thread may call.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ namespace wherry::impl {
 
 class Annex {
  public:
-  // Part of a file, and where in the annex it is to be seen: whole pages.
+  // Part of a file, and where in the annex it is mapped: whole pages.
   struct Window : FilePart {
     Access access = Access::write;
   };
@@ -41,13 +41,13 @@ class Annex {
   }
   ProcessorMask all_devices() const { return all_devices_; }
 
-  // Addresses that nobody else has, aligned as AddressSpace says. Nothing: there is no such gap.
+  // Reserves addresses, aligned as AddressSpace says. Returns nullopt if no gap is large enough.
   std::optional<std::uintptr_t> reserve(std::size_t bytes) {
     const auto place = addresses_.allocate(bytes, 0);
     return place ? std::optional(base() + place->offset) : std::nullopt;
   }
-  // The same from an address on, if all of that is free; or from a multiple of `alignment` on.
-  // Requires: multiples of 2 MiB, the alignment a power of two.
+  // The same at a given address, which fails unless all of the range is free, or at a multiple of
+  // `alignment`. Requires: multiples of 2 MiB; the alignment is a power of two.
   bool reserve_at(std::uintptr_t address, std::size_t bytes) {
     return contains(address) && addresses_.allocate_at(address - base(), bytes).has_value();
   }
@@ -55,35 +55,38 @@ class Annex {
     const auto place = addresses_.allocate_aligned(bytes, alignment, base());
     return place ? std::optional(base() + place->offset) : std::nullopt;
   }
-  // Requires: nothing is mapped there at any processor.
+  // Requires: no processor has anything mapped there.
   void release(std::uintptr_t address);
 
-  // Shows the file to these processors, or hides it from them. An errno: show() has changed
-  // nothing; hide() has not reached all of them, and can be tried again. A device whose process has
-  // ended is as good as one that answered; one that does not answer within the limit is ended.
+  // Maps the file at these processors, or unmaps it. Return 0 or an errno. If show() fails, it has
+  // changed nothing. If hide() fails, some processors still have the mapping, and the caller can
+  // try again. A device whose process has ended counts as successful; a device that does not answer
+  // within the limit is ended.
   [[nodiscard]] int show(const Window& window, ProcessorMask processors) EXCLUDES(lock_);
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
       EXCLUDES(lock_);
 
-  // Where the bytes are, of which there are some, by address; nothing: some are not shown to the
-  // processor, or for less than this access. Throws std::bad_alloc.
+  // The parts of files that the processor sees at `bytes` (not empty), by address. Returns nullopt
+  // if some bytes are not mapped at the processor, or with less than this access. Throws
+  // std::bad_alloc.
   std::optional<std::vector<FilePart>> locate(AddressRange bytes, Processor p, Access wanted)
       EXCLUDES(lock_);
 
-  // The process has just been started: from now on it sees what it should. Throws
+  // The process has just been started. Maps in it everything that its device should see. Throws
   // std::system_error.
   void attach(int device, std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
 
  private:
   struct Part {
-    std::shared_ptr<DeviceProcess> process;    // of devices, once there is one
+    // null for the host, and for a device that has not started
+    std::shared_ptr<DeviceProcess> process;
     std::map<std::uintptr_t, Window> windows;  // by address; they do not overlap
   };
 
   Part& part(Processor p) REQUIRES(lock_) { return parts_[static_cast<std::size_t>(p.index)]; }
   int map(Processor p, const Window& window) REQUIRES(lock_);
   int unmap(Processor p, std::uintptr_t address, std::size_t bytes) REQUIRES(lock_);
-  // The window was mapped, and is not to be.
+  // Restores what the processor had before map() of this window.
   void undo(Processor p, const Window& window) REQUIRES(lock_);
 
   const Mapping range_;

@@ -1,4 +1,4 @@
-// describe_code_address(): for log lines, so it may take its time.
+// describe_code_address(): used for log lines only, so it may be slow.
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <link.h>
@@ -28,10 +28,11 @@ std::string describe_code_address(std::uintptr_t address) {
   const bool is_program = *module->l_name == '\0';
   const std::string path = is_program ? "/proc/self/exe" : module->l_name;
   const std::string file = info.dli_fname == nullptr ? path : info.dli_fname;
-  // As addr2line takes it.
+  // The address in the form that addr2line takes.
   const std::uintptr_t in_file = address - module->l_addr;
   const std::string place = fmt::format("({}+{:#x})", file, in_file);
-  // The exported name of a function is exact; of what is not exported, only the file knows.
+  // The dynamic symbol of an exported function is exact. Other functions are found only in the
+  // file's symbol table.
   if (info.dli_sname != nullptr) {
     const auto start = reinterpret_cast<std::uintptr_t>(info.dli_saddr);
     return fmt::format("{} {}", with_offset(info.dli_sname, address - start), place);

@@ -13,11 +13,12 @@
 namespace wherry::impl {
 namespace {
 
-// The device process has exactly one board, and signal handlers have no other way to it.
+// The device process has exactly one board. Signal handlers can reach it only through a global
+// variable.
 LaunchBoard* reported_board = nullptr;
 pid_t reporting_process = 0;
 
-// Static thread-local storage: a handler must not allocate it.
+// Static thread-local storage: a signal handler must not allocate it.
 [[gnu::tls_model("initial-exec")]] thread_local const LaunchPiece* running_piece = nullptr;
 
 bool on_fatal_signal(const FatalSignal& signal) {
@@ -33,8 +34,8 @@ bool on_fatal_signal(const FatalSignal& signal) {
   end_with_failure(kind, signal.signal, signal.address, what);
 }
 
-// Registered after everything that the application registered, hence called before it: none of the
-// application's exit handlers and destructors runs in a device, nor in what a kernel forks.
+// Registered after all exit handlers of the application, so it is called before them: no exit
+// handler or destructor of the application runs in a device, or in a process that a kernel forks.
 void on_exit_call(int code, void*) {
   std::fflush(stdout);
   std::fflush(stderr);
@@ -58,7 +59,7 @@ void set_running_piece(const LaunchPiece* piece) {
 void end_with_failure(DeviceFailure::Kind kind, int signal, std::uintptr_t address,
                       const char* what) {
   constexpr int exit_failed = 1;
-  // A process that a kernel forked has nothing to report here.
+  // A process that a kernel forked does not report; only the device does.
   if (::getpid() != reporting_process) ::_exit(exit_failed);
   FailureRecord& record = reported_board->failure;
   auto expected = FailureRecord::State::empty;
@@ -71,7 +72,7 @@ void end_with_failure(DeviceFailure::Kind kind, int signal, std::uintptr_t addre
   record.kernel = running_piece == nullptr ? 0 : running_piece->kernel;
   record.launch_id = running_piece == nullptr ? 0 : running_piece->launch_id;
   std::strncpy(record.what, what, sizeof record.what - 1);
-  // Release pairs with the host's acquire in DeviceProcess::failure().
+  // Release: pairs with the acquire in read_failure().
   record.state.store(FailureRecord::State::complete, std::memory_order_release);
   ::_exit(exit_failed);
 }

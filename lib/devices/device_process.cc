@@ -35,31 +35,31 @@ namespace wherry::impl {
 namespace {
 
 constexpr std::uint64_t start_limit_ns = 5'000'000'000;
-// A fork that may have copied a held lock is given less time, and another chance.
+// A fork that may have copied a held lock gets less time, and is repeated.
 constexpr std::uint64_t risky_start_limit_ns = 1'200'000'000;
 constexpr int risky_start_attempts = 4;
 constexpr std::uint64_t quit_limit_ns = 1'000'000'000;
 constexpr std::uint64_t kill_limit_ns = 5'000'000'000;
-// What a device may map for itself: its heap, its threads' stacks, modules.
+// Addresses for the device's own mappings: its heap, its threads' stacks, modules.
 constexpr std::size_t window_bytes = std::size_t{64} << 30;
 
-// Whether devices see less of the program's address space than a fork gives them. Not where a limit
-// leaves no room for the mappings that hide it, and where /proc, which lists the mappings, is not
-// mounted.
+// Whether devices see less of the program's address space than a fork gives them. Not possible if
+// an address space limit leaves no space for the mappings that hide it, or if /proc, which lists
+// the mappings, is not mounted.
 bool masks_address_space() {
   return !runs_under_sanitizer() && address_space_limit() == unlimited &&
          !read_address_map().empty();
 }
 
-// How long the host waits before it tries again to receive an answer.
+// The pause before the host tries again to receive an answer.
 constexpr std::chrono::milliseconds receive_pause{1};
-// How often the host asks whether a module has been loaded: soon at first, as most take less than a
-// millisecond.
+// The pause between two checks whether a module has been loaded. It starts short, as most modules
+// load within a millisecond.
 constexpr std::chrono::microseconds load_pause_min{100};
 constexpr std::chrono::microseconds load_pause_max{10'000};
 
-// Whether some variables of the module of this address are managed memory: a second copy of the
-// module, at another place, would have variables of its own.
+// Whether some variables of the module at this address are managed memory. Loading the module a
+// second time at another address would give it a second set of variables.
 bool has_placed_pages(const ArenaLayout& layout, std::uintptr_t address) {
   return std::ranges::any_of(loaded_modules(), [&](const ModuleIdentity& module) {
     return module.extent.contains(address) &&
@@ -76,7 +76,7 @@ void copy_environment(AgentStart& start) {
   start.environment.push_back(nullptr);
 }
 
-// What the host and the device see together. All zero when it is new.
+// Memory that the host and the device share. All zero when it is new.
 struct Boards {
   LaunchBoard launches;
   FaultBoard faults;
@@ -94,7 +94,8 @@ struct DeviceProcess::State {
         completion(make_eventfd()) {}
 
   std::unique_ptr<AgentStart> make_agent_start() const;
-  // One attempt; ETIMEDOUT when nothing was heard. Throws for what another attempt cannot cure.
+  // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another
+  // attempt cannot succeed.
   int try_start();
   int send_command(Command command, int passed = -1, std::uint64_t* value = nullptr)
       EXCLUDES(agent_lock);
@@ -107,13 +108,14 @@ struct DeviceProcess::State {
 
   const DeviceProcessOptions options;
   const pid_t owner = ::getpid();
-  const Mapping window;  // stays reserved: no address of the device may become one of the host
+  // stays reserved, so that the host never maps anything at a device's addresses
+  const Mapping window;
   const SharedMemory shared;
   Boards* const boards;
   LaunchPoster poster;
   const Fd completion;
   const ModuleSnapshot modules;                                    // from before the fork
-  const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same ones
+  const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same modules
   const SpawnMethod method = choose_spawn_method();
   const Credentials credentials = Credentials::of_this_thread();
 
@@ -124,10 +126,12 @@ struct DeviceProcess::State {
   Mutex agent_lock{LockOrder::agent};
   std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
   Mutex modules_lock{LockOrder::modules};
-  // Kernels of modules that the device had to load, as long as the host unloads none.
+  // Addresses in the device of kernels whose modules the device had to load. Cleared when the host
+  // unloads a module.
   std::unordered_map<std::uintptr_t, std::uintptr_t> late_kernels GUARDED_BY(modules_lock);
   std::uint64_t late_unloads GUARDED_BY(modules_lock) = 0;
-  std::vector<AddressRange> adopted GUARDED_BY(modules_lock);  // modules; they are never unloaded
+  // extents of adopted modules, which are never unloaded
+  std::vector<AddressRange> adopted GUARDED_BY(modules_lock);
 
   Mutex end_lock{LockOrder::device_end};
   std::optional<ProcessEnd> end GUARDED_BY(end_lock);
@@ -164,8 +168,8 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   const bool checks = environment("WHERRY_CHECK") == "1";
   if (checks && !start->hide_memory)
     log_line(
-        "WHERRY_CHECK is not done in device {}: the program's malloc is not the C library's, or "
-        "the device had to be cloned beside threads",
+        "WHERRY_CHECK is off in device {}: the program's malloc is not the C library's, or the "
+        "device had to be cloned while threads were running",
         options.ordinal);
   start->guards_snapshot = checks && start->hide_memory;
   if (start->guards_snapshot) {
@@ -210,13 +214,13 @@ int DeviceProcess::State::kill() const {
   return error;
 }
 
-// And a while for Linux to carry it out.
+// Kills the process, and gives Linux a while to carry it out.
 void DeviceProcess::State::kill_and_wait() const {
   const int error = kill();
   if (impl::wait_for_end(process.pidfd, Patience(kill_limit_ns, AtLimit::goes_on))) return;
   log_line("device process {} does not end: {}; end it by hand", process.pid,
-           error == EPERM ? "it has the credentials that the program has given up, and is stopped"
-                          : "Linux has not carried SIGKILL out");
+           error == EPERM ? "it is stopped, and the program no longer has its credentials"
+                          : "Linux has not carried out SIGKILL");
 }
 
 void DeviceProcess::State::reap_if_ours() {
@@ -237,8 +241,8 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
         receive_message(socket, std::as_writable_bytes(std::span(&reply, 1)), patience);
     if (!received) {
       const int error = received.error;
-      // The device has the command. A lack of memory here says nothing of what it does: its answer
-      // still comes.
+      // The device has received the command. A lack of memory in this process does not stop it: its
+      // answer still arrives.
       const bool is_transient = error == ENOMEM || error == ENOBUFS || error == EAGAIN;
       if (!is_transient || patience.is_over())
         return error == EPIPE ? ESRCH : is_transient ? ETIMEDOUT : error;
@@ -246,9 +250,9 @@ int DeviceProcess::State::send_command(Command command, int passed, std::uint64_
       patience.note_wait();
       continue;
     }
-    // An answer that came too late for its own command.
+    // A late answer to an earlier command that timed out.
     if (reply.number != command.number) continue;
-    // The agent answers with what Linux told it. Anything else was written over it.
+    // The agent's error is an errno. Any other value means that the memory was overwritten.
     constexpr int errno_max = 4095;
     if (reply.error < 0 || reply.error > errno_max) return EPROTO;
     if (value != nullptr) *value = reply.value;
@@ -294,11 +298,11 @@ DeviceProcess::~DeviceProcess() {
 }
 
 void DeviceProcess::stop() {
-  // A copy of the application made by its own fork() has no say in the device's life.
+  // A child that the application has forked must not end the device.
   if (::getpid() != state_->owner) return;
   Command quit;
   quit.kind = CommandKind::quit;
-  // Not as a command: whoever has one under way hears that the process is gone.
+  // Not sent as a command: a thread with a command in progress gets ESRCH.
   const int error = send_message(state_->socket, std::as_bytes(std::span(&quit, 1)));
   if (error != 0 ||
       !impl::wait_for_end(state_->process.pidfd, Patience(quit_limit_ns, AtLimit::goes_on)))
@@ -307,7 +311,7 @@ void DeviceProcess::stop() {
 }
 
 void DeviceProcess::give_up() {
-  log_line("device process {} does not answer: it is ended", pid());
+  log_line("device process {} does not answer: Wherry ends it", pid());
   stop();
 }
 
@@ -351,7 +355,7 @@ bool DeviceProcess::try_post(const LaunchRequest& request) {
 }
 
 std::vector<std::uint64_t> DeviceProcess::take_completed() {
-  // Before looking: what is done after this signals again.
+  // Drain first: a launch that finishes after this signals again.
   drain_eventfd(state_->completion);
   return state_->poster.take_completed();
 }
@@ -462,7 +466,7 @@ std::optional<std::uintptr_t> DeviceProcess::find_kernel(KernelFunction kernel) 
 int DeviceProcess::load_module_of(KernelFunction kernel) {
   const auto address = reinterpret_cast<std::uintptr_t>(kernel);
   State& state = *state_;
-  // Not under the lock: the loader may be busy with a constructor that waits for us.
+  // Not under the lock: the loader may be busy with a constructor that waits for this process.
   const auto location = locate_module(address);
   Command command;
   if (!location || location->path.size() >= sizeof command.path ||
@@ -472,7 +476,7 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
   command.file_device = location->file.device;
   command.file_inode = location->file.inode;
   std::memcpy(command.path, location->path.c_str(), location->path.size() + 1);
-  // No limit: a constructor may take any time. The agent's answer to each question has one.
+  // No limit on the whole: a constructor may take any time. Each answer of the agent has one.
   for (auto pause = load_pause_min;; pause = std::min(2 * pause, load_pause_max)) {
     {
       const LockGuard guard(state.modules_lock);

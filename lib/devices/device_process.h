@@ -1,10 +1,11 @@
 // The host's handle of one device process: a fork of this program in which kernels run on worker
 // threads.
 //
-// start() returns once the device has mapped its pool at the arena's address, and traps its own
-// touches of it; nothing in the device may touch the arena before run() is called, so the host
-// listens first. The device decides nothing: it runs launches from shared slots and obeys the
-// agent's commands. It ends when the host process ends, however that ends.
+// start() returns when the device has mapped its pool at the arena's address and traps its own
+// accesses to it. No thread of the device may access the arena before run() is called, so that the
+// host can listen for faults first. The device decides nothing: it runs launches from shared slots,
+// and its agent executes the host's commands. It ends when the host process ends, whatever the
+// reason.
 #pragma once
 
 #include <sys/types.h>
@@ -31,72 +32,77 @@ namespace wherry::impl {
 struct DeviceProcessOptions {
   int ordinal = 0;
   const ArenaLayout* layout = nullptr;  // outlives the process
-  std::size_t arena_open = 0;  // bytes from the base that are readable and writable at once
-  std::uintptr_t annex_base =
-      0;  // of memory that never moves, see map_file(); nothing is mapped at first
+  std::size_t arena_open = 0;  // bytes from the base that are readable and writable from the start
+  // The annex, for memory that never moves, see map_file(); nothing is mapped there at first.
+  std::uintptr_t annex_base = 0;
   std::size_t annex_size = 0;
-  std::vector<AddressRange>
-      withheld;               // memory of the program that it shares otherwise, or not at all
-  std::vector<int> pool_fds;  // borrowed: every processor's pool, which the device may come to see
-  std::size_t own_pool = 0;   // which of them is mapped shared at arena_base
-  bool huge_pages = false;    // as map_pool_view has it
+  // Memory of the program that the fork must not copy: the device maps it in another way, or not at
+  // all.
+  std::vector<AddressRange> withheld;
+  // Borrowed: the pools of all processors, which the device may have to map.
+  std::vector<int> pool_fds;
+  std::size_t own_pool = 0;  // the pool that is mapped at the arena's base
+  bool huge_pages = false;   // see map_pool_view()
   int workers = 1;
-  PageOwnersView page_owners;                 // empty: kernels cannot touch ahead of system calls
-  std::vector<int> cpus;                      // workers run on these; empty: anywhere
+  // Empty: kernels cannot touch memory before system calls.
+  PageOwnersView page_owners;
+  std::vector<int> cpus;                      // CPUs that workers may run on; empty: any
   UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
-  // How long the host, while it runs, waits for the answer to a command.
+  // How long the host waits for the answer to a command. Time in which the host is stopped does not
+  // count.
   std::uint64_t command_limit_ns = 5'000'000'000;
 };
 
 using KernelFunction = void (*)(const void* args, std::size_t begin, std::size_t end);
 
-// Of launches; lower numbers go first.
+// Priorities of launches; lower numbers run first.
 inline constexpr int least_priority = 0;
 inline constexpr int greatest_priority = -5;
 
-// One launch as posted. `address` is the kernel's address in the device process, from
+// One launch, as posted. `address` is the kernel's address in the device process, from
 // resolve_kernel().
 struct LaunchRequest {
-  std::uint64_t id = 0;  // given back on completion
+  std::uint64_t id = 0;  // returned on completion
   std::uintptr_t address = 0;
   const void* args = nullptr;
   std::size_t args_size = 0;
   std::size_t items = 0;
-  int priority = 0;  // which launch a free worker takes first
+  int priority = 0;  // a free worker takes launches of higher priority first
 };
 
-// Why a device process ended, as far as it could say itself.
+// Why a device process ended, if it could report that itself.
 struct DeviceFailure {
   enum class Kind {
     illegal_address,  // SIGSEGV or SIGBUS in a kernel: `address`
     signal,           // another fatal signal: `signal`
     exception,        // a kernel threw: `what`
     exited,           // a kernel called exit(): `signal` is the code
-    lost,             // ended without a word: killed, out of memory
+    lost,             // ended without a report: killed, or out of memory
   };
   Kind kind = Kind::lost;
   int signal = 0;
   std::uintptr_t address = 0;
-  std::uintptr_t kernel = 0;    // address of the kernel that was running, 0 if none
-  std::uint64_t launch_id = 0;  // of that launch
+  std::uintptr_t kernel = 0;    // address of the kernel that was running; 0: none
+  std::uint64_t launch_id = 0;  // of the launch of that kernel
   std::string what;
 };
 
 class DeviceProcess {
  public:
-  // Forks the device and waits (at most 5 s) until it has mapped its arena and sent what its faults
-  // are heard by. Throws std::system_error.
+  // Forks the device and waits (at most 5 s) until it has mapped its arena and has sent the
+  // descriptor for its faults. Throws std::system_error.
   static std::unique_ptr<DeviceProcess> start(const DeviceProcessOptions& options);
 
-  // Ends the process if it still runs: asks, then kills after 1 s; returns when it is gone (reaped
-  // where it is our child). Also done by the destructor. Any thread.
+  // Ends the process if it still runs: asks it to quit, and kills it after 1 s. Returns when it has
+  // ended, and has been reaped if it is a child of this process. The destructor calls this. Any
+  // thread.
   void stop();
-  // The same for one that does not answer, and the log says so.
+  // As stop(), for a device that does not answer; writes a log line.
   void give_up();
-  // Ends it at once and waits for nothing. Where the program may not send it a signal any more (it
-  // has changed its credentials), the device hears that by its socket.
+  // Kills the process without waiting. If the program may no longer signal it (it has changed its
+  // credentials), shuts down the socket instead, which the device notices.
   void kill();
-  // Waits for the end of one that was killed, at most a second of running time, and reaps it.
+  // After kill(): waits for the end, at most one second of running time, and reaps the process.
   void wait_for_end();
   ~DeviceProcess();
 
@@ -104,58 +110,59 @@ class DeviceProcess {
   int pidfd() const;          // readable once the process has ended
   int completion_fd() const;  // eventfd, readable when launches have finished
 
-  // What the host listens to for the device's faults: its fresh userfaultfd (no UFFDIO_API yet), or
-  // without one the bell of fault_board(); once.
+  // The descriptor by which the host receives the device's faults: the device's new userfaultfd
+  // (without UFFDIO_API), or the notification descriptor of fault_board(). To be called once.
   Fd take_fault_fd();
-  // Where its threads post their faults without a userfaultfd.
+  // Where the device's threads post their faults if there is no userfaultfd.
   FaultBoard& fault_board();
-  // Lets the device start its workers and touch the arena. Throws std::system_error.
+  // Lets the device start its workers and access the arena. Throws std::system_error.
   void run();
 
-  // Posts a launch; false when all slots are busy (then wait for completion_fd). Any thread.
+  // Posts a launch. Returns false when all slots are busy; then wait for completion_fd(). Any
+  // thread.
   [[nodiscard]] bool try_post(const LaunchRequest& request);
-  // Ids of launches that have finished since the last call, in no order; clears completion_fd. One
-  // thread at a time.
+  // Returns the ids of launches that have finished since the last call, in no order, and clears
+  // completion_fd(). One thread at a time.
   std::vector<std::uint64_t> take_completed();
 
-  // Agent commands, serialized, each with the limit `command_limit_ns`. Return 0 or an errno
-  // (ESRCH: the process is gone; ETIMEDOUT).
-  [[nodiscard]] int open_arena(std::size_t bytes);  // makes [base, base + bytes) accessible
-  [[nodiscard]] int forbid(std::uintptr_t address,
-                           std::size_t bytes);  // PROT_NONE: touches end in SIGSEGV
-  // Makes the device see the pool pool_fds[owner] at the place; returns when its userfaultfd, if
-  // any, has been read.
+  // Agent commands: one at a time, each limited by `command_limit_ns`. Return 0 or an errno (ESRCH:
+  // the process has ended; ETIMEDOUT: no answer).
+  // Makes [base, base + bytes) accessible.
+  [[nodiscard]] int open_arena(std::size_t bytes);
+  // Makes the range PROT_NONE: accesses raise SIGSEGV.
+  [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes);
+  // Makes the device see the pool pool_fds[owner] in this part of its arena. With a userfaultfd,
+  // returns only after the remap event has been read.
   [[nodiscard]] int change_view(const FileView& view, std::size_t owner);
-  // The layout has these pages, too, from now on: the device sees its own pool there, whatever was
-  // there, and faults. Returns as change_view.
+  // The layout has gained these pages. The device replaces whatever it had at these addresses by
+  // its own pool, and traps accesses there. Returns as change_view().
   [[nodiscard]] int place(const PlacedPages& placed);
-  // Takes the device's entries for these pages of the arena out of its page table; at most
-  // ViewChanger::pages_max.
+  // Removes the device's page table entries of these arena pages, at most ViewChanger::pages_max.
   [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);
-  // Makes the device see part of a file at a place in the annex; nothing there any more.
+  // Maps part of a file in the device's annex; unmap_file() removes it.
   [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
                              std::uint64_t offset, Access access);
   [[nodiscard]] int unmap_file(std::uintptr_t address, std::size_t bytes);
-  // Has the module of this address, and what it needs, at the same addresses in the device, as it
-  // is here now; nothing changes if the device has it already. Nothing: done, or the process is
-  // gone. Otherwise one line that says why not.
+  // Gives the device the module of this address, and the modules that it needs, at the same
+  // addresses and with their contents of this moment. Does nothing if the device has it already.
+  // Returns nullopt if that succeeded or the process has ended, otherwise one line with the reason.
   std::optional<std::string> adopt_module(std::uintptr_t address);
-  // The kernel's address in the device. Returns nullopt if the module is not known to be there:
-  // load_module_of() first. Waits for no module.
+  // The kernel's address in the device. Returns nullopt if the device is not known to have the
+  // module: call load_module_of() first. Does not wait for a module to load.
   std::optional<std::uintptr_t> find_kernel(KernelFunction kernel);
-  // Has the device load the module of a kernel that was loaded here after the fork, and waits until
-  // its constructors have run, as long as the device lives. Other commands go on meanwhile. Returns
-  // 0 or an errno (ENOEXEC: the address lies in no loaded module, or the device cannot load it;
-  // ESRCH; ETIMEDOUT). A module with managed variables must have been adopted.
+  // For a kernel of a module that the host loaded after the fork: the device loads the module, too.
+  // Waits until its constructors have run, as long as the device lives; other commands can run
+  // meanwhile. Returns 0 or an errno (ENOEXEC: the address lies in no loaded module, or the device
+  // cannot load it; ESRCH; ETIMEDOUT). A module with managed variables must be adopted instead.
   [[nodiscard]] int load_module_of(KernelFunction kernel);
-  // Both.
+  // find_kernel(); if that fails, load_module_of() first.
   std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
 
-  // Whether the calling thread has the credentials that the device was started with: kernels run
-  // with those.
+  // Whether the calling thread has the credentials with which the device was started. Kernels run
+  // with the latter.
   bool has_credentials_of_caller() const;
 
-  // After pidfd() is readable: what happened.
+  // Why the process ended. Requires: pidfd() is readable.
   DeviceFailure failure() const;
 
   struct State;
@@ -165,7 +172,7 @@ class DeviceProcess {
   std::unique_ptr<State> state_;
 };
 
-// "symbol+offset (module)" of a code address of this program, for log lines.
+// Returns "symbol+offset (module+offset)" for a code address of this program, for log lines.
 std::string describe_code_address(std::uintptr_t address);
 
 }  // namespace wherry::impl

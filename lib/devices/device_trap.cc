@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-// A program that has given privileges up since cuInit may have the lesser kind only. Throws
+// If the program has dropped privileges since cuInit, it may be permitted user mode only. Throws
 // std::system_error.
 Fd create_permitted(UffdAccess access) {
   try {
@@ -25,7 +25,7 @@ Fd create_permitted(UffdAccess access) {
   }
 }
 
-// The host registers the arena, and all else is the kernel's.
+// The host registers the arena; Linux does the rest.
 class UserfaultfdDeviceTrap final : public DeviceTrap {
  public:
   explicit UserfaultfdDeviceTrap(UffdAccess access) : userfaultfd_(create_permitted(access)) {}
@@ -38,13 +38,15 @@ class UserfaultfdDeviceTrap final : public DeviceTrap {
   const Fd userfaultfd_;
 };
 
-// Threads post their own faults, and one more changes protection while none of them waits.
+// Faulting threads post their own faults, and change protection for the host while they wait. One
+// more thread changes protection while no thread waits.
+// for it, and never waits for a fault itself.
 class MprotectDeviceTrap final : public DeviceTrap {
  public:
   MprotectDeviceTrap(const ArenaLayout& layout, FaultBoard& board)
       : layout_(layout), board_(board) {
     of_this_process = this;
-    // Pages may be placed anywhere later.
+    // All addresses: pages may be placed anywhere later.
     claim_access_faults(0, ~std::uintptr_t{0}, on_access_fault);
   }
 
@@ -59,7 +61,7 @@ class MprotectDeviceTrap final : public DeviceTrap {
   }
 
  private:
-  // Signal handlers have no other way to it.
+  // Signal handlers can reach the trap only through a static variable.
   static inline const MprotectDeviceTrap* of_this_process = nullptr;
 
   static bool on_access_fault(const AccessFault& fault) {
@@ -71,7 +73,7 @@ class MprotectDeviceTrap final : public DeviceTrap {
   const ArenaLayout& layout_;
   FaultBoard& board_;
   const Fd notifier_ = make_semaphore();
-  const ForkMark mark_;  // what a kernel forks has no arena
+  const ForkMark mark_;  // a process that a kernel forks has no arena
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Runs in the device: how its own touches of the arena come to be faults that the host hears of,
-// and what that asks of its mappings. The device's side of Trap (trap.h).
+// Runs in the device process: turns its accesses to the arena into faults that the host receives,
+// and says how its mappings must be made for that. The device's side of Trap (trap.h).
 #pragma once
 
 #include <memory>
@@ -14,16 +14,17 @@ class DeviceTrap {
  public:
   virtual ~DeviceTrap() = default;
 
-  // What the host gets to hear of faults by; see DeviceProcess::take_fault_fd().
+  // The descriptor by which the host receives faults; see DeviceProcess::take_fault_fd().
   virtual int fd() const = 0;
-  // With which mappings are registered, as replace_pool_view and forget_entries have it; -1: none.
+  // The userfaultfd to register mappings with, for replace_pool_view() and forget_entries(); -1:
+  // none.
   virtual int userfaultfd() const = 0;
-  // The arena may be touched from now on. Throws std::system_error.
+  // The arena may be accessed from now on. Throws std::system_error.
   virtual void run() = 0;
 };
 
-// Traps what this process touches of its view of the arena. At most one in a process; it, the
-// layout and `board` live as long as that. Throws std::system_error.
+// Traps this process's accesses to its view of the arena. At most one trap in a process. The trap,
+// the layout and `board` live as long as the process. Throws std::system_error.
 std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, const ArenaLayout& layout,
                                              FaultBoard& board);
 

@@ -41,7 +41,7 @@ ModuleCounts ModuleCounts::now() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* result) {
         *static_cast<ModuleCounts*>(result) = {info->dlpi_adds, info->dlpi_subs};
-        return 1;  // the first module says it for all
+        return 1;  // stop: every module reports the same counts
       },
       &counts);
   return counts;
@@ -52,7 +52,8 @@ ModuleSnapshot::ModuleSnapshot() {
       [](dl_phdr_info* info, std::size_t, void* pointer) {
         auto& snapshot = *static_cast<ModuleSnapshot*>(pointer);
         const AddressRange extent = extent_of(*info);
-        if (snapshot.modules_.empty()) snapshot.program_ = extent;  // it is the first in the list
+        // the program is the first in the list
+        if (snapshot.modules_.empty()) snapshot.program_ = extent;
         snapshot.modules_.push_back(extent);
         snapshot.unloads_ = info->dlpi_subs;
         return 0;
@@ -87,7 +88,8 @@ std::optional<ModuleLocation> locate_module(std::uintptr_t address) {
 }
 
 std::optional<std::uintptr_t> ModuleLoader::load(const std::string& path, FileIdentity file) {
-  // Twice: the host may have unloaded the file that we hold under this path, and loaded a newer.
+  // Twice: the host may have unloaded the file that this process holds under the path, and loaded a
+  // newer one.
   for (int attempt = 0; attempt < 2; ++attempt) {
     void*& handle = handles_[path];
     if (handle == nullptr) handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -120,7 +122,7 @@ int BackgroundLoader::load(const std::string& path, FileIdentity file, std::uint
   }
   if (!job->done) return EINPROGRESS;
   const auto loaded = job->base;
-  // The next question is answered anew: the file may be another one by then.
+  // Forget the result: the file may have changed by the next request.
   jobs_.erase(job);
   if (!loaded) return ENOEXEC;
   base = *loaded;
@@ -143,7 +145,7 @@ void BackgroundLoader::work() {
     }
     const auto base = loader_.load(path, file);
     const LockGuard guard(lock_);
-    // Jobs are erased only when they are done, so it is still there, perhaps at another place.
+    // Only finished jobs are erased, so this one still exists, though perhaps at another index.
     Job& job = *std::ranges::find_if(jobs_, is_open);
     job.base = base;
     job.done = true;

@@ -1,5 +1,6 @@
-// Which module a kernel's code is in, and how to have the same module in a device. Kernels are code
-// addresses; a module loaded after the fork is named by its file and loaded in the device too.
+// Finds the module that contains a kernel's code, and loads the same module in a device. Kernels
+// are code addresses. A module that was loaded after the fork is identified by its file, and the
+// device loads it, too.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace wherry::impl {
 
-// How often this process has loaded and unloaded modules.
+// How many modules this process has loaded and unloaded.
 struct ModuleCounts {
   std::uint64_t loads = 0;
   std::uint64_t unloads = 0;
@@ -25,46 +26,48 @@ struct ModuleCounts {
 };
 
 struct ModuleLocation {
-  std::uintptr_t base = 0;  // what the loader added to the file's addresses
+  std::uintptr_t base = 0;  // difference between addresses in memory and in the file
   std::string path;         // absolute
   FileIdentity file;
 };
 
-// The host's modules at one moment (just before a fork). Does not change; any thread.
+// The host's modules at one moment (just before a fork). Immutable; any thread may call.
 class ModuleSnapshot {
  public:
   ModuleSnapshot();
 
-  // Whether the address lies in a module that was there then, and nothing can have taken its place.
+  // Whether the address lay in a module then, and that module is certain to be there still.
   bool still_has(std::uintptr_t address) const;
 
  private:
   std::vector<AddressRange> modules_;
-  AddressRange program_;  // never unloaded
+  AddressRange program_;  // extent of the program itself, which is never unloaded
   std::uint64_t unloads_ = 0;
 };
 
-// Where the module of an address is now in this process, and its file; nothing when the address
-// lies in no module, or the module's file is gone.
+// The file of the module that contains an address, and where the module is loaded. Returns nullopt
+// if no module contains the address, or if the module's file is gone.
 std::optional<ModuleLocation> locate_module(std::uintptr_t address);
 
-// In the device: loads modules and keeps them. One thread at a time.
+// In the device: loads modules and keeps them loaded. One thread at a time.
 class ModuleLoader {
  public:
-  // Its base here; nothing when it cannot be loaded, or another file stands at its path.
+  // Returns the module's base in this process. Returns nullopt if it cannot be loaded, or if its
+  // path names another file now.
   std::optional<std::uintptr_t> load(const std::string& path, FileIdentity file);
 
  private:
   std::unordered_map<std::string, void*> handles_;
 };
 
-// In the device: the same on a thread of its own, one module after the other. Constructors may take
-// any time, and may touch managed memory, for which the agent has to go on. Lives as long as the
-// process.
+// In the device: loads modules on a thread of its own, one after the other. Constructors may take
+// any time, and may access managed memory, so the agent must be able to continue meanwhile. Lives
+// as long as the process.
 class BackgroundLoader {
  public:
-  // Returns 0 and its base; EINPROGRESS: it is being loaded, ask again; ENOEXEC: the dynamic loader
-  // refuses it, or another file stands at its path; EAGAIN: no thread can be started.
+  // Returns 0 and sets `base`. Other results: EINPROGRESS: not loaded yet, ask again. ENOEXEC: the
+  // dynamic loader refuses it, or the path names another file now. EAGAIN: no thread can be
+  // started.
   int load(const std::string& path, FileIdentity file, std::uint64_t& base) EXCLUDES(lock_);
 
  private:
@@ -76,10 +79,10 @@ class BackgroundLoader {
   };
   void work() EXCLUDES(lock_);
 
-  ModuleLoader loader_;  // the thread's
+  ModuleLoader loader_;  // used by the thread only
   Mutex lock_{LockOrder::loader};
   Condition added_;
-  std::deque<Job> jobs_ GUARDED_BY(lock_);  // in the order in which they are done
+  std::deque<Job> jobs_ GUARDED_BY(lock_);  // loaded in this order
   bool started_ GUARDED_BY(lock_) = false;
 };
 

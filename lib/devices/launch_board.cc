@@ -15,10 +15,10 @@ constexpr std::uint64_t bit(unsigned slot) {
   return std::uint64_t{1} << slot;
 }
 
-// Takes the next piece of the slot; nothing when others were faster.
+// Takes the next piece of the slot. Returns nullopt if other workers have taken all.
 std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
   LaunchSlot& launch = board.slots[slot];
-  // Acquire pairs with the release of the ticket in try_post: the fields are there.
+  // Acquire: pairs with the release of the ticket in try_post(), so the slot's fields are visible.
   std::uint64_t ticket = launch.ticket.load(std::memory_order_acquire);
   std::uint64_t pieces;
   std::uint64_t piece;
@@ -27,7 +27,7 @@ std::optional<LaunchPiece> try_take_from(LaunchBoard& board, unsigned slot) {
     piece = ticket & 0xffff'ffff;
     if (piece >= pieces) return {};
   } while (!launch.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire));
-  // Before the piece runs, hence before the launch can be done and the slot be posted again.
+  // Cleared before the last piece runs, hence before the launch can finish and the slot be reused.
   if (piece + 1 == pieces) {
     // A kernel may have overwritten the level.
     const unsigned level = std::min(launch.level, launch_levels - 1);
@@ -50,7 +50,7 @@ void relax() {
 }  // namespace
 
 std::optional<DeviceFailure> read_failure(const FailureRecord& record) {
-  // Acquire pairs with the release in end_with_failure().
+  // Acquire: pairs with the release in end_with_failure().
   if (record.state.load(std::memory_order_acquire) != FailureRecord::State::complete) return {};
   DeviceFailure failure;
   const auto kind = std::bit_cast<unsigned>(record.kind);
@@ -60,7 +60,7 @@ std::optional<DeviceFailure> read_failure(const FailureRecord& record) {
   failure.address = record.address;
   failure.kernel = record.kernel;
   failure.launch_id = record.launch_id;
-  // One line, whatever the exception says.
+  // Control characters become spaces, so that the text stays on one line.
   for (const char c : std::string_view(record.what, ::strnlen(record.what, sizeof record.what)))
     failure.what += c >= ' ' || c < 0 ? c : ' ';
   return failure;
@@ -86,7 +86,7 @@ LaunchPiece take_piece(LaunchBoard& board) {
     }
     const std::uint32_t posted = board.posted.load();
     board.sleepers.fetch_add(1);
-    // A launch posted from here on changes the word that the sleep compares.
+    // A launch that is posted after this look changes `posted`, which futex_wait() compares.
     const auto piece = try_take_piece(board);
     if (!piece) futex_wait(board.posted, posted, sleep_limit_ms);
     board.sleepers.fetch_sub(1);
@@ -95,7 +95,8 @@ LaunchPiece take_piece(LaunchBoard& board) {
 }
 
 bool finish_piece(LaunchBoard& board, const LaunchPiece& piece) {
-  // Release and acquire: the last one sees, and publishes, what all the others wrote.
+  // Release and acquire: the thread that finishes last sees what all others wrote, and publishes
+  // it.
   if (board.slots[piece.slot].unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
   board.done.fetch_or(bit(piece.slot), std::memory_order_release);
   return true;
@@ -125,7 +126,8 @@ bool LaunchPoster::try_post(const LaunchRequest& request) {
     launch.ticket.store(std::uint64_t{pieces} << 32, std::memory_order_release);
     board_.ready[level].fetch_or(bit(slot));
   }
-  // Sequentially consistent with take_piece(): either it sees the new value, or we see the sleeper.
+  // Sequentially consistent, as in take_piece(): either the worker sees the new value, or this
+  // thread sees the sleeper.
   board_.posted.fetch_add(1);
   if (board_.sleepers.load() != 0) futex_wake(board_.posted, static_cast<int>(pieces));
   return true;
@@ -134,7 +136,7 @@ bool LaunchPoster::try_post(const LaunchRequest& request) {
 std::vector<std::uint64_t> LaunchPoster::take_completed() {
   std::vector<std::uint64_t> ids;
   const LockGuard guard(lock_);
-  // Acquire pairs with finish_piece(): what the kernel wrote is visible to whoever gets the id.
+  // Acquire: pairs with finish_piece(), so the caller sees what the kernel wrote.
   std::uint64_t finished = board_.done.exchange(0, std::memory_order_acquire) & busy_;
   busy_ &= ~finished;
   for (; finished != 0; finished &= finished - 1) ids.push_back(ids_[std::countr_zero(finished)]);

@@ -1,10 +1,10 @@
-// Launches in memory that the host and one device share: the host posts, the device's workers take
-// pieces, the worker that finishes the last piece of a launch marks it done. Also the place where
-// a dying device says why.
+// The launch mailbox, in memory shared by the host and one device: the host posts launches, the
+// device's workers take pieces of them, and the worker that finishes the last piece of a launch
+// marks it done. It also holds the record in which an ending device writes the reason.
 //
-// A launch is split in min(items, workers) contiguous pieces. Pieces of higher priority are taken
-// first; there is no other order between launches: the host posts only what may run now. The host
-// believes nothing it reads here: a kernel may have overwritten it.
+// A launch is split into min(items, workers) contiguous pieces. Pieces of higher priority are taken
+// first; otherwise launches have no order, so the host posts only launches that may run now. The
+// host checks everything that it reads here, because a kernel may have overwritten it.
 #pragma once
 
 #include <atomic>
@@ -23,18 +23,18 @@ inline constexpr std::size_t launch_args_limit = 4096;
 inline constexpr unsigned launch_levels = least_priority - greatest_priority + 1;
 
 struct LaunchSlot {
-  // pieces << 32 | next piece to take; taken with compare-and-swap, so whoever gets a piece knows
-  // that the launch is unfinished and the fields below hold still.
+  // pieces << 32 | next piece to take. Pieces are taken by compare-and-swap, so a worker that gets
+  // a piece knows that the launch is unfinished and that the fields below do not change.
   std::atomic<std::uint64_t> ticket;
-  std::atomic<std::uint32_t> unfinished;  // pieces
+  std::atomic<std::uint32_t> unfinished;  // number of pieces
   std::uint64_t id;
   std::uintptr_t kernel;
   std::size_t items;
-  unsigned level;  // of its priority, the greatest first
+  unsigned level;  // from its priority; the greatest priority is level 0
   alignas(64) std::byte args[launch_args_limit];
 };
 
-// Why the device ends. The first thread that has something to say claims it.
+// Why the device ends. The first thread that reports claims the record.
 struct FailureRecord {
   enum class State : std::uint32_t {
     empty,
@@ -52,17 +52,20 @@ struct FailureRecord {
 
 // All zero when it is new.
 struct LaunchBoard {
-  std::atomic<std::uint32_t> posted;    // changes with every launch; idle workers sleep on it
-  std::atomic<std::uint32_t> sleepers;  // about to sleep on it, or asleep
-  // By level; bit s: slot s has pieces that nobody has taken.
+  // Changes with every launch. Idle workers sleep on it.
+  std::atomic<std::uint32_t> posted;
+  // Workers that sleep on `posted`, or are about to.
+  std::atomic<std::uint32_t> sleepers;
+  // For each level; bit s set: slot s has pieces that no worker has taken.
   alignas(64) std::atomic<std::uint64_t> ready[launch_levels];
-  alignas(64) std::atomic<std::uint64_t> done;  // bit s: slot s is finished; the host takes it
+  // Bit s set: the launch in slot s is finished. The host clears it.
+  alignas(64) std::atomic<std::uint64_t> done;
   alignas(64) FailureRecord failure;
   alignas(64) LaunchSlot slots[launch_slots];
 };
 
-// The host's side: what the record says, if it is complete. A kernel may have written anything
-// there.
+// For the host. Returns the failure if the record is complete. Values out of range are replaced,
+// because a kernel may have overwritten the record.
 std::optional<DeviceFailure> read_failure(const FailureRecord& record);
 
 // A piece of a launch, as a worker runs it.
@@ -75,21 +78,21 @@ struct LaunchPiece {
   std::size_t end = 0;
 };
 
-// The device's side. Any of its threads.
+// For the device; any of its threads. Returns nullopt if no piece is ready.
 std::optional<LaunchPiece> try_take_piece(LaunchBoard& board);
-// Waits until there is one: looks for a moment, then sleeps.
+// Waits until there is a piece: polls for a moment, then sleeps.
 LaunchPiece take_piece(LaunchBoard& board);
-// True when it was the last piece of its launch: the caller tells the host.
+// Returns true if it was the last piece of its launch; then the caller notifies the host.
 [[nodiscard]] bool finish_piece(LaunchBoard& board, const LaunchPiece& piece);
 
-// The host's side. Any thread; its lock is a leaf.
+// For the host. Any thread; no other lock is taken under lock_.
 class LaunchPoster {
  public:
   LaunchPoster(LaunchBoard& board, int workers)
       : board_(board), workers_(static_cast<std::uint32_t>(workers)) {}
 
-  // False when all slots are taken. A launch of no items is done at once.
-  // Requires: args_size <= launch_args_limit, and a priority from the least to the greatest.
+  // Returns false if all slots are taken. A launch of no items is done at once. Requires: args_size
+  // <= launch_args_limit, and a priority from least_priority to greatest_priority.
   [[nodiscard]] bool try_post(const LaunchRequest& request) EXCLUDES(lock_);
   std::vector<std::uint64_t> take_completed() EXCLUDES(lock_);
 
@@ -97,8 +100,8 @@ class LaunchPoster {
   LaunchBoard& board_;
   const std::uint32_t workers_;
   Mutex lock_{LockOrder::launch_board};
-  std::uint64_t busy_ GUARDED_BY(lock_) = 0;                // bit s: slot s holds a launch
-  std::uint64_t ids_[launch_slots] GUARDED_BY(lock_) = {};  // of those
+  std::uint64_t busy_ GUARDED_BY(lock_) = 0;                // bit s set: slot s holds a launch
+  std::uint64_t ids_[launch_slots] GUARDED_BY(lock_) = {};  // of the launches in the busy slots
 };
 
 }  // namespace wherry::impl

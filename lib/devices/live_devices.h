@@ -1,5 +1,5 @@
-// The device processes that run, so that the program's end can end and reap them: no orphan and no
-// zombie is left for PID 1. Any thread.
+// The running device processes, so that they can be ended and reaped when the program ends: no
+// orphan and no zombie is left to PID 1. Any thread may call.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace wherry::impl {
 
 class LiveDevices {
  public:
-  // The process takes the place of the device's last one. False: the program ends, and no device
-  // may start.
+  // The process replaces the device's previous one. Returns false if the program is ending; then no
+  // device may start.
   [[nodiscard]] bool put(int ordinal, std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
-  // Kills all of them, waits until they have ended (at most a second of running time each) and
-  // reaps them. Takes no other lock: any thread may have called exit().
+  // Kills all of them, waits until they have ended (at most one second of running time each), and
+  // reaps them. Takes no other lock, because any thread may have called exit().
   void end_all() EXCLUDES(lock_);
 
  private:

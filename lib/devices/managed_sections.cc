@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::string_view section_name = "wherry_managed";
 
-// All of it copies: somebody may unload the module.
+// Only copies, because another thread may unload the module.
 struct Module {
-  std::string name;  // as the loader has it; empty: the program
+  std::string name;  // as the loader names it; empty: the program
   std::uintptr_t base = 0;
-  std::uintptr_t id = 0;  // where its program headers are
+  std::uintptr_t id = 0;  // address of its program headers
   std::vector<ElfW(Phdr)> segments;
 };
 
@@ -65,16 +65,16 @@ std::vector<AddressRange> writable_pages(const Module& module) {
   return writable;
 }
 
-// The file of the module, also where it was loaded by a relative path.
+// The path of the module's file, also if it was loaded by a relative path.
 std::string file_of(const Module& module) {
   if (module.name.empty()) return "/proc/self/exe";
-  // What has none has no directory either: what the kernel brings.
+  // A name without a directory is not a file: the kernel provides this module (vdso).
   if (module.name.front() == '/' || module.name.find('/') == std::string::npos) return module.name;
   const auto location = locate_module(module.id);
   return location ? location->path : module.name;
 }
 
-// From now on nothing unloads it. False: somebody already has.
+// Keeps the module loaded from now on. Returns false if it has been unloaded already.
 bool keep_loaded(const Module& module) {
   if (module.name.empty()) return true;
   void* const handle = ::dlopen(module.name.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
@@ -86,7 +86,7 @@ bool keep_loaded(const Module& module) {
   return is_the_same;
 }
 
-// What begins with a page, and ends before the next one does.
+// Splits the pages into variables, each of which begins on a page of its own.
 std::vector<AddressRange> split(AddressRange pages, const ElfVariables& found,
                                 std::uintptr_t base) {
   std::vector<AddressRange> named;
@@ -112,7 +112,8 @@ std::vector<AddressRange> split(AddressRange pages, const ElfVariables& found,
   return variables;
 }
 
-// A program may have a copy of a library's variable, which all modules then use instead.
+// The linker may have put a copy of a library's variable into the program (a copy relocation); all
+// modules then use the copy.
 void report_copies(const Module& library, const ElfVariables& found) {
   for (const auto& variable : found.variables) {
     if (variable.exported_as.empty()) continue;
@@ -125,8 +126,8 @@ void report_copies(const Module& library, const ElfVariables& found) {
         *module->l_name != '\0')
       continue;
     log_line(
-        "the program uses another {} than the managed one of {}: declare it extern "
-        "__attribute__((weak))",
+        "the program uses its own copy of {} instead of the managed variable of {}: declare it "
+        "extern __attribute__((weak))",
         variable.exported_as, library.name);
   }
 }
@@ -142,8 +143,8 @@ std::optional<ManagedSection> section_of(const Module& module) {
   if (found->shares_pages) {
     section.pages = {round_up(start, page_size), round_down(end, page_size)};
     log_line(
-        "{}: a page of its managed variables has other variables, too, and stays ordinary memory; "
-        "include wherry.h wherever WHERRY_MANAGED is used, and link without a script of your own",
+        "{}: a page of its managed variables also holds other variables and stays ordinary memory; "
+        "include wherry.h wherever WHERRY_MANAGED is used, and link without your own linker script",
         section.module);
   } else {
     section.pages = {round_down(start, page_size), round_up(end, page_size)};
@@ -175,7 +176,7 @@ std::vector<ManagedSection> ManagedSections::take_new() {
   for (const Module& module : modules_here()) {
     known.push_back(module.id);
     if (std::ranges::count(kept_, module.id) != 0) continue;
-    // Where one was unloaded another may have taken its place.
+    // After an unload, another module may have its program headers at the same address.
     if (now.unloads == seen_.unloads && std::ranges::count(known_, module.id) != 0) continue;
     if (auto section = section_of(module)) {
       sections.push_back(std::move(*section));

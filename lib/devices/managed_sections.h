@@ -1,5 +1,5 @@
-// The variables of this process's modules that are to be managed memory: those in a section of a
-// name that wherry.h gives them. The modules know nothing of this library.
+// The variables in this process's modules that are to be managed memory: those in a section whose
+// name wherry.h defines. The modules need not be linked with this library.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,32 @@
 
 namespace wherry::impl {
 
-// Such a section of a loaded module.
+// The section of managed variables of a loaded module.
 struct ManagedSection {
   std::string module;  // its path, or "the program"
-  AddressRange pages;  // whole ones, which nothing else of the module is in
-  // Disjoint, in order; each begins with a page. Together they cover all of the pages: what no
-  // symbol table names is one variable as far as it goes, and so are variables that share a page.
+  AddressRange pages;  // whole pages that hold nothing else of the module
+  // Disjoint, in order, each starting at a page; together they cover all pages. Memory that no
+  // symbol table names is one variable, and variables that share a page are one.
   std::vector<AddressRange> variables;
 };
 
 // Finds each section once. One thread at a time.
 class ManagedSections {
  public:
-  // Of modules that have been loaded since the last call. They stay loaded from now on. Says in the
-  // log which variables cannot be managed memory.
+  // The sections of modules that were loaded since the last call. These modules stay loaded from
+  // now on. Logs which variables cannot be managed memory.
   std::vector<ManagedSection> take_new();
-  // All writable memory of the module of this address, as if it were such sections; its own ones
-  // are then not found any more. Memory that the loader has made read-only is not writable.
+  // Returns all writable memory of the module that contains this address, as if it were managed
+  // sections. take_new() does not return this module's own sections any more. Memory that the
+  // loader has made read-only (RELRO) is not writable.
   std::vector<ManagedSection> take_module(std::uintptr_t address);
-  // Whether modules may have been loaded since then.
+  // Whether modules may have been loaded since take_new().
   bool may_have_new() const { return ModuleCounts::now() != seen_; }
 
  private:
   ModuleCounts seen_;
-  // The program headers of modules that were looked into, and of those that stay for ever.
+  // Addresses of the program headers: of all modules seen by take_new(), and of modules that stay
+  // loaded for ever.
   std::vector<std::uintptr_t> known_;
   std::vector<std::uintptr_t> kept_;
 };

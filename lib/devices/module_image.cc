@@ -12,8 +12,7 @@
 #include "base/page.h"
 #include "os/memory/private_copy.h"
 
-// Of the compiler's runtime: says where unwinding finds the records of code that the loader does
-// not know.
+// Part of the compiler's runtime: registers unwind records of code that the loader does not know.
 extern "C" void __register_frame(void* first_record);
 
 namespace wherry::impl {
@@ -22,10 +21,10 @@ namespace {
 struct Loaded {
   ModuleIdentity identity;
   std::uintptr_t base = 0;
-  std::string known_as;             // by which others need it
-  std::vector<std::string> needed;  // what it needs
+  std::string known_as;             // the name by which other modules need it
+  std::vector<std::string> needed;  // names of the modules that it needs
   bool has_thread_variables = false;
-  bool is_bound = true;  // nothing is left to the first call
+  bool is_bound = true;  // no call is left to be bound lazily
   AddressRange unwind_header;
 };
 
@@ -47,7 +46,7 @@ AddressRange extent_of(std::uintptr_t base, std::span<const ElfW(Phdr)> segments
 struct DynamicPart {
   const char* strings = nullptr;
   const ElfW(Sym) * symbols = nullptr;
-  const ElfW(Rela) * calls = nullptr;  // relocations that may wait for the first call
+  const ElfW(Rela) * calls = nullptr;  // relocations that may be bound lazily
   std::size_t calls_bytes = 0;
   const char* name = nullptr;
 };
@@ -78,15 +77,15 @@ DynamicPart read_dynamic(const ElfW(Dyn) * entry) {
   return part;
 }
 
-// Whether no call into other modules goes through the loader any more.
+// Whether all calls into other modules are bound, so that none goes through the loader any more.
 bool is_bound(const DynamicPart& dynamic, std::uintptr_t base, AddressRange extent) {
   const std::span calls(dynamic.calls, dynamic.calls_bytes / sizeof(ElfW(Rela)));
   return std::ranges::none_of(calls, [&](const ElfW(Rela) & call) {
-    // An indirect function of its own is bound when it is loaded.
+    // An indirect function (IFUNC) of the module itself is bound when it is loaded.
     if (ELF64_R_SYM(call.r_info) == 0) return false;
     const ElfW(Sym)& symbol = dynamic.symbols[ELF64_R_SYM(call.r_info)];
     const auto target = *reinterpret_cast<const std::uintptr_t*>(base + call.r_offset);
-    // Of a weak one that there is not the target is 0.
+    // The target of an undefined weak function is 0, which is not in the extent.
     return symbol.st_shndx == SHN_UNDEF && extent.contains(target);
   });
 }
@@ -102,7 +101,7 @@ Loaded describe(const dl_phdr_info& info, const link_map* module) {
       loaded.unwind_header = {info.dlpi_addr + segment.p_vaddr,
                               info.dlpi_addr + segment.p_vaddr + segment.p_memsz};
   }
-  // What the kernel brings has addresses that nobody relocated.
+  // The addresses in a module that the kernel provides (vdso) are not relocated.
   const bool is_file =
       loaded.identity.name.empty() || loaded.identity.name.find('/') != std::string::npos;
   if (module == nullptr || !is_file) return loaded;
@@ -114,7 +113,7 @@ Loaded describe(const dl_phdr_info& info, const link_map* module) {
   return loaded;
 }
 
-// Under the loader's lock, so that its list of modules holds still.
+// Holds the loader's lock, so that its list of modules does not change.
 std::vector<Loaded> describe_modules() {
   std::vector<Loaded> modules;
   ::dl_iterate_phdr(
@@ -137,7 +136,8 @@ const Loaded* find_known_as(const std::vector<Loaded>& modules, std::string_view
   return found == modules.end() ? nullptr : &*found;
 }
 
-// The records begin where the header says, and end with a zero; 0 where that is not so.
+// The address of the first unwind record, if the header names one and the records end with a zero;
+// otherwise 0.
 std::uintptr_t unwind_info_of(const Loaded& module) {
   constexpr std::uint8_t version = 1;
   constexpr std::uint8_t relative_4_bytes = 0x1b;
@@ -164,7 +164,7 @@ ModuleImage copy_module(const Loaded& module, std::string_view map) {
   image.extent = module.identity.extent;
   std::vector<AddressRange> contents;
   while (const auto mapping = next_mapping(map)) {
-    // Shared ones are managed memory, which devices get otherwise.
+    // Shared mappings are managed memory, which the device gets in another way.
     if (mapping->shared || !mapping->readable) continue;
     const AddressRange range{std::max(mapping->range.start, image.extent.start),
                              std::min(mapping->range.end, image.extent.end)};

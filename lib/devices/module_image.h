@@ -1,6 +1,6 @@
 // A loaded module, as a fork of this process would have it: at the same addresses, relocated and
-// constructed, with the variables' contents of the moment. For devices that were started before it
-// was loaded, when the module's variables must be where they are here.
+// constructed, with the current contents of its variables. For devices that were started before the
+// module was loaded, if its variables must have the same addresses in both.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct ModuleImage {
     bool writable = false;
     bool executable = false;
   };
-  AddressRange extent;  // between the parts nothing is accessible
+  AddressRange extent;  // inaccessible between the parts
   std::vector<Part> parts;
-  Fd contents;                     // a file; its offset 0 is the extent's start
-  std::uintptr_t unwind_info = 0;  // the first record of .eh_frame; 0: there is none
+  Fd contents;                     // a file; offset 0 is the start of `extent`
+  std::uintptr_t unwind_info = 0;  // the first record of .eh_frame; 0: none
 };
 
-// A module, as the loader here knows it.
+// A module, as this process's loader knows it.
 struct ModuleIdentity {
   std::string name;
   AddressRange extent;
@@ -36,14 +36,14 @@ struct ModuleIdentity {
 };
 std::vector<ModuleIdentity> loaded_modules();
 
-// Images of the module of the address, and of those that it needs and that `is_there` does not say
-// yes to. Or one line that says why that cannot be.
+// Images of the module that contains the address, and of the modules that it needs, except those
+// for which `is_there` returns true. If that is not possible: one line with the reason.
 using ModuleImages = std::variant<std::vector<ModuleImage>, std::string>;
 ModuleImages copy_modules(std::uintptr_t address,
                           const std::function<bool(const ModuleIdentity&)>& is_there);
 
-// In the device: puts an image where it belongs. Returns 0 or an errno; EEXIST: something else is
-// there.
+// In the device: maps an image at its addresses. Returns 0 or an errno; EEXIST: the addresses are
+// in use.
 [[nodiscard]] int adopt_image(const ModuleImage& image);
 
 }  // namespace wherry::impl

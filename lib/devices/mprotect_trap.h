@@ -1,5 +1,5 @@
-// Trap on protection: what a process may not access raises SIGSEGV in the thread that tries, which
-// has the fault answered.
+// Trap by page protection: an access that is not permitted raises SIGSEGV in the accessing thread,
+// whose signal handler reports the fault and waits for the answer.
 #pragma once
 
 #include "devices/trap.h"

@@ -1,6 +1,5 @@
-// How the faults of all processors are trapped, and their page tables changed: the seam behind
-// which it is decided that a process's touch of what is not there becomes a FaultEvent. One
-// implementation for userfaultfd, one for mprotect.
+// How the accesses of all processors to absent pages become FaultEvents, and how page tables are
+// changed. There is one implementation for userfaultfd and one for mprotect.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +22,38 @@ class Trap {
   struct Parts {
     const ArenaLayout* layout = nullptr;        // outlives the trap
     std::vector<MemoryPoolFile*> pools;         // by processor; they outlive the trap
-    bool huge_pages = false;                    // as map_pool_view has it
+    bool huge_pages = false;                    // see map_pool_view()
     UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
-    std::uint64_t mappings_budget =
-        0;  // how many mappings one process shall have at most; 0: as many as like
+    // The most mappings that one process may have; 0: no limit.
+    std::uint64_t mappings_budget = 0;
   };
 
   virtual ~Trap() = default;
 
   virtual Mapper& mapper(Processor p) = 0;
   virtual ViewChanger& changer(Processor p) = 0;
-  // Whether the arena is accessible to whom the trap watches, or only what the mapper enters.
+  // True: the processes map the arena accessible. False: only the pages that the mapper enters are
+  // accessible.
   virtual bool opens_arena() const = 0;
 
-  // Each makes the layout's pages trap in one process from now on. Throws std::system_error.
+  // From now on accesses to the layout's pages trap in that process. Throws std::system_error.
   virtual std::shared_ptr<const FaultSource> attach_host() = 0;
   virtual std::shared_ptr<const FaultSource> attach_device(
       int device, std::shared_ptr<DeviceProcess> process) = 0;
-  // Pages that the layout has gained, which the host sees in its own pool: they trap, too. Throws
-  // std::system_error.
+  // The layout has gained these pages, which the host sees in its own pool: accesses to them trap,
+  // too. Throws std::system_error.
   virtual void attach_host_pages(const PlacedPages& placed) = 0;
-  // The device's process has ended.
+  // To be called when the device's process has ended.
   virtual void detach_device(int device) = 0;
-  // From now on the host's own threads may have `service`, which outlives them, answer what they
-  // touch.
+  // From now on the host's own threads may call `service`, which must outlive them, to have their
+  // faults answered.
   virtual void serve_host(FaultService& service) = 0;
 };
 
 std::unique_ptr<Trap> make_trap(Trap::Parts parts);
 
-// What every trap has for a processor: a HostViewChanger or a DeviceViewChanger, to be attached to
-// its process.
+// The view changer of a processor, for every kind of trap: a HostViewChanger or a
+// DeviceViewChanger, not attached to its process yet.
 std::unique_ptr<ViewChanger> make_changer(const Trap::Parts& parts, Processor p);
 
 }  // namespace wherry::impl

@@ -1,4 +1,4 @@
-// Trap on one userfaultfd for each process.
+// Trap by userfaultfd, one for each process.
 #pragma once
 
 #include "devices/trap.h"

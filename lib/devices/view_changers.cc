@@ -43,8 +43,8 @@ int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
       device->change_view({layout_.address_of(span.first), span.bytes(), span.offset()},
                           static_cast<std::size_t>(owner.index));
   if (error == 0 || error == ESRCH || error == ENOMEM) return error;
-  // Whether it has happened, or will, nobody knows; what the device sees decides where its writes
-  // go.
+  // It is unknown whether the device has changed the view or still will, and the view decides which
+  // pool its writes go to.
   device->give_up();
   return ESRCH;
 }

@@ -1,4 +1,4 @@
-// ViewChanger for the host, which maps for itself, and for a device, whose agent does it.
+// ViewChanger for the host, which changes its own mappings, and for a device, whose agent does it.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,12 @@ namespace wherry::impl {
 
 class HostViewChanger final : public ViewChanger {
  public:
-  // pool_fds: every processor's, borrowed; `huge_pages`: as map_pool_view has it.
+  // pool_fds: those of all processors, borrowed. `huge_pages`: see map_pool_view().
   HostViewChanger(const ArenaLayout& layout, std::vector<int> pool_fds, bool huge_pages)
       : layout_(layout), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
 
-  // Where the arena is registered. Before the first change; not with the mprotect trap.
+  // Sets the userfaultfd with which the arena is registered. Before the first change; not called
+  // with the mprotect trap.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
 
   int change_view(PageSpan span, Processor owner) override;
@@ -38,7 +39,7 @@ class DeviceViewChanger final : public ViewChanger {
  public:
   explicit DeviceViewChanger(const ArenaLayout& layout) : layout_(layout) {}
 
-  // The device's process, or the one that takes its place.
+  // Sets the device's process, also when a new one replaces it.
   void attach(std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
   std::shared_ptr<DeviceProcess> process() const EXCLUDES(lock_);
 

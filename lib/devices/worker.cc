@@ -21,7 +21,7 @@
 namespace wherry::impl {
 namespace {
 
-// pthread_exit() unwinds without an exception object: the reference that catches it is null.
+// pthread_exit() unwinds without an exception object, so the caught reference is null.
 __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& piece) {
   using Kind = DeviceFailure::Kind;
   try {
@@ -39,7 +39,7 @@ __attribute__((no_sanitize("undefined"))) void call_kernel(const LaunchPiece& pi
   }
 }
 
-// What a kernel prints must be out when its launch is done, as if the device had ended.
+// The output of a kernel must be written when its launch is done, as if the process had ended.
 void flush_output() {
   if (::__fpending(stdout) != 0) std::fflush(stdout);
   if (::__fpending(stderr) != 0) std::fflush(stderr);
@@ -48,7 +48,7 @@ void flush_output() {
 [[noreturn]] void run_pieces(LaunchBoard& board, const Fd& completion) {
   const AlternateStack stack;
   if (!can_allocate_beside_guard())
-    log_line("WHERRY_CHECK is not done: the program has too many heaps of malloc's");
+    log_line("WHERRY_CHECK is off: the program has too many malloc heaps");
   for (;;) {
     const LaunchPiece piece = take_piece(board);
     set_running_piece(&piece);
@@ -65,8 +65,9 @@ void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions
   for (int i = 0; i < options.count; ++i) {
     std::thread([&board, &completion, ordinal = options.ordinal, i, cpus = options.cpus] {
       name_this_thread(fmt::format("wherry-dev{}-{}", ordinal, i));
-      // Not fatal: a container may have taken the CPU away since the topology was read.
-      // On any of them: who is tied to one waits there for others while the next is idle.
+      // A failure is not fatal: a container may have lost the CPU since the topology was read. A
+      // worker may run on any of these CPUs: a worker pinned to a single one could wait there while
+      // the next CPU is idle.
       if (!cpus.empty()) pin_this_thread(cpus);
       run_pieces(board, completion);
     }).detach();

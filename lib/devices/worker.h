@@ -1,4 +1,4 @@
-// Runs in the device: the threads that run kernels.
+// Runs in the device process: the threads that run kernels.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@ namespace wherry::impl {
 struct WorkerOptions {
   int ordinal = 0;  // of the device, for the threads' names
   int count = 1;
-  std::vector<int> cpus;  // workers run on these; empty: anywhere
+  std::vector<int> cpus;  // CPUs that workers may run on; empty: any
 };
 
-// Starts them; they run until the process ends and signal `completion` when a launch is finished.
-// `board` and `completion` live as long as the process. Throws std::system_error.
+// Starts the workers. They run until the process ends, and signal `completion` when a launch is
+// finished. `board` and `completion` live as long as the process. Throws std::system_error.
 void start_workers(LaunchBoard& board, const Fd& completion, const WorkerOptions& options);
 
 }  // namespace wherry::impl

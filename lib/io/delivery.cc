@@ -34,7 +34,7 @@ Substitute::Substitute(int fd, const iovec* pieces, std::size_t count) : count_(
   if (managed_total == 0) return;
   const int errno_before = errno;
   if (delivers_once(fd)) {
-    // Not from the heap, and not from a stack of unknown size: this may be a signal handler.
+    // Neither from the heap nor from a stack of unknown size, because this may be a signal handler.
     const std::size_t bytes = 2 * count * sizeof *pieces + managed_total;
     void* const memory =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,7 +45,8 @@ Substitute::Substitute(int fd, const iovec* pieces, std::size_t count) : count_(
       auto* own = reinterpret_cast<char*>(theirs + count);
       for (std::size_t i = 0; i < count; ++i) {
         theirs[i] = pieces_[i] = pieces[i];
-        // Asked again: part of it may have been freed meanwhile, or allocated.
+        // Asked again, because part of the memory may have been freed or allocated since the first
+        // loop.
         const std::size_t managed =
             std::min(managed_total, managed_bytes(theirs[i].iov_base, theirs[i].iov_len));
         if (managed == 0) continue;
@@ -67,8 +68,7 @@ Substitute::~Substitute() {
 
 void Substitute::deliver(ssize_t result) const {
   const iovec* const theirs = pieces_ + count_;
-  // A datagram may have been longer than there was room for: with MSG_TRUNC the result is its
-  // length.
+  // With MSG_TRUNC the result is the length of the datagram, which may exceed the buffers.
   std::size_t left = result > 0 ? static_cast<std::size_t>(result) : 0;
   for (std::size_t i = 0; i < count_ && left != 0; ++i) {
     const std::size_t length = std::min(left, pieces_[i].iov_len);

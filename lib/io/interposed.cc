@@ -1,6 +1,6 @@
-// The functions that libwherry_io puts in front of the C library's, by their names there. Each does
-// what the real one does, and calls it: what it returns, errno, cancellation and restarts after
-// signals are the real one's.
+// The functions that libwherry_io interposes on the C library's, under the same names. Each calls
+// the real function and behaves like it: return value, errno, cancellation and restarts after
+// signals are those of the real function.
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -14,13 +14,13 @@
 namespace wherry::io {
 namespace {
 
-// A call that takes bytes from `buffer`: call() makes it.
+// Makes a call that reads bytes from `buffer`.
 template <typename Call>
 ssize_t take(const void* buffer, std::size_t bytes, const Call& call) {
   if (!is_attached()) return call();
   return call_prepared([&] { return prepare(buffer, bytes, Access::read); }, call);
 }
-// ... from all pieces of an array.
+// Makes a call that reads from all pieces of an array.
 template <typename Call>
 ssize_t take(const iovec* pieces, int count, const Call& call) {
   const auto number = static_cast<std::size_t>(count);
@@ -28,8 +28,8 @@ ssize_t take(const iovec* pieces, int count, const Call& call) {
   return call_prepared([&] { return prepare_pieces(pieces, number, Access::read); }, call);
 }
 
-// A call that puts bytes into the pieces of an array, of which the caller may look at: call(pieces,
-// count) makes it. prepare_rest() touches what else it is given, and says whether there is any.
+// Makes call(pieces), which writes into the pieces of an array that the caller may read.
+// prepare_rest() prepares the call's other memory and returns whether any of it is managed.
 template <typename PrepareRest, typename Call>
 ssize_t put(int fd, iovec* pieces, std::size_t count, const PrepareRest& prepare_rest,
             const Call& call) {
@@ -49,7 +49,7 @@ ssize_t put(int fd, iovec* pieces, std::size_t count, const PrepareRest& prepare
 
 constexpr auto no_rest = [] { return false; };
 
-// A call with one buffer: call(buffer, bytes) makes it.
+// Makes call(buffer, bytes), which writes into one buffer.
 template <typename PrepareRest, typename Call>
 ssize_t put(int fd, void* buffer, std::size_t bytes, const PrepareRest& prepare_rest,
             const Call& call) {
@@ -58,7 +58,7 @@ ssize_t put(int fd, void* buffer, std::size_t bytes, const PrepareRest& prepare_
   return put(fd, &piece, 1, prepare_rest,
              [&](const iovec* given) { return call(given->iov_base, given->iov_len); });
 }
-// ... at a place of the file, which gives the same bytes again.
+// Makes a call that reads at an offset of a file, which delivers the same bytes if it is repeated.
 template <typename Call>
 ssize_t put_again(void* buffer, std::size_t bytes, const Call& call) {
   if (!is_attached()) return call();
@@ -81,7 +81,7 @@ ssize_t write_at(int fd, const void* buffer, std::size_t bytes, off_t offset) {
   const auto real = Real<name, ssize_t(int, const void*, std::size_t, off_t)>::get();
   return take(buffer, bytes, [&] { return real(fd, buffer, bytes, offset); });
 }
-// `further` are an offset and, in the newer ones, flags.
+// `further`: an offset and, in the newer functions, flags.
 template <Name name, typename... Further>
 ssize_t read_pieces_at(int fd, const iovec* pieces, int count, Further... further) {
   const auto real = Real<name, ssize_t(int, const iovec*, int, Further...)>::get();
@@ -95,7 +95,8 @@ ssize_t write_pieces(int fd, const iovec* pieces, int count, Further... further)
 
 }  // namespace
 
-// Names of our own, because headers may rename or check the C library's.
+// The functions have names of their own, because headers may redefine or check the C library's
+// names.
 #define WHERRY_IO_STANDS_FOR(name) __asm__(name) __attribute__((visibility("default")))
 
 ssize_t io_read(int, void*, std::size_t) WHERRY_IO_STANDS_FOR("read");
@@ -122,8 +123,8 @@ ssize_t io_recv(int, void*, std::size_t, int) WHERRY_IO_STANDS_FOR("recv");
 ssize_t io_recvfrom(int, void*, std::size_t, int, void*, socklen_t*)
     WHERRY_IO_STANDS_FOR("recvfrom");
 ssize_t io_recvmsg(int, msghdr*, int) WHERRY_IO_STANDS_FOR("recvmsg");
-// What a program that is compiled with _FORTIFY_SOURCE calls where it knows how large the buffer
-// is.
+// A program that is compiled with _FORTIFY_SOURCE calls these where the compiler knows the size of
+// the buffer.
 ssize_t io_read_chk(int, void*, std::size_t, std::size_t) WHERRY_IO_STANDS_FOR("__read_chk");
 ssize_t io_pread_chk(int, void*, std::size_t, off_t, std::size_t)
     WHERRY_IO_STANDS_FOR("__pread_chk");
@@ -258,7 +259,7 @@ ssize_t io_recvmsg(int fd, msghdr* header, int flags) {
 }
 
 ssize_t io_read_chk(int fd, void* buffer, std::size_t bytes, std::size_t size) {
-  if (bytes > size)  // ends the program
+  if (bytes > size)  // the real function ends the program
     return Real<"__read_chk", ssize_t(int, void*, std::size_t, std::size_t)>::get()(fd, buffer,
                                                                                     bytes, size);
   return io_read(fd, buffer, bytes);

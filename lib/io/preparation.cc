@@ -19,8 +19,8 @@ std::size_t ask(const void* start, std::size_t bytes, Access access) {
   return prepare == nullptr || bytes == 0 ? 0 : prepare(start, bytes, access);
 }
 
-// Whether the kernel can read the word: it fetches this argument before it looks at what is wrong
-// with the others. Changes errno.
+// Whether the kernel can read the word: rt_sigprocmask copies this argument before it checks the
+// others. Changes errno.
 bool kernel_reads(std::uintptr_t word) {
   constexpr int no_such_operation = -1;
   ::syscall(SYS_rt_sigprocmask, no_such_operation, word, nullptr, sizeof(std::uint64_t));

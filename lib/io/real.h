@@ -1,5 +1,5 @@
-// The functions that ours stand in front of: the next of that name after this library, as the
-// dynamic linker has it.
+// The functions that this library interposes on: the next definition of the name after this library
+// in the dynamic linker's order.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 namespace wherry::io {
 
-// A string as a template argument.
+// A string literal as a template argument.
 template <std::size_t size>
 struct Name {
   constexpr Name(const char (&given)[size]) { std::copy_n(given, size, text); }
@@ -19,13 +19,13 @@ struct Name {
 template <Name name, typename Function>
 class Real {
  public:
-  // Never null: who calls it, found it.
+  // Never null: the caller was linked against this name.
   static Function* get() { return at_load_ != nullptr ? at_load_ : find(); }
 
  private:
   static Function* find() { return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name.text)); }
 
-  // Looked up early: dlsym is nothing for signal handlers.
+  // Looked up when the library is loaded, because dlsym() is not async-signal-safe.
   static inline Function* at_load_ = find();
 };
 

@@ -20,11 +20,12 @@
 namespace wherry::impl {
 namespace {
 
-// How long one who writes may be kept waiting: for the copy of so much.
+// Writers are held for at most the time that copying this many bytes takes.
 constexpr std::size_t step = block_size;
-// How far from here what is in use of a stack may reach, on either side.
+// The part of the calling thread's stack that may be in use: this many bytes on either side of the
+// current frame.
 constexpr std::size_t own_frames = 64 << 10;
-// How long a parent waits for its child's copies, at most.
+// A parent waits at most this long for its child's copies.
 constexpr std::uint64_t copy_limit_ns = 10'000'000'000;
 
 bool overlap(AddressRange a, AddressRange b) {
@@ -44,7 +45,7 @@ Access access_to(const MappedRange& mapping) {
   return mapping.readable ? Access::read : Access::none;
 }
 
-// Calls f(part) for parts of at most a step; stops at its first error.
+// Calls f(part) for consecutive parts of at most one step. Stops at the first error and returns it.
 template <typename F>
 int in_steps(AddressRange range, F f) {
   while (!range.empty()) {
@@ -55,7 +56,7 @@ int in_steps(AddressRange range, F f) {
   return 0;
 }
 
-// The pages that hold other things than these bytes as well.
+// The pages that `bytes` covers only in part, so that they may hold other data as well.
 std::vector<std::uintptr_t> shared_pages(AddressRange bytes) {
   std::vector<std::uintptr_t> pages;
   const std::uintptr_t first = round_down(bytes.start, page_size);
@@ -86,7 +87,8 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
                                                              bool& writable) const {
   for (const AddressRange& stack : thread_stacks(map))
     if (overlap(stack, pages)) return Verdict::unsuitable;
-  // A stack of the program's own making, on which this thread would hold up itself.
+  // The program may have made this stack itself, so that thread_stacks() does not know it. The
+  // thread must not hold writers of its own stack: it would wait for itself.
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (overlap({here - own_frames, here + own_frames}, pages)) return Verdict::unsuitable;
   for (const AddressRange& buffer : pinned_buffers())
@@ -101,7 +103,7 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
         (mapping->name.empty() || mapping->name == "[heap]" || mapping->name.starts_with("[anon:"));
     if (!anonymous || mapping->executable) return Verdict::unsuitable;
     if (!mapping->writable && !read_only) return Verdict::absent;
-    // In the place of several mappings there will be one.
+    // One mapping replaces all of them, so they must have the same access rights.
     if (covered != pages.start && mapping->writable != writable) return Verdict::unsuitable;
     writable = mapping->writable;
     covered = mapping->range.end;
@@ -111,7 +113,8 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
   return std::nullopt;
 }
 
-// From here on to its end nothing may be written but what is on the stack: it could be in the part.
+// After the hold begins, this function may write only to its own stack. Any other memory, malloc's
+// included, could be in `part`.
 int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
                                   Substitute& shared) const {
   if (const int error = file_.allocate(range.offset_of(part.start), part.size())) return error;
@@ -172,7 +175,7 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
       in_steps(pages, [&](AddressRange part) { return move_into_file(range, part, shared); });
   if (error == 0) {
     ranges_.push_back(range);
-    // Where it is not permitted the kernel may swap it, as any memory.
+    // Without permission for mlock, Linux may swap this memory, as it may swap any other.
     if (range.writable) static_cast<void>(lock_in_memory(pages.start, pages.size()));
     return Verdict::adopted;
   }
@@ -212,20 +215,22 @@ void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* b
   lent_.push_back({&owner, page, before});
 }
 
-// It reads what sanitizers put between the program's objects, too.
+// Not instrumented by the address sanitizer: the page also contains the redzones between the
+// program's objects.
 [[gnu::no_sanitize_address]] int AdoptedRanges::take_back(const Lent& lent) const {
   Substitute shared(page_size, file_.fd(), lent.owner->offset_of(lent.page));
   const WriteHold hold({lent.page, lent.page + page_size}, trap());
   if (hold.error() != 0) return hold.error();
   const auto* now = reinterpret_cast<const std::byte*>(lent.page);
-  // Byte by byte: what lies between is a device's.
+  // Only bytes that the program changed are written, because a device may have written to the
+  // others.
   volatile std::byte* to = shared.data();
   for (std::size_t i = 0; i < page_size; ++i)
     if (now[i] != lent.before[i]) to[i] = now[i];
   return shared.move_to(lent.page, page_size, Access::write);
 }
 
-// ---- forks
+// ---- fork
 
 bool AdoptedRanges::wait_for_fork() {
   const LockGuard guard(lock_);
@@ -237,8 +242,8 @@ bool AdoptedRanges::wait_for_fork_locked() {
   for (; forker_; patience.note_wait()) {
     if (patience.is_over()) {
       log_line(
-          "a fork() has not come to its end for {} ms: does a handler of pthread_atfork wait for a "
-          "lock that another thread has while it registers memory?",
+          "a fork() has not finished after {} ms: does a pthread_atfork handler wait for a lock "
+          "that another thread holds while it registers memory?",
           fork_limit_.count());
       return false;
     }
@@ -272,14 +277,17 @@ void AdoptedRanges::lend_all() {
     }
 }
 
-// Children of which no handler knew have the one that was there for as long as they live.
+// A child that ran no fork handler keeps its end of the old pipe open until it exits. A new pipe
+// lets the parent wait for the next child only.
 void AdoptedRanges::renew_pipe() {
   copying_.reset();
   copied_.reset();
   try {
-    get_ready();  // with the descriptors that have just become free
+    // The two descriptors that were closed above can be used again.
+    get_ready();
   } catch (const std::system_error& error) {
-    log_line("a child's copies of registered memory are not waited for: {}", error.what());
+    log_line("fork: the parent does not wait for the child's copies of registered memory: {}",
+             error.what());
   }
 }
 
@@ -292,7 +300,7 @@ void AdoptedRanges::before_fork() {
   try {
     lend_all();
   } catch (const std::system_error& error) {
-    log_line("registered memory is not ready for a fork: {}", error.what());
+    log_line("fork: registered memory cannot be prepared: {}", error.what());
   }
 }
 
@@ -312,7 +320,7 @@ void AdoptedRanges::take_all_back() {
       error = refused.code().value();
     }
     if (error != 0)
-      log_line("devices no longer see what the program writes to registered memory at {:#x}",
+      log_line("fork: devices no longer see the program's writes to registered memory at {:#x}",
                lent.page);
   }
   lent_.clear();
@@ -323,18 +331,20 @@ void AdoptedRanges::after_fork(bool child_copies) {
   pollfd ended{-1, POLLIN, 0};
   {
     const LockGuard guard(lock_);
-    if (forker_ != std::this_thread::get_id()) return;  // the others' fork took too long
+    // another thread's fork took too long; this one was not recorded
+    if (forker_ != std::this_thread::get_id()) return;
     take_all_back();
     copying_.reset();
     if (copied_ && child_copies && !unshared_pages().empty()) ended.fd = copied_.get();
   }
-  // Nobody else closes it before the fork is over.
+  // No other thread closes copied_ while forker_ is set.
   Patience patience(copy_limit_ns, AtLimit::goes_on);
   if (ended.fd >= 0) poll_descriptors({&ended, 1}, patience);
   const LockGuard guard(lock_);
   copied_.reset();
   try {
-    if (!ranges_.empty()) get_ready();  // with the descriptors that have just become free
+    // The descriptors that were closed above can be used again.
+    if (!ranges_.empty()) get_ready();
   } catch (const std::system_error&) {
     // The next fork tries again.
   }
@@ -352,7 +362,7 @@ void AdoptedRanges::after_fork_in_child() {
         static_cast<void>(
             own.move_to(pages.start, pages.size(), range.writable ? Access::write : Access::read));
     } catch (const std::system_error&) {
-      // It shares the memory with its parent: there is nothing better.
+      // There is no better answer than to keep sharing the memory with the parent.
     }
   }
   ranges_.clear();

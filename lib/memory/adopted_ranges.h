@@ -1,23 +1,25 @@
-// Memory of the program's own that lies in a file now, so that others can map it, too: adopted. For
-// the program nothing changes: same addresses, same contents, and threads write to it while it is
-// adopted and given back, 2 MiB at a time.
+// Adopted ranges: existing private memory of the program that now lies in a shared file, so that
+// other processes can map it. The program sees no difference: the addresses and contents stay the
+// same, and its threads may write to the memory while it is adopted or given back. Both work in
+// steps of at most 2 MiB.
 //
-// Whole pages are adopted. The first and the last one may hold other things of the program's as
-// well, and malloc's and stdio's notes among them: they are called shared here.
+// Whole pages are adopted. The first and the last page may also hold other data of the program,
+// including bookkeeping of malloc and stdio. Such pages are called shared pages here.
 //
-// A child of fork() is to have private copies, as before. The other pages are copied by the child,
-// which its parent waits for. The shared ones cannot wait for that: the C library writes to them in
-// the child before any handler runs. So they are private memory again from just before the fork
-// until just after it; what the parent's threads write in that time is then entered in the file
-// byte by byte, beside what devices wrote. A thread that reads what a device writes there meanwhile
-// reads what was there before. The descriptors that all this takes are had in advance: a program
-// forks also where it may have no more.
+// A child of fork() must get private copies, as it would without adoption. The child copies the
+// unshared pages itself, and its parent waits for that. Shared pages cannot wait: the C library
+// writes to them in the child before any fork handler runs. So shared pages are private memory from
+// just before the fork until just after it. Afterwards the bytes that the parent's threads changed
+// in that time are written to the file one by one, so that bytes written by devices are kept. A
+// thread that reads a shared page during the fork does not see what a device writes there
+// meanwhile. The descriptors needed for this are opened in advance, because a program may fork when
+// it cannot open any more.
 //
-// While a thread forks nothing is adopted or given back, and no lock is held: the application's own
-// handlers (pthread_atfork) may take locks, and a thread that has one may be waiting here. It waits
-// with a limit.
+// While a thread forks, no range is adopted or given back. No lock is held during that time: the
+// application's own handlers (pthread_atfork) may take locks, and a thread that holds one of them
+// may be waiting here. That wait has a limit.
 //
-// Any thread.
+// Any thread may call.
 #pragma once
 
 #include <chrono>
@@ -43,51 +45,55 @@ class AdoptedRanges {
  public:
   enum class Verdict {
     adopted,
-    absent,  // not all of it is memory that may be read, and written unless that is not asked for
-    unsuitable,  // memory of a kind that cannot be adopted without a difference that the program
-                 // could see
+    // Part of the range is not mapped, or not readable, or not writable although `read_only` is
+    // false.
+    absent,
+    // Memory of a kind that cannot be adopted without a difference that the program could see.
+    unsuitable,
     no_room,
-    forking,  // another thread, for longer than is to be waited
+    // Another thread was still in fork() when the time limit passed.
+    forking,
   };
-  // Longer than a parent waits for its child's copies.
+  // Longer than a parent waits for its child's copies (copy_limit_ns).
   static constexpr std::chrono::milliseconds fork_limit{15'000};
 
-  // `access`: the best userfaultfd that is permitted. The file outlives this.
+  // `access`: the best kind of userfaultfd that is permitted. `file` must outlive this object.
   AdoptedRanges(const MemoryFile& file, UffdAccess access,
                 std::chrono::milliseconds limit = fork_limit)
       : file_(file), access_(access), fork_limit_(limit) {}
 
-  // The whole pages around the bytes go to the file, at `offset`. Nothing has changed unless they
-  // are adopted. Requires: none of them is adopted.
+  // Moves the whole pages that contain `bytes` to the file, starting at `offset`. Unless the result
+  // is `adopted`, nothing has changed. Requires: none of these pages is adopted.
   Verdict adopt(AddressRange bytes, std::uint64_t offset, bool read_only) EXCLUDES(lock_);
-  // They become private memory again, and leave the file; those that the program has mapped
-  // something else to stay what they are. False: the kernel refuses, or a fork takes too long, and
-  // they stay in the file. Requires: nobody else maps them.
+  // Turns the pages back into private memory and frees them in the file. Pages over which the
+  // program has mapped something else are left as they are. Returns false if Linux refuses, or if a
+  // fork takes too long; then the pages stay in the file. Requires: no other process maps them.
   bool give_back(AddressRange bytes) EXCLUDES(lock_);
 
-  // Waits until nobody forks. False: that takes too long.
+  // Waits until no thread forks. Returns false after the time limit.
   bool wait_for_fork() EXCLUDES(lock_);
 
-  // Around every fork(), in the thread that forks: nothing is adopted or given back from the first
-  // to the last.
+  // before_fork() and after_fork() are called around every fork(), by the forking thread. Between
+  // them no range is adopted or given back.
   void before_fork() EXCLUDES(lock_);
-  // In between: what a child that is no copy of the program must not see. All but shared pages.
+  // To be called between these two: all adopted pages except the shared ones. A child that is not a
+  // copy of the program (a device process) must not see them.
   std::vector<AddressRange> unshared_pages() const WHERRY_TSA(no_thread_safety_analysis);
-  // `child_copies`: the child calls after_fork_in_child().
+  // `child_copies`: the child calls after_fork_in_child(), and the parent waits for it.
   void after_fork(bool child_copies) EXCLUDES(lock_);
   void after_fork_in_child() WHERRY_TSA(no_thread_safety_analysis);
 
  private:
   struct Adopted {
     AddressRange bytes;
-    std::uint64_t offset = 0;  // in the file, of the first page
+    std::uint64_t offset = 0;  // offset in the file of the first page
     bool writable = true;
 
     AddressRange pages() const;
     AddressRange unshared() const;
     std::uint64_t offset_of(std::uintptr_t address) const;
   };
-  // A shared page during a fork, and its contents when it began.
+  // A shared page that is private memory during a fork, and its contents when the fork began.
   struct Lent {
     const Adopted* owner = nullptr;
     std::uintptr_t page = 0;
@@ -98,10 +104,10 @@ class AdoptedRanges {
                                  bool& writable) const;
   int move_into_file(const Adopted& range, AddressRange part, Substitute& shared) const;
   int move_out_of_file(const Adopted& range, const MappedRange& part, Substitute& own) const;
-  // What this range has mapped of the file in its place.
+  // Replaces each part of the range that still maps the file by private memory.
   int restore(const Adopted& range) const;
   bool wait_for_fork_locked() REQUIRES(lock_);
-  // Has ready what takes descriptors. Throws std::system_error.
+  // Opens the descriptors that a fork needs. Throws std::system_error.
   void get_ready() REQUIRES(lock_);
   void let_go_of_descriptors() REQUIRES(lock_);
   void renew_pipe() REQUIRES(lock_);
@@ -116,15 +122,17 @@ class AdoptedRanges {
   const std::chrono::milliseconds fork_limit_;
   Mutex lock_{LockOrder::adopted};
   Condition fork_over_;
-  std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nothing: nobody forks
-  // What writers are held with, while there are ranges; changed under the lock. Nothing: no
-  // userfaultfd is permitted.
+  std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nullopt: no thread forks
+  // Used to hold writers (WriteHold); present while there are ranges. Changed only under lock_.
+  // nullopt: no userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;
   std::vector<Adopted> ranges_ GUARDED_BY(lock_);
   std::vector<Lent> lent_ GUARDED_BY(lock_);
   std::optional<Substitute> before_ GUARDED_BY(lock_);
-  Fd copied_ GUARDED_BY(lock_);   // while there are ranges; ends when ...
-  Fd copying_ GUARDED_BY(lock_);  // ... no child has this any more
+  // The two ends of a pipe, open while there are ranges. Each child inherits copying_; copied_
+  // reports the end of the file when no child has copying_ open any more.
+  Fd copied_ GUARDED_BY(lock_);
+  Fd copying_ GUARDED_BY(lock_);
 };
 
 }  // namespace wherry::impl

@@ -19,7 +19,7 @@ std::size_t Arena::default_size(std::uint64_t memory_bytes, int processors) {
 }
 
 std::size_t Arena::largest_size(int processors) {
-  // And the arena itself, and the annex.
+  // One alias for each pool, the arena itself, and the annex.
   const std::uint64_t views = static_cast<std::uint64_t>(processors) + 2;
   return round_down(64 * 1024 * gib / views, gib);
 }
@@ -29,7 +29,8 @@ std::size_t Arena::placed_bytes(std::size_t bytes) {
 }
 
 Arena::Arena(std::size_t bytes, const MemoryPoolFile& host_pool)
-    // Aligned as its size is, so that a small one does not need a large range for a moment.
+    // An arena is aligned to its size, up to 1 GiB: a larger alignment would make a small arena
+    // reserve a large range for a moment.
     : range_(Mapping::reserve(bytes, std::min(gib, std::bit_floor(bytes)))),
       layout_(range_.address(), bytes, placed_bytes(bytes)) {
   if (const int error = map_pool_view({range_.address(), bytes, 0}, 0, host_pool.file().fd(),
@@ -39,7 +40,8 @@ Arena::Arena(std::size_t bytes, const MemoryPoolFile& host_pool)
 
 std::optional<std::size_t> Arena::next_open_bytes(std::size_t needed) const {
   if (needed <= open_bytes_) return std::nullopt;
-  // Doubling keeps the number of steps, each a round trip to every device process, logarithmic.
+  // Each step needs a round trip to every device process. Doubling keeps the number of steps
+  // logarithmic.
   return std::min<std::size_t>(layout_.row_bytes(),
                                round_up(std::max(needed, 2 * open_bytes_), gib));
 }

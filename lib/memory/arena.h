@@ -1,6 +1,7 @@
-// The range of addresses that managed memory comes from: reserved at one address in every process,
-// where each maps its own pool. Accessible from the base up to a mark that moves in large steps, so
-// mappings do not grow with allocations. Not thread-safe: its owner serializes.
+// The range of addresses from which managed memory is allocated. It is reserved at the same address
+// in every process, and each process maps its own pool there. The range is accessible from its base
+// up to a limit that grows in large steps, so that the number of mappings does not grow with the
+// number of allocations. Not thread-safe: its owner serializes the calls.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +16,15 @@ namespace wherry::impl {
 
 class Arena {
  public:
-  // The larger of 1 TiB and 16 times the machine's memory, whole GiB; less on machines so large
-  // that the arena and the reading views of `processors` pools would not fit into half of the
-  // address space.
+  // The larger of 1 TiB and 16 times the machine's memory, in whole GiB. Less than that if the
+  // arena and the aliases of `processors` pools would not fit into half of the address space.
   static std::size_t default_size(std::uint64_t memory_bytes, int processors);
 
-  // The most that an arena and the reading views of so many pools may take of the address space.
+  // The largest arena that, together with the aliases of that many pools, fits into half of the
+  // address space.
   static std::size_t largest_size(int processors);
 
-  // How much of an arena is kept for pages that lie elsewhere.
+  // How many bytes of an arena are kept for pages that lie at addresses outside it.
   static std::size_t placed_bytes(std::size_t bytes);
 
   // Reserves the range and maps the host's pool over it, inaccessible. Throws std::system_error.
@@ -32,12 +33,12 @@ class Arena {
   ArenaLayout& layout() { return layout_; }
   const ArenaLayout& layout() const { return layout_; }
 
-  // Bytes from the base that are accessible.
+  // Number of accessible bytes from the base.
   std::size_t open_bytes() const { return open_bytes_; }
-  // How far to open so that `needed` bytes from the base are accessible; nothing: far enough
-  // already.
+  // How many bytes must be open so that `needed` bytes from the base are accessible. nullopt: these
+  // are accessible already.
   std::optional<std::size_t> next_open_bytes(std::size_t needed) const;
-  // Makes the host's view accessible up to there. Returns 0 or an errno.
+  // Makes the first `bytes` bytes of the host's view accessible. Returns 0 or an errno.
   [[nodiscard]] int open(std::size_t bytes);
 
  private:

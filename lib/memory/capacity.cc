@@ -5,7 +5,7 @@
 
 namespace wherry::impl {
 
-// The count carries no data, and who gave pages back had punched them before: relaxed is enough.
+// Relaxed is enough: the count carries no data, and pages are punched before they are given back.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 void Capacity::notify_if_crossed(std::uint64_t before, std::uint64_t now) {
@@ -13,7 +13,7 @@ void Capacity::notify_if_crossed(std::uint64_t before, std::uint64_t now) {
 }
 
 bool Capacity::try_reserve(std::uint64_t pages) {
-  // A request that joins the line at this very moment has come later.
+  // A request that joins the line after this load counts as younger than this one.
   if (has_line_.load(relaxed)) return false;
   std::uint64_t now = reserved_.load(relaxed);
   do {
@@ -39,7 +39,7 @@ void Capacity::unreserve(std::uint64_t pages) {
 
 void Capacity::give_back(std::uint64_t pages) {
   unreserve(pages);
-  // A request that joins the line after this look finds the pages free.
+  // A request that joins the line after this load sees the pages as free.
   if (pages == 0 || !has_line_.load()) return;
   progress_.fetch_add(pages, relaxed);
   const LockGuard guard(lock_);
@@ -51,7 +51,7 @@ void Capacity::hand_out() {
     const std::uint64_t free = reserve_some(waiter->missing());
     waiter->got += free;
     progress_.fetch_add(free, relaxed);
-    // These are not progress: they came free before.
+    // Pages taken from younger requests are not progress: they were free before.
     for (auto younger = std::prev(line_.end()); younger != waiter; --younger) {
       const std::uint64_t taken = std::min(waiter->missing(), younger->got);
       younger->got -= taken;
@@ -78,11 +78,12 @@ std::uint64_t Capacity::wait_for(std::uint64_t ticket, std::uint64_t wanted,
     try {
       place = line_.insert(place, {ticket, 0, 0});
     } catch (const std::bad_alloc&) {
-      return brought;  // it looks again, and has a place then or finds the pages free
+      // The request tries again later; it then joins the line, or finds free pages.
+      return brought;
     }
     has_line_.store(true);
   }
-  // It may need fewer than before: the rest is for the next ones.
+  // The request may need fewer pages than before; the rest goes to the next requests.
   const std::uint64_t got = place->got + brought;
   place->wanted = wanted;
   place->got = std::min(got, wanted);
@@ -111,7 +112,8 @@ void Capacity::leave_line(std::uint64_t ticket) {
 }
 
 bool Reservation::try_grow(Capacity& capacity, std::uint64_t pages) {
-  if (capacity_ != &capacity) *this = Reservation(capacity, 0);  // room elsewhere is of no use
+  // A reservation in another pool is of no use.
+  if (capacity_ != &capacity) *this = Reservation(capacity, 0);
   if (waits_) return join_line(capacity, pages);
   if (pages <= pages_) return true;
   if (!capacity.try_reserve(pages - pages_)) return false;

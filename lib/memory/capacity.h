@@ -1,16 +1,16 @@
 // How many pages a pool may hold, how many are reserved, and which requests wait for pages.
 //
-// Conservation: pages in the file <= reserved <= capacity, at every instant. A page is reserved
+// Conservation law: pages in the file <= reserved <= capacity, at every instant. A page is reserved
 // before it is populated, and given back after it was punched.
 //
-// Order: a request that finds the pool full joins the pool's line (Room::join_line). While requests
-// wait in the line, pages that come free go to the oldest of them, and no other request gets any.
-// So an eviction works for the line: what it frees belongs to the oldest request first, the rest to
-// the next ones. A request that has got all its pages leaves the line when it looks; one that is
-// given up passes its pages on.
+// Order: a request that finds the pool full joins the pool's line (Reservation::join_line). While
+// requests wait in the line, freed pages go to the oldest of them, and no other request gets any.
+// So an eviction works for the line: the pages that it frees go to the oldest request first, the
+// rest to the next ones. A request that has all its pages leaves the line at its next call. When a
+// request is given up, its pages go to the requests behind it.
 //
-// No deadlock: a request that waits leaves the pages that it has with the line. An older request
-// that comes back takes them. So the oldest one waits only for pages that are in use.
+// No deadlock: a waiting request leaves its pages with the line, and an older request takes them
+// when it calls again. So the oldest request waits only for pages that are in use.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,15 @@
 
 namespace wherry::impl {
 
-// Wakes one thread that sleeps until something has happened. Any thread.
+// Wakes one sleeping thread when there may be work for it. Any thread may call.
 class Notifier {
  public:
   void notify() {
-    sequence_.fetch_add(1, std::memory_order_release);  // pairs with rung()
+    sequence_.fetch_add(1, std::memory_order_release);  // pairs with seen()
     futex_wake(sequence_, 1);
   }
-  // Seen before looking whether there is something to do; wait() returns at once if it rang since.
+  // The caller reads seen() before it looks for work. wait() returns at once if notify() was called
+  // since.
   std::uint32_t seen() const { return sequence_.load(std::memory_order_acquire); }
   void wait(std::uint32_t seen, int limit_ms) const { futex_wait(sequence_, seen, limit_ms); }
 
@@ -40,13 +41,13 @@ class Notifier {
   std::atomic<std::uint32_t> sequence_{0};
 };
 
-// Any thread.
+// Any thread may call.
 class Capacity {
  public:
   explicit Capacity(std::uint64_t pages) : pages_(pages) {}
 
-  // From now on `bell` rings whenever more than `pages` come to be reserved; it outlives this.
-  // Before any other thread knows of this.
+  // From now on `notifier` is notified whenever the number of reserved pages rises above `pages`.
+  // `notifier` must outlive this object. To be called before any other thread uses this object.
   void notify_above(std::uint64_t pages, Notifier& notifier) {
     notify_above_ = pages;
     notifier_ = &notifier;
@@ -54,12 +55,12 @@ class Capacity {
 
   std::uint64_t pages() const { return pages_; }
   std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
-  // False: the pool is too full, or older requests wait.
+  // Returns false if the pool is too full, or if older requests wait.
   [[nodiscard]] bool try_reserve(std::uint64_t pages);
   void give_back(std::uint64_t pages) EXCLUDES(lock_);
 
-  // Reserved pages that are in no block, so that no eviction can free them: their owner gives them
-  // back.
+  // Counts reserved pages that belong to no block. Eviction cannot free them; their owner gives
+  // them back.
   void keep(std::uint64_t pages) { kept_.fetch_add(pages, std::memory_order_relaxed); }
   void give_kept_back(std::uint64_t pages) {
     kept_.fetch_sub(pages, std::memory_order_relaxed);
@@ -67,38 +68,40 @@ class Capacity {
   }
   std::uint64_t kept() const { return kept_.load(std::memory_order_relaxed); }
 
-  // A request's place in the line, by age. Requests keep it while they look again and again.
+  // The age of a request: a smaller ticket is older. A request keeps its ticket when it tries
+  // again.
   std::uint64_t draw_ticket() { return tickets_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  // The request with this ticket waits until `wanted` pages are reserved for it, and brings those
-  // that it has. Returns how many it has now. All: it has left the line. None: the line has them.
+  // Hands the `brought` pages of the request to the line, where it waits for `wanted` in all.
+  // Returns `wanted` if it has all of them now: then it has left the line. Returns 0 if it waits:
+  // then the line keeps its pages. Returns `brought` if there is no memory to record the request.
   std::uint64_t wait_for(std::uint64_t ticket, std::uint64_t wanted, std::uint64_t brought)
       EXCLUDES(lock_);
-  // How many pages the line has for the request.
+  // How many pages the line holds for this request.
   std::uint64_t pages_for(std::uint64_t ticket) const EXCLUDES(lock_);
-  // The request waits no more. Pages that it did not take go to the next ones.
+  // The request no longer waits. The pages that the line held for it go to the next requests.
   void leave_line(std::uint64_t ticket) EXCLUDES(lock_);
-  // How many pages have come free while requests waited, or were handed to them. If it stands
-  // still, waiting is in vain.
+  // Counts pages that became free while requests waited, or that were handed to them. If this
+  // number does not change, waiting is in vain.
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
  private:
   struct Waiter {
     std::uint64_t ticket;
     std::uint64_t wanted;
-    std::uint64_t got;  // of these, reserved for it
+    std::uint64_t got;  // reserved for this request so far
 
     std::uint64_t missing() const { return wanted - got; }
   };
-  // Not malloc: requests come from threads that answer faults.
+  // Does not use malloc: fault handler threads make requests.
   using Line = std::pmr::vector<Waiter>;
 
-  // Reserves as many as there are, at most `most`.
+  // Reserves as many pages as are free, at most `most`, and returns their number.
   std::uint64_t reserve_some(std::uint64_t most);
   void unreserve(std::uint64_t pages);
   void notify_if_crossed(std::uint64_t before, std::uint64_t now);
-  // Hands to the oldest what is free, or has been handed to younger ones.
+  // Gives free pages, and pages held for younger requests, to the oldest request first.
   void hand_out() REQUIRES(lock_);
-  // Null: it is not in the line.
+  // Returns null if the request is not in the line.
   const Waiter* find(std::uint64_t ticket) const REQUIRES(lock_);
   Line::iterator place_of(std::uint64_t ticket) REQUIRES(lock_);
 
@@ -111,11 +114,11 @@ class Capacity {
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<bool> has_line_{false};  // written under lock_
   mutable Mutex lock_{LockOrder::capacity};
-  Line line_ GUARDED_BY(lock_) = Line(&mapped_memory());  // the oldest first
+  Line line_ GUARDED_BY(lock_) = Line(&mapped_memory());  // oldest first
 };
 
-// Room in a pool: pages reserved and not yet spent, or a place in the pool's line while some are
-// missing. What is left is given back. One thread at a time.
+// Pages of a pool that are reserved and not yet spent, or a place in the pool's line while pages
+// are missing. The destructor gives back the rest. One thread at a time.
 class Reservation {
  public:
   Reservation() = default;
@@ -134,28 +137,28 @@ class Reservation {
   }
   ~Reservation() { release(); }
 
-  // That can be spent: none while it waits in the line.
+  // Pages that can be spent; 0 while the request waits in the line.
   std::uint64_t pages() const { return pages_; }
-  // Pages of this capacity that are reserved for it, in the line, too.
+  // Pages of this capacity that are reserved for the request, including those that the line holds.
   std::uint64_t pages_of(const Capacity& capacity) const {
     if (capacity_ != &capacity) return 0;
     return pages_ + (waits_ ? capacity.pages_for(ticket_) : 0);
   }
-  // Makes the room at least `pages` large, from `capacity`. False: the pool is too full, or it is
-  // not this request's turn.
+  // Grows the reservation to at least `pages` pages of `capacity`. Returns false if the pool is too
+  // full, or if it is not this request's turn.
   [[nodiscard]] bool try_grow(Capacity& capacity, std::uint64_t pages);
-  // The same; where it fails the request waits in the line from now on.
+  // As try_grow(). If it fails, the request waits in the line from now on.
   [[nodiscard]] bool join_line(Capacity& capacity, std::uint64_t pages);
-  // Gives everything back, and the place in the line, but not the age.
+  // Gives back all pages and the place in the line. The ticket stays, so the request keeps its age.
   void release();
-  // The pages exist now: they stay reserved until they leave the pool.
+  // These pages exist now. They stay reserved until they leave the pool.
   void spend(std::uint64_t pages) { pages_ -= pages; }
 
  private:
   Capacity* capacity_ = nullptr;
   std::uint64_t pages_ = 0;
   std::uint64_t ticket_ = 0;  // 0: none was drawn
-  bool waits_ = false;        // in the line
+  bool waits_ = false;        // true: the request is in the line
 };
 
 }  // namespace wherry::impl

@@ -16,24 +16,24 @@
 namespace wherry::impl {
 namespace {
 
-// A second one keeps the copier busy while the first is mapped at its target. More would only make
-// those wait longer who touch what is under way.
+// A second transfer keeps the copier busy while the first one is being mapped at its target. More
+// would only lengthen the wait of threads that fault on pages in flight.
 constexpr unsigned ring_slots = 2;
-// A copy and a punch.
+// A copy and a punch, or a fetch and a copy.
 constexpr unsigned operations_per_slot = 2;
 
-// To change a mapping takes longer than to copy less.
+// Changing a mapping takes longer than copying fewer bytes than this.
 constexpr std::size_t window_bytes_min = 64 << 10;
 
 OpStatus status_of(int result, std::size_t wanted) {
   if (result >= 0)
     return static_cast<std::size_t>(result) == wanted ? OpStatus::ok : OpStatus::incomplete;
-  // EFAULT: a page of the target could not be created where the bytes were to go.
+  // EFAULT: Linux could not create a page of the target at which the bytes were to go.
   return result == -ENOSPC || result == -ENOMEM || result == -EFAULT ? OpStatus::no_memory
                                                                      : OpStatus::incomplete;
 }
 
-// What became of a copy to or from the program's memory.
+// The status of a copy to or from the program's memory.
 OpStatus status_at_host(int result, std::size_t wanted) {
   return result == -EFAULT ? OpStatus::bad_address : status_of(result, wanted);
 }
@@ -41,17 +41,17 @@ OpStatus status_at_host(int result, std::size_t wanted) {
 bool in_memory(const ByteTransfer::Place& place) {
   return std::holds_alternative<std::byte*>(place);
 }
-// Requires: the place is in this process's memory.
+// Requires: `place` is in this process's memory.
 std::span<std::byte> in_memory(const ByteTransfer& transfer, const ByteTransfer::Place& place) {
   return {std::get<std::byte*>(place), transfer.bytes};
 }
 
-// How often a copy is made again that met a hold on the program's memory. Each hold has ended, so
-// these came one after the other.
+// How often a copy is repeated that failed because of a WriteHold on the program's memory. Each
+// attempt met a different hold, since the previous one had ended.
 constexpr int held_attempts_max = 1000;
 
-// The copy, which writes to the program's memory perhaps: where that is held for a moment the
-// kernel may not wait, and the copy has to be made again.
+// Repeats a copy that may write to the program's memory. While that memory is held, Linux may fail
+// the copy instead of waiting.
 template <typename Copy>
 int despite_holds(std::size_t wanted, const Copy& copy) {
   for (int attempt = 1;; ++attempt) {
@@ -62,7 +62,7 @@ int despite_holds(std::size_t wanted, const Copy& copy) {
   }
 }
 
-// What both carriers share: which way a cargo takes, and the window that it needs for that.
+// The common part of both backends: choosing the copy method, and the window that it needs.
 class PoolBackend : public CopyBackend {
  protected:
   using Pools = std::span<const std::unique_ptr<MemoryPoolFile>>;
@@ -71,11 +71,12 @@ class PoolBackend : public CopyBackend {
     for (unsigned i = 0; i < slots; ++i) windows_.emplace_back(block_size);
   }
 
-  // How to carry it, with the slot's window ready; nothing: the window could not be had.
+  // Chooses the method and prepares the slot's window. Returns nullopt if there is no window.
   std::optional<CopyMethod> prepare(unsigned slot, const PageTransfer& transfer) {
     const bool whole_block = transfer.span.count == pages_per_block;
     const bool huge = target(transfer).has_huge_pages();
-    // A write of less could create all of a huge page, where others have pages in their pools.
+    // A write of less than a block could create a whole huge page, and other processors may hold
+    // pages of that block in their pools.
     const bool writes = transfer.kind != PageTransfer::Kind::create &&
                         method_ == CopyMethod::write && (whole_block || !huge) &&
                         may_write_to(transfer.span.offset() + transfer.span.bytes());
@@ -87,21 +88,21 @@ class PoolBackend : public CopyBackend {
       return std::nullopt;
     return writes ? CopyMethod::write : CopyMethod::read;
   }
-  // Whether a punch is sure to free what was carried: Linux may not be able to take a huge page
-  // apart at the moment.
+  // Whether a punch is sure to free the pages. Linux may be temporarily unable to split a huge
+  // page, so a punch of a part of one may free none.
   bool leaves_nothing(const PageTransfer& transfer) const {
     return transfer.kind == PageTransfer::Kind::move &&
            (transfer.span.count == pages_per_block || !source(transfer).has_huge_pages());
   }
-  // A write takes the file's bytes from memory, a read brings them there. Nothing: the bytes are
-  // not a file's, or have to be put into it by hand, and that is done.
+  // A write copies from memory to the file, a read copies from the file to memory.
   struct FileCopy {
     CopyMethod method;
     int fd;
     std::uint64_t offset;
     std::span<std::byte> memory;
   };
-  // How to carry the parcel; in place of that, what has become of it.
+  // Prepares the transfer. Returns the copy to make, or the final status if there is nothing left
+  // to do: the copy is done already, or it is not possible.
   std::variant<FileCopy, OpStatus> prepare(unsigned slot, const ByteTransfer& transfer) {
     const auto to = in_file(transfer.to);
     const auto from = in_file(transfer.from);
@@ -124,7 +125,7 @@ class PoolBackend : public CopyBackend {
       close_window(slot);
       return status_at_host(result, transfer.bytes);
     }
-    // Little is read where the pool is mapped anyway.
+    // A small source is read through the pool's alias, which is mapped anyway.
     const auto* const pooled = std::get_if<ByteTransfer::InPool>(&transfer.from);
     if (writes && pooled != nullptr && transfer.bytes < window_bytes_min)
       return FileCopy{CopyMethod::write, to->fd, to->offset, alias(*pooled, transfer.bytes)};
@@ -136,7 +137,7 @@ class PoolBackend : public CopyBackend {
     if (reads) return FileCopy{CopyMethod::read, from->fd, from->offset, shown};
     return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
   }
-  // What is prepared, by the calling thread.
+  // Performs the prepared copy in the calling thread.
   TransferResult carry_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
     const std::uint64_t offset = transfer.span.offset();
     TransferResult outcome{slot};
@@ -154,9 +155,9 @@ class PoolBackend : public CopyBackend {
     close_window(slot);
     return outcome;
   }
-  // Linux holds a lock of the pool's file while it writes to it. A source that Linux must wait for
-  // (a file of a network, swap) is brought first: who moves other pages of that pool would wait for
-  // the lock.
+  // While Linux writes to a pool's file it holds a lock of that file. If Linux must first wait for
+  // the source (a network file, swap), the source is fetched before the write, so that transfers of
+  // other pages of that pool do not wait for the lock.
   static bool must_fetch(const ByteTransfer& transfer, const FileCopy& copy) {
     return copy.method == CopyMethod::write && in_memory(transfer.from) && !is_at_hand(copy.memory);
   }
@@ -172,7 +173,7 @@ class PoolBackend : public CopyBackend {
     close_window(slot);
     return {slot, status_of(transfer, result), false};
   }
-  // What the result of such a copy means.
+  // The status for the result of such a copy.
   static OpStatus status_of(const ByteTransfer& transfer, int result) {
     const bool at_host = in_memory(transfer.to) || in_memory(transfer.from);
     return at_host ? status_at_host(result, transfer.bytes)
@@ -191,7 +192,7 @@ class PoolBackend : public CopyBackend {
   const MemoryPoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
   }
-  // Nothing: it is in this process's memory.
+  // Returns nullopt if the place is in this process's memory.
   std::optional<ByteTransfer::InFile> in_file(const ByteTransfer::Place& place) const {
     if (const auto* const pooled = std::get_if<ByteTransfer::InPool>(&place))
       return ByteTransfer::InFile{pool(pooled->pool).file().fd(), pooled->offset};
@@ -201,7 +202,7 @@ class PoolBackend : public CopyBackend {
   std::span<std::byte> alias(const ByteTransfer::InPool& place, std::size_t bytes) const {
     return {const_cast<std::byte*>(pool(place.pool).alias(0)) + place.offset, bytes};
   }
-  // The bytes in the slot's window; none: it could not be had.
+  // The bytes, mapped in the slot's window; empty if there is no window.
   std::span<std::byte> show(unsigned slot, const ByteTransfer::InFile& place, std::size_t bytes,
                             FileWindow::Use use) {
     const std::uint64_t first = round_down(place.offset, page_size);
@@ -215,13 +216,13 @@ class PoolBackend : public CopyBackend {
   std::vector<FileWindow> windows_;
 };
 
-// The calling thread does the work of a ring that takes none.
+// If the ring accepts no work, the calling thread does it.
 void say_once_that_ring_is_busy() {
   static std::atomic_flag said;
   if (!said.test_and_set())
     log_line(
-        "io_uring takes no work at the moment (the machine is short of memory?): the library "
-        "copies by itself meanwhile");
+        "io_uring accepts no work at the moment (is the machine short of memory?): the library's "
+        "threads copy meanwhile");
 }
 
 class RingBackend final : public PoolBackend {
@@ -311,9 +312,10 @@ class RingBackend final : public PoolBackend {
 
  private:
   struct UnderWay {
-    unsigned operations = 0;                      // that have not reported yet
-    std::function<OpStatus(int result)> meaning;  // of what the first reports
-    bool whole = false;                           // a punch leaves nothing behind
+    unsigned operations = 0;  // not yet reported
+    // Translates the result of the first operation.
+    std::function<OpStatus(int result)> meaning;
+    bool whole = false;  // a successful punch leaves nothing behind
     TransferResult outcome;
   };
 
@@ -323,7 +325,7 @@ class RingBackend final : public PoolBackend {
 
   const std::unique_ptr<IoRing> ring_;
   std::array<UnderWay, ring_slots> under_way_;
-  std::deque<TransferResult> over_;  // that never were under way
+  std::deque<TransferResult> over_;  // transfers that were over before they reached the ring
 };
 
 class PlainBackend final : public PoolBackend {
@@ -332,11 +334,11 @@ class PlainBackend final : public PoolBackend {
 
   unsigned slots() const override { return 1; }
   void begin(unsigned slot, const PageTransfer& transfer) override {
-    WHERRY_CHECK(slot == 0, "there is one slot");
+    WHERRY_CHECK(slot == 0, "the backend has one slot");
     load_ = transfer;
   }
   void begin(unsigned slot, const ByteTransfer& transfer) override {
-    WHERRY_CHECK(slot == 0, "there is one slot");
+    WHERRY_CHECK(slot == 0, "the backend has one slot");
     load_ = transfer;
   }
   TransferResult next() override {
@@ -379,7 +381,7 @@ std::unique_ptr<CopyBackend> try_to_make(
   } catch (const std::exception& failure) {
     static std::atomic_flag said;
     if (!said.test_and_set())
-      log_line("memory cannot be moved by whole blocks: {}", failure.what());
+      log_line("whole blocks cannot be moved: no copy backend: {}", failure.what());
     return nullptr;
   }
 }

@@ -1,7 +1,7 @@
-// Carries many pages from pool to pool at a time, or bytes between pools and this process's memory,
-// without holding a lock: what a flight (pages/block.h) does between its beginning and its end.
-// Knows nothing of page states; who uses it sees to it that nobody may write pages that are under
-// way, and that the target holds none of them.
+// Copies many pages at a time from pool to pool, or bytes between pools and the memory of this
+// process, without a lock: the copying part of an in-flight transfer (pages/block.h). A copy
+// backend knows no page states. Its user ensures that no thread can write to the pages during the
+// transfer, and that the target's pool holds none of them.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@ namespace wherry::impl {
 struct PageTransfer {
   enum class Kind {
     move,    // copied, then punched out of the source's pool
-    copy,    // the source keeps it
+    copy,    // copied; the source keeps its pages
     create,  // zero pages; there is no source
   };
 
   Kind kind = Kind::move;
-  PageSpan span;  // inside one block
+  PageSpan span;  // within one block
   Processor from;
   Processor to;
 };
 
-// Bytes of pages that exist, and stay where they are until they are delivered; or of this process's
-// memory, which need not exist.
+// Bytes of resident pages, which must stay where they are until the transfer completes; or bytes of
+// this process's memory, which need not exist.
 struct ByteTransfer {
   struct InPool {
     Processor pool;
     std::uint64_t offset = 0;
   };
-  // Of a memory file that is no pool; whoever uses the carrier keeps it open.
+  // In a memory file that is not a pool. The user of the backend keeps the file open.
   struct InFile {
     int fd = -1;
     std::uint64_t offset = 0;
@@ -47,60 +47,62 @@ struct ByteTransfer {
   using Place = std::variant<std::byte*, InPool, InFile>;
 
   Place to = nullptr;
-  Place from = nullptr;   // nothing is written there
-  std::size_t bytes = 0;  // at most a block's, and in a file inside one
+  Place from = nullptr;   // only read
+  std::size_t bytes = 0;  // at most one block's; in a file, within one block
 };
 
 struct TransferResult {
   unsigned slot = 0;
-  // ok: the target's pool holds all of it. Otherwise it may hold some, and the source still holds
-  // everything. no_memory: there is none for the target; bad_address: this process has no such
-  // memory; incomplete: another attempt may go better.
+  // ok: the target holds all of it. In every other case the target may hold a part, and the source
+  // still holds everything. no_memory: the target has no memory for it. bad_address: this process
+  // has no memory at that address. incomplete: another attempt may succeed.
   OpStatus status = OpStatus::ok;
-  bool released = false;  // the source's pool is known to hold nothing of it any more
+  // True: the source's pool holds none of the pages any more. False: this is not known.
+  bool released = false;
 };
 
-// One thread's own.
+// Used by one thread only.
 class CopyBackend {
  public:
   virtual ~CopyBackend() = default;
-  // How many loads can be under way. They are carried in the order in which they were given.
+  // How many transfers can be in flight. They are carried out in the order of the begin() calls.
   virtual unsigned slots() const = 0;
-  // Requires: nothing is under way in the slot.
+  // Requires: no transfer is in flight in this slot.
   virtual void begin(unsigned slot, const PageTransfer& transfer) = 0;
   virtual void begin(unsigned slot, const ByteTransfer& transfer) = 0;
-  // Waits until one has arrived, or failed. Requires: something is under way.
+  // Waits until a transfer has completed or failed. Requires: one is in flight.
   virtual TransferResult next() = 0;
 };
 
-// How bytes get into the target's pool. A write locks the file against other writers but does not
-// have to clear the pages first; a read into a mapping of the file locks nothing. One copier that
-// writes and others that read together move more than copiers of one kind do.
+// How bytes get into the target's pool. A write locks the file against other writers, but Linux
+// need not clear the pages first. A read into a mapping of the file takes no such lock. Threads
+// that write together with threads that read move more than threads of one kind.
 enum class CopyMethod {
   write,
   read,
 };
 
-// pools[i] is processor i's; they outlive the carrier. With io_uring where it is permitted. To be
-// called by the thread that will use it.
+// pools[i] belongs to processor i; the pools outlive the backend. Uses io_uring where it is
+// permitted. To be called by the thread that will use the backend.
 std::unique_ptr<CopyBackend> make_copy_backend(
     std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method);
-// The same without io_uring: the calling thread does the work.
+// The same without io_uring: the calling thread copies.
 std::unique_ptr<CopyBackend> make_plain_backend(
     std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method);
 
-// What make() returns. Null, and a line in the log the first time, where it throws: this process
-// has no mappings left, or no memory.
+// Returns the result of make(). Returns null if make() throws because the process has no mappings
+// or no memory left; the first failure is logged.
 std::unique_ptr<CopyBackend> try_to_make(const std::function<std::unique_ptr<CopyBackend>()>& make);
 
-// Carriers with nothing under way, for threads that need one for a moment. Any thread.
+// Idle copy backends, for threads that need one for a short time. Any thread may call.
 class IdleBackends {
  public:
   using Make = std::function<std::unique_ptr<CopyBackend>()>;
 
   explicit IdleBackends(Make make) : make_(std::move(make)) {}
 
-  // One that nobody else uses meanwhile. Null: this process has no mappings left, or no memory.
+  // Returns a backend for the caller alone. Returns null if the process has no mappings or no
+  // memory left.
   std::unique_ptr<CopyBackend> borrow() EXCLUDES(lock_);
   void give_back(std::unique_ptr<CopyBackend> backend) EXCLUDES(lock_);
 

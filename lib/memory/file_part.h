@@ -9,10 +9,10 @@
 namespace wherry::impl {
 
 struct FilePart {
-  std::uint64_t start = 0;  // an address
+  std::uint64_t start = 0;  // address
   std::uint64_t bytes = 0;
   std::shared_ptr<const Fd> file;
-  std::uint64_t offset = 0;  // of the first byte in the file
+  std::uint64_t offset = 0;  // offset in the file of the first byte
 
   std::uint64_t end() const { return start + bytes; }
   std::uint64_t offset_of(std::uint64_t address) const { return offset + (address - start); }

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint64_t the_mark = 0x31'79'72'72'65'68'77;  // "wherry1"
 
-// 0: nothing is offered there. Else the offer was written before (release).
+// 0: the slot is free. Otherwise the offer was written before the ticket (release).
 using Ticket = std::atomic<std::uint64_t>;
 struct Slot {
   Ticket ticket;
   Offer offer;
 };
-// As others read it.
+// A slot, as other processes read it.
 struct SlotBytes {
   std::uint64_t ticket = 0;
   Offer offer;
@@ -36,7 +36,7 @@ bool read_value(const Fd& board, std::uint64_t offset, Value& value) {
          static_cast<int>(sizeof value);
 }
 
-// What it means that looking at another process gave this errno.
+// The verdict for an errno that a look at another process returned.
 ForeignOffer::Verdict to_verdict(int error, pid_t pid) {
   switch (error) {
     case 0:
@@ -48,7 +48,7 @@ ForeignOffer::Verdict to_verdict(int error, pid_t pid) {
     case EPERM:
       return ForeignOffer::Verdict::refused;
     default:
-      throw_errno(error, fmt::format("cannot look at what process {} offers", pid));
+      throw_errno(error, fmt::format("cannot read the offers of process {}", pid));
   }
 }
 
@@ -85,7 +85,9 @@ std::optional<OfferHandle> OfferBoard::post(const Offer& offer) {
 void OfferBoard::withdraw(const OfferHandle& handle) {
   Slot& slot = reinterpret_cast<Slot*>(slots_.data())[handle.slot];
   WHERRY_CHECK(slot.ticket.load() == handle.ticket, "offer {} is not on the board", handle.ticket);
-  slot.ticket.store(0);  // before anybody looks who has marked what was offered
+  // Before the caller looks for marks on the offered range: a process that marks the range later
+  // finds the offer gone.
+  slot.ticket.store(0);
   free_.push_back(handle.slot);
 }
 

@@ -1,13 +1,14 @@
-// What this process offers to others, on a board that they may read: a memfd with a slot for each
-// offer. A handle of 64 bytes names the process, its board and the slot, and travels however the
-// program likes.
+// The offers of this process to other processes, on a board that these may read: a memfd with one
+// slot for each offer. A 64-byte handle names the process, its board and the slot. The program may
+// pass the handle on in any way.
 //
-// Whoever has a handle opens the board through /proc/PID/fd, so that the kernel says who may: the
-// same user, or who may trace the process. A handle by itself gives nothing.
+// A process that has a handle opens the board through /proc/PID/fd, so Linux decides on the
+// permission: the same user, or a process that may trace the offering one. The handle alone gives
+// no access.
 //
-// An offer ends, a slot is used again, and a number of a process as well; none of them is mistaken
-// for another one, since every offer has a ticket that was never another's, and handles tell when
-// the process started and which file the board is.
+// Offers end, and slots and process ids are reused. A reused one is not mistaken for an earlier
+// one: each offer has a ticket that is never used again, and the handle also contains the start
+// time of the process and the identity of the board's file.
 #pragma once
 
 #include <cstddef>
@@ -24,34 +25,37 @@
 namespace wherry::impl {
 
 enum class OfferKind : std::uint32_t {
-  memory = 1,  // a device's own
-  pool,        // that memory of it may be opened
-  pooled,      // memory of a pool
+  memory = 1,  // a device's own memory
+  pool,        // a memory pool whose memory may be opened
+  pooled,      // memory of a memory pool
   event,
 };
 
 struct Offer {
   OfferKind kind = OfferKind::memory;
-  std::int32_t descriptor = -1;  // of the file, in the process that offers
+  std::int32_t descriptor = -1;  // of the file, in the offering process
   FileIdentity file;
-  std::uint64_t offset = 0;  // in it, bytes
+  std::uint64_t offset = 0;  // in the file, in bytes
   std::uint64_t bytes = 0;
-  std::int32_t device = 0;  // where the memory is: a number that says the same to all processes
-  std::int32_t pid = -1;    // set by post(): threads have numbers, too, that lead to the same files
-  std::uint64_t pool = 0;   // of pooled memory: the ticket of the pool's offer
+  // Where the memory is, as a number that means the same in all processes.
+  std::int32_t device = 0;
+  // Set by post(). A thread's id would lead to the same files, so post() records the process's id.
+  std::int32_t pid = -1;
+  // For memory of a pool: the ticket of the pool's offer.
+  std::uint64_t pool = 0;
 };
 
-// Every bit of it counts.
+// Without padding: handles are compared and checked in every bit.
 struct OfferHandle {
-  std::uint64_t mark = 0;        // that it is one
+  std::uint64_t mark = 0;        // says that this is a handle
   std::uint64_t start_time = 0;  // of the process
   FileIdentity board_file;
   std::uint64_t ticket = 0;
   std::int32_t pid = -1;
-  std::int32_t board = -1;  // the descriptor
+  std::int32_t board = -1;  // the board's descriptor in that process
   std::uint32_t slot = 0;
   OfferKind kind = OfferKind::memory;
-  std::uint64_t unused = 0;  // 0
+  std::uint64_t unused = 0;  // must be 0
 
   bool operator==(const OfferHandle&) const = default;
   ProcessIdentity process() const { return {pid, start_time}; }
@@ -60,15 +64,17 @@ static_assert(sizeof(OfferHandle) == 64 && std::has_unique_object_representation
 
 class OfferBoard {
  public:
-  // How many offers there can be at once.
+  // How many offers a board can hold at a time.
   static constexpr std::uint32_t slots_max = 1u << 16;
 
   // Throws std::system_error.
   OfferBoard();
 
-  // Puts it up. Nothing: the board is full. One thread at a time. Throws std::bad_alloc.
+  // Adds an offer to the board. Returns nullopt if the board is full. One thread at a time. Throws
+  // std::bad_alloc.
   std::optional<OfferHandle> post(const Offer& offer);
-  // Nobody can open it from now on; what is open stays so. Requires: it is up. As post().
+  // No process can open the offer from now on; files that are open stay open. Requires: the offer
+  // is on the board. One thread at a time.
   void withdraw(const OfferHandle& handle);
 
  private:
@@ -81,25 +87,26 @@ class OfferBoard {
   std::uint64_t next_ticket_ = 1;
 };
 
-// Another process's offer, as found by its handle.
+// Another process's offer, found by its handle.
 class ForeignOffer {
  public:
   enum class Verdict {
     found,
-    unknown,  // it is no handle, or the offer or its process has ended
-    own,      // it is this process's
-    refused,  // the kernel does not let this process see what the other one has open
+    unknown,  // not a handle, or the offer or its process has ended
+    own,      // the offer is this process's own
+    refused,  // Linux does not let this process open files of the other one
   };
-  // `found` is set where it is. Throws std::system_error, also where the kernel tells nothing at
-  // the moment.
+  // Sets `found` if the verdict is `found`. Throws std::system_error, also when Linux gives no
+  // answer at the moment.
   static Verdict find(const OfferHandle& handle, OfferKind kind, ForeignOffer& found);
 
   const Offer& offer() const { return offer_; }
-  // Opens the file that is offered, as a description of its own. Any verdict but `own`. Throws as
+  // Opens the offered file as a new file description. Returns any verdict but `own`. Throws as
   // find().
   Verdict open_file(Fd& file) const;
-  // Whether it is still up. True after the file's range was marked as in use
-  // (os/files/range_mark.h): whoever ends the offer sees the mark.
+  // Whether the offer is still on the board. The caller marks the file's range as in use
+  // (os/files/range_mark.h) before it asks. If the answer is true, the process that ends the offer
+  // later sees the mark.
   bool stands() const;
 
  private:

@@ -11,7 +11,7 @@ static_assert(sizeof(Byte) == 1 && Byte::is_always_lock_free);
 constexpr std::uint8_t nobody = 0;
 constexpr std::uint8_t first_audience = 1;
 constexpr std::uint8_t audience_bits = 0x7f;
-constexpr std::uint8_t begins = 0x80;  // an allocation's first page
+constexpr std::uint8_t begins = 0x80;  // the first page of an allocation
 static_assert(first_audience + Audiences::end - 1 <= audience_bits);
 
 }  // namespace

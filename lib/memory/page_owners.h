@@ -1,7 +1,8 @@
-// For whom each page of the arena is, in memory that device processes see too, and cannot write to:
-// one byte for each block that is of one allocation, else one for each page, so that an allocation
-// of 100 GiB costs as little as its blocks. Read without a lock, also in signal handlers. What an
-// allocation is beyond that only the host's AddressSpace knows.
+// For each page of the arena: which processors may access it. Device processes read the same memory
+// and cannot write to it. A block that belongs to one allocation has one byte, other pages have one
+// byte each, so an allocation of 100 GiB costs one store for each block. Read without a lock, also
+// in signal handlers. All further facts about an allocation are known only to the host's
+// AddressSpace.
 #pragma once
 
 #include <atomic>
@@ -16,18 +17,19 @@
 
 namespace wherry::impl {
 
-// The bytes, in any process that sees the memory. Any thread.
+// The table, in any process that maps the memory. Any thread may call.
 struct PageOwnersView {
   const std::atomic<std::uint8_t>* bytes = nullptr;
-  std::size_t pages =
-      0;  // of the arena; the bytes of its blocks follow, and who is in which audience
+  // Pages of the arena. After their bytes follow the bytes of its blocks, then the audiences.
+  std::size_t pages = 0;
 
-  // Of all of that.
+  // Size of the whole table in bytes.
   std::size_t size() const { return audiences_at() + sizeof(Audiences); }
-  // How many pages from the first of the span on belong to live allocations that the processor may
-  // touch.
+  // How many pages, from the first of the span on, belong to live allocations that the processor
+  // may access.
   std::uint64_t count_accessible(PageSpan span, Processor by) const;
-  // Whether all pages of the span, which have owners, are of one allocation.
+  // Whether all pages of the span belong to one allocation. Requires: each belongs to some
+  // allocation.
   bool are_of_one_allocation(PageSpan span) const;
 
   const Audiences& audiences() const {
@@ -48,18 +50,18 @@ class PageOwners {
   // Throws std::system_error.
   explicit PageOwners(std::size_t arena_bytes);
 
-  // As device processes see it.
+  // The table, as device processes map it.
   PageOwnersView view() const {
     return {static_cast<const std::atomic<std::uint8_t>*>(memory_.shown()), pages_};
   }
   Audiences& audiences() { return audiences_; }
 
-  // Any thread, but each page by one at a time.
+  // Any thread may call, but only one at a time for a page.
   void allocated(const Allocation& allocation);
   void freed(const Allocation& allocation);
 
  private:
-  // Says it of each page, and of the first one `first`, too.
+  // Stores `each` for every page, and also sets `first` for the first page.
   void mark(PageSpan pages, std::uint8_t each, std::uint8_t first);
 
   const std::size_t pages_;

@@ -33,7 +33,8 @@ MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes,
 }
 
 int MemoryPoolFile::punch(PageSpan span) {
-  // While somebody reads a huge page Linux cannot take it apart: it only clears what was to go.
+  // While another thread uses a huge page, Linux cannot split it: a punch then only clears the
+  // part. Repeat it for a few milliseconds.
   constexpr int attempts_max = 200;
   constexpr std::chrono::microseconds pause{20};
   const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;
@@ -61,13 +62,14 @@ OpResult MemoryPoolFile::fill_zero(PageSpan span) {
   if (bytes == 0) return {OpStatus::occupied, 0};
   const int error = -populate({alias_.data() + start, bytes});
   if (error == 0) return {bytes == span.bytes() ? OpStatus::ok : OpStatus::occupied, bytes};
-  // What has been created before is not accounted for.
+  // populate() may have created some pages before it failed, and the caller accounts for none of
+  // them.
   WHERRY_CHECK(file_.punch(start, bytes) == 0, "a part of a pool cannot be freed");
   return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 
 void MemoryPoolFile::move_to_node(PageSpan span, int node) {
-  // The kernel moves what this process maps: looks at each page through the reading view.
+  // Linux moves only pages that this process maps, so read each page through the alias first.
   for (std::uint64_t page = span.first; page < span.end(); ++page)
     (void)*const_cast<const volatile std::byte*>(alias(page));
   impl::move_to_node(alias(span.first), span.count, page_size, node);

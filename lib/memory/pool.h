@@ -1,4 +1,4 @@
-// One processor's pool: the file that holds the pages resident there. Its capacity:
+// One processor's pool: the file that holds the pages resident there. Its capacity is in
 // memory/capacity.h.
 #pragma once
 
@@ -14,20 +14,21 @@
 
 namespace wherry::impl {
 
-// The pages of a pool file, as migration uses them: a seam for tests that delay or fail its steps.
+// The operations on a pool file that migration uses. Tests replace them to delay or fail single
+// steps.
 class PoolFile : public HoleFiller {
  public:
-  // Frees the pages and unmaps them everywhere. 0 or an errno; afterwards nothing of `span` is in
-  // the file, unless somebody holds on to the huge page that they are part of for longer than a few
+  // Frees the pages and removes all mappings of them. Returns 0 or an errno. Afterwards the file
+  // holds none of them, unless they are part of a huge page that stays in use for more than a few
   // milliseconds.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
-  // Moves the pages to a NUMA node, as far as the kernel can. Requires: they are resident.
+  // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
-  // Whether blocks that are huge pages may be mapped as such: the file has some, and the kernel
-  // leaves its holes alone.
+  // Whether blocks that are huge pages may be mapped with one entry: the file has huge pages, and
+  // Linux does not fill the file's holes.
   virtual bool maps_huge_pages() const = 0;
-  // Where the library itself reads a page. Requires: the page is resident (a touch would create
-  // it).
+  // Where the library itself reads a page. Requires: the page is resident; an access would create
+  // it.
   virtual const std::byte* alias(std::uint64_t page) const = 0;
 };
 
@@ -55,11 +56,11 @@ class MemoryPoolFile final : public PoolFile {
 
   MemoryFile file_;
   Mapping alias_;
-  // Fills holes of the file through the alias: page by page and only holes, where write(2) could
-  // make huge pages, overwrite, and meet a limit on the size of files. And a touch of a hole of the
-  // alias, which must never be, ends in SIGBUS instead of a page that nobody accounts for. Nothing:
-  // may not be had; then pages are created as a touch through the alias would do it, which makes no
-  // huge ones either.
+  // Fills holes of the file through the alias, page by page. write(2) could create huge pages,
+  // overwrite existing pages, and fail at the limit on file sizes. Also, an access to a hole of the
+  // alias, which would be a bug, raises SIGBUS instead of creating a page that is not accounted
+  // for. nullopt: userfaultfd is not permitted; then pages are populated through the alias, which
+  // creates no huge pages either.
   const std::optional<Userfaultfd> filler_;
 };
 

@@ -1,4 +1,4 @@
-// Everything the engine needs of one processor: how to map pages there, its pool, its capacity, its
+// What the migration engine needs of one processor: its mapper, its pool, its capacity, its
 // counters.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace wherry::impl {
 
-// Counters since start, in pages unless the name says otherwise. Relaxed: they order nothing. They
-// are raised before the access that caused them returns.
+// Counters since start, in pages unless the name says otherwise. Relaxed: they order nothing. Each
+// is raised before the access that caused the event returns.
 struct Counters {
   std::atomic<std::uint64_t> faults_missing{0};
   std::atomic<std::uint64_t> faults_minor{0};
@@ -29,12 +29,15 @@ struct Counters {
   std::atomic<std::uint64_t> prefetched{0};
   std::atomic<std::uint64_t> bytes_copied{0};
   std::atomic<std::uint64_t> service_ns{0};
-  std::atomic<std::uint64_t> thrashing_detected{0};  // at who took the page
-  std::atomic<std::uint64_t> throttled{0};           // at who has to wait
-  std::atomic<std::uint64_t> thrash_pinned{0};       // pages, at who has them
-  std::atomic<std::uint64_t> thrash_unpinned{0};     // likewise
-  std::atomic<std::uint64_t> false_residency{
-      0};  // pages that a pool held against our books (must stay 0)
+  // At the processor to which the page moved.
+  std::atomic<std::uint64_t> thrashing_detected{0};
+  // At the processor that has to wait.
+  std::atomic<std::uint64_t> throttled{0};
+  // Pages, at the processor at which they are resident.
+  std::atomic<std::uint64_t> thrash_pinned{0};
+  std::atomic<std::uint64_t> thrash_unpinned{0};
+  // Pages that the pool held although the page state says that they are not resident. Must stay 0.
+  std::atomic<std::uint64_t> false_residency{0};
 };
 
 inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount = 1) {
@@ -54,7 +57,7 @@ struct ProcessorMemory {
   Mapper& mapper;
   PoolFile& file;
   Capacity capacity;
-  BlockDirectory& blocks;  // every processor's
+  BlockDirectory& blocks;  // of all processors
   alignas(64) Counters counters;
 };
 

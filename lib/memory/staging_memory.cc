@@ -9,7 +9,7 @@
 namespace wherry::impl {
 namespace {
 
-// A part of the bound, given back at the end.
+// Bytes counted towards the bound until this object ends.
 class Share {
  public:
   Share(std::shared_ptr<std::atomic<std::size_t>> taken, std::size_t bytes)
@@ -18,7 +18,7 @@ class Share {
   Share(const Share&) = delete;
   Share& operator=(const Share&) = delete;
 
-  std::size_t sum() const { return sum_; }  // of all shares, when this one was taken
+  std::size_t sum() const { return sum_; }  // sum of all shares when this one was taken
 
  private:
   const std::shared_ptr<std::atomic<std::size_t>> taken_;

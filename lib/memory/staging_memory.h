@@ -1,5 +1,5 @@
-// Memory of the library's own for bytes that wait until their turn in a stream comes. Never managed
-// memory, and never inherited by fork(). The amount is bounded. Any thread.
+// The library's own memory for bytes that wait for their turn in a stream. It is never managed
+// memory, fork() does not pass it on, and its total size is bounded. Any thread may call.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ class StagingMemory {
  public:
   explicit StagingMemory(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Room for `bytes` > 0, which is free again when the last reference ends; that may be after the
-  // end of this object. Returns null if the bound would be passed, or if Linux has no memory.
+  // Returns memory for `bytes` > 0 bytes. The memory is freed with its last reference, which may
+  // outlive this object. Returns null if the bound would be passed, or if Linux has no memory.
   std::shared_ptr<std::byte> take(std::size_t bytes);
   std::size_t bytes_taken() const { return *taken_; }
 

@@ -22,15 +22,16 @@ void access_one(std::uintptr_t address, Access access) {
     [[maybe_unused]] const unsigned char looked = *byte;
     return;
   }
-  // A write that changes nothing, also for those who write the same byte now. Not std::atomic:
-  // compilers know that or-ing 0 changes nothing, and read.
+  // A write that changes nothing, even if other threads write to the same byte at the same time.
+  // std::atomic cannot be used: compilers know that or-ing 0 changes nothing, and turn it into a
+  // read.
   asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory", "cc");
 }
 
 }  // namespace
 
 void TouchableMemory::announce(const TouchableMemory& memory) {
-  // Never destroyed: somebody may be looking at the one before.
+  // Never destroyed: another thread may still be reading the previous one.
   announced.store(new Announced{memory, {}}, std::memory_order_release);
 }
 
@@ -52,7 +53,7 @@ bool TouchableMemory::overlaps(std::uintptr_t start, std::size_t length) const {
 std::size_t TouchableMemory::count_accessible(std::uintptr_t start, std::size_t length) const {
   const auto first = layout->page_of(start);
   if (!first || length == 0) return 0;
-  // Where the layout's pages end nobody's begin.
+  // Addresses past the end of the layout belong to no page.
   const std::uint64_t offset = *first * page_size + start % page_size;
   const std::uint64_t all = layout->bytes();
   const std::uint64_t end = round_up(std::min(offset + length, all), page_size) / page_size;

@@ -1,4 +1,4 @@
-// What the kernel offers and Debian 12's headers do not name yet. Values are kernel ABI.
+// Kernel interfaces that Debian 12's headers do not define yet. The values are kernel ABI.
 #pragma once
 
 #include <linux/userfaultfd.h>

@@ -49,7 +49,7 @@ std::optional<std::uint64_t> AddressSpace::FreeList::take_aligned(std::uint64_t 
                                                                   std::uint64_t alignment,
                                                                   std::uint64_t base) {
   for (const auto& [offset, length] : by_offset_) {
-    // Beyond every stretch where there is no such address.
+    // If no such address exists, the sum wraps around or lies beyond the stretch.
     const std::uint64_t start = round_up(base + offset, alignment) - base;
     if (start < offset || start - offset > length || bytes > length - (start - offset)) continue;
     const std::uint64_t found = start;
@@ -95,7 +95,7 @@ void AddressSpace::give_back(std::uint64_t offset, std::uint64_t bytes, FreeList
     return;
   }
   small.insert(offset, bytes);
-  // A chunk that became free as a whole serves large allocations again.
+  // A chunk that is completely free again serves large allocations.
   const std::uint64_t chunk = round_down(offset, block_size);
   if (small.carve(chunk, block_size)) large_.insert(chunk, block_size);
 }
@@ -137,7 +137,7 @@ Allocation AddressSpace::adopt(std::uint64_t offset, std::uint64_t bytes, unsign
   const WriteGuard guard(lock_);
   const Allocation allocation{offset, bytes, next_id_++, flags, {}, true};
   const bool is_new = live_.emplace(offset, allocation).second;
-  WHERRY_CHECK(is_new, "offset {:#x} is allocated", offset);
+  WHERRY_CHECK(is_new, "offset {:#x} is already allocated", offset);
   return allocation;
 }
 
@@ -180,8 +180,8 @@ void AddressSpace::end_free(const Allocation& allocation) {
   std::uint64_t start = found->first;
   const std::uint64_t end = start + found->second;
   leaving_.erase(found);
-  // Give back what lies between the retired stretches. A large allocation with a hole comes back in
-  // 2 MiB pieces.
+  // Frees what lies between the retired stretches. A large allocation loses whole 2 MiB pieces
+  // around them.
   auto hole = retired_.lower_bound(start);
   while (hole != retired_.end() && *hole < end) {
     const std::uint64_t unit = allocation.bytes < block_size ? small_unit : block_size;
@@ -243,8 +243,8 @@ void AddressSpace::retire(std::uint64_t page) {
 
 void AddressSpace::retire_locked(std::uint64_t page) {
   const std::uint64_t stretch = round_down(page * page_size, small_unit);
-  // Free addresses leave the free lists; those of an allocation, live or leaving, are left out when
-  // it ends.
+  // Free addresses are removed from the free lists. Addresses of an allocation that is live or
+  // leaving are left out when it ends.
   if (small_managed_.carve(stretch, small_unit) || small_device_.carve(stretch, small_unit)) return;
   if (large_.carve(round_down(stretch, block_size), block_size)) return;
   retired_.insert(stretch);

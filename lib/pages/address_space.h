@@ -1,10 +1,11 @@
-// What is allocated where in the arena. Addresses only: no pages, no kernel calls.
+// Places allocations in the arena. Only addresses: no pages, no system calls.
 //
-// Small allocations start on 64 KiB boundaries inside 2 MiB chunks that those of one sort share,
-// others on 2 MiB boundaries, so that two allocations never share a page (nor, up to 64 KiB, the
-// region that a fault brings along). A stretch is free, live, or leaving (freed by the program,
-// pages not yet gone); touched while free or leaving it is retired: its address is never handed out
-// again, because the page table holds a trap for it.
+// Small allocations start on 64 KiB boundaries, in 2 MiB chunks that they share with allocations of
+// the same kind. Other allocations start on 2 MiB boundaries. Two allocations therefore never share
+// a page, nor (up to 64 KiB) the region that a fault brings along. A stretch of addresses is free,
+// live, or leaving (the program has freed it, its pages are not removed yet). A stretch that is
+// accessed while it is free or leaving is retired: its address is never reused, because the page
+// table holds a trap for it.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@
 
 namespace wherry::impl {
 
-// Whose an allocation is: `device` nothing, it is managed; else that device's, in whose pool its
-// pages stay.
+// The owner of an allocation. `device` is empty: the memory is managed. Else it is the device's own
+// memory, and its pages stay in that device's pool.
 struct Ownership {
   std::optional<Processor> device;
-  unsigned pool_audience = 0;  // of memory of a pool (Audiences); 0: of none
+  unsigned pool_audience = 0;  // the audience of a memory pool's memory; 0: not from a memory pool
 
   bool is_managed() const { return !device; }
   unsigned audience() const {
@@ -36,21 +37,21 @@ struct Ownership {
 
 struct Allocation {
   std::uint64_t offset = 0;  // bytes from the arena's base
-  std::uint64_t bytes = 0;   // as asked for
+  std::uint64_t bytes = 0;   // the requested size
   std::uint64_t id = 0;      // never reused
   unsigned flags = 0;        // the API's attach flags
   Ownership owner;
-  bool is_variable = false;  // of a module: never freed
+  bool is_variable = false;  // a module's variable: never freed
 
-  // Whole pages: what advice and migration see.
+  // The whole pages of the allocation, which advice and migration apply to.
   PageSpan pages() const { return {offset / page_size, round_up(bytes, page_size) / page_size}; }
 };
 
-// Which streams the program says it will use an allocation from, in place of what it said when it
-// allocated it.
+// The streams from which the program says it will use an allocation. Replaces the flags given at
+// its allocation.
 struct Attachment {
   unsigned flags = 0;  // one of the API's attach flags
-  // The only stream, if it is one; the attachment ends with it.
+  // The only stream, if there is one. The attachment ends when that stream is destroyed.
   std::optional<std::weak_ptr<const void>> stream;
 };
 
@@ -58,61 +59,63 @@ class AddressSpace {
  public:
   explicit AddressSpace(std::uint64_t bytes);
 
-  // Places an allocation of `bytes` > 0; nothing when no stretch is long enough. It is live at
-  // once.
+  // Places an allocation of `bytes` > 0, which is live at once. Nothing: no free stretch is long
+  // enough.
   std::optional<Allocation> allocate(std::uint64_t bytes, unsigned flags, Ownership owner = {})
       EXCLUDES(lock_);
-  // The same exactly at `offset`, if all of that is free; or where the address is a multiple of
-  // `alignment`, with the byte at offset 0 at the address `base`. Requires: multiples of 2 MiB.
+  // allocate_at(): the same exactly at `offset`; nothing: not all of it is free.
+  // allocate_aligned(): the same at an address that is a multiple of `alignment`, where the byte at
+  // offset 0 has the address `base`.
+  // Require: all arguments are multiples of 2 MiB.
   std::optional<Allocation> allocate_at(std::uint64_t offset, std::uint64_t bytes) EXCLUDES(lock_);
   std::optional<Allocation> allocate_aligned(std::uint64_t bytes, std::uint64_t alignment,
                                              std::uint64_t base) EXCLUDES(lock_);
-  // A variable has these bytes, which are beyond those that allocations are placed in. It is live
-  // at once.
+  // Registers a variable at these bytes, which lie beyond those where allocations are placed. It is
+  // live at once.
   Allocation adopt(std::uint64_t offset, std::uint64_t bytes, unsigned flags) EXCLUDES(lock_);
-  // Takes the live allocation that starts at `offset` out of the live ones; nothing when there is
-  // none, or it is a variable.
+  // Removes the live allocation that starts at `offset` from the live ones and returns it; nothing:
+  // there is none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
-  // Keeps the pages of the allocation with this id, which contains the byte at `offset`, from being
-  // taken away until let_go(), for who works on them and holds no lock for as long. False: it is
-  // not live any more, and nothing is kept.
+  // Prevents end_free() of the allocation with this id, which contains the byte at `offset`, until
+  // let_go(). For callers that work on its pages without holding a lock. False: the allocation is
+  // no longer live, and is not held.
   [[nodiscard]] bool hold(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
   void let_go(std::uint64_t id) EXCLUDES(lock_);
-  // Once it is not live nobody begins to.
+  // Whether any caller holds the allocation. After begin_free() no caller can begin to.
   bool is_held(const Allocation& allocation) const EXCLUDES(lock_);
-  // Its pages are gone from every pool and page table: the address may be reused. Requires: nobody
-  // holds it.
+  // The pages have been removed from every pool and page table: the addresses may be reused.
+  // Requires: no caller holds it.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
-  // Replaces the attachment of an allocation, if it is still live.
+  // Replaces the attachment of an allocation. No effect if the allocation is not live.
   void attach(const Allocation& allocation, Attachment attachment) EXCLUDES(lock_);
-  // The attach flags that hold now.
+  // The attach flags that apply now.
   unsigned attach_flags(const Allocation& allocation) const EXCLUDES(lock_);
-  // The live allocation whose pages contain the byte at `offset`.
+  // Returns the live allocation whose pages contain the byte at `offset`; nothing: there is none.
   std::optional<Allocation> find(std::uint64_t offset) const EXCLUDES(lock_);
   // The pages of every live allocation of the audience.
   std::vector<PageSpan> pages_for(unsigned audience) const EXCLUDES(lock_);
-  // Makes sure that the 64 KiB around a page that no live allocation covers are never handed out.
-  // False: the page is live, nothing was done.
+  // Ensures that the 64 KiB around a page that belongs to no live allocation are never reused.
+  // False: the page is live, and nothing was done.
   bool retire_if_dead(std::uint64_t page) EXCLUDES(lock_);
-  // Makes sure that the 64 KiB around a page are not handed out again once their allocation is
-  // freed.
+  // Ensures that the 64 KiB around a page are not reused after their allocation is freed.
   void retire(std::uint64_t page) EXCLUDES(lock_);
 
-  // One past the highest byte ever handed out.
+  // One past the highest byte ever allocated.
   std::uint64_t high_water() const EXCLUDES(lock_);
 
  private:
-  // Stretches of free addresses, merged with their neighbours.
+  // Free stretches of addresses, merged with their neighbours.
   class FreeList {
    public:
     void insert(std::uint64_t offset, std::uint64_t bytes);
-    // Takes the shortest stretch that fits, lowest address first among equals.
+    // Removes `bytes` from the shortest stretch that fits (of equal ones, the lowest address), and
+    // returns their offset; nothing: none fits.
     std::optional<std::uint64_t> take(std::uint64_t bytes);
-    // Takes the first stretch out that begins at such an address.
+    // The same at the first offset with such an address (see allocate_aligned()).
     std::optional<std::uint64_t> take_aligned(std::uint64_t bytes, std::uint64_t alignment,
                                               std::uint64_t base);
-    // Takes exactly this stretch out, if all of it is free.
+    // Removes exactly this stretch. False: not all of it is free, and nothing was done.
     bool carve(std::uint64_t offset, std::uint64_t bytes);
 
    private:
@@ -135,16 +138,16 @@ class AddressSpace {
 
   mutable SharedMutex lock_{LockOrder::address_space};
   FreeList large_ GUARDED_BY(lock_);  // multiples of 2 MiB
-  // Multiples of 64 KiB inside 2 MiB chunks taken from large_: for managed memory, and for devices'
-  // own, so that no block holds both.
+  // Multiples of 64 KiB inside 2 MiB chunks taken from large_. Managed memory and devices' own
+  // memory have separate chunks, so that no block holds both.
   FreeList small_managed_ GUARDED_BY(lock_);
   FreeList small_device_ GUARDED_BY(lock_);
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
-  std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of those, by id
+  std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of live allocations, by id
   std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes
-  std::vector<std::uint64_t> held_ GUARDED_BY(lock_);                  // ids, once for each hold
-  std::set<std::uint64_t> retired_
-      GUARDED_BY(lock_);  // 64 KiB stretches of live_ and leaving_ ones
+  std::vector<std::uint64_t> held_ GUARDED_BY(lock_);  // ids, one entry for each hold
+  // Retired 64 KiB stretches inside allocations that are live or leaving.
+  std::set<std::uint64_t> retired_ GUARDED_BY(lock_);
   std::uint64_t high_water_ GUARDED_BY(lock_) = 0;
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
 };

@@ -1,14 +1,16 @@
-// What the program has said about the use of its memory: advice per page, kept per stretch of equal
-// advice. Bookkeeping only: what advice does to pages is the business of the layers below.
+// The program's advice for its memory, per page, stored as stretches of equal advice. Only
+// bookkeeping: other classes apply the advice to pages.
 //
-// Stretches lie end to end from page 0 to the end of all pages, each as long as can be:
+// The stretches cover all pages without gaps, and each is as long as possible. For example,
+// change([b, d), preferred) splits and extends these stretches:
 //
-//   |  none  | read-mostly |  none    change([b, d), preferred)     |  none  | r-m | r-m, pref |
-//   pref |  none
-//   0        a             c       d  ----------------------->      0        a     b           c
-//   d
+//   | none | read-mostly                            | none
+//   0      a                                        c
 //
-// so the memory that this takes is bounded by the number of unequal neighbours. Any thread.
+//   | none | read-mostly | read-mostly + preferred  | preferred | none
+//   0      a             b                          c           d
+//
+// The memory for it is bounded by the number of stretches. Any thread may call any function.
 #pragma once
 
 #include <atomic>
@@ -28,13 +30,16 @@ struct Location {
   enum class Kind : std::uint8_t {
     none,
     device,
-    host,          // any of the host's nodes
-    host_node,     // one of them
-    callers_node,  // the one nearest to whoever named it: only said, never where anything is
+    host,       // any NUMA node of the host
+    host_node,  // one NUMA node of the host
+    // The host's NUMA node nearest to the calling thread. Only reported back to the program; memory
+    // is treated as on the host.
+    callers_node,
   };
 
   Kind kind = Kind::none;
-  // Ordinal of a device, number of a node, what the program said with callers_node, else 0.
+  // The device's ordinal or the node's number; for callers_node the number that the program gave;
+  // else 0.
   std::int32_t id = 0;
 
   static constexpr Location device(int ordinal) { return {Kind::device, ordinal}; }
@@ -43,28 +48,28 @@ struct Location {
   static constexpr Location callers_node(int said) { return {Kind::callers_node, said}; }
 
   constexpr bool is_none() const { return kind == Kind::none; }
-  // Whose memory it is. Requires: not none.
+  // The processor whose pool this is. Requires: not none.
   constexpr Processor processor() const {
     return kind == Kind::device ? Processor::device(id) : Processor::host();
   }
   constexpr bool operator==(const Location&) const = default;
 };
 
-// Everything that has been said of a page. By default: nothing.
+// All advice for a page. The default is no advice.
 struct Advice {
   bool read_mostly = false;
-  // The program took read-mostly back: no policy may duplicate the page by its own judgement until
+  // The program has unset read-mostly: no policy may duplicate the page on its own until
   // read-mostly is set again.
   bool no_duplication = false;
   Location preferred;
   ProcessorMask accessed_by = 0;
-  Location last_prefetch;  // where the program last asked to move it
-  bool pinned = false;     // it stays in the pool where it is, and has no copies
+  Location last_prefetch;  // the destination of the program's last prefetch
+  bool pinned = false;     // it stays in its pool, and has no copies
 
   bool operator==(const Advice&) const = default;
 };
 
-// One thing said.
+// One change of advice.
 struct AdviceChange {
   enum class Kind {
     set_read_mostly,
@@ -79,7 +84,7 @@ struct AdviceChange {
   };
 
   Kind kind;
-  Location location;  // of set_preferred, set_ and unset_accessed_by, prefetched
+  Location location;  // for set_preferred, (un)set_accessed_by and prefetched
 
   void apply(Advice& advice) const;
 };
@@ -92,23 +97,25 @@ class AdviceMap {
     Advice advice;
   };
 
-  // Costs O(log n) and the stretches in the span. Throws std::bad_alloc, and has then changed
-  // nothing.
+  // Applies the change to the span. Takes O(log n) plus the number of stretches in the span. Throws
+  // std::bad_alloc, and has then changed nothing.
   void change(PageSpan span, const AdviceChange& change) EXCLUDES(lock_);
-  // Nothing has been said of these pages any more.
+  // Removes all advice for these pages.
   void forget(PageSpan span) EXCLUDES(lock_);
 
-  // The longest stretch of equal advice around the page. The last one ends with the highest number.
+  // The longest stretch of equal advice around the page. The last stretch ends at the highest page
+  // number.
   Segment at(std::uint64_t page) const EXCLUDES(lock_);
 
-  // Calls visit(Segment) for the stretches of the span, clipped to it, in order, those without any
-  // advice too, until it answers false. No lock is held: it may do what it likes, and each stretch
-  // is as it was when its turn came.
+  // Calls visit(Segment) for each stretch of the span, clipped to it, in order, including stretches
+  // without advice, until visit returns false. No lock is held during visit(): it may call any
+  // function, and each stretch is as it was when visit() was called for it.
   template <typename Visit>
   void for_each(PageSpan span, const Visit& visit) const {
     for (std::uint64_t page = span.first; page < span.end();) {
       Segment segment = at(page);
-      // What came before may have changed and become part of this stretch; it has had its turn.
+      // Pages that were visited before may have become part of this stretch; they are not visited
+      // again.
       segment.span = intersect(segment.span, {page, span.end() - page});
       if (!visit(segment)) return;
       page = segment.span.end();
@@ -118,7 +125,7 @@ class AdviceMap {
   // Which of the block's pages are pinned.
   PageMask pinned(BlockIndex block) const EXCLUDES(lock_);
 
-  // Whether there is no advice at all. Takes no lock: faults ask this first.
+  // Whether no page has any advice. Takes no lock: each fault asks this first.
   bool empty() const { return empty_.load(std::memory_order_acquire); }
 
  private:
@@ -126,7 +133,7 @@ class AdviceMap {
 
   static constexpr std::uint64_t last_end = std::numeric_limits<std::uint64_t>::max();
 
-  // Calls edit(Advice&) for every stretch of the span, and merges neighbours that became equal.
+  // Calls edit(Advice&) for each stretch of the span, and merges neighbours that became equal.
   template <typename Edit>
   void edit(PageSpan span, const Edit& edit) REQUIRES(lock_);
   // Makes a stretch start at `page`, and returns it.
@@ -135,10 +142,11 @@ class AdviceMap {
   Starts::iterator merge_with_previous(Starts::iterator stretch) REQUIRES(lock_);
 
   mutable SharedMutex lock_{LockOrder::advice};
-  // First page of a stretch -> its advice, up to the next one's first page. Without advice before
-  // the first one; the last one has none. Neighbours are unequal.
+  // First page of a stretch -> its advice, which applies up to the next entry. Pages before the
+  // first entry have no advice; the last entry is without advice. Neighbours are unequal.
   Starts starts_ GUARDED_BY(lock_);
-  std::atomic<bool> empty_ = true;  // starts_ is empty; written under the lock, pairs with empty()
+  // True: starts_ is empty. Written under lock_ with release; pairs with the acquire in empty().
+  std::atomic<bool> empty_ = true;
 };
 
 }  // namespace wherry::impl

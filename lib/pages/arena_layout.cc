@@ -40,14 +40,14 @@ std::optional<PlacedPages> ArenaLayout::find_room(std::uintptr_t address, std::s
   const std::uint64_t block =
       count == 0 ? row_bytes_ / page_size : whole_blocks(placed_[count - 1].pages).end();
   const PageSpan pages{block + address % block_size / page_size, bytes / page_size};
-  // The last page of all is nobody's.
+  // The very last page is never used.
   if (whole_blocks(pages).end() >= bytes_ / page_size) return std::nullopt;
   return PlacedPages{pages, address};
 }
 
 void ArenaLayout::place(const PlacedPages& placed) {
   const unsigned count = count_.load(std::memory_order_relaxed);
-  WHERRY_CHECK(count < placed_max, "{} stretches", count);
+  WHERRY_CHECK(count < placed_max, "there are {} placed stretches already", count);
   placed_[count] = placed;
   count_.store(count + 1, std::memory_order_release);
 }

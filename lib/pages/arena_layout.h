@@ -1,12 +1,13 @@
-// At which address each page of the arena is, in every process alike.
+// Maps the arena's page numbers to addresses. The mapping is the same in every process.
 //
-// Most pages lie in a row from the arena's base on. The last ones stand in for memory that has its
-// addresses from elsewhere, the variables of modules: a stretch of pages at such an address.
-// Everything but addresses is the same for both. Where those pages would be in the row nobody may
-// access anything. The very last page is nobody's.
+// Most pages lie in a row from the arena's base on. The last pages stand for memory with addresses
+// outside of that row, the variables of modules: each stretch of such pages is placed at a
+// variable's address. Only addresses differ between the two; all other code treats them alike. The
+// addresses that the placed pages would have in the row are inaccessible. The very last page is
+// never used.
 //
-// An address and its page agree in their place within a block of 2 MiB, so that blocks and regions
-// are aligned everywhere.
+// A page and its address have the same offset within a 2 MiB block, so that blocks and regions are
+// aligned everywhere.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@
 
 namespace wherry::impl {
 
-// A stretch of pages that lies at `address`; its blocks are of no other one.
+// A stretch of pages that is placed at `address`. It shares no block with another stretch.
 struct PlacedPages {
   PageSpan pages;
   std::uintptr_t address = 0;
@@ -34,19 +35,20 @@ class ArenaLayout {
  public:
   static constexpr unsigned placed_max = 256;
 
-  // The pages of the last `placed_bytes` of `bytes` (multiples of 2 MiB) are not in the row.
+  // The last `placed_bytes` of `bytes` are reserved for placed pages. Requires: both are multiples
+  // of 2 MiB.
   ArenaLayout(std::uintptr_t base, std::size_t bytes, std::size_t placed_bytes)
       : base_(base), bytes_(bytes), row_bytes_(bytes - placed_bytes) {}
-  // As it is now.
+  // Copies the current state.
   ArenaLayout(const ArenaLayout& other);
 
   std::uintptr_t base() const { return base_; }
-  // Of all pages, and of those in the row.
+  // bytes(): the size of all pages. row_bytes(): the size of the pages in the row.
   std::size_t bytes() const { return bytes_; }
   std::size_t row_bytes() const { return row_bytes_; }
 
-  // Both any thread, also in a signal handler.
-  // The page that contains the address; nothing: none does.
+  // page_of() and address_of(): any thread, also in a signal handler.
+  // Returns the page that contains the address; nothing: the arena has no page there.
   std::optional<std::uint64_t> page_of(std::uintptr_t address) const {
     if (address >= base_ && address - base_ < row_bytes_) return (address - base_) / page_size;
     const PlacedPages* placed =
@@ -54,13 +56,14 @@ class ArenaLayout {
     if (placed == nullptr) return std::nullopt;
     return placed->pages.first + (address - placed->address) / page_size;
   }
-  // Requires: the page is in the row, or in a block of a stretch.
+  // Returns the page's address. Requires: the page is in the row, or in a block of a placed
+  // stretch.
   std::uintptr_t address_of(std::uint64_t page) const;
-  // Of any page; nothing: it has no address yet.
+  // Returns the page's address, for any page; nothing: the page has no address yet.
   std::optional<std::uintptr_t> find_address_of(std::uint64_t page) const;
 
-  // Calls f(address, bytes) for each run of addresses that the pages of the span have; stops at its
-  // first error, and returns it.
+  // Calls f(address, bytes) for each run of consecutive addresses of the span's pages. Stops at f's
+  // first error and returns it; 0: no error.
   template <typename F>
   int for_each_part(PageSpan span, F f) const {
     const PageSpan in_row = intersect(span, {0, row_bytes_ / page_size});
@@ -73,7 +76,8 @@ class ArenaLayout {
       return f(placed.address + (part.first - placed.pages.first) * page_size, part.bytes());
     });
   }
-  // Calls f(placed) for each stretch that there is now; stops at its first error, and returns it.
+  // Calls f(placed) for each placed stretch that exists now. Stops at f's first error and returns
+  // it; 0: no error.
   template <typename F>
   int for_each_placed(F f) const {
     const unsigned count = count_.load(std::memory_order_acquire);
@@ -82,10 +86,11 @@ class ArenaLayout {
     return 0;
   }
 
-  // Both by one thread at a time.
-  // Which pages could lie at [address, address + bytes), whole pages; nothing: no more are left.
+  // find_room() and place(): one thread at a time.
+  // Chooses pages for [address, address + bytes), which is whole pages; nothing: too few pages or
+  // entries are left.
   std::optional<PlacedPages> find_room(std::uintptr_t address, std::size_t bytes) const;
-  // From now on they do. For ever.
+  // Places the chosen pages at that address, permanently.
   void place(const PlacedPages& placed);
 
  private:
@@ -100,8 +105,10 @@ class ArenaLayout {
   const std::uintptr_t base_;
   const std::size_t bytes_;
   const std::size_t row_bytes_;
-  std::array<PlacedPages, placed_max> placed_;  // in the order of their pages
-  std::atomic<unsigned> count_{0};  // of those that hold still; stored (release) after them
+  std::array<PlacedPages, placed_max> placed_;  // ordered by page number
+  // Number of valid entries of placed_, which no longer change. Stored with release after the
+  // entry; pairs with the acquire loads.
+  std::atomic<unsigned> count_{0};
 };
 
 }  // namespace wherry::impl

@@ -1,7 +1,9 @@
-// Which processors may touch what. Every allocation has an audience, by its number: managed memory
-// that of everybody, memory of a device's own that of the device with those whom its peers let in,
-// memory of a pool that of the pool. In memory that device processes see too; read without a lock,
-// also in signal handlers.
+// Audiences: which processors may access an allocation. Each allocation names its audience by
+// number. The audience of managed memory is all processors. The audience of a device's own memory
+// is the device and the processors that it granted peer access. Memory of a memory pool has its
+// pool's audience.
+//
+// Lies in memory that device processes map too. Read without a lock, also in signal handlers.
 #pragma once
 
 #include <array>
@@ -29,7 +31,8 @@ class Audiences {
   bool admits(unsigned audience, Processor p) const {
     return (masks_[audience].load(std::memory_order_relaxed) & p.bit()) != 0;
   }
-  // What is asked under a lock that is taken after one of these sees it.
+  // A thread that calls admits() under a lock which it took after one of these calls sees the
+  // change.
   void admit(unsigned audience, Processor p) {
     masks_[audience].fetch_or(p.bit());
     changes_.fetch_add(1);
@@ -38,12 +41,12 @@ class Audiences {
     masks_[audience].fetch_and(~p.bit());
     changes_.fetch_add(1);
   }
-  // Has nobody else in it.
+  // Starts the audience anew, with `p` as its only member.
   void begin(unsigned audience, Processor p) {
     masks_[audience] = p.bit();
     changes_.fetch_add(1);
   }
-  // How often any audience has changed.
+  // Number of changes of all audiences so far.
   std::uint64_t changes() const { return changes_.load(); }
 
  private:

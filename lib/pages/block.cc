@@ -42,7 +42,7 @@ Processor Block::view(Processor p, unsigned page) const {
   if (!foreign(p).test(page)) return p;
   for (int owner = 0; owner < processors_; ++owner)
     if (views_[p.index]->shown[owner].test(page)) return Processor{owner};
-  WHERRY_FAIL("a foreign view of nobody's pool");
+  WHERRY_FAIL("a foreign view without an owner");
 }
 
 PageMask Block::viewed(Processor p, Processor owner) const {
@@ -97,7 +97,7 @@ void Block::moved(Processor from, Processor to, PageRun run) {
   check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask - pages()[from.index].resident).none() && (mask & held_beside(from)).none(),
-               "pages {}+{} do not move from processor {} to {}", run.first, run.count, from.index,
+               "pages {}+{} cannot move from processor {} to {}", run.first, run.count, from.index,
                to.index);
   left_pool(from, mask);
   pages()[to.index].resident |= mask;
@@ -107,7 +107,7 @@ void Block::duplicated(Processor to, PageRun run) {
   check_at_rest(run);
   const PageMask mask = PageMask::of(run);
   WHERRY_CHECK((mask & (pages()[to.index].resident | absent())).none(),
-               "pages {}+{} are not copied to processor {}", run.first, run.count, to.index);
+               "pages {}+{} cannot be copied to processor {}", run.first, run.count, to.index);
   for (int p = 0; p < processors_; ++p)
     WHERRY_CHECK((mask & (pages()[p].mapped - pages()[p].write_protected)).none(),
                  "pages {}+{} have copies and are writable at processor {}", run.first, run.count,
@@ -217,11 +217,11 @@ void Block::check_invariants() const {
     const ProcessorPages& state = pages()[p];
     for (int owner = 0; owner < processors_; ++owner)
       WHERRY_CHECK((mapped_from(Processor{p}, Processor{owner}) - pages()[owner].resident).none(),
-                   "processor {} maps what processor {} does not hold", p, owner);
+                   "processor {} maps a page that processor {} does not hold", p, owner);
     WHERRY_CHECK((several & (state.mapped - state.write_protected)).none(),
                  "processor {} may write a page that has copies", p);
     WHERRY_CHECK((state.write_protected - state.mapped).none(),
-                 "processor {} protects what it does not map", p);
+                 "processor {} write-protects a page that it does not map", p);
   }
 }
 

@@ -1,20 +1,22 @@
-// The state of one 2 MiB block: which of its pages each processor holds, maps and sees. Everything
-// here is guarded by the block's lock and changes only by the named transitions below, which assert
-// what they need and what they leave.
+// The state of one 2 MiB block: which of its pages each processor holds, maps and views. The
+// block's lock guards everything here. The state changes only by the named transitions below, which
+// assert their preconditions and results.
 //
 // A page is in one of these states:
 //   absent      no pool holds it
 //   owned by p  p's pool alone holds it
-//   duplicated  several pools hold it, every copy the same, and nobody may write it
+//   duplicated  several pools hold it, every copy is the same, and no mapping of it is writable
 //
 //   absent --populated(p)--> owned by p --moved(p, q)--> owned by q --released()--> absent
 //   owned by p --duplicated(q)--> duplicated --dropped() of all but one--> owned by that one
 //
-// While a page is in flight (a copy of it is under way that holds no lock) it stays in the state
-// that it was in, and only rights may be lost: no transition but transfer_ended() concerns it.
+// While a page is in flight, it is being copied and the lock is not held. It then keeps its state,
+// and its mappings can only lose rights. No other transition than transfer_ended() is allowed for
+// it.
 //
-// Beside that, for each processor: its view of a page is the pool that its page table would show
-// there, its own unless a remote mapping is wanted; and its page table may have an entry.
+// In addition, for each processor: its view of a page is the pool that its page table would show
+// there. That is its own pool unless a remote mapping is wanted. Its page table may or may not have
+// an entry for the page.
 #pragma once
 
 #include <array>
@@ -33,15 +35,16 @@ namespace wherry::impl {
 // One processor's share of a block. Bit i is page i of the block.
 struct ProcessorPages {
   PageMask resident;         // this processor's pool file holds the page
-  PageMask mapped;           // its page table may have an entry; cleared: it has none
-  PageMask write_protected;  // ... and no entry of its is writable; cleared: one may be
+  PageMask mapped;           // set: its page table may have an entry; cleared: it has none
+  PageMask write_protected;  // set: its entry is not writable; cleared: it may be
 };
 
-// Which pools one processor sees in a block, where that is not its own everywhere.
+// The views of one processor in a block in which some view is not its own pool.
 struct ProcessorViews {
-  PageMask foreign;    // its view of the page is another one's pool
-  PageMask switching;  // its view is being changed: it is the old one or the new one
-  std::array<PageMask, max_processors> shown;  // of each pool, where foreign
+  PageMask foreign;    // set: its view of the page is another processor's pool
+  PageMask switching;  // set: its view is being changed; it is the old or the new one
+  // shown[q]: pages whose view is q's pool; a subset of foreign.
+  std::array<PageMask, max_processors> shown;
 };
 
 class alignas(64) Block {
@@ -49,30 +52,32 @@ class alignas(64) Block {
   explicit Block(int processors) : processors_(static_cast<ProcessorMask>(processors)) {}
 
   MutexOf<LockOrder::block> lock;
-  // The policy's; null: it remembers nothing.
+  // Owned by the policy; null: the policy remembers nothing of this block.
   std::unique_ptr<BlockHistory> history GUARDED_BY(lock);
-  MinimumResidency minimum_residency;  // any thread
-  // Which round of prefetching brought pages here that were not accessed since, as far as that is
-  // seen; 0: none.
+  MinimumResidency minimum_residency;  // has its own synchronization
+  // The epoch of the prefetch that brought pages here which have not been accessed since, as far as
+  // accesses are visible; 0: none.
   std::uint32_t prefetched_in GUARDED_BY(lock) = 0;
-  // Pools that the block was evicted from as one (Replacement::leaves_as_one), and that nothing of
-  // it has come back to. (Bits: with these, and processors_, in one word a block is a thousandth of
-  // what it describes.)
+  // Pools from which the block was evicted as a whole (Replacement::leaves_as_one) and to which
+  // none of its pages has come back. The bit fields share a word with processors_, which keeps the
+  // size of a block's state at a thousandth of the memory that it describes.
   ProcessorMask evicted_from : max_processors GUARDED_BY(lock) = 0;
-  // Whose page tables had all of the block by one entry: Linux takes that away as a whole, also
-  // where a part is protected.
+  // Processors whose page tables got one huge entry for the whole block. Linux removes such an
+  // entry as a whole, even where only a part of it is protected.
   ProcessorMask entered_whole : max_processors GUARDED_BY(lock) = 0;
 
-  // Where the page is: a mask of processors whose pool holds it.
+  // The processors whose pools hold the page.
   ProcessorMask residents(unsigned page) const REQUIRES(lock);
+  // The processors whose page tables may have an entry for the page; and those whose entry may be
+  // writable.
   ProcessorMask mappers(unsigned page) const REQUIRES(lock);
   ProcessorMask writers(unsigned page) const REQUIRES(lock);
   const ProcessorPages& at(Processor p) const REQUIRES(lock) { return pages()[p.index]; }
   // Pages that no pool holds.
   PageMask absent() const REQUIRES(lock);
-  // Pages that another pool than p's holds, too or instead.
+  // Pages that a pool other than p's holds, whether or not p's holds them too.
   PageMask held_beside(Processor p) const REQUIRES(lock);
-  // Whose pool p's view of the page is; the old one while it is being changed.
+  // The processor whose pool is p's view of the page; the old one while the view is being changed.
   Processor view(Processor p, unsigned page) const REQUIRES(lock);
   // Pages of which p's view is the pool of `owner`.
   PageMask viewed(Processor p, Processor owner) const REQUIRES(lock);
@@ -88,48 +93,49 @@ class alignas(64) Block {
   // Pages that are in flight.
   const PageMask& in_flight() const REQUIRES(lock) { return in_flight_; }
 
-  // Whether p sees its own pool in the whole run, and goes on to while the lock is held.
+  // Whether p's own pool is its view of the whole run, and remains so while the lock is held.
   bool is_home(Processor p, PageRun run) const REQUIRES(lock) {
     return (PageMask::of(run) & (foreign(p) | switching(p))).none();
   }
 
-  // The pages exist now in p's pool. Requires: they were absent.
+  // The pages were created in p's pool. Requires: they were absent.
   void populated(Processor p, PageRun run) REQUIRES(lock);
-  // The pages left the pool of `from`, and every page table, for the pool of `to`. Requires: `from`
-  // alone held them.
+  // The pages left the pool of `from` and every page table, and are now in the pool of `to`.
+  // Requires: `from` alone held them.
   void moved(Processor from, Processor to, PageRun run) REQUIRES(lock);
-  // The pool of `to` has copies. Requires: no mapping of the pages is writable, `to` did not hold
-  // them, somebody does.
+  // The pool of `to` got copies. Requires: no mapping of the pages is writable, another pool holds
+  // them, and `to` did not hold them.
   void duplicated(Processor to, PageRun run) REQUIRES(lock);
-  // p's copies are gone, with every mapping of them. Requires: p held them.
+  // p's copies were removed, and every mapping of them. Requires: p held them.
   void dropped(Processor p, PageRun run) REQUIRES(lock);
-  // p's page table has entries for the pages. Requires: the pool in p's view holds them.
+  // p's page table got entries for the pages. Requires: the pool in p's view holds them.
   void mapped(Processor p, PageRun run, bool writable) REQUIRES(lock);
-  // p's page table has no entries for the pages any more.
+  // p's page table no longer has entries for the pages.
   void unmapped(Processor p, PageRun run) REQUIRES(lock);
-  // No entry that p has for the pages is writable.
+  // p's entries for the pages are no longer writable.
   void write_protected(Processor p, PageRun run) REQUIRES(lock);
-  // ... one may be again. Said before the protection is lifted. Requires: nobody has a second copy.
+  // p's entries may be writable again. Called before the protection is lifted. Requires: the pages
+  // have no second copy.
   void writable(Processor p, PageRun run) REQUIRES(lock);
-  // No pool holds the pages any more.
+  // The pages were removed from every pool.
   void released(PageRun run) REQUIRES(lock);
 
-  // A copy of the pages begins that holds no lock. Requires: they are not in flight.
+  // A copy of the pages begins, during which the lock is not held. Requires: the pages are not in
+  // flight.
   void transfer_begun(PageRun run) REQUIRES(lock);
-  // ... has come to its end, good or bad.
+  // The copy has ended, successfully or not.
   void transfer_ended(PageRun run) REQUIRES(lock);
 
   // p's view of the pages is about to be changed. Requires: it is not being changed.
   void switch_begun(Processor p, PageRun run) REQUIRES(lock);
-  // It is the pool of `owner` now, with no entries yet.
+  // p's view is the pool of `owner` now, with no entries yet.
   void switched(Processor p, PageRun run, Processor owner) REQUIRES(lock);
-  // It is what it was.
+  // p's view was not changed.
   void switch_failed(Processor p, PageRun run) REQUIRES(lock);
-  // p's process is gone, with every entry and every foreign view that it had.
+  // p's process has ended. It has no entries and no foreign views any more.
   void unmapped(Processor p) REQUIRES(lock);
 
-  // Asserts: who maps a page sees a pool that holds it; a page with several copies is writable
-  // nowhere.
+  // Asserts: each entry shows a pool that holds the page; no page with several copies is writable.
   void check_invariants() const REQUIRES(lock);
 
   static constexpr std::size_t bytes_for(int processors) {
@@ -139,21 +145,22 @@ class alignas(64) Block {
  private:
   static constexpr PageMask all_pages = PageMask::of({0, pages_per_block});
 
-  // The per-processor state follows the block in memory, as many entries as there are processors.
+  // The per-processor state follows the block in memory, one entry for each processor.
   ProcessorPages* pages() { return reinterpret_cast<ProcessorPages*>(this + 1); }
   const ProcessorPages* pages() const { return reinterpret_cast<const ProcessorPages*>(this + 1); }
-  // p's pool has lost the pages: whoever saw them there has no entry any more.
+  // p's pool has lost the pages: processors whose view of them is p's pool have no entries any
+  // more.
   void left_pool(Processor p, const PageMask& mask) REQUIRES(lock);
   PageMask duplicates() const REQUIRES(lock);
   void check_at_rest(PageRun run) const REQUIRES(lock);
   ProcessorViews& views_of(Processor p) REQUIRES(lock);
-  // Frees what says nothing any more.
+  // Frees p's views if no view is foreign or being changed.
   void tidy_views(Processor p) REQUIRES(lock);
 
-  ProcessorMask processors_ : 32 - 2 * max_processors;  // how many
-  // Null: p sees its own pool everywhere, and stays so while the lock is held.
+  ProcessorMask processors_ : 32 - 2 * max_processors;  // the number of processors
+  // views_[p] is null: p's views are its own pool everywhere, and stay so while the lock is held.
   std::array<MappedPtr<ProcessorViews>, max_processors> views_;
-  PageMask in_flight_;  // last: aligned, it leaves no hole here
+  PageMask in_flight_;  // last, because its alignment would leave a hole elsewhere
 };
 
 }  // namespace wherry::impl

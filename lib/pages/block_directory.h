@@ -1,5 +1,6 @@
-// All blocks of the arena, found by number without a lock. A block exists from its first use on;
-// its memory is committed then, so metadata follows what was touched, not what was allocated.
+// All blocks of the arena, found by number without a lock. A block's state is created at its first
+// use, and its memory is committed then. The metadata thus grows with the memory that was accessed,
+// not with the memory that was allocated.
 #pragma once
 
 #include <atomic>
@@ -17,15 +18,14 @@ class BlockDirectory {
   BlockDirectory(std::uint64_t blocks, int processors);
   ~BlockDirectory();
 
-  // Makes bookkeeping memory for these blocks accessible, so that at() of them cannot fail later.
-  // False: Linux has none.
+  // Commits memory for the state of these blocks, so that at() cannot fail for them later. False:
+  // Linux has no memory.
   [[nodiscard]] bool prepare(BlockIndex first, std::uint64_t count) EXCLUDES(create_lock_);
-  // The block, created if this is its first use. Aborts where prepare() would have failed.
+  // Returns the block; creates it at its first use. Aborts if its memory cannot be committed.
   Block& at(BlockIndex block) EXCLUDES(create_lock_);
-  // The block, or nullptr when it was never used (then none of its pages is resident anywhere).
+  // Returns the block, or nullptr if it was never used (then no pool holds a page of it).
   Block* find(BlockIndex block) const;
-  // Calls visit(BlockIndex, Block&) for every block in use from `first` up to, not including,
-  // `end`.
+  // Calls visit(BlockIndex, Block&) for every block in use with first <= index < end.
   template <typename Visit>
   void for_each_used(BlockIndex first, BlockIndex end, Visit visit) const {
     for (BlockIndex block = next_used(first, end); block < end;
@@ -59,10 +59,12 @@ class BlockDirectory {
   std::size_t stride_;
   Mutex create_lock_{LockOrder::blocks};
   SparseMemory storage_;  // blocks, `stride_` bytes apart; committed under create_lock_
-  Mapping
-      used_;  // one bit a block; set (release) after the block was constructed, pairs with find()
-  Mapping used_words_;  // one bit a word of used_, set before the first bit there: a walk skips
-                        // 4096 blocks at once
+  // One bit for each block. Set: the block exists. Set with release after its construction; pairs
+  // with the acquire in find().
+  Mapping used_;
+  // One bit for each word of used_. Set before the first bit of that word, so that a walk can skip
+  // 4096 blocks at once.
+  Mapping used_words_;
 };
 
 }  // namespace wherry::impl

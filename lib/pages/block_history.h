@@ -1,6 +1,6 @@
-// What a policy (policy/policy.h) remembers of a block: kept with the block's state, known to the
-// policy alone. It does not come from malloc: a thread of the program waits for what is done with
-// it, which may hold malloc's lock.
+// What a policy (policy/policy.h) remembers of a block. The block owns it; only the policy knows
+// its content. It is not allocated with malloc: the thread that waits for a fault may hold malloc's
+// lock, so a handler that allocates with malloc could wait for that thread.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ struct BlockHistory {
   }
 };
 
-// Has there be a history, of the policy's own kind. False: there is none, and no memory for it.
+// Creates the policy's history of type History if there is none yet. Returns whether it exists;
+// false: no memory for it.
 template <typename History>
 bool has_history(std::unique_ptr<BlockHistory>& history) {
   if (history) return true;

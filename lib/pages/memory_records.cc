@@ -12,7 +12,7 @@
 namespace wherry::impl {
 namespace {
 
-// The words that readers look at, or that change.
+// The words of a record that change, or that readers check.
 constexpr std::size_t id_word = offsetof(MemoryRecord, id) / sizeof(std::uint64_t);
 constexpr std::size_t sort_word =
     offsetof(MemoryRecord, mapping_lead_pages) / sizeof(std::uint64_t);
@@ -21,7 +21,8 @@ static_assert(sizeof(MemoryRecord) == sizeof(Words));
 
 constexpr unsigned device_bits = 4;
 
-// Memory of the program's own has records, too, however small the arena is.
+// The least number of records. The program's own memory needs records too, however small the arena
+// is.
 constexpr std::size_t records_min = std::size_t{1} << 18;
 
 std::uint8_t tag_of(const MemoryRecord& record) {
@@ -43,7 +44,8 @@ bool MemoryRecords::read(std::uint32_t index, MemoryRecord& record) const {
   const std::uint64_t id = from.words[id_word].load(std::memory_order_acquire);
   for (std::size_t i = 0; i < std::size(from.words); ++i) {
     const std::uint64_t word = from.words[i].load(std::memory_order_relaxed);
-    // Word by word, as it will be read again: a wider copy would wait for all of these stores.
+    // Copied word by word, because the caller reads single words next: a wider copy would have to
+    // wait for all of these stores.
     std::memcpy(reinterpret_cast<std::byte*>(&record) + i * sizeof word, &word, sizeof word);
   }
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -52,13 +54,14 @@ bool MemoryRecords::read(std::uint32_t index, MemoryRecord& record) const {
 
 std::optional<MemoryRecord> MemoryRecords::find(std::uintptr_t address) const {
   std::optional<MemoryRecord> record(std::in_place);
-  // Ends: whoever goes round was overtaken by one who took a record out.
+  // Terminates: each further round means that another thread removed a record meanwhile.
   for (;;) {
     const auto entry = table_.find(address);
     if (!entry) break;
     const bool whole = read(entry->index, *record);
     if (whole && record->contains(address)) return record;
-    // In the first page of one that begins later in it; or of another one, which has the slot now.
+    // The address lies in the record's first page, before the record begins; or the slot now
+    // belongs to another record.
     if (whole && table_.find(address) == entry) break;
   }
   record.reset();
@@ -70,7 +73,7 @@ std::optional<MemoryRecords::Sort> MemoryRecords::sort_of(std::uintptr_t address
   if (!entry) return std::nullopt;
   const Sort sort{static_cast<MemoryKind>(entry->tag >> device_bits),
                   entry->tag % (1 << device_bits)};
-  // It may begin later in its first page.
+  // The memory may begin later in its first page.
   if (sort.kind == MemoryKind::registered && !find(address)) return std::nullopt;
   return sort;
 }
@@ -83,7 +86,7 @@ bool MemoryRecords::is_taken(std::uintptr_t base, std::size_t bytes) const {
 
 std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {
   const LockGuard guard(lock_);
-  // What the library places lies apart from everything else.
+  // Only registered memory can collide: addresses that the library assigns are always separate.
   if (record.kind == MemoryKind::registered && is_taken(record.base, record.bytes))
     return std::nullopt;
   if (free_.empty()) {
@@ -95,7 +98,7 @@ std::optional<std::uint64_t> MemoryRecords::insert(MemoryRecord record) {
   record.id = next_id_;
   const auto words = std::bit_cast<Words>(record);
   Slot& to = slot(index);
-  // Who still reads the slot's last record sees that the id is no longer its.
+  // A thread that still reads the slot's previous record sees that the id has changed.
   to.words[id_word].store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < words.size(); ++i)
@@ -141,7 +144,7 @@ bool MemoryRecords::set_sync_memops(const MemoryRecord& record, bool value) {
   MemoryRecord now;
   if (!read(entry->index, now) || now.id != record.id) return false;
   now.sync_memops = value;
-  // One word, so that it is never seen half changed.
+  // Stores a single word, so that no reader sees half of the change.
   slot(entry->index)
       .words[sort_word]
       .store(std::bit_cast<Words>(now)[sort_word], std::memory_order_relaxed);

@@ -1,6 +1,5 @@
-// What the library knows of every live piece of memory that the API can be asked about, of whatever
-// kind, found by any address in it. Looking is without a lock; a look sees a piece as it was at one
-// moment.
+// The records of all live memory that the API can be asked about, of every kind, found by any
+// address in it. Lookups take no lock and see a consistent state of the record.
 #pragma once
 
 #include <atomic>
@@ -17,33 +16,34 @@
 namespace wherry::impl {
 
 enum class MemoryKind : std::uint8_t {
-  managed,     // migrates; also variables
-  device,      // of one device
-  pooled,      // of one device, from a pool, in the order of a stream
-  host,        // page-locked, of every processor
-  registered,  // host memory of the program's own that became so
-  mapped,      // an address range to which the program mapped memory
-  imported,    // another process's device memory
+  managed,     // managed memory, including variables: it migrates
+  device,      // cuMemAlloc: memory of one device
+  pooled,      // from a memory pool of one device, in stream order
+  host,        // page-locked host memory for every processor
+  registered,  // the program's own host memory, registered
+  mapped,      // a reserved address range to which the program mapped memory
+  imported,    // device memory imported from another process
 };
 
-// In the flags of what is mapped: it is the host's memory, and not a device's.
+// MemoryRecord::flags of mapped memory: it is host memory, not device memory.
 inline constexpr std::uint16_t mapped_host_memory = 1;
 
 struct MemoryRecord {
   std::uintptr_t base = 0;
-  std::uintptr_t device_base = 0;  // where devices have it: the same, or a range of its own
+  std::uintptr_t device_base = 0;  // where devices see it: at `base`, or in a range of its own
   std::uint64_t bytes = 0;
-  std::uint64_t id = 0;           // never used twice; given by insert()
-  const void* context = nullptr;  // a handle of the API's; null: of none
-  const void* pool = nullptr;     // likewise
-  // What was mapped at once for it: from a little before it on.
+  std::uint64_t id = 0;           // never reused; assigned by insert()
+  const void* context = nullptr;  // a handle of the API; null: none
+  const void* pool = nullptr;     // a handle of the API; null: none
+  // The mapping that contains the memory: its length in pages, and how many of them lie before
+  // `base`.
   std::uint64_t mapping_pages = 0;
   std::uint16_t mapping_lead_pages = 0;
   MemoryKind kind = MemoryKind::managed;
-  std::uint8_t device = 0;  // ordinal: where it is, or whose context it was made in
-  std::uint16_t flags = 0;  // as the function that made it was asked; of what is mapped, see above
+  std::uint8_t device = 0;  // ordinal of the device that holds it or in whose context it was made
+  std::uint16_t flags = 0;  // flags given to the allocating function; for `mapped`, see above
   bool sync_memops = false;
-  bool variable = false;  // of a module: not the program's to free
+  bool variable = false;  // a module's variable: the program cannot free it
 
   bool contains(std::uintptr_t address) const {
     return address - base < bytes || address - device_base < bytes;
@@ -55,21 +55,23 @@ struct MemoryRecord {
   bool is_mapped_host_memory() const {
     return kind == MemoryKind::mapped && flags == mapped_host_memory;
   }
-  // Where what was mapped at once begins, on the side of the address.
+  // The start of the mapping that contains the memory, in the range (host's or devices') of
+  // `address`.
   std::uintptr_t mapping_base(std::uintptr_t address) const {
     return round_down(start_of_range(address), page_size) - mapping_lead_pages * page_size;
   }
-  // Where the range begins in which the address lies.
+  // The start of the range (host's or devices') in which the address lies.
   std::uintptr_t start_of_range(std::uintptr_t address) const {
     return address - base < bytes ? base : device_base;
   }
-  // What is mapped at once lies in blocks that the allocation may share with others.
+  // Sets the mapping to the whole blocks around the allocation, which it may share with others.
   void map_in_blocks() {
     const std::uintptr_t mapping = round_down(base, block_size);
     mapping_lead_pages = static_cast<std::uint16_t>((base - mapping) / page_size);
     mapping_pages = round_up(base - mapping + bytes, block_size) / page_size;
   }
-  // The same byte as the address, which lies in it, where the host has it, or the devices.
+  // The address of the same byte as seen by the host or by devices. Requires: `address` lies in the
+  // memory.
   std::uintptr_t host_address(std::uintptr_t address) const {
     return address - base < bytes ? address : address - device_base + base;
   }
@@ -80,28 +82,29 @@ struct MemoryRecord {
 
 class MemoryRecords {
  public:
-  // For an arena of this size: a record for each of its pages, within limits. Throws
+  // For an arena of this size: at most one record for each of its pages, within limits. Throws
   // std::system_error.
   explicit MemoryRecords(std::size_t arena_bytes);
 
-  // The record whose memory contains the address; nothing: there is none. Any thread, without a
-  // lock.
+  // Returns the record whose memory contains the address; nothing: there is none. Any thread; takes
+  // no lock.
   std::optional<MemoryRecord> find(std::uintptr_t address) const;
-  // Just what kind it is, and of which device, which takes one look less.
+  // The kind and the device only, which saves one lookup.
   struct Sort {
     MemoryKind kind;
     int device;
   };
   std::optional<Sort> sort_of(std::uintptr_t address) const;
 
-  // Whether anything is known of the pages that these bytes touch. Any thread, without a lock.
+  // Whether a record covers any page of these bytes. Any thread; takes no lock.
   bool is_taken(std::uintptr_t base, std::size_t bytes) const;
 
-  // Remembers it under a new id, which it returns. Nothing: a page of it is another record's
-  // already. Throws std::bad_alloc, and has then changed nothing.
+  // Inserts the record under a new id, and returns the id. Nothing: another record covers one of
+  // its pages already (checked for registered memory only). Throws std::bad_alloc, and has then
+  // changed nothing.
   std::optional<std::uint64_t> insert(MemoryRecord record) EXCLUDES(lock_);
-  // Forgets the record that begins at the address, and gives it to exactly one caller, if `admits`
-  // agrees.
+  // Removes the record that begins at the address if `admits` accepts it, and returns it; nothing:
+  // there is none, or it was refused. Of concurrent callers exactly one gets the record.
   template <typename Predicate>
   std::optional<MemoryRecord> take(std::uintptr_t base, const Predicate& admits) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
@@ -110,27 +113,29 @@ class MemoryRecords {
     erase(*record);
     return record;
   }
-  // False: the record of this id is gone.
+  // Changes the attribute. False: the record with this id no longer exists.
   bool set_sync_memops(const MemoryRecord& record, bool value) EXCLUDES(lock_);
 
  private:
-  // A record as others may read it while it changes: the id is 0, or another one's, then.
+  // Storage of one record, as readers may see it during a change. The id is then 0 or another
+  // record's.
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> words[8];
   };
 
   Slot& slot(std::uint32_t index) const { return reinterpret_cast<Slot*>(slots_.data())[index]; }
-  // False: it changed meanwhile, or is of none.
+  // Copies the record. False: it changed meanwhile, or the slot is empty.
   bool read(std::uint32_t index, MemoryRecord& record) const;
+  // Add the pages of the bytes to table_ and remove them.
   void enter(std::uintptr_t base, std::size_t bytes, PointerTable::Entry entry) REQUIRES(lock_);
   void leave(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
   void erase(const MemoryRecord& record) REQUIRES(lock_);
   PointerTable table_;
   const std::size_t records_max_;
-  SparseMemory slots_;  // accessible up to `used_`
+  SparseMemory slots_;  // committed up to `used_`
   Mutex lock_{LockOrder::records};
-  std::vector<std::uint32_t> free_ GUARDED_BY(lock_);  // of the slots that were in use
-  std::uint32_t used_ GUARDED_BY(lock_) = 0;           // slots that ever were
+  std::vector<std::uint32_t> free_ GUARDED_BY(lock_);  // unused slots below `used_`
+  std::uint32_t used_ GUARDED_BY(lock_) = 0;           // number of slots that were ever used
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
 };
 

@@ -1,10 +1,11 @@
-// How long pages stay with the processor that a fault brought them to, or for, whoever else wants
-// them: until the thread that waited for them has been woken, and a moment more, so that it gets to
-// use them. Without it a page that several processors want is taken away again before the first of
-// them runs.
+// The minimum residency: how long pages stay with the processor to which a fault brought them, even
+// if other processors want them. It lasts until the waiting thread has been woken and a moment
+// longer, so that the thread can use the pages. Without it, a page that several processors want
+// would be taken away again before the first of them runs.
 //
-// One tenure for each natural 64 KiB region of a block. A bound for those who would take pages
-// away, not a state of theirs: relaxed atomics, written and read by anybody.
+// There is one value for each natural 64 KiB region of a block. It only delays those that would
+// take pages away and is no part of the pages' state, so any thread reads and writes it with
+// relaxed atomics.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +21,17 @@ namespace wherry::impl {
 
 class MinimumResidency {
  public:
-  // Several times what a woken thread needs to get going on its own CPU.
+  // Several times the time that a woken thread needs until it runs on its CPU.
   static constexpr std::uint64_t residence_ns = 20'000;
-  // A wake follows every answer; this bounds what a lost one could cost the others.
+  // Limit until the wake. Every resolved fault is followed by a wake; this bounds the delay if one
+  // is lost.
   static constexpr std::uint64_t unwoken_limit_ns = 10'000'000;
 
-  // The pages have come, and the holder's thread that waits for them has not been woken yet.
+  // The pages have come. The holder's waiting thread has not been woken yet.
   void begin(PageRun run, Processor holder, std::uint64_t now) {
     for (auto& residency : of(run)) residency.store(pack(now + unwoken_limit_ns, holder), relaxed);
   }
-  // ... now it has. Nothing if others have them by now.
+  // The waiting thread has been woken. No effect where another processor holds the region by now.
   void woken(PageRun run, Processor holder, std::uint64_t now) {
     for (auto& residency : of(run)) {
       std::uint32_t value = residency.load(relaxed);
@@ -37,13 +39,14 @@ class MinimumResidency {
         residency.compare_exchange_strong(value, pack(now + residence_ns, holder), relaxed);
     }
   }
-  // When `toucher` may take the pages away; at most `now`: at once.
+  // When `faulting_processor` may take the pages away; at most `now`: at once.
   std::uint64_t end_of(PageRun run, Processor faulting_processor, std::uint64_t now) const {
     std::uint64_t end = 0;
     for (const auto& residency : of(run)) {
       const std::uint32_t value = residency.load(relaxed);
       const std::uint32_t left = ((value >> holder_bits) - tick(now)) & tick_mask;
-      // Ticks come round again every 4 minutes: an old one must not be taken for one to come.
+      // Ticks wrap around every 4 minutes: an end long past must not be taken for one in the
+      // future.
       if (holder_of(value) != faulting_processor && left <= tick(unwoken_limit_ns) + 1)
         end = std::max(end, now + left * tick_ns);
     }
@@ -51,7 +54,7 @@ class MinimumResidency {
   }
 
  private:
-  using Residency = std::atomic<std::uint32_t>;  // when it ends, in ticks, and whose it is
+  using Residency = std::atomic<std::uint32_t>;  // the end in ticks, and the holder
 
   static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::uint64_t tick_ns = 1024;
@@ -74,7 +77,7 @@ class MinimumResidency {
   std::span<const Residency> of(PageRun run) const {
     return std::span(regions_).subspan(run.first / pages_per_region, regions(run));
   }
-  // How many regions the run touches.
+  // The number of regions that the run overlaps.
   static constexpr std::size_t regions(PageRun run) {
     return (run.end() + pages_per_region - 1) / pages_per_region - run.first / pages_per_region;
   }

@@ -9,7 +9,7 @@
 namespace wherry::impl {
 namespace {
 
-// A thousandth of the memory that ranges may lie in, up to what two million blocks of 2 MiB need
+// A thousandth of the size of the arena. The upper limit is what two million blocks of 2 MiB need
 // that hold several ranges each.
 std::size_t memory_bytes_for(std::size_t arena_bytes) {
   constexpr std::size_t least = std::size_t{16} << 20;
@@ -34,7 +34,7 @@ PointerTable::Word* PointerTable::make_table(std::size_t count) {
 }
 
 PointerTable::Word* PointerTable::make_node(std::uintptr_t address) {
-  WHERRY_CHECK(address >> address_bits == 0, "no address of a program: {:#x}", address);
+  WHERRY_CHECK(address >> address_bits == 0, "{:#x} is not a user-space address", address);
   if (Word* const node = node_of(address)) return node;
   Word* const node = make_table(node_words);
   words(root_)[address >> node_shift].store(reinterpret_cast<std::uintptr_t>(node),

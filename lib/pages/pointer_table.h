@@ -1,11 +1,11 @@
-// Which range of memory an address lies in, for any address of the process: a radix tree that is
-// read without a lock and without waiting, by three loads where a range is whole 2 MiB blocks, four
-// in units of 64 KiB, five in pages.
+// Finds the range of memory that contains an address, for any address of the process. It is a radix
+// tree that readers use without a lock and without waiting: three loads where a range consists of
+// whole 2 MiB blocks, four where it is in units of 64 KiB, five where it is in pages.
 //
-// A word of the tree stands for the range that lies in its stretch, when that is one range which
-// begins where the stretch does, or before: what it needs of it fits into the word. Else the word
-// points to a table of smaller stretches; it does so for good then, because readers may be in the
-// table.
+// A word of the tree describes one stretch of addresses. If the stretch contains one range only,
+// which begins at or before the stretch's start, the word itself holds the range's data. Otherwise
+// the word points to a table of smaller stretches. It then points to that table for ever, because
+// readers may be in the table.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace wherry::impl {
 
 class PointerTable {
  public:
-  // What is said of a range.
+  // The data that is kept for a range.
   struct Entry {
     std::uint32_t index = 0;  // less than index_end
     std::uint8_t tag = 0;
@@ -30,11 +30,12 @@ class PointerTable {
   };
   static constexpr std::uint32_t index_end = 1 << 24;
 
-  // For ranges of an arena of this size, and others. Throws std::system_error.
+  // For the ranges of an arena of this size, and for others outside of it. Throws
+  // std::system_error.
   explicit PointerTable(std::size_t arena_bytes);
 
-  // Of the range that the address lies in. What was written before a range was inserted is seen by
-  // who finds it. Any thread.
+  // Returns the entry of the range that contains the address; nothing: no range does. A reader that
+  // finds a range sees everything that was written before the range was inserted. Any thread.
   std::optional<Entry> find(std::uintptr_t address) const {
     const Word* const node = node_of(address);
     if (node == nullptr) return std::nullopt;
@@ -50,10 +51,10 @@ class PointerTable {
     return entry_of(word);
   }
 
-  // The range begins on a page and shares none with another one. Throws std::bad_alloc, and has
-  // then changed nothing.
+  // Inserts a range. Requires: it begins on a page boundary and shares no page with another range.
+  // Throws std::bad_alloc, and has then changed nothing.
   void insert(std::uintptr_t address, std::size_t bytes, Entry entry) EXCLUDES(lock_);
-  // Takes such a range out.
+  // Removes an inserted range.
   void erase(std::uintptr_t address, std::size_t bytes) EXCLUDES(lock_);
 
  private:
@@ -61,7 +62,8 @@ class PointerTable {
 
   static constexpr unsigned address_bits = 47;
   static constexpr unsigned node_shift = 34;
-  // The stretch that one word of a level stands for, from the nodes down.
+  // The size of the stretch that one word of a level describes, as a power of two: words of nodes
+  // first.
   static constexpr unsigned shifts[] = {21, 16, 12};
   static constexpr unsigned last_level = 2;
   static constexpr std::size_t node_words = std::size_t{1} << (node_shift - shifts[0]);
@@ -72,8 +74,8 @@ class PointerTable {
     return std::size_t{1} << (shifts[level] - shifts[level + 1]);
   }
 
-  // A word: 0, or a pointer to a table, or one of a range: its lowest bit, the index, the tag, and
-  // where in the stretch it ends.
+  // A word is 0 (empty), a pointer to a table with table_bit set, or a range: range_bit, the index,
+  // the tag, and the offset in the stretch at which the range ends.
   static constexpr std::uint64_t range_bit = 1;
   static constexpr std::uint64_t table_bit = 2;
   static constexpr unsigned index_shift = 2;
@@ -100,7 +102,7 @@ class PointerTable {
   };
 
   static Word* words(const Mapping& memory) { return reinterpret_cast<Word*>(memory.data()); }
-  // The words of the 16 GiB around the address; null: no range was ever there.
+  // The words of the 16 GiB around the address; null: no range was ever inserted there.
   Word* node_of(std::uintptr_t address) const {
     if (address >> address_bits != 0) return nullptr;
     return reinterpret_cast<Word*>(
@@ -114,8 +116,8 @@ class PointerTable {
 
   const Mapping root_;  // pointers to nodes
   Mutex lock_{LockOrder::addresses};
-  SparseMemory memory_ GUARDED_BY(lock_);   // that nodes and tables are cut from
-  std::size_t used_ GUARDED_BY(lock_) = 0;  // bytes of the memory
+  SparseMemory memory_ GUARDED_BY(lock_);   // nodes and tables are allocated from it
+  std::size_t used_ GUARDED_BY(lock_) = 0;  // bytes of memory_ in use
 };
 
 }  // namespace wherry::impl

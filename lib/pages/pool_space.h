@@ -1,10 +1,11 @@
-// What is allocated where in the memory of one pool. Addresses only: no pages, no kernel calls, no
-// locks.
+// Places allocations in the memory of one memory pool. Only addresses: no pages, no system calls,
+// no locks.
 //
-// The pool has slabs, each covered end to end by ranges that are live, free, or leaving: freed in
-// the order of a stream that has not got there yet. A leaving range is free for that stream
-// already, whose later work cannot overtake the free. Neighbours that are free, or leaving in the
-// same stream, become one; then the younger free of the two counts.
+// The pool consists of slabs. Ranges cover each slab completely. A range is live, free, or leaving:
+// freed in stream order, while the stream has not yet reached the free. For that stream a leaving
+// range is free already, because its later work cannot overtake the free. Neighbouring ranges that
+// are free, or leaving in the same stream, are merged; the merged range has the later free's
+// number.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class PoolSpace {
     std::uintptr_t base = 0;
     std::size_t bytes = 0;
   };
-  // A number of bytes, and the most that it ever was.
+  // A number of bytes, and its highest value so far.
   struct Amount {
     std::size_t now = 0;
     std::size_t high = 0;
@@ -33,39 +34,42 @@ class PoolSpace {
       if (now > high) high = now;
     }
   };
-  // A range that leaves when the stream gets to its free of this number.
+  // A leaving range. It becomes free when `stream` reaches its free with `number`.
   struct Leaving {
     std::uintptr_t base = 0;
     std::uint64_t stream = 0;
     std::uint64_t number = 0;
   };
 
-  // All of it free. Sizes here are whole pages.
+  // Adds a slab; all of it is free. All sizes are multiples of the page size.
   void add(Slab slab);
-  // Takes a slab out that is free as a whole, no larger, and that `admits` agrees to.
+  // Removes and returns a slab that is completely free, has at most `at_most` bytes, and that
+  // `admits` accepts; nothing: there is none.
   std::optional<Slab> take_free_slab(
       std::size_t at_most,
       const std::function<bool(const Slab&)>& admits = [](const Slab&) { return true; });
 
-  // The shortest range that fits of those that the stream itself has freed, or else of the free
-  // ones.
+  // Allocates from the shortest range that fits: first of those that this stream has freed, then of
+  // the free ones. Nothing: no range fits.
   std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uint64_t stream);
-  // The shortest leaving range that fits.
+  // The shortest leaving range of any stream that fits; nothing: there is none.
   std::optional<Leaving> find_leaving(std::size_t bytes) const;
-  // Makes its first bytes live. Requires: they are leaving, for whoever sees to the order.
+  // Makes the first bytes of a leaving range live. Requires: the caller orders the new owner's work
+  // after the free.
   void allocate_leaving(std::uintptr_t base, std::size_t bytes);
 
-  // A live range is free.
+  // Frees a live range at once.
   void free(std::uintptr_t base);
-  // ... leaves. Gives the number of this free, larger than all before.
+  // Frees a live range in the order of the stream: it is leaving. Returns the number of this free,
+  // which is larger than all earlier ones.
   std::uint64_t free_in_order(std::uintptr_t base, std::uint64_t stream);
-  // The stream has got to its free of this number, and all before.
+  // The stream has reached its free with this number, and all of its earlier ones.
   void reached(std::uint64_t stream, std::uint64_t number);
 
-  // Requires: the address lies in one.
+  // The slab that contains the address. Requires: there is one.
   Slab slab_of(std::uintptr_t address) const;
   Amount& reserved() { return reserved_; }
-  Amount& used() { return used_; }  // live and leaving
+  Amount& used() { return used_; }  // bytes of live and leaving ranges
   bool has_live_or_leaving() const { return used_.now != 0; }
 
  private:
@@ -77,23 +81,24 @@ class PoolSpace {
   struct Range {
     std::size_t bytes = 0;
     State state = State::free;
-    std::uint64_t stream = 0;  // while leaving
+    std::uint64_t stream = 0;  // while it is leaving
     std::uint64_t number = 0;
   };
   using Ranges = std::map<std::uintptr_t, Range>;
 
+  // Add a free or leaving range to the list for its state, and remove it.
   void enlist(Ranges::iterator range);
   void delist(Ranges::iterator range);
-  // Makes the first bytes of a listed range live.
+  // Makes the first bytes of a listed range live; the rest keeps its state.
   void make_live(Ranges::iterator range, std::size_t bytes);
-  // Lists the range, of which the state is new, as one with its neighbours.
+  // Merges a range whose state has changed with its neighbours, and lists the result.
   void settle(Ranges::iterator range);
   bool are_alike(const Range& one, Ranges::iterator next) const;
 
   Ranges ranges_;
   std::map<std::uintptr_t, std::size_t> slabs_;
   std::set<std::pair<std::size_t, std::uintptr_t>> free_;  // (bytes, base)
-  std::map<std::uint64_t, decltype(free_)> leaving_;       // by stream; none is empty
+  std::map<std::uint64_t, decltype(free_)> leaving_;       // by stream; no list is empty
   std::uint64_t last_number_ = 0;
   Amount reserved_;
   Amount used_;

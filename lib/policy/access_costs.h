@@ -1,4 +1,5 @@
-// Who can use whose memory, and how fast it is for him, as a policy needs to know it.
+// Which processors can map which pools, and the relative cost of each access, as input for
+// policies.
 #pragma once
 
 #include <array>
@@ -9,13 +10,14 @@
 namespace wherry::impl {
 
 struct AccessCosts {
-  std::array<ProcessorMask, max_processors> maps{};  // [p]: whose pools p can map
-  // [p]: whose pools p uses nearly as fast as its own, or is to be taken to
+  std::array<ProcessorMask, max_processors> maps{};  // maps[p]: the pools that p can map
+  // close[p]: the pools that p accesses nearly as fast as its own, or that count as such.
   std::array<ProcessorMask, max_processors> close{};
-  // [p][q]: what an access of p to memory in q's pool takes, in percent of one to its own. 0: not
-  // known, as fast.
+  // percent[p][q]: cost of an access by p to memory in q's pool, in percent of an access to its
+  // own. 0: unknown; counts as equally fast.
   std::array<std::array<std::uint16_t, max_processors>, max_processors> percent{};
 
+  // Whether `of[p]` contains `at` for each processor p in `users`.
   bool all_in(const std::array<ProcessorMask, max_processors>& of, ProcessorMask users,
               Processor at) const {
     for (int i = 0; i < max_processors; ++i)

@@ -6,21 +6,24 @@
 namespace wherry::impl {
 namespace {
 
-// Of a program's time, the share that it spends on accesses to memory that no cache has.
+// The share of a program's time that is assumed to be spent on memory accesses that miss all
+// caches.
 constexpr unsigned bound_percent = 50;
 constexpr std::uint64_t stay_max_ns = 1'000'000'000;
 constexpr unsigned doublings_max = 10;
 
-// What is remembered is the same for all of a natural 64 KiB region.
+// The history of one natural 64 KiB region.
 struct Region {
-  std::uint64_t arrived_ns = 0;  // when it last came from elsewhere; 0: it has not
-  std::uint64_t stayed_ns = 0;  // how long it was where it came to before, on average; 0: not known
-  std::uint64_t until_ns = 0;   // it stays where it is; 0: it does not
-  unsigned pins = 0;            // how often it has, since it last paid to move
-  std::int8_t at = -1;          // whom it came to
+  // When the region last migrated here because of a fault; 0: not since its history began.
+  std::uint64_t arrived_ns = 0;
+  // Mean length of its stays at earlier destinations; 0: unknown.
+  std::uint64_t stayed_ns = 0;
+  std::uint64_t until_ns = 0;  // end of the temporary pin; 0: it is not pinned
+  unsigned pins = 0;           // temporary pins since a move last paid
+  std::int8_t at = -1;         // the processor that it migrated to; -1: none
 };
 
-// Whether a move pays by now is found out: nothing is known of how long it stays.
+// Ends the temporary pin, and forgets how long the region stayed, so that a move is tried again.
 void begin_trial(Region& region) {
   region.until_ns = region.stayed_ns = region.arrived_ns = 0;
 }
@@ -40,18 +43,18 @@ AdaptiveHistory& adaptive(BlockHistory& history) {
   return static_cast<AdaptiveHistory&>(history);
 }
 
-// The natural region number i.
+// The pages of natural region number i.
 constexpr PageRun region_run(unsigned i) {
   constexpr unsigned count = pages_per_region;
   return {i * count, count};
 }
 
-// How many pages of the run the toucher has not got.
+// The number of pages of the run that the faulting processor's pool does not hold.
 std::uint64_t pages_to_come(const FaultFacts& facts, PageRun run) {
   return (PageMask::of(run) - facts.held).count();
 }
 
-// Pages that stay where they are.
+// The pages of regions with a temporary pin.
 PageMask staying(BlockHistory& history, std::uint64_t now_ns) {
   PageMask pages;
   const auto& regions = adaptive(history).regions;
@@ -94,7 +97,8 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
 }
 
 Opinion AdaptivePolicy::first_touch(const FaultFacts& facts, PageRun region) const {
-  // Nothing is evicted for what may never be touched again; a little may fit where much does not.
+  // A first access does not evict, because the page may never be used again. If the pool has no
+  // space for the whole run, it may have space for the region.
   for (const PageRun part : {region, aligned_part(region, facts.page, pages_per_region)})
     if (facts.free_pages >= pages_to_come(facts, part))
       return {.destination = facts.faulting_processor, .region = part};
@@ -103,7 +107,8 @@ Opinion AdaptivePolicy::first_touch(const FaultFacts& facts, PageRun region) con
 
 Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
                                  std::unique_ptr<BlockHistory>& history) const {
-  // What comes to another processor's memory than the toucher's is none of his.
+  // Absent pages that prefer another processor's memory: their placement does not depend on this
+  // processor's accesses.
   if (facts.residents == 0 && facts.preferred && *facts.preferred != facts.faulting_processor)
     return {};
   PageRun region = this->region(facts);
@@ -115,7 +120,7 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
   Region known;
   if (history) {
     Region& seen = adaptive(*history).of(facts.page);
-    // Over, and nobody has come to end it yet.
+    // The temporary pin has expired, but end_temporary_pins() has not run yet.
     if (seen.until_ns != 0 && seen.until_ns <= facts.now_ns) begin_trial(seen);
     known = seen;
     if (known.until_ns > facts.now_ns) return stay(facts, at, region, *history, 0);
@@ -125,7 +130,8 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
   const std::uint64_t evicted = coming - std::min(coming, facts.free_pages);
   const std::uint64_t cost_ns = facts.fault_ns + (coming + evicted) * facts.page_ns;
   const std::uint64_t gain_ns = known.stayed_ns / 100 * saved / 100 * bound_percent;
-  // What nothing is known of is tried, where nothing has to go for it.
+  // A region of unknown length of stay is moved on trial if no page has to be evicted for it, or if
+  // a temporary pin of it has ended.
   const bool pays = known.stayed_ns == 0 ? evicted == 0 || known.pins != 0 : gain_ns > cost_ns;
   if (pays) {
     if (known.stayed_ns != 0) adaptive(*history).of(facts.page).pins = 0;
@@ -156,15 +162,16 @@ ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
                                          std::unique_ptr<BlockHistory>& history) const {
   if (!differs_ || arrival.is_copy || arrival.cause == MoveCause::thrash_pin) return 0;
   const bool wanted = arrival.cause == MoveCause::fault;
-  // Where the program itself has pages go, what was seen before says nothing any more.
+  // The program itself has determined the location: the earlier history says nothing about the next
+  // accesses.
   if (!wanted && arrival.cause != MoveCause::eviction) {
     if (history) on_release(arrival.run, *history);
     return 0;
   }
-  // Pages are on the move: this must not fail. Without memory nothing is seen.
+  // Called in the middle of a move, which must not fail. Without memory the move is not recorded.
   if (!has_history<AdaptiveHistory>(history)) return 0;
   adaptive(*history).for_each(arrival.run, [&](Region& region) {
-    // More of it came to whom it was coming to.
+    // More pages of the region followed to the same processor: the stay goes on.
     if (wanted && region.arrived_ns != 0 && region.at == arrival.to.index) return;
     if (region.arrived_ns != 0) {
       const std::uint64_t stayed = arrival.now_ns - region.arrived_ns;

@@ -1,11 +1,12 @@
-// Moves a page where that is expected to pay, and else has it mapped where it is: what a move costs
-// is measured (FaultFacts), what it saves follows from how much slower the memory is where the page
-// lies, and from how long the page stayed where it came to before. So a page that is taken away
-// again soon stays, however the machine is; where all memory is equally fast nothing moves.
+// Migrates a page where that is expected to pay; elsewhere the faulting processor maps the page
+// where it is. The cost of a move is measured (FaultFacts). The time saved follows from two things:
+// how much slower the memory is in which the page lies, and how long the page stayed at its earlier
+// destinations. A page that other processors soon take away again therefore stays where it is, on
+// any machine. Where all memory is equally fast no page moves.
 //
-// Whatever is done, it is done for as much as is dense (policy/density_tree.h), and for whole
-// blocks in a sweep over them (policy/block_streams.h). Nothing is evicted for what is touched the
-// first time. docs/decisions/policies.md has the reasons.
+// Each decision covers the dense neighbourhood of the page (policy/density_tree.h), and whole
+// blocks in a sweep over blocks (policy/block_streams.h). A first access never evicts. The reasons
+// are in docs/decisions/policies.md.
 #pragma once
 
 #include "policy/access_costs.h"
@@ -16,10 +17,12 @@
 namespace wherry::impl {
 
 struct AdaptiveParameters {
-  unsigned far_percent =
-      0;  // what any other's memory takes, in percent of one's own; 0: as Reach says
-  unsigned stay_costs = 100;  // what has not paid is not tried again for so many times what it
-                              // costs; doubles each time
+  // Cost of an access to any other processor's memory, in percent of an access to the own memory.
+  // 0: the values of AccessCosts.
+  unsigned far_percent = 0;
+  // A page that did not pay for a move stays for this multiple of the move's cost before a move is
+  // tried again. Doubles each time.
+  unsigned stay_costs = 100;
   bool prefetches = true;
   DensityTree tree;
 };
@@ -36,18 +39,22 @@ class AdaptivePolicy final : public Policy {
   bool remembers() const override { return differs_; }
 
  private:
-  // How much of the time of p's accesses to q's memory it would save to have the pages itself, in
-  // percent.
+  // The share of the time of p's accesses to q's memory that p would save if it held the pages
+  // itself, in percent.
   unsigned saved_percent(Processor p, Processor q) const;
   Opinion first_touch(const FaultFacts& facts, PageRun region) const;
-  // What is treated as the page is.
+  // The run of pages around the faulting page that this decision covers.
   PageRun region(const FaultFacts& facts) const;
+  // The opinion that the page stays at `at`, as a temporary pin. Starts the pin if the region has
+  // none; `cost_ns` (the cost of the move that did not pay) determines its length.
   Opinion stay(const FaultFacts& facts, Processor at, PageRun region, BlockHistory& history,
                std::uint64_t cost_ns) const;
 
   const AdaptiveParameters parameters_;
   const AccessCosts access_costs_;
-  const bool differs_;  // whose memory it is makes a difference to somebody
+  // True: some processor accesses another processor's memory more slowly than its own. False: no
+  // page ever moves, and no history is kept.
+  const bool differs_;
   mutable BlockStreams streams_;
 };
 

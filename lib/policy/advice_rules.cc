@@ -5,6 +5,7 @@
 namespace wherry::impl {
 namespace {
 
+// A stretch with fewer than 1 / dense_share of its pages present is sparse.
 constexpr unsigned dense_share = 4;
 
 unsigned creation_grain(const FaultFacts& facts) {
@@ -15,7 +16,9 @@ unsigned grain_of(const FaultFacts& facts) {
   return facts.residents == 0 ? creation_grain(facts) : facts.grain;
 }
 
-// Where a first touch would have them, and pinned ones come nowhere but by one.
+// Whether absent pages of the region are created at `to`. They are only created at the destination
+// of a first access (`at_first_touch`), and never if they are pinned, because pinned pages are
+// created one at a time.
 bool fills(const FaultFacts& facts, Processor to, Processor at_first_touch) {
   if (facts.grain == 1 || facts.pinned || facts.grain > creation_grain(facts)) return false;
   return at_first_touch == to;
@@ -39,7 +42,7 @@ AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& op
   if (facts.preferred == faulting_processor) return {faulting_processor, Reason::preferred};
   if (facts.residents == 0)
     return facts.preferred ? Place{*facts.preferred, Reason::preferred} : wanted;
-  // Every processor can map every pool.
+  // Every processor can map every pool, so the preferred location needs no check.
   if (facts.preferred && holds(*facts.preferred)) return {*facts.preferred, Reason::preferred};
   if ((facts.accessed_by & faulting_processor.bit()) != 0)
     return {closest_of(facts.residents, faulting_processor), Reason::accessed_by};
@@ -72,10 +75,10 @@ Decision AdviceRules::decide(const FaultFacts& facts, const Opinion& opinion) co
   }
   const bool returns = facts.evicted && facts.residents != 0 && !opinion.region &&
                        decision.destination == facts.faulting_processor;
-  // Nothing moves, and to see a whole block elsewhere costs no more than to see a part of it.
+  // No page moves, and one remote mapping of the whole stretch costs no more than one of a part.
   const bool stays_elsewhere = facts.pinned && decision.destination != facts.faulting_processor;
-  // The policy has said which pages should move, and none does: to see a region elsewhere costs
-  // what one page of it would.
+  // The faulting processor only maps pages remotely, whatever region the policy chose: mapping a
+  // region remotely costs as much as mapping one page.
   const bool only_maps = decision.destination != facts.faulting_processor && !pins &&
                          (facts.residents & decision.destination.bit()) != 0;
   decision.region = returns || stays_elsewhere ? facts.stretch : region(facts, opinion, only_maps);

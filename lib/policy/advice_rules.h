@@ -1,57 +1,64 @@
-// What a fault leads to: first what the documentation of the advice says, then, where that leaves
-// room, what the policy thinks, and where that has no opinion: the page goes to whoever touched it.
-// It brings along its natural, aligned region (64 KiB unless configured), as far as its allocation
-// and equal advice reach. What was evicted as one (policy/replacement.h) comes back as one: that
-// costs one fault instead of one for each region. Where the trap needs a coarser grain the region
-// grows to it, and what is nowhere of it is created, since holes divide mappings; but no block is
-// created for the sake of a few pages: sparse data would take many times the memory that it needs.
+// Turns a fault into a decision. The rules of the documentation of the advice come first. Where
+// advice does not determine the destination, the policy's opinion applies. Without an opinion the
+// page migrates to the faulting processor.
+//
+// The decision covers the natural, aligned region of the page (64 KiB unless configured), clipped
+// to the allocation and to equal advice. A block that was evicted as a whole (policy/replacement.h)
+// returns as a whole: that costs one fault instead of one for each region.
+//
+// Where the trap needs a coarser grain, the region grows to that grain, and absent pages of the
+// region are created, because holes divide mappings. A whole block is not created for a few pages:
+// sparse data would take many times the memory that it needs.
 #pragma once
 
 #include "policy/policy.h"
 
 namespace wherry::impl {
 
-// Which rule has said where a page should be. Public (wherry/events.h): new ones go to the end.
+// Which rule determined the destination of a page. The numbers are public (wherry/events.h): append
+// new ones at the end.
 enum class Reason : std::uint8_t {
-  touched,      // nobody has an opinion: it goes to who touched it
-  there,        // who touched it has it
-  pinned,       // it must not move
-  read_mostly,  // who touched it gets a copy, or on a write is left with the only one
-  preferred,    // it is, or comes, where the program prefers it
-  accessed_by,  // who touched it is advised to map it where it is
-  policy,       // the policy wants it there
-  policy_stay,  // ... and for a while, since it would only be taken away again
-  no_room,      // where it should be there is none
-  no_mappings,  // who touched it can map no more, so that it comes to the memory that he sees
-  no_fault,     // nobody touched it: the cause says why
+  touched,      // no rule and no opinion: the page goes to the faulting processor
+  there,        // the faulting processor already holds it
+  pinned,       // the page is pinned
+  read_mostly,  // the faulting processor gets a copy; on a write, the only one
+  preferred,    // the program's preferred location
+  accessed_by,  // accessed-by: the faulting processor maps it where it is
+  policy,       // the policy's opinion
+  policy_stay,  // the policy's temporary pin: it would soon be taken away again
+  no_room,      // the destination has no free pages
+  no_mappings,  // the process is out of mappings: it goes to the pool in its view
+  no_fault,     // not the result of a fault: the event's cause says why
 };
 inline constexpr unsigned reasons = 11;
 
-// Where the page should be for this access, and how many of its neighbours are treated alike. The
-// engine takes those pages of `region` that are in the same place as the faulting page now. Where
-// the destination is not the toucher, the toucher maps the page there.
+// Where the page should be for this access, and which of its neighbours are treated alike. The
+// fault service takes those pages of `region` that are in the same place as the faulting page. If
+// the destination is not the faulting processor, the faulting processor maps the page there.
 struct Decision {
   Processor destination;
-  PageRun region;                   // contains the faulting page; inside the stretch
-  Reason reason = Reason::touched;  // for the destination
-  bool duplicate = false;           // other copies stay
-  bool fills = false;               // what of the region is nowhere is created at the destination
-  std::uint64_t wait_until_ns = 0;  // nothing is done before
+  // Contains the faulting page and lies inside FaultFacts::stretch.
+  PageRun region;
+  Reason reason = Reason::touched;  // the rule that chose the destination
+  bool duplicate = false;           // true: other copies stay
+  bool fills = false;               // true: absent pages of the region are created there
+  std::uint64_t wait_until_ns = 0;  // the fault is throttled until then
   MoveCause cause = MoveCause::fault;
-  bool speculates =
-      false;  // the policy has chosen the region: it expects more of it to be used than the page
+  // True: the policy chose the region, because it expects accesses to more of it than the page.
+  bool speculates = false;
   bool pin_begins = false;
-  std::uint64_t pin_until_ns = 0;  // the policy wants to be asked again then; 0: it does not
+  // When the temporary pin ends and the policy is asked again; 0: never.
+  std::uint64_t pin_until_ns = 0;
 };
 
 class AdviceRules {
  public:
-  // `region_pages`: a power of two, at most a block.
+  // `region_pages`: pages of a region; a power of two, at most pages_per_block.
   explicit AdviceRules(unsigned region_pages) : region_pages_(region_pages) {}
 
-  // In the order of precedence of the documentation; the policy's opinion is not asked for pages
-  // that the program has made read-mostly or pinned.
+  // Whether the policy is asked: not for pages that the program has pinned or made read-mostly.
   static bool leaves_room(const FaultFacts& facts) { return !facts.pinned && !facts.read_mostly; }
+  // Applies the rules in the documentation's order of precedence.
   Decision decide(const FaultFacts& facts, const Opinion& opinion) const;
 
  private:
@@ -60,7 +67,7 @@ class AdviceRules {
     Reason reason;
   };
   static Place place(const FaultFacts& facts, const Opinion& opinion);
-  // `only_maps`: the page stays where it is, and the toucher maps it there.
+  // `only_maps`: the page stays where it is, and the faulting processor maps it there.
   PageRun region(const FaultFacts& facts, const Opinion& opinion, bool only_maps) const;
 
   unsigned region_pages_;

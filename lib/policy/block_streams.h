@@ -1,6 +1,6 @@
-// Sweeps over blocks, seen by their faults: when a processor has used most of a block, it is
-// expected to go on with the next one, upwards or downwards. A few of them at a time; the oldest is
-// forgotten.
+// Detects sweeps over blocks from faults. When a processor has used most of a block, its next
+// accesses are expected in the next block, upwards or downwards. A few expected blocks are kept for
+// each processor; a new one replaces the oldest.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 
 namespace wherry::impl {
 
-// Any thread: what is lost when two change something at once is a prediction.
+// Any thread may call any function. Two concurrent changes may lose a prediction, which costs
+// performance only.
 class BlockStreams {
  public:
   // The processor has used most of this block.
@@ -23,8 +24,9 @@ class BlockStreams {
       streams.expected[place].store(next, std::memory_order_relaxed);
     }
   }
-  // The processor uses this block for the first time. Whether that was expected; then the one after
-  // it is. It may be asked again, and says the same.
+  // The processor uses this block for the first time. Returns whether that was expected; if so, the
+  // next block in the same direction is expected. A repeated call for the same block returns the
+  // same.
   bool follow(Processor p, std::uint64_t block) {
     for (auto& place : of(p).expected) {
       const std::uint64_t expected = place.load(std::memory_order_relaxed);
@@ -43,8 +45,8 @@ class BlockStreams {
  private:
   static constexpr unsigned count = 8;
 
-  // What is expected next, as a number; 0 is nothing. With `followed` if the one before was
-  // expected, too.
+  // Encoding of an expected block and its direction; 0 is an empty place. With the bit `followed`,
+  // the block before it was accessed as expected.
   static constexpr std::uint64_t followed = 1;
   static constexpr std::uint64_t up(std::uint64_t block) { return 4 * (block + 1); }
   static constexpr std::uint64_t down(std::uint64_t block) { return 4 * (block + 1) + 2; }

@@ -1,9 +1,9 @@
-// Which neighbours come along with pages that faulted, as NVIDIA's driver has it ("tree-based
-// neighbourhood prefetch"): their 64 KiB regions, and the largest naturally aligned part of the
-// block that is dense by then, at its destination.
+// Chooses the neighbours that come along with faulted pages, like NVIDIA's driver ("tree-based
+// neighbourhood prefetch"): the faulted pages' 64 KiB regions, and then the largest naturally
+// aligned part of the block that is dense at the destination once those have come.
 //
-// More than half by default, so that a stride of twice a region never takes along what lies in
-// between.
+// The default threshold is just above half, so that a stride of two regions never brings the
+// regions that it skips.
 #pragma once
 
 #include "base/page_mask.h"
@@ -11,11 +11,11 @@
 namespace wherry::impl {
 
 struct DensityTree {
-  unsigned threshold_percent = 51;  // a part is dense with more than this of its pages
+  unsigned threshold_percent = 51;  // a part with more than this share of its pages is dense
 
-  // Pages besides `faulted` that should come. `present`: what the destination holds; `barred`:
-  // pages that thrash, which neither come along nor bring others; `stretch`: what may come at all,
-  // where parts end.
+  // Returns the pages besides `faulted` that should come. `present`: pages that the destination
+  // holds. `barred`: pages that thrash, which neither come along nor bring others. `stretch`: the
+  // only pages that may come; larger parts are clipped to it.
   PageMask neighbours(const PageMask& faulted, const PageMask& present, const PageMask& barred,
                       PageRun stretch) const;
 };

@@ -1,6 +1,6 @@
-// What faults have cost on this machine lately, for policies that weigh what they do: running means
-// of some sixteen, in which one that had to wait long counts for little. Added to and read by any
-// thread; an addition that another one overtakes is lost, which does no harm.
+// Measured costs of recent faults on this machine, for policies that weigh the cost of a move. Each
+// is a running mean over about 16 values. Outliers, such as a fault that had to wait long, are
+// clamped. Any thread may add and read; a concurrent addition may be lost, which is harmless.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class RunningMean {
   std::uint64_t get() const { return mean_.load(std::memory_order_relaxed); }
   void add(std::uint64_t value) {
     const std::uint64_t old = get();
-    const std::uint64_t counted =
-        std::clamp(value, share, outlier * old);  // it can always grow again
+    // At least `share`, so that the mean never becomes too small to grow again.
+    const std::uint64_t counted = std::clamp(value, share, outlier * old);
     mean_.store(old - old / share + counted / share, std::memory_order_relaxed);
   }
 
@@ -29,10 +29,11 @@ class RunningMean {
 };
 
 struct FaultCosts {
-  // Until something has been measured: of a common machine.
-  RunningMean fault_ns{
-      20'000};  // from the message to the wake, without what the pages themselves took
-  RunningMean page_ns{1'000};  // a page that comes with others
+  // From the userfaultfd message to the wake, without the time for the pages themselves. The
+  // initial values of both means are those of a common machine.
+  RunningMean fault_ns{20'000};
+  // The time for one page that is transferred together with others.
+  RunningMean page_ns{1'000};
 };
 
 }  // namespace wherry::impl

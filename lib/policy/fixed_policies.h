@@ -1,17 +1,17 @@
-// Policies that always do the same, to compare others with.
+// Policies with one fixed rule, as baselines for comparisons.
 #pragma once
 
 #include "policy/policy.h"
 
 namespace wherry::impl {
 
-// The page goes to whoever touched it: what happens where nobody has an opinion.
+// The page migrates to the faulting processor: the behaviour when no rule has an opinion.
 class MigrateAlways final : public Policy {
  public:
   Opinion on_fault(const FaultFacts&, std::unique_ptr<BlockHistory>&) const override { return {}; }
 };
 
-// The page stays where it was first touched, and others map it there.
+// The page stays at the processor that accessed it first, and other processors map it there.
 class FirstTouch final : public Policy {
  public:
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>&) const override {
@@ -20,8 +20,8 @@ class FirstTouch final : public Policy {
   }
 };
 
-// The page is in the host's memory from its first touch on, and devices map it there; what is
-// elsewhere stays there.
+// The page is created in the host's pool, and devices map it there. A page that is elsewhere stays
+// there.
 class RemoteAlways final : public Policy {
  public:
   Opinion on_fault(const FaultFacts& facts, std::unique_ptr<BlockHistory>&) const override {

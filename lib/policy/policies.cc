@@ -17,39 +17,50 @@ namespace {
 
 constexpr std::uint64_t second_us = 1'000'000;
 
-// As NVIDIA's driver names them, without "uvm_perf_", with its defaults and limits.
+// Names, defaults and limits are those of NVIDIA's driver; the names omit "uvm_perf_".
 constexpr PolicyParameter uvm_parameters[] = {
     {"thrashing_enable", 1, 0, 1, "whether pages that thrash are throttled and pinned"},
-    {"thrashing_threshold", 3, 1, 7, "moves in a row, after the first, until a page thrashes"},
-    {"thrashing_pin_threshold", 10, 1, 255, "throttlings of a page until it is pinned"},
-    {"thrashing_lapse_usec", 500, 1, second_us, "us between two moves that are in a row, at most"},
-    {"thrashing_nap", 1, 1, 100, "lapses that one throttling takes"},
-    {"thrashing_epoch", 2000, 1, second_us, "lapses without thrashing until a block is forgotten"},
-    {"thrashing_pin", 300, 0, second_us, "lapses that a page stays pinned; 0: for ever"},
-    {"thrashing_max_resets", 4, 0, 1000, "how often a block is forgotten"},
-    {"prefetch_enable", 1, 0, 1, "whether neighbours come along with a page"},
-    {"prefetch_threshold", 51, 1, 100, "percent of a part of a block; more, and all of it comes"},
+    {"thrashing_threshold", 3, 1, 7,
+     "consecutive moves, after the first, after which a page thrashes"},
+    {"thrashing_pin_threshold", 10, 1, 255,
+     "throttlings of a page after which it is pinned temporarily"},
+    {"thrashing_lapse_usec", 500, 1, second_us,
+     "one lapse: longest time between two consecutive moves, in us"},
+    {"thrashing_nap", 1, 1, 100, "length of a throttling period, in lapses"},
+    {"thrashing_epoch", 2000, 1, second_us,
+     "lapses without thrashing after which a block's history is reset"},
+    {"thrashing_pin", 300, 0, second_us, "length of a temporary pin, in lapses; 0: unlimited"},
+    {"thrashing_max_resets", 4, 0, 1000, "how often a block's history is reset, at most"},
+    {"prefetch_enable", 1, 0, 1, "whether neighbours come along with a faulting page"},
+    {"prefetch_threshold", 51, 1, 100,
+     "all of a part of a block comes if it is denser than this, in percent"},
 };
 
 constexpr PolicyParameter adaptive_parameters[] = {
     {"far_percent", 0, 0, 10'000,
-     "what others' memory takes, in percent of one's own; 0: by the kernel's distances of nodes"},
+     "cost of an access to another processor's memory, in percent of one to the own memory; "
+     "0: from Linux's NUMA distances"},
     {"stay_costs", 100, 1, 100'000,
-     "what a move costs, so many times, until one that did not pay is tried again; then doubled"},
-    {"prefetch_enable", 1, 0, 1, "whether what is dense comes along with a page, or is mapped"},
-    {"prefetch_threshold", 51, 1, 100, "percent of a part of a block; more, and all of it comes"},
+     "how long a page stays after a move did not pay, in multiples of the move's cost; "
+     "doubles each time"},
+    {"prefetch_enable", 1, 0, 1,
+     "whether dense neighbours come along with a page, or are mapped with it"},
+    {"prefetch_threshold", 51, 1, 100,
+     "all of a part of a block comes if it is denser than this, in percent"},
 };
 
 constexpr PolicyDescription descriptions[] = {
     {"migrate-always",
-     "a page goes to whoever touches it, with its region (WHERRY_FAULT_REGION)",
+     "a page migrates to the processor that faults on it, with its region (WHERRY_FAULT_REGION)",
      {}},
-    {"first-touch", "a page stays where it was first touched, and others map it there", {}},
-    {"remote-always", "a page is in the host's memory, and devices map it there", {}},
+    {"first-touch",
+     "a page stays where it was first accessed, and other processors map it there",
+     {}},
+    {"remote-always", "a page is created in the host's memory, and devices map it there", {}},
     {"uvm", "thrashing detection and density prefetch as in NVIDIA's driver", uvm_parameters},
     {"adaptive",
-     "a page moves where that pays, by what faults cost here and how long pages stayed, and else "
-     "is mapped where it is",
+     "a page moves where that pays, judged by the measured cost of faults and by how long pages "
+     "stayed before; else it is mapped where it is",
      adaptive_parameters},
 };
 
@@ -102,7 +113,7 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return number;
 }
 
-// Takes the text up to the next comma off.
+// Removes the text up to the next comma, and returns it.
 std::string_view take_word(std::string_view& text) {
   const auto end = std::min(text.find(','), text.size());
   const std::string_view word = text.substr(0, end);
@@ -123,7 +134,8 @@ std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
   const auto* const found = std::ranges::find(
       descriptions, name, [](const auto& row) { return std::string_view(row.name); });
   if (found == std::end(descriptions))
-    return fmt::format("no policy is called '{}'; there are: {}", name, names_of(descriptions));
+    return fmt::format("there is no policy '{}'; the policies are: {}", name,
+                       names_of(descriptions));
   choice.name = name;
   while (!text.empty()) {
     const std::string_view word = take_word(text);
@@ -131,13 +143,14 @@ std::variant<PolicyChoice, std::string> choose_policy(std::string_view text) {
     const auto parameter = std::ranges::find(
         found->parameters, key, [](const auto& row) { return std::string_view(row.name); });
     if (parameter == found->parameters.end())
-      return found->parameters.empty() ? fmt::format("'{}': {} has no parameters", word, name)
-                                       : fmt::format("{} has no parameter '{}'; it has: {}", name,
-                                                     key, names_of(found->parameters));
+      return found->parameters.empty()
+                 ? fmt::format("'{}': {} has no parameters", word, name)
+                 : fmt::format("{} has no parameter '{}'; its parameters are: {}", name, key,
+                               names_of(found->parameters));
     const auto number =
         key.size() < word.size() ? number_in(word.substr(key.size() + 1)) : std::nullopt;
     if (!number || *number < parameter->least || *number > parameter->most)
-      return fmt::format("'{}': {} is a number from {} to {}", word, key, parameter->least,
+      return fmt::format("'{}': {} must be a number from {} to {}", word, key, parameter->least,
                          parameter->most);
     choice.values[std::string(key)] = *number;
   }

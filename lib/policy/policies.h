@@ -28,20 +28,20 @@ struct PolicyDescription {
   std::span<const PolicyParameter> parameters;
 };
 
-// The first one is used where none is chosen.
+// The first one is the default.
 std::span<const PolicyDescription> built_in_policies();
 
 struct PolicyChoice {
-  std::string name;  // of a built-in one
-  std::map<std::string, std::uint64_t>
-      values;  // those of its parameters that are not the usual ones
+  std::string name;  // of a built-in policy
+  // The parameters that differ from their defaults.
+  std::map<std::string, std::uint64_t> values;
 };
 
-// "NAME" or "NAME,PARAMETER=NUMBER,...", as WHERRY_POLICY has it; empty: the usual one. A string:
-// one line that says what is wrong and what there is.
+// Parses "NAME" or "NAME,PARAMETER=NUMBER,...", the syntax of WHERRY_POLICY. An empty text chooses
+// the default policy. Returns the choice, or one line that says what is wrong and what is possible.
 std::variant<PolicyChoice, std::string> choose_policy(std::string_view text);
 
-// Requires: a choice of choose_policy().
+// Requires: `choice` was returned by choose_policy().
 std::unique_ptr<const Policy> make_policy(const PolicyChoice& choice,
                                           const AccessCosts& access_costs);
 

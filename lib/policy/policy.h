@@ -1,9 +1,9 @@
-// What to do on a fault, as a value. A policy sees facts and answers; it makes no system call,
-// holds no lock, has no clock, so it runs the same in a test and in a replay, and may be asked by
-// several threads at once, for different blocks.
+// The interface of policies. A policy receives facts about a fault and returns its opinion as a
+// value. It makes no system call, takes no lock and has no clock, so it behaves alike in live runs,
+// tests and replays. Several threads may ask it at the same time about different blocks.
 //
-// What the program has advised comes first (policy/advice_rules.h); a policy is asked where that
-// leaves room.
+// The program's advice has precedence (policy/advice_rules.h); the policy is asked where advice
+// does not determine the destination.
 #pragma once
 
 #include <cstdint>
@@ -17,53 +17,63 @@
 
 namespace wherry::impl {
 
-// A policy that has had a fault wait for so long in all is not obeyed any more.
+// Longest total time for which a policy may throttle one fault. After that its throttling is
+// ignored.
 inline constexpr std::uint64_t throttle_limit_ns = 5'000'000'000;
 
-// What is known when processor `toucher` faults on `page` (a page number within its block).
+// What is known when a processor faults on `page` (a page number within its block).
 struct FaultFacts {
   Processor faulting_processor;
   BlockIndex block;
   unsigned page = 0;
-  int processors = 1;  // how many there are
+  int processors = 1;  // the number of processors, including the host
   bool write = false;
-  std::uint64_t now_ns = 0;            // when the fault is looked at
-  ProcessorMask residents = 0;         // where the page is; 0: nowhere yet
-  bool read_mostly = false;            // advised, and copies are allowed at the moment
-  std::optional<Processor> preferred;  // whose memory the program prefers for it
-  ProcessorMask accessed_by = 0;       // who wants it mapped wherever it is
-  bool pinned = false;                 // it must stay where it is; then it has no copies
-  bool is_managed = true;              // false: a device's own memory, which exists only there
-  bool evicted =
-      false;        // the block was evicted from the toucher's pool as one, and nothing came back
-  PageRun stretch;  // the part of the block that is of the same allocation, with the same advice
-  PageMask held;    // pages of the block that the toucher's pool holds
-  std::uint64_t free_pages =
-      0;            // ... and the room there before anything is evicted, also ahead of need
-  PageMask mapped;  // pages of the block that the toucher has mapped, wherever they are
-  std::uint64_t fault_ns = 0;  // what a fault has cost lately (policy/fault_costs.h)
-  std::uint64_t page_ns = 0;   // ... and a page that comes
-  unsigned present = 0;        // how many pages of the stretch are somewhere
-  unsigned grain = 1;          // at least so many, aligned, should be treated alike at the moment
+  std::uint64_t now_ns = 0;            // when the fault is being handled
+  ProcessorMask residents = 0;         // the pools that hold the page; 0: it is absent
+  bool read_mostly = false;            // the program advised read-mostly
+  std::optional<Processor> preferred;  // the program's preferred location
+  ProcessorMask accessed_by = 0;       // processors that the program advised accessed-by
+  bool pinned = false;                 // it must not move, and has no copies
+  bool is_managed = true;              // false: a device's own memory, which is only in its pool
+  // The block was evicted from the faulting processor's pool as a whole, no page of it has come
+  // back, and the pool is large enough to take it back as a whole.
+  bool evicted = false;
+  // The part of the block that belongs to the same allocation and has the same advice.
+  PageRun stretch;
+  PageMask held;  // pages of the block in the faulting processor's pool
+  // Pages that can be allocated in that pool before an eviction, including one ahead of need,
+  // starts.
+  std::uint64_t free_pages = 0;
+  // Pages of the block that the faulting processor has mapped, from any pool.
+  PageMask mapped;
+  std::uint64_t fault_ns = 0;  // recent mean cost of a fault (policy/fault_costs.h)
+  std::uint64_t page_ns = 0;   // recent mean cost of one transferred page
+  unsigned present = 0;        // pages of the stretch that any pool holds; set if grain > 1
+  unsigned grain = 1;          // at least this many aligned pages should be treated alike now
 };
 
-// What a policy has to say. Nothing of something: no opinion.
+// A policy's opinion. An empty optional means no opinion on that question.
 struct Opinion {
-  std::optional<Processor> destination = {};  // whose memory the page should be in
-  std::optional<PageRun> region = {};  // what comes along; contains the page, inside the stretch
-  std::uint64_t wait_until_ns = 0;     // nothing is done before; then it is asked again. 0: at once
-  // The page stays at the destination, where others map it, until `pin_until_ns` (0: for ever):
-  // then those who map it elsewhere than at home should fault again, and are asked about.
+  std::optional<Processor> destination = {};  // in whose pool the page should be
+  // The pages that should be treated like the faulting page. Contains it and lies inside the
+  // stretch.
+  std::optional<PageRun> region = {};
+  // Throttle the fault until then, and ask the policy again after that. 0: do not throttle.
+  std::uint64_t wait_until_ns = 0;
+  // Temporary pin: the page stays at the destination, and other processors map it there, until
+  // `pin_until_ns` (0: without limit). When the pin ends, the mappings of the page by processors
+  // that do not hold it are removed, so that their next accesses fault and the policy is asked
+  // again.
   bool pins = false;
-  bool pin_begins = false;  // it has not stayed there before
+  bool pin_begins = false;  // this opinion begins the pin
   std::uint64_t pin_until_ns = 0;
 };
 
-// Why pages move, as it is recorded.
+// Why pages moved; also recorded in events.
 using MoveCause = EventCause;
 
-// Pages of a block that have come to a pool; where they were before they are no more, unless they
-// were copied.
+// Pages of a block that have arrived in a pool. Their former pools no longer hold them, unless
+// `is_copy`.
 struct Arrival {
   PageRun run;
   Processor to;
@@ -76,22 +86,24 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // `history`: the block's; a policy makes one when it has something to remember. Under the block's
-  // lock, as all that follows.
+  // Called under the block's lock, as are all functions with a BlockHistory. `history` belongs to
+  // the block; the policy creates it when it has something to remember.
   virtual Opinion on_fault(const FaultFacts& facts,
                            std::unique_ptr<BlockHistory>& history) const = 0;
-  // Pages have moved, or have a copy. Not called for pages that have just been created. Who takes
-  // some of them from each other, if with that they thrash and did not before.
+  // Pages have moved or got a copy. Not called for pages that have just been created. Returns the
+  // processors that compete for pages which this arrival makes thrash and which did not thrash
+  // before; 0: there are none.
   virtual ProcessorMask on_arrival(const Arrival&, std::unique_ptr<BlockHistory>&) const {
     return 0;
   }
-  // The pages are nobody's any more: what becomes of them next has nothing to do with what was.
+  // No pool holds the pages any more, or they were freed. The policy forgets them: their earlier
+  // use says nothing about their next.
   virtual void on_release(PageRun, BlockHistory&) const {}
-  // Pages that stayed where they were for as long as it was said: from now on they move again.
-  // none: there are none.
+  // Ends the temporary pins that have expired, and returns their pages; they may move again.
+  // Returns an empty mask if there are none.
   virtual PageMask end_temporary_pins(std::uint64_t /*now_ns*/, BlockHistory&) const { return {}; }
-  // Whether anything is ever remembered. Where not, a fault may be answered where no memory can be
-  // had.
+  // Whether the policy ever creates a history, which takes memory. If false, a signal handler,
+  // which cannot allocate, may resolve faults.
   virtual bool remembers() const { return false; }
 };
 

@@ -7,22 +7,23 @@
 namespace wherry::impl {
 namespace {
 
-// A sixteenth of the pool is on trial, and at least two blocks, so that a block that is being
-// filled is not the only one.
+// A sixteenth of the pool's blocks is on trial, and at least two blocks, so that a block that is
+// being filled is not the only one.
 constexpr std::uint64_t trial_share = 16;
 constexpr std::uint64_t trial_min = 2;
 
-// One of so many victims is a kept block in any case: more where blocks on trial are missed soon
-// enough to have stayed in a pool that kept them, since they may be what the program uses now.
+// In each of these periods at least one victim is a kept block. The shorter period applies if
+// blocks on trial are missed so soon that they would still be in a pool that kept them, because the
+// program may be using those blocks now.
 constexpr std::uint32_t probe_period = 32;
 constexpr std::uint32_t urgent_probe_period = 8;
 
-// An older victim counts so much less than the next one.
+// Each later victim reduces the weight of the earlier ones by 1 / record_decay.
 constexpr std::uint32_t record_decay = 8;
 constexpr std::uint32_t one = 256;
 
-// Missed later than after so many times as many evictions as there are blocks: it would not have
-// stayed anywhere.
+// A block that is missed later than after this multiple of the pool's number of blocks, in
+// evictions, does not count as missed: no policy would have kept it.
 constexpr std::uint64_t memory_factor = 8;
 
 constexpr std::uint32_t distance_weight = 8;
@@ -162,7 +163,7 @@ void Replacement::end_late_probes() {
 }
 
 void Replacement::touched(std::uint64_t block) {
-  // On trial a block is expected to be in use: that alone says nothing of later.
+  // An access to a block on trial is expected, and says nothing about later use.
   if (links(block).group != kept) return;
   take_out(block);
   push(block, kept);
@@ -180,7 +181,7 @@ bool Replacement::kept_goes_first() const {
   if (on_trial() == 0) return true;
   const std::uint32_t missed = records_[less_useful_trial()].missed_share();
   const std::uint32_t missed_after = missed_after_ / distance_weight;
-  // Neither is left without victims, whose record would be of a time long past.
+  // Each side provides a victim from time to time; otherwise its record would become outdated.
   if (kept_is_less_useful(missed, missed_after))
     return evictions_ - last_of_trial_ < urgent_probe_period;
   const bool urgent = missed > one / 2 && missed_after <= size_;
@@ -197,14 +198,16 @@ bool Replacement::kept_is_less_useful(std::uint32_t trial_missed,
 
 std::optional<std::uint64_t> Replacement::victim() const {
   if (size_ == 0) return std::nullopt;
-  // Blocks that cannot be evicted must not hide the others: both sides in turn until one goes.
+  // Blocks that cannot be evicted must not hide the others: the two sides alternate until a block
+  // is evicted.
   const bool both = queue(kept).size != 0 && on_trial() != 0;
   const bool from_kept = kept_goes_first() != (both && passed_over_ % 2 != 0);
   return queue(from_kept ? kept : less_useful_trial()).oldest - 1;
 }
 
 std::optional<std::uint64_t> Replacement::watch() {
-  // Touched ones become the youngest, and are not watched then.
+  // Looks at the oldest blocks only. An accessed block becomes the youngest and is no longer
+  // watched.
   constexpr int looked_at_max = 8;
   std::uint32_t place = queue(kept).oldest;
   for (int i = 0; i < looked_at_max && place != 0; ++i) {

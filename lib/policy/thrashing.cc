@@ -27,7 +27,7 @@ ProcessorMask Thrashing::moved(PageRun run, Processor to, std::uint64_t now_ns,
   last_to_ = to;
   if (!pages_) {
     if (!fights) return 0;
-    // Pages are on the move: this must not fail. Without memory nothing is seen.
+    // Called in the middle of a move, which must not fail. Without memory the move is not counted.
     try {
       pages_ = make_mapped<Pages>();
     } catch (const std::bad_alloc&) {
@@ -86,7 +86,7 @@ Thrashing::Hint Thrashing::hint(const Request& request, const AccessCosts& acces
   Page& page = this->page(request.page);
   if (page.moves < parameters.threshold) return {};
   if (page.pinned_at != nobody && page.unpin_ns != 0 && request.now_ns >= page.unpin_ns) {
-    return {};  // it is about to be forgotten: unpin()
+    return {};  // unpin() is about to forget the page
   }
   if ((page.throttled & request.faulting_processor.bit()) != 0) {
     if (request.now_ns <= page.period_end_ns && page.privileged != request.faulting_processor.index)
@@ -101,7 +101,7 @@ Thrashing::Hint Thrashing::hint(const Request& request, const AccessCosts& acces
   return decide(request, page, access_costs, parameters);
 }
 
-// The rows of the table in docs/decisions/policies.md, in their order.
+// Implements the rows of the table in docs/decisions/policies.md, in the table's order.
 Thrashing::Hint Thrashing::decide(const Request& request, Page& page,
                                   const AccessCosts& access_costs,
                                   const ThrashingParameters& parameters) {

@@ -1,14 +1,15 @@
-// Finds pages that processors take from each other again and again, and says what to do when one of
-// them wants such a page: wait for a moment, or share it where it is. The rules and numbers are
-// those of NVIDIA's driver, without the ones that do not do what they are for
-// (docs/decisions/policies.md).
+// Detects thrashing: pages that processors repeatedly take from each other. On a fault of such a
+// page it advises to throttle the faulting processor, or to pin the page temporarily, so that other
+// processors map it where it is. Rules and numbers are those of NVIDIA's driver, without the rules
+// that do not have their intended effect (docs/decisions/policies.md).
 //
-// A page thrashes when it has moved so often, each time soon after the last. Then in each period
-// one processor has the page to itself, a different one each time, and the others wait for the end
-// of it. Where that does not end it, the page is pinned for a while: it stays where it is, and
-// everybody maps it there.
+// A page thrashes after several moves in a row, each soon after the last. Time is then divided into
+// periods. In each period one processor has the page to itself, a different one each time, and the
+// others are throttled until the period ends. If the page still thrashes after many throttlings, it
+// is pinned temporarily.
 //
-// The state of one block. Without a lock, a clock or a system call of its own.
+// Holds the state of one block. The caller holds the block's lock. It makes no system call except
+// for memory, and has no clock.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +25,14 @@
 namespace wherry::impl {
 
 struct ThrashingParameters {
-  unsigned threshold = 3;              // moves in a row until a page thrashes; 1..7
-  unsigned pin_threshold = 10;         // throttlings until it is pinned; 1..255
-  std::uint64_t lapse_ns = 500'000;    // two moves are in a row when they are not farther apart
-  std::uint64_t nap_ns = 500'000;      // a period of throttling
-  std::uint64_t pin_ns = 150'000'000;  // how long it stays pinned; 0: for ever
-  std::uint64_t epoch_ns =
-      1'000'000'000;        // nothing thrashed for so long: what is known of the block is forgotten
-  unsigned resets_max = 4;  // ... so often in its life
+  unsigned threshold = 3;              // consecutive moves after which a page thrashes; 1..7
+  unsigned pin_threshold = 10;         // throttlings after which it is pinned; 1..255
+  std::uint64_t lapse_ns = 500'000;    // longest time between two consecutive moves
+  std::uint64_t nap_ns = 500'000;      // length of a throttling period
+  std::uint64_t pin_ns = 150'000'000;  // length of a temporary pin; 0: without limit
+  // After this time without thrashing the state of the block is reset.
+  std::uint64_t epoch_ns = 1'000'000'000;
+  unsigned resets_max = 4;  // at most this many resets of a block
 };
 
 class Thrashing {
@@ -40,34 +41,36 @@ class Thrashing {
     unsigned page = 0;
     Processor faulting_processor;
     std::uint64_t now_ns = 0;
-    Processor resident;                  // where the page is, closest to the toucher
-    std::optional<Processor> preferred;  // as advised
+    Processor resident;  // the pool that holds the page and is closest to the faulting processor
+    std::optional<Processor> preferred;  // the advised preferred location
   };
   struct Hint {
     enum class Kind {
-      none,      // nothing to say: the page may move
-      throttle,  // the toucher waits until `until_ns`
-      pin,       // the page comes to `at` and stays until `until_ns`, and others map it there
+      none,      // no advice: the page may move
+      throttle,  // the faulting processor waits until `until_ns`
+      // The page goes to `at` and stays there until `until_ns`; other processors map it there.
+      pin,
     };
     Kind kind = Kind::none;
-    std::uint64_t until_ns = 0;  // 0: for ever
+    std::uint64_t until_ns = 0;  // for a pin, 0: without limit
     Processor at = {};
-    bool begins = false;  // it was not pinned before
+    bool begins = false;  // true: the page was not pinned before
   };
 
-  // The pages have come to `to` because it wanted them. Who wanted those of them that thrash with
-  // this move and did not before.
+  // The pages have moved to `to` because of its fault. Returns the processors that have competed
+  // for those pages which begin to thrash with this move; 0: no page does.
   ProcessorMask moved(PageRun run, Processor to, std::uint64_t now_ns,
                       const ThrashingParameters& parameters);
-  // The program itself has said where they should be, or that they are read only: what was seen is
-  // forgotten.
+  // Forgets the history of the pages: the program itself has determined their location, or made
+  // them read-mostly.
   void forget(PageRun run);
-  // What to do about this touch.
+  // Returns the advice for this fault.
   Hint hint(const Request& request, const AccessCosts& access_costs,
             const ThrashingParameters& parameters);
-  // Forgets pages that have been pinned for their time, and returns them: those who map them
-  // elsewhere than at home should be made to fault again. next_unpin(): when there will be some;
-  // nothing: never.
+  // unpin(): ends the temporary pins that have expired, forgets those pages and returns them. The
+  // caller should remove the mappings of these pages by processors that do not hold them, so that
+  // their next accesses fault.
+  // next_unpin(): when the next pin expires; nothing: no pin expires.
   PageMask unpin(std::uint64_t now_ns);
   std::optional<std::uint64_t> next_unpin() const;
 
@@ -80,14 +83,15 @@ class Thrashing {
     std::uint64_t period_end_ns = 0;
     std::uint64_t throttled_until_ns = 0;
     std::uint64_t unpin_ns = 0;
-    ProcessorMask users = 0;      // all who wanted it
-    ProcessorMask throttled = 0;  // in this period
-    std::uint8_t moves = 0;       // in a row, after the first
+    ProcessorMask users = 0;      // processors that have competed for it
+    ProcessorMask throttled = 0;  // processors that were throttled in this period
+    std::uint8_t moves = 0;       // consecutive moves, not counting the first
     std::uint8_t throttlings = 0;
-    std::int8_t privileged = nobody;  // whom the period belongs to
+    std::int8_t privileged = nobody;  // the processor that has the page in this period
     std::int8_t pinned_at = nobody;
 
-    // Peace that throttling made is none.
+    // The start of the quiet time so far. Time in which the fault was throttled does not count as
+    // quiet time.
     std::uint64_t quiet_since(std::uint64_t now_ns) const {
       return std::max(last_ns, std::min(throttled_until_ns, now_ns));
     }
@@ -99,7 +103,7 @@ class Thrashing {
   void forget_page(unsigned number);
   bool count_move(unsigned number, Processor to, std::uint64_t now_ns,
                   const ThrashingParameters& parameters);
-  // True: nothing is known any more.
+  // Resets the state of the block if it has not thrashed for an epoch. True: the state was reset.
   bool has_aged(std::uint64_t now_ns, const ThrashingParameters& parameters);
   static void roll_period(Page& page, Processor faulting_processor, std::uint64_t now_ns,
                           const ThrashingParameters& parameters);
@@ -108,7 +112,8 @@ class Thrashing {
   Hint pin(const Request& request, Page& page, Processor at, const ThrashingParameters& parameters);
   static Hint throttle(Page& page, Processor faulting_processor);
 
-  MappedPtr<Pages> pages_;  // once two processors have taken something of the block from each other
+  // Allocated when two processors have first taken pages of the block from each other.
+  MappedPtr<Pages> pages_;
   PageMask thrashing_;
   PageMask pinned_;
   std::uint64_t last_ns_ = 0;  // of the last move; 0: none yet

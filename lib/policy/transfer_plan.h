@@ -1,5 +1,5 @@
-// What has to be carried for a decision: which pages, from where, as what. The same for a live run
-// and a replay.
+// Which pages a decision transfers, from which pool, and as a move or a copy. Live runs and replays
+// use the same code.
 #pragma once
 
 #include <bit>
@@ -10,11 +10,14 @@
 namespace wherry::impl {
 
 struct TransferPlan {
-  bool exists = false;  // there are pages; else they are created
-  // They stay where they are, too: what has copies gets one more, and all end when it is written.
+  // True: the pages are resident somewhere. False: they are created.
+  bool exists = false;
+  // True: the source keeps its pages. A page that has copies gets one more; a write ends all of
+  // them.
   bool copy = false;
   Processor from = {};
-  PageMask pages;  // the faulting page, and those neighbours that are where it is
+  // The faulting page and those neighbours that the same pool holds, or that are absent too.
+  PageMask pages;
 };
 
 // Requires: the page is not at the decision's destination.

@@ -16,8 +16,9 @@ Thrashing& thrashing_in(BlockHistory& history) {
 PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
                           const PageMask& thrashing) const {
   const PageMask faulted = PageMask::of({facts.page, 1});
-  // What comes for the first time to where it is wanted to be comes as a whole. Elsewhere nothing
-  // comes along: it would only have to go again.
+  // Absent pages are created at their preferred location as one run. At any other destination than
+  // the preferred location only the page itself comes: its neighbours would soon have to move
+  // again.
   if (facts.preferred == destination && facts.residents == 0)
     return (PageMask::of(facts.stretch) - thrashing).run_around(facts.page);
   const bool goes_astray = facts.preferred && !(facts.preferred == destination);
@@ -25,7 +26,7 @@ PageRun UvmPolicy::region(const FaultFacts& facts, Processor destination,
       thrashing.test(facts.page))
     return {facts.page, 1};
   const PageMask along = parameters_.tree.neighbours(faulted, facts.held, thrashing, facts.stretch);
-  // What is there already divides nothing.
+  // Pages that are already there do not divide the run.
   return ((along | faulted | facts.held) & (PageMask::of(facts.stretch) - thrashing))
       .run_around(facts.page);
 }
@@ -62,17 +63,19 @@ ProcessorMask UvmPolicy::on_arrival(const Arrival& arrival,
   switch (arrival.cause) {
     case MoveCause::fault:
       if (arrival.is_copy) break;
-      // Pages are on the move: this must not fail. Without memory nothing is seen.
+      // Called in the middle of a move, which must not fail. Without memory the move is not
+      // counted.
       if (!has_history<UvmHistory>(history)) return 0;
       return thrashing_in(*history).moved(arrival.run, arrival.to, arrival.now_ns,
                                           parameters_.thrashing);
     case MoveCause::thrash_pin:
     case MoveCause::eviction:
-      return 0;  // nobody fights for it
+      return 0;  // not a move that a processor competes for
     default:
       break;
   }
-  // The program has said where it should be: what was seen before says nothing any more.
+  // The program itself has determined the location: the earlier history says nothing about the next
+  // accesses.
   if (history) on_release(arrival.run, *history);
   return 0;
 }

@@ -1,6 +1,6 @@
-// NVIDIA's driver's heuristics, with its parameters: pages that thrash are throttled, then pinned
-// (policy/thrashing.h), and what is dense comes as a whole (policy/density_tree.h). What differs,
-// and why, is in docs/decisions/policies.md.
+// The heuristics of NVIDIA's driver, with its parameters: pages that thrash are throttled, then
+// pinned temporarily (policy/thrashing.h); dense neighbourhoods come along with a page
+// (policy/density_tree.h). docs/decisions/policies.md lists the differences and their reasons.
 #pragma once
 
 #include "policy/access_costs.h"

@@ -4,7 +4,7 @@
 
 namespace wherry::impl {
 
-// The descriptor is signalled and drained under the lock: it is readable exactly while there are
+// The descriptor is signalled and drained under the lock, so it is readable exactly while there are
 // entries.
 void Completions::add(Entry entry) {
   const LockGuard guard(lock_);

@@ -1,7 +1,8 @@
-// Where an engine is told from outside that something its streams wait for is over: an operation
-// that somebody else carries out, an event of another device. Whoever tells takes no engine's lock,
-// so that it may hold its own engine's, or any other; the engine takes what came when it next
-// looks. Outlives the engine for as long as somebody may still tell it something. Any thread.
+// Where an engine is notified that something that its streams wait for is over: an operation that
+// another thread carries out, or an event of another device. The notifying thread takes no engine's
+// lock, so it may hold any lock; the engine takes the entries the next time it looks. Lives until
+// the last thread that may notify has dropped it, which may be after the engine's end. Any thread
+// may call.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,18 @@ namespace wherry::impl {
 
 class Completions {
  public:
-  // The front of a stream, if it still is that piece of work, is over.
+  // The work with this ticket is over, if it still is at the front of this stream.
   struct Entry {
     std::shared_ptr<Stream> stream;
     std::uint64_t ticket = 0;
     WorkStatus status = WorkStatus::ok;
   };
 
-  // Readable while there is something to take.
+  // readable while there are entries
   int fd() const { return fd_.get(); }
   void add(Entry entry) EXCLUDES(lock_);
   std::vector<Entry> take() EXCLUDES(lock_);
-  // Nobody takes any more: what comes is dropped.
+  // No engine takes entries from now on: all entries are dropped.
   void close() EXCLUDES(lock_);
 
  private:

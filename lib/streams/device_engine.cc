@@ -17,7 +17,7 @@ namespace wherry::impl {
 
 namespace {
 
-// How long a waiting thread sleeps before it looks for itself.
+// How long a waiting thread sleeps at most before it checks the condition itself.
 constexpr int wait_step_ms = 100;
 
 }  // namespace
@@ -90,18 +90,19 @@ void DeviceEngine::destroy_context(const std::shared_ptr<WorkContext>& context) 
   changed();
 }
 
-// ---- giving work
+// ---- adding work to streams
 
 WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
                                 std::vector<std::byte> args, std::size_t items,
                                 KernelFunction subject) {
-  std::shared_ptr<LaunchTarget> asked;  // which has loaded the kernel's module, or could not
+  // the target that has loaded the kernel's module, or has failed to
+  std::shared_ptr<LaunchTarget> asked;
   int error = 0;
   for (;;) {
     {
       const LockGuard guard(lock_);
-      // Between detach() and attach(): as long as operations that have begun and the start of a
-      // process take.
+      // Between detach() and attach(). This lasts as long as the operations that have begun, and
+      // the start of a process.
       while (!target_ && !dead_) changed_.wait_for(lock_, std::chrono::milliseconds(wait_step_ms));
       const auto context = stream->context_.lock();
       if (!context) return WorkStatus::context_destroyed;
@@ -118,7 +119,7 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
       if (error != 0 && asked == target_) return WorkStatus::launch_failed;
       asked = target_;
     }
-    // Without the lock: it takes as long as the module's constructors.
+    // Without the lock, because it takes as long as the module's constructors.
     error = asked->load(kernel);
   }
 }
@@ -126,9 +127,9 @@ WorkStatus DeviceEngine::launch(const std::shared_ptr<Stream>& stream, KernelFun
 WorkStatus DeviceEngine::refuse_credentials() {
   if (std::exchange(refused_pid_, target_->pid()) != target_->pid())
     log_line(
-        "device {}: a launch is refused: the program has changed its user, groups or capabilities, "
-        "and process {} still has "
-        "those from before; cuDevicePrimaryCtxReset starts one with the new ones",
+        "device {}: launch refused: the program has changed its user, groups or capabilities, and "
+        "process {} still has the earlier ones; cuDevicePrimaryCtxReset starts a process with the "
+        "new ones",
         ordinal_, target_->pid());
   return WorkStatus::other_credentials;
 }
@@ -165,7 +166,7 @@ WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
     const auto context = stream->context_.lock();
     ticket = context->last_ticket_;
     wait_until([&]() REQUIRES(lock_) { return *turn || stream->epoch_ != epoch; });
-    // Nobody begins what has been thrown away; what has begun is waited for.
+    // Work that has been dropped never begins; work that has begun is waited for.
     if (!*turn)
       return context->status_ != WorkStatus::ok ? context->status_.load()
                                                 : WorkStatus::launch_failed;
@@ -180,7 +181,7 @@ WorkStatus DeviceEngine::carry_out_or_enqueue(const std::shared_ptr<Stream>& str
                                               const std::function<WorkStatus()>& do_it,
                                               Operation start) {
   struct Turn {
-    bool now = true;  // it would come while the caller is here
+    bool now = true;  // true: start would be called by the calling thread, inside enqueue()
     bool came = false;
   };
   const auto turn = std::make_shared<Turn>();
@@ -237,12 +238,12 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
   const auto context = stream->context_.lock();
   if (!context || context->closing_) return WorkStatus::context_destroyed;
   if (context->status_ != WorkStatus::ok) return context->status_;
-  // It may have finished without anybody looking.
+  // The front may have finished, with its completion not taken yet.
   if (stream->running_) take_events();
   if (context->status_ != WorkStatus::ok) return context->status_;
   work.ticket = ++context->last_ticket_;
-  // Somebody has destroyed it since it was found: then it has been forgotten, and its work would be
-  // waited for by nobody.
+  // Another thread has destroyed the stream since the caller found it, and the context has
+  // forgotten it. Remember it again, or no thread would wait for its work.
   if (stream->destroyed_ && stream->queue_.empty()) context->streams_.push_back(stream);
   stream->queue_.push_back(std::move(work));
   ready_.push_back(stream);
@@ -251,15 +252,15 @@ WorkStatus DeviceEngine::enqueue(const std::shared_ptr<Stream>& stream, Work wor
   return WorkStatus::ok;
 }
 
-// ---- running it
+// ---- running work
 
-// Takes what others have finished, and begins what may begin, until neither makes more ready. A
-// loop and no recursion: thousands of streams and pieces of work may become ready one after the
-// other.
+// Takes what has finished elsewhere, and begins what may begin, until neither makes more work
+// ready. A loop instead of recursion, because thousands of streams and pieces of work may become
+// ready one after the other.
 void DeviceEngine::settle() {
   while (true) {
     for (const auto& [stream, ticket, status] : completions_->take()) {
-      if (!is_running(*stream, ticket)) continue;  // thrown away
+      if (!is_running(*stream, ticket)) continue;  // the work was dropped
       const bool waited = std::holds_alternative<WaitWork>(stream->queue_.front().what);
       finish_front(stream);
       if (status == WorkStatus::ok) continue;
@@ -288,7 +289,7 @@ void DeviceEngine::start_if_ready(const std::shared_ptr<Stream>& stream) {
              stream->queue_.front().what);
 }
 
-// Whether work of the stream with this ticket waits for unfinished work of other streams.
+// Whether the stream's work with this ticket must wait for unfinished work of other streams.
 bool DeviceEngine::stands_behind_others(const WorkContext& context, const Stream& stream,
                                         std::uint64_t ticket) const {
   const auto has_earlier_work = [ticket](const Stream& other) {
@@ -356,12 +357,12 @@ void DeviceEngine::post_to_host(const std::shared_ptr<Stream>& stream, std::uint
   });
 }
 
-// What host work that is about to be called is told.
+// The status to pass to host work that is about to be called.
 WorkStatus DeviceEngine::fate_of(const Stream& stream, std::uint64_t ticket) const {
   const auto context = stream.context_.lock();
   if (!context) return WorkStatus::context_destroyed;
   if (context->status_ != WorkStatus::ok || is_running(stream, ticket)) return context->status_;
-  return WorkStatus::launch_failed;  // lost in a reset that has made the context good again
+  return WorkStatus::launch_failed;  // dropped by a reset, after which the context works again
 }
 
 void DeviceEngine::stand_in_line(const std::shared_ptr<Stream>& stream) {
@@ -382,7 +383,7 @@ bool DeviceEngine::post_front(const std::shared_ptr<Stream>& stream) {
   request.args_size = work.args.size();
   request.items = work.items;
   request.priority = stream->priority_;
-  // The device may fault before try_post() returns.
+  // Taken before try_post(), because the device may fault before that returns.
   const std::uint64_t begun_ns = is_recorded(EventKind::launch_begin) ? now_ns() : 0;
   if (!target_->try_post(request)) return false;
   if (begun_ns != 0) record_begin(begun_ns, request, work.kernel);
@@ -423,7 +424,7 @@ void DeviceEngine::finish_front(const std::shared_ptr<Stream>& stream) {
   changed();
 }
 
-// Streams of the context that may have waited for work of this one.
+// Marks as ready the streams of the context that may have waited for work of this one.
 void DeviceEngine::look_at_ordered_after(const Stream& finished) {
   const auto context = finished.context_.lock();
   if (!context) return;
@@ -505,7 +506,7 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   const bool is_lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) {
     return part.last_ticket != 0 && part.stream->epoch_ != part.epoch;
   });
-  // The reset that threw the work away has made the context good again.
+  // A reset dropped the work, and the context works again.
   if (context->status_ == WorkStatus::ok && is_lost) return WorkStatus::launch_failed;
   return context->status_;
 }
@@ -529,7 +530,7 @@ void DeviceEngine::wait_for_device() {
   wait_for_given();
 }
 
-// For everything that any context was given so far.
+// Waits for all work that was given to any context before the call.
 void DeviceEngine::wait_for_given() {
   std::vector<std::pair<std::shared_ptr<WorkContext>, std::uint64_t>> given;
   for (const auto& context : contexts_) given.emplace_back(context, context->last_ticket_);
@@ -540,7 +541,7 @@ void DeviceEngine::wait_for_given() {
   });
 }
 
-// Work that was thrown away is done too.
+// Dropped work counts as done, too.
 bool DeviceEngine::is_done(const Stream& stream, std::uint64_t last_ticket) const {
   return stream.queue_.empty() || stream.queue_.front().ticket > last_ticket;
 }
@@ -552,8 +553,8 @@ bool DeviceEngine::is_done(const WorkContext& context, std::uint64_t last_ticket
 }
 
 // One of the waiting threads is the leader: it sleeps on the device's descriptors and takes the
-// events, which saves a completion the way through the engine's thread. The others sleep until it
-// has.
+// events. This saves the detour through the engine's thread. The other waiting threads sleep until
+// the leader has taken them.
 void DeviceEngine::wait_until(const std::function<bool()>& done) {
   while (!done()) {
     if (has_leader_ || !target_) {
@@ -575,7 +576,7 @@ void DeviceEngine::wait_until(const std::function<bool()>& done) {
     take_events();
   }
   watch_completions_if_needed();
-  changed_.notify_all();  // another thread that waits may lead now
+  changed_.notify_all();  // another waiting thread may become the leader now
 }
 
 bool DeviceEngine::is_idle(const WorkContext& context) {

@@ -1,10 +1,10 @@
-// The launch engine of one device: streams of kernels, host functions, operations and events, run
-// in order within a stream and at the same time between streams.
+// The launch engine of one device: streams of kernels, host functions, operations and events. Work
+// runs in order within a stream, and concurrently between streams.
 //
-// Work is begun by whoever makes it ready: the caller when its stream is idle, else the thread that
-// takes the completion before it. Completions are taken by a thread that waits for one if there is
-// such a thread, else by the engine's own, which also notices the end of the process. When the
-// process ends, unfinished work is thrown away and every context of the device fails for good.
+// Work is begun by the thread that makes it ready: the caller if its stream is idle, otherwise the
+// thread that takes the previous completion. If a thread is waiting, it takes the completions;
+// otherwise the engine's own thread does, which also notices the end of the process. When the
+// process ends, unfinished work is dropped, and every context of the device fails for good.
 #pragma once
 
 #include <atomic>
@@ -36,94 +36,97 @@ enum class StreamState {
 
 class DeviceEngine {
  public:
-  // Without a target every launch waits for the first attach().
+  // Without a target, every launch waits for the first attach().
   explicit DeviceEngine(int ordinal);
-  // Nobody waits any more. Work that has not been posted is dropped.
+  // Requires: no thread waits any more. Drops work that has not been posted.
   ~DeviceEngine();
 
   DeviceEngine(const DeviceEngine&) = delete;
   DeviceEngine& operator=(const DeviceEngine&) = delete;
 
-  // A context is born failed when the device process is dead.
+  // A context is created failed if the device process is dead.
   std::shared_ptr<WorkContext> create_context() EXCLUDES(lock_);
   std::shared_ptr<Stream> create_stream(const std::shared_ptr<WorkContext>& context,
                                         StreamKind kind, int priority = 0) EXCLUDES(lock_);
   std::shared_ptr<Stream> default_stream(const WorkContext& context) const EXCLUDES(lock_);
   WorkStatus status(const WorkContext& context) const;
 
-  // What the stream has still runs, and what it is given by who found it before.
+  // The stream still finishes its work, including work given to it by threads that found it before.
   void destroy_stream(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  // From the call on the context takes no more work: context_destroyed. Waits for what it has, or
-  // its failure, and forgets it.
+  // From this call on the context takes no more work and answers context_destroyed. Waits until its
+  // work has finished or failed, and then forgets the context.
   void destroy_context(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
-  // `subject`: the code that log lines name in place of the kernel; null: the kernel itself.
+  // `subject`: the code that log lines name instead of the kernel; null: they name the kernel.
   WorkStatus launch(const std::shared_ptr<Stream>& stream, KernelFunction kernel,
                     std::vector<std::byte> args, std::size_t items,
                     KernelFunction subject = nullptr) EXCLUDES(lock_);
   WorkStatus launch_host(const std::shared_ptr<Stream>& stream, HostFunction function, void* data)
       EXCLUDES(lock_);
-  // Calls call(status) as a host function; also when the context fails first, then with its error.
+  // Calls call(status) as a host function. If the context fails first, calls it with that error.
   WorkStatus add_callback(const std::shared_ptr<Stream>& stream,
                           std::function<void(WorkStatus)> call) EXCLUDES(lock_);
-  // Calls start(done) when its turn has come; the stream goes on after done(). Nobody stops it once
-  // it has begun: it is waited for, also when the context fails or the device is replaced.
+  // Calls start(done) when the operation's turn has come; the stream continues after done(). An
+  // operation that has begun is never interrupted: it is waited for, also when the context fails or
+  // the device is replaced.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
       EXCLUDES(lock_);
-  // The same where the calling thread does it: waits until the stream's turn has come, then for
-  // do_it(). ok: it was called.
+  // An operation that the calling thread carries out: waits for its turn in the stream, then calls
+  // do_it(). Returns ok if do_it() was called.
   WorkStatus carry_out(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
       EXCLUDES(lock_);
-  // The same where the stream has nothing to do; else it becomes the stream's operation and is
-  // begun by start(done) later. Where do_it() answers another status than ok the context fails.
+  // The same if the stream has nothing to do. Otherwise the stream gets an operation that begins
+  // with start(done) later. If do_it() returns another status than ok, the context fails.
   WorkStatus carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
                                   const std::function<WorkStatus()>& do_it, Operation start)
       EXCLUDES(lock_);
-  // A number, never 0, that two questions agree on if no kernel was launched into the stream
-  // between them, and no other stream answers.
+  // A number, never 0. Two calls return the same number if no kernel was launched into the stream
+  // between them. No two streams return the same number.
   std::uint32_t prefetch_epoch(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
 
-  // The recording is over when what was given to the stream before has finished.
+  // The recording is finished when all earlier work of the stream has finished.
   WorkStatus record(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
       EXCLUDES(lock_);
-  // What is given to the stream from now on waits for the recording, of any engine. Where that ends
-  // with an error the stream's context fails: what its work needed does not exist.
+  // Later work of the stream waits for the recording, which may be of any engine. If the recording
+  // ends with an error, the stream's context fails, because what its work needs does not exist.
   WorkStatus wait_for(const std::shared_ptr<Stream>& stream, std::shared_ptr<Recording> recording)
       EXCLUDES(lock_);
 
-  // Busy while work of the stream is unfinished; a context's default stream also while work of a
+  // Busy while the stream has unfinished work. A context's default stream is also busy while a
   // blocking stream of the context is.
   StreamState query(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  // Whether work that the stream gets now begins at once.
+  // Whether work that is given to the stream now would begin at once.
   bool is_ready(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
-  // Of a recording of this engine. Nothing: it is not over.
+  // For a recording of this engine. Returns nullopt if it is not finished.
   std::optional<Recording::Outcome> query(const Recording& recording) EXCLUDES(lock_);
-  // Whether nothing of the context's work is queued or running.
+  // Whether the context has no work queued or running.
   bool is_idle(const WorkContext& context) EXCLUDES(lock_);
-  // Wait for what was given before the call. The context's status if it fails first. A wait for a
-  // context's default stream includes the work of the context's blocking streams.
+  // These wait for work that was given before the call. They return the context's status if it
+  // fails first. A wait for a context's default stream includes the work of the context's blocking
+  // streams.
   WorkStatus wait(const std::shared_ptr<Stream>& stream) EXCLUDES(lock_);
   WorkStatus wait(const Recording& recording) EXCLUDES(lock_);
   WorkStatus wait_all(const std::shared_ptr<WorkContext>& context) EXCLUDES(lock_);
 
-  // Waits until no context has work that the device has still to finish, or they have failed.
+  // Waits until all contexts have finished the work that they have now, or have failed.
   void wait_for_device() EXCLUDES(lock_);
 
-  // A fresh device process, in two steps. detach(): the old one is not touched any more; contexts
-  // with unfinished work fail; returns when operations that had begun are over. attach(): work goes
-  // to the new one; null: there is none, every context fails. `renewed` is the context whose error
-  // and streams end with the old process.
+  // Replaces the device process in two steps. After detach() the engine no longer uses the old
+  // process, and contexts with unfinished work have failed; detach() returns when operations that
+  // had begun are over. After attach() work goes to the new process; null: there is none, and every
+  // context fails. `renewed` is the context whose error and streams end with the old process.
   void detach(const std::shared_ptr<WorkContext>& renewed) EXCLUDES(lock_);
   void attach(std::shared_ptr<LaunchTarget> target) EXCLUDES(lock_);
-  // The program ends, and its device with it: the log does not mention that. Takes no lock.
+  // The program is ending, and its device with it, so the log does not report the device's end.
+  // Takes no lock.
   void program_ends() { program_ends_.store(true); }
 
  private:
-  // What becomes of work that runs when a context's work is thrown away.
+  // What happens to running work when a context's work is dropped.
   enum class Running {
-    ends,           // nobody stops it, and it is waited for
-    loses_kernels,  // the device is gone; operations go on, and are waited for
-    is_lost,        // nobody waits any more
+    ends,           // it cannot be stopped, and is waited for
+    loses_kernels,  // the device is gone; operations continue, and are waited for
+    is_lost,        // no thread waits for it any more
   };
 
   struct InFlight {
@@ -178,24 +181,25 @@ class DeviceEngine {
 
   const int ordinal_;
   std::atomic<bool> program_ends_{false};
-  const Fd wake_;         // eventfd: the engine's thread must look again
-  const Fd leader_wake_;  // eventfd: the leader must look again
+  const Fd wake_;         // eventfd: the engine's thread must check again
+  const Fd leader_wake_;  // eventfd: the leader must check again
   const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
 
   mutable Mutex lock_{LockOrder::engine};
   Condition changed_;  // something finished or failed, or the leader left
   std::shared_ptr<LaunchTarget> target_ GUARDED_BY(lock_);
-  bool dead_ GUARDED_BY(lock_) = false;  // the process has ended and nobody replaces it yet
+  bool dead_ GUARDED_BY(lock_) = false;  // the process has ended and has not been replaced yet
   bool stopping_ GUARDED_BY(lock_) = false;
-  pid_t refused_pid_ GUARDED_BY(lock_) = 0;    // whose old credentials the log has told of
-  bool watching_ GUARDED_BY(lock_) = false;    // the engine's thread takes completions
-  bool has_leader_ GUARDED_BY(lock_) = false;  // a waiting thread takes completions
+  // The process whose outdated credentials have been logged.
+  pid_t refused_pid_ GUARDED_BY(lock_) = 0;
+  bool watching_ GUARDED_BY(lock_) = false;    // true: the engine's thread takes completions
+  bool has_leader_ GUARDED_BY(lock_) = false;  // true: a waiting thread takes completions
   std::uint64_t next_id_ GUARDED_BY(lock_) = 1;
   std::unordered_map<std::uint64_t, InFlight> in_flight_ GUARDED_BY(lock_);
-  // Streams whose front found no free slot, in the order in which they will get one: by priority,
-  // and among equals as they came.
+  // Streams whose front found no free launch slot, in the order in which they get one: by priority,
+  // then first come, first served.
   std::deque<std::shared_ptr<Stream>> starved_ GUARDED_BY(lock_);
-  // Streams whose front may have become ready; empty whenever the lock is free.
+  // Streams whose front may have become ready. Empty whenever lock_ is free.
   std::deque<std::shared_ptr<Stream>> ready_ GUARDED_BY(lock_);
   std::vector<std::shared_ptr<WorkContext>> contexts_ GUARDED_BY(lock_);
 

@@ -1,4 +1,4 @@
-// The engine's side towards the device process: what it reports, how it ends, and who replaces it.
+// The engine's side towards the device process: its reports, its end, and its replacement.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -20,19 +20,20 @@ bool is_readable(int fd) {
 
 }  // namespace
 
-// Takes what has finished, and notices the end of the process. Whoever waits calls it, and the
-// thread.
+// Takes finished work, and notices the end of the process. Called by waiting threads and by the
+// engine's thread.
 void DeviceEngine::take_events() {
   if (target_) take_from_target();
   settle();
 }
 
 void DeviceEngine::take_from_target() {
-  // Before the completions, so that what finished before the end counts as finished.
+  // Read before the completions, so that work that finished before the process ended counts as
+  // finished.
   const bool ended = is_readable(target_->exit_fd());
   const std::vector<std::uint64_t> completed = target_->take_completed();
-  // A slot has become free for each; those who stood in line are served before the next of a
-  // stream.
+  // Each completion frees a launch slot. Streams that wait for a slot get it before the next work
+  // of the stream that finished.
   if (!completed.empty()) serve_starved();
   for (const std::uint64_t id : completed) {
     const auto found = in_flight_.find(id);
@@ -70,19 +71,19 @@ void DeviceEngine::target_ended() {
   changed();
 }
 
-// A stream of a context that still works waited for an event of one that has failed.
+// A stream of a working context waited for an event of a context that has failed.
 void DeviceEngine::wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
   const auto context = stream->context_.lock();
   if (!context || context->status_ != WorkStatus::ok) return;
   log_line(
-      "device {}: work waited for an event of a context that has failed, so its own fails, too",
+      "device {}: a stream waited for an event of a failed context, so its own context fails, too",
       ordinal_);
   context->status_ = status == WorkStatus::illegal_address ? status : WorkStatus::launch_failed;
   throw_away_work(*context, Running::ends);
   changed();
 }
 
-// Nobody waits for the result of an operation: its context has it.
+// No thread waits for the result of an operation, so its context keeps the result.
 void DeviceEngine::operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) {
   const auto context = stream->context_.lock();
   if (!context || context->status_ != WorkStatus::ok) return;
@@ -91,7 +92,8 @@ void DeviceEngine::operation_failed(const std::shared_ptr<Stream>& stream, WorkS
   changed();
 }
 
-// Forgets the context's work: who is told later that it has finished finds nothing.
+// Drops the context's work. A later completion of such work is ignored, because its ticket is not
+// at the front of the stream.
 void DeviceEngine::throw_away_work(WorkContext& context, Running running) {
   const WorkStatus status = context.status_;
   const WorkStatus why = status == WorkStatus::ok ? WorkStatus::launch_failed : status;
@@ -121,7 +123,7 @@ void DeviceEngine::throw_away_work(const std::shared_ptr<Stream>& stream, WorkSt
       return true;
     });
   }
-  // Who runs knows already.
+  // Running work is told by its own status.
   if (front_runs) thrown.pop_front();
   for (const auto& [ticket, what] : thrown) {
     if (const auto* record = std::get_if<RecordWork>(&what)) record->recording->finish(why);
@@ -145,7 +147,7 @@ void DeviceEngine::detach(const std::shared_ptr<WorkContext>& renewed) {
   }
   changed();
   signal_eventfd(wake_);
-  // What still runs then would concern memory that the program uses anew.
+  // Work that still runs may concern memory that the program will use for other purposes.
   wait_for_given();
 }
 
@@ -163,7 +165,7 @@ void DeviceEngine::attach(std::shared_ptr<LaunchTarget> target) {
   signal_eventfd(wake_);
 }
 
-// The engine's thread takes completions while something stands behind them and nobody waits.
+// Makes the engine's thread take completions while other work waits for them and no thread waits.
 void DeviceEngine::watch_completions_if_needed() {
   if (watching_ || has_leader_ || in_flight_.empty()) return;
   const bool needed = std::any_of(contexts_.begin(), contexts_.end(), [](const auto& context) {
@@ -191,7 +193,7 @@ void DeviceEngine::run() {
         if (watching_) descriptors[used++] = {target_->completion_fd(), POLLIN, 0};
       }
     }
-    // No limit: everything that can concern this thread makes one of these readable.
+    // No limit: every event that concerns this thread makes one of these readable.
     poll_descriptors({descriptors.data(), used}, -1);
     drain_eventfd(wake_);
     const LockGuard guard(lock_);

@@ -26,7 +26,7 @@ std::string describe_failure(int ordinal, pid_t pid, const DeviceFailure& failur
     case DeviceFailure::Kind::exited:
       return fmt::format("{} called exit({})", who, failure.signal);
     case DeviceFailure::Kind::lost:
-      return fmt::format("{} ended without a word: killed, or out of memory", who);
+      return fmt::format("{} ended without a report: killed, or out of memory", who);
   }
   return who;
 }

@@ -5,7 +5,7 @@
 namespace wherry::impl {
 
 namespace {
-// Asked by every function of the API: not through a call.
+// Every function of the API reads this, so the access must not need a function call.
 [[gnu::tls_model("initial-exec")]] thread_local bool runs_host_functions = false;
 }  // namespace
 

@@ -1,5 +1,5 @@
-// One thread that runs a device's host functions, in the order in which they were given to it.
-// Started with the first function: most programs have none. Any thread may post.
+// One thread that runs a device's host functions, in the order in which they were posted. It starts
+// with the first function, because most programs have none. Any thread may post.
 #pragma once
 
 #include <deque>
@@ -15,13 +15,13 @@ namespace wherry::impl {
 class HostFunctionThread {
  public:
   explicit HostFunctionThread(std::string name);
-  // Waits for the function that is running; drops the others.
+  // Waits for the running function; drops the others.
   ~HostFunctionThread();
 
   void post(std::function<void()> function) EXCLUDES(lock_);
 
-  // Whether the calling thread is one of these: the API refuses calls from host functions, which
-  // would wait for themselves.
+  // Whether the calling thread is such a thread. The API refuses calls from host functions, because
+  // they would wait for themselves.
   static bool is_current_thread();
 
  private:

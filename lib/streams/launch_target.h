@@ -1,6 +1,5 @@
-// What an engine needs of a device process: DeviceProcess in earnest, a fake in tests. An engine
-// calls it under its own lock, one call at a time, but for load(); none of the calls waits for a
-// launch.
+// What an engine needs of a device process: a DeviceProcess, or a fake in tests. The engine calls
+// it under its own lock, one call at a time, except for load(). No call waits for a launch.
 #pragma once
 
 #include <cerrno>
@@ -22,22 +21,22 @@ class LaunchTarget {
   virtual int exit_fd() const = 0;        // readable once the process has ended
   virtual pid_t pid() const = 0;
 
-  // The kernel's address in the device. Returns nullopt if its module has to be loaded there first.
+  // The kernel's address in the device. Returns nullopt if the device must load its module first.
   virtual std::optional<std::uintptr_t> resolve(KernelFunction kernel) = 0;
-  // Loads the module and waits for its constructors. Any thread, without locks. Returns 0 or an
-  // errno (ENOEXEC: the kernel cannot be had there).
+  // Loads the kernel's module in the device and waits for its constructors. Any thread, without
+  // locks. Returns 0 or an errno (ENOEXEC: the device cannot load it).
   [[nodiscard]] virtual int load(KernelFunction kernel) = 0;
   // Whether kernels run with the credentials of the calling thread.
   virtual bool has_credentials_of_caller() const = 0;
-  // False when the device can take no more before one has finished.
+  // Returns false if the device can take no more launches before one has finished.
   [[nodiscard]] virtual bool try_post(const LaunchRequest& request) = 0;
-  // Ids of what has finished since the last call; makes completion_fd unreadable.
+  // Ids of the launches that have finished since the last call. Makes completion_fd() unreadable.
   virtual std::vector<std::uint64_t> take_completed() = 0;
-  // Why it ended, once exit_fd is readable.
+  // Why the process ended. Requires: exit_fd() is readable.
   virtual DeviceFailure failure() const = 0;
 };
 
-// The device process as a target.
+// A device process as a launch target.
 class ProcessTarget final : public LaunchTarget {
  public:
   explicit ProcessTarget(std::shared_ptr<DeviceProcess> process) : process_(std::move(process)) {}

@@ -1,6 +1,6 @@
-// One recording of an event: a moment in a stream, when the work before it has finished. The engine
-// of that stream says when; everybody may ask, and the engines of streams that wait for it are
-// told. Any thread.
+// One recording of an event: a moment in a stream, at which all earlier work has finished. The
+// engine of that stream calls finish(). Any thread may query it, and the engines of streams that
+// wait for it are notified. Any thread may call.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@ namespace wherry::impl {
 class Recording {
  public:
   struct Outcome {
-    WorkStatus status = WorkStatus::ok;  // else the work before it was thrown away
+    WorkStatus status = WorkStatus::ok;  // not ok: the earlier work was dropped
     std::chrono::steady_clock::time_point time;
   };
 
-  // Nothing: the work before it has not finished.
+  // Returns nullopt if the earlier work has not finished.
   std::optional<Outcome> outcome() const EXCLUDES(lock_);
-  // The moment is now.
+  // Sets the outcome, with the current time.
   void finish(WorkStatus status) EXCLUDES(lock_);
-  // Adds `entry`, with the status that it then has, when the moment comes, or at once if it has
-  // been.
+  // Adds `entry`, with the status of the outcome, to `completions` when the recording is finished;
+  // at once if it is finished already.
   void tell(std::shared_ptr<Completions> completions, Completions::Entry entry) EXCLUDES(lock_);
 
  private:
@@ -34,7 +34,7 @@ class Recording {
 
   mutable Mutex lock_{LockOrder::recording};
   std::optional<Outcome> outcome_ GUARDED_BY(lock_);
-  std::vector<Waiter> waiters_ GUARDED_BY(lock_);  // until then
+  std::vector<Waiter> waiters_ GUARDED_BY(lock_);  // to be notified by finish()
 };
 
 }  // namespace wherry::impl

@@ -10,8 +10,8 @@
 namespace wherry::impl {
 namespace {
 
-// How long somebody may take to write down what he has begun, and how often is looked whether he is
-// still there.
+// How long a process may take to publish a moment that it has begun, and how often a waiting thread
+// checks whether that process still lives.
 constexpr std::uint64_t begin_limit_ns = 1'000'000'000;
 constexpr int look_ms = 100;
 
@@ -26,15 +26,16 @@ enum : std::uint32_t {
 }  // namespace
 
 struct SharedEvent::Moment {
-  std::atomic<std::uint64_t> number;       // written last (release)
-  std::atomic<std::uint64_t> last_failed;  // of those that had the slot before
+  std::atomic<std::uint64_t> number;  // written last (release)
+  // the last failed moment of those that had this slot before
+  std::atomic<std::uint64_t> last_failed;
   std::atomic<std::uint32_t> recorder;
   std::atomic<std::uint32_t> end;
 };
 
 struct SharedEvent::State {
-  std::atomic<std::uint32_t> changes;  // what sleepers sleep on
-  std::atomic<std::uint32_t> opened;   // how often; each time by another one
+  std::atomic<std::uint32_t> changes;  // futex on which waiting threads sleep
+  std::atomic<std::uint32_t> opened;   // how often the file was opened; numbers the recorders
   std::atomic<std::uint64_t> last;     // the moment that the event stands for
   Moment moments[moments_max];
 };
@@ -49,7 +50,7 @@ SharedEvent::SharedEvent(SealedMemory memory)
     : memory_(std::move(memory)),
       recorder_(state().opened.fetch_add(1) + 1),
       serial_(next_serial.fetch_add(1)) {
-  // The byte of this number stands for this one.
+  // The byte at the offset `recorder_` stands for this opener.
   if (const int error = mark_range(memory_.fd(), recorder_, 1))
     throw_errno(error, "cannot mark an event as open");
   memory_.reopen();
@@ -70,11 +71,11 @@ void SharedEvent::changed() const {
 }
 
 std::shared_ptr<SharedEvent::Pending> SharedEvent::begin() {
-  // Before the event stands for the moment: of one for which there is no room here nobody would say
-  // how it ended.
+  // Allocated before the event stands for the new moment: if the allocation failed afterwards, no
+  // thread would ever finish that moment.
   const auto pending = std::make_shared<Pending>();
   std::uint64_t last = state().last.load();
-  std::uint64_t before = 0;  // whose slot it was
+  std::uint64_t before = 0;  // the moment that had the slot before
   std::optional<WorkStatus> end;
   do {
     before = slot_of(last + 1).number.load();
@@ -108,13 +109,14 @@ std::optional<WorkStatus> SharedEvent::query(std::uint64_t moment) const {
   if (number < moment) return std::nullopt;
   const std::uint32_t end = slot.end.load();
   const std::uint32_t recorder = slot.recorder.load();
-  // The slot is used again, perhaps since this looked: then it was over.
+  // The slot is in use by a later moment, perhaps since this function read it, so this moment is
+  // over.
   if (slot.number.load() != moment)
     return slot.last_failed.load() == moment ? WorkStatus::launch_failed : WorkStatus::ok;
   if (end == is_over) return WorkStatus::ok;
   if (end == is_failed) return WorkStatus::launch_failed;
   if (recorder == recorder_ || is_range_marked(memory_.fd(), recorder, 1)) return std::nullopt;
-  // The last word may have been that it is over.
+  // The recorder may have finished the moment just before it ended.
   return slot.end.load() == is_over ? WorkStatus::ok : WorkStatus::launch_failed;
 }
 

@@ -1,6 +1,6 @@
-// What is recorded: one value of a fixed size for everything that happens to pages, allocations and
-// launches. Which kinds there are is public (wherry/events.h) and part of the trace format
-// (docs/trace-format.md): new ones go to the end.
+// One record of a fixed size for each event that concerns pages, allocations or launches. The kinds
+// are public (wherry/events.h) and part of the trace format (docs/trace-format.md), so new kinds go
+// to the end.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 namespace wherry::impl {
 
 enum class EventKind : std::uint8_t {
-  fault,         // a touch was answered; duration: from its message to just before the wake
-  migration,     // pages went from `source` to `destination`
-  remote_map,    // pages of the pool `source` were entered in the page table of `destination`
-  duplicate,     // pages of `source` got a copy at `destination`
-  invalidate,    // `source` lost its copy of pages, or its only one
-  populate,      // pages came to exist at `destination`
-  eviction,      // a block left `source` to make room
-  launch_begin,  // `destination` was given a kernel
-  launch_end,    // the host noticed its end
+  fault,         // a fault was resolved; duration: from its message until just before the wake-up
+  migration,     // pages moved from `source` to `destination`
+  remote_map,    // pages in the pool of `source` were mapped in the page table of `destination`
+  duplicate,     // pages of `source` were duplicated at `destination`
+  invalidate,    // `source` lost its copy of pages, or the only copy
+  populate,      // pages were created at `destination`
+  eviction,      // a block was evicted from `source` to free pages
+  launch_begin,  // a kernel was submitted to `destination`
+  launch_end,    // the host noticed that the kernel ended
   throttle_begin,
   throttle_end,
-  thrashing,  // `processors` take pages from each other
-  pin,        // pages stay where they are from now on
+  thrashing,  // `processors` repeatedly take pages from each other
+  pin,        // pages are pinned temporarily where they are
   unpin,
   allocation,
   free,
-  advice,  // also a prefetch that the program asked for
+  advice,  // also a prefetch requested by the program
 };
 inline constexpr unsigned event_kinds = 17;
 
@@ -38,18 +38,18 @@ constexpr EventKinds bit_of(EventKind kind) {
 }
 inline constexpr EventKinds all_event_kinds = (EventKinds{1} << event_kinds) - 1;
 
-// Why pages moved, came to exist or ceased to.
+// Why pages moved, were created or were removed.
 enum class EventCause : std::uint8_t {
   none,
   fault,
-  prefetch,              // the program asked for it
-  speculative_prefetch,  // the library expects them to be used
+  prefetch,              // requested by the program
+  speculative_prefetch,  // started by the library, which expects the pages to be used
   eviction,
   thrash_pin,
-  advice,    // of the program: advice, and wherryPin
+  advice,    // the program's advice, and wherryPin
   copy,      // a copy or a fill by the library
-  creation,  // pages that exist before anybody touches them
-  release,   // freed, or discarded
+  creation,  // pages created before their first access
+  release,   // the memory was freed or discarded
 };
 inline constexpr unsigned event_causes = 10;
 
@@ -60,26 +60,26 @@ enum class EventAccess : std::uint8_t {
 };
 inline constexpr unsigned event_accesses = 3;
 
-// What EventRecord::detail says.
+// The meaning of EventRecord::detail, for each kind of event.
 enum class FaultDetail : std::uint8_t {
-  missing,        // the page was in nobody's view of the toucher
-  minor,          // ... in its pool, but not in its page table
-  write_protect,  // a write to a protected entry
+  missing,        // the page was in no pool that the faulting processor's view maps
+  minor,          // the page was in such a pool, but not in the processor's page table
+  write_protect,  // a write to a write-protected entry
 };
-// Added to those: the thread got a signal.
+// Added to a FaultDetail if the thread got a signal.
 inline constexpr std::uint8_t fault_refused = 4;
 enum class EvictionDetail : std::uint8_t {
-  needed,  // somebody waited for the room
+  needed,  // a request was waiting for free pages
   background,
 };
 enum class LaunchDetail : std::uint8_t {
   finished,
-  lost,  // the device ended first, or the work was thrown away
+  lost,  // the device ended first, or the work was cancelled
 };
 enum class AllocationDetail : std::uint8_t {
   managed,
-  device,    // in the pool of `destination` for as long as it lives
-  variable,  // of a module; managed, never freed
+  device,    // in the pool of `destination` for its whole life
+  variable,  // a module's variable; managed, never freed
 };
 enum class AdviceDetail : std::uint8_t {
   set_read_mostly,
@@ -95,27 +95,26 @@ inline constexpr unsigned advice_details = 7;
 struct EventRecord {
   static constexpr std::int8_t nobody = -1;
 
-  std::uint64_t time_ns = 0;      // when it began, as now_ns() counts
-  std::uint64_t duration_ns = 0;  // 0: it is a moment, or nobody measured
-  std::uint64_t address =
-      0;                    // the first byte; of a fault: that was touched; of launches: the kernel
-  std::uint64_t bytes = 0;  // of launches: items
-  std::uint32_t thread = 0;  // who touched, as the kernel counts; 0: not known
-  // Of launches: their number on the device. Of evictions: how many of the pages were copies that
-  // were only dropped. Of advice: the host's node that is meant, plus 1. Else 0.
+  std::uint64_t time_ns = 0;      // start time on the scale of now_ns()
+  std::uint64_t duration_ns = 0;  // 0: the event has no duration, or it was not measured
+  std::uint64_t address = 0;      // first byte; fault: the accessed byte; launch: the kernel
+  std::uint64_t bytes = 0;        // launch: number of items
+  std::uint32_t thread = 0;       // the faulting thread's Linux id; 0: unknown
+  // Launch: its number on the device. Eviction: how many of the pages were duplicates that were
+  // only dropped. Advice: the host NUMA node it names, plus 1. Otherwise 0.
   std::uint32_t value = 0;
   EventKind kind = EventKind::fault;
   EventCause cause = EventCause::none;
   EventAccess access = EventAccess::none;
-  std::uint8_t detail = 0;           // one of the enums above, by kind
-  std::int8_t source = nobody;       // processors, by index
-  std::int8_t destination = nobody;  // of a fault: who touched
-  std::uint16_t processors = 0;      // more of them, by bit
+  std::uint8_t detail = 0;           // one of the enums above, depending on kind
+  std::int8_t source = nobody;       // processor index
+  std::int8_t destination = nobody;  // processor index; fault: the faulting processor
+  std::uint16_t processors = 0;      // further processors, one bit each
 
   bool operator==(const EventRecord&) const = default;
 };
 static_assert(sizeof(EventRecord) == 48);
-static_assert(max_processors <= 16, "they fit EventRecord::processors");
+static_assert(max_processors <= 16, "EventRecord::processors has 16 bits");
 
 constexpr std::int8_t index_of(Processor p) {
   return static_cast<std::int8_t>(p.index);
@@ -125,11 +124,11 @@ constexpr std::uint8_t code_of(Detail detail) {
   return static_cast<std::uint8_t>(detail);
 }
 
-// Their names in reports, as in docs/trace-format.md.
+// The names in reports and in docs/trace-format.md.
 std::string_view to_string(EventKind kind);
 std::string_view to_string(EventCause cause);
 std::string_view to_string(EventAccess access);
-// What the detail of such an event says; empty: nothing.
+// The name of the event's detail; empty if the kind has none.
 std::string_view detail_name(const EventRecord& event);
 
 }  // namespace wherry::impl

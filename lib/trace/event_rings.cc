@@ -16,10 +16,10 @@ EventRings::EventRings(std::size_t capacity)
     rings_[i].use(places + i * capacity, std::countr_zero(capacity));
 }
 
-// By the thread and not by its CPU: a thread's events stay in order wherever it runs. What
-// identifies it is where its stack is, so neighbours differ in the middle bits, which the
-// multiplication takes to the top. Nothing here may be thread-local: in a library that is loaded
-// late its first use allocates.
+// Selects the ring by thread and not by CPU, so a thread's events stay in order when it migrates
+// between CPUs. pthread_self() depends on the address of the thread's stack, so neighbouring
+// threads differ in the middle bits; the multiplication moves those to the top. No variable here
+// may be thread-local: in a library that is loaded late, its first use allocates.
 EventRings::Ring& EventRings::ring_of_this_thread() {
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
   return rings_[(static_cast<std::uint64_t>(::pthread_self()) * golden) >>

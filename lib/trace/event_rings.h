@@ -1,6 +1,6 @@
-// Where events wait to be read: a fixed number of bounded rings (base/bounded_ring.h). A thread
-// always writes to the same ring, so that its events come out in the order in which they went in;
-// threads share rings. An event that finds its ring full is dropped, and counted.
+// Holds events until they are read: a fixed number of bounded rings (base/bounded_ring.h). A thread
+// always writes to the same ring, so its events are read in the order in which it wrote them.
+// Several threads share a ring. An event that finds its ring full is dropped and counted.
 #pragma once
 
 #include <array>
@@ -20,17 +20,17 @@ class EventRings {
   static constexpr unsigned rings = 8;
   static constexpr std::size_t capacity_max = std::size_t{1} << 20;  // of one ring
 
-  // Each holds `capacity` events, a power of two up to capacity_max. Memory is committed as it is
-  // written. Throws std::system_error.
+  // Each ring holds `capacity` events, a power of two up to capacity_max. Memory is committed as it
+  // is written. Throws std::system_error.
   explicit EventRings(std::size_t capacity);
   EventRings(const EventRings&) = delete;
   EventRings& operator=(const EventRings&) = delete;
 
-  // Any thread, and signal handlers. False: dropped, and counted.
+  // Any thread, and signal handlers. Returns false if the event was dropped (and counted).
   bool put(const EventRecord& event) noexcept;
-  // Takes events out, as many as there are and fit, and says how many. One thread at a time.
+  // Removes as many events as are available and fit, and returns how many. One thread at a time.
   std::size_t take(std::span<EventRecord> events);
-  // How many of this kind were dropped so far. Any thread.
+  // How many events of this kind have been dropped so far. Any thread.
   std::uint64_t dropped(EventKind kind) const {
     return dropped_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
   }
@@ -42,7 +42,8 @@ class EventRings {
 
   const Mapping memory_;
   std::array<Ring, rings> rings_;
-  unsigned first_ = 0;  // where the next take() begins, so that a full ring starves no other one
+  // the ring with which the next take() begins, so that a full ring does not starve the others
+  unsigned first_ = 0;
   std::array<std::atomic<std::uint64_t>, event_kinds> dropped_{};
 };
 

@@ -12,21 +12,22 @@
 namespace wherry::impl {
 namespace {
 
-// Whoever records may be late: rings outlive the recording that they were made for, and are kept
-// for the next one of the same capacity.
+// A thread may still write to the rings after recording has stopped. Rings are therefore never
+// freed, and are reused for the next recording of the same capacity.
 std::atomic<EventRings*> current_rings = nullptr;
 
 struct Recorder {
   Mutex lock{LockOrder::recorder};
-  // By the power of two.
+  // Index: log2 of the capacity.
   std::array<std::unique_ptr<EventRings>, std::bit_width(EventRings::capacity_max)> rings
       GUARDED_BY(lock);
-  std::optional<EventReader> reader GUARDED_BY(lock);  // since it started; nothing: nobody has
+  // of the last recording that started; nullopt before the first
+  std::optional<EventReader> reader GUARDED_BY(lock);
   bool on GUARDED_BY(lock) = false;
   std::array<std::uint64_t, event_kinds> dropped_before GUARDED_BY(lock) = {};
 };
 
-// Never destroyed: threads record until the very end of the process.
+// Never destroyed: threads record until the process ends.
 Recorder& recorder() {
   static Recorder& the_recorder = *new Recorder;
   return the_recorder;

@@ -1,15 +1,15 @@
-// Whether events are recorded at the moment, which, and for whom. There is one recorder in a
-// process, since everything in it may have something to record, also signal handlers: the flag and
-// the rings are global.
+// Controls whether events are recorded, which kinds, and for which reader. There is one recorder
+// per process, because every part of the process may record events, including signal handlers. The
+// flag and the rings are therefore global.
 //
-// Who has something to record asks is_recorded(kind) first, one relaxed load, and only then
-// computes an event:
+// A caller first asks is_recorded(kind), one relaxed load, and builds the event only if that is
+// true:
 //
-//     if (is_recorded(EventKind::migration)) record_event({.time_ns = ..., .kind =
-//     EventKind::migration});
+//     if (is_recorded(EventKind::migration))
+//       record_event({.time_ns = ..., .kind = EventKind::migration});
 //
-// Events are recorded by the process that called cuInit alone. Device processes and children of
-// fork() run none of the code that records; a child of fork() also calls forget_recording().
+// Only the process that called cuInit records events. Device processes and children of fork() run
+// no code that records; a child of fork() also calls forget_recording().
 #pragma once
 
 #include <atomic>
@@ -21,41 +21,43 @@
 
 namespace wherry::impl {
 
-// The kinds that are recorded; 0: nothing is. Relaxed: who sees it late records a little longer, or
-// later.
+// The kinds that are recorded; 0: none. Relaxed: a thread that sees a change late starts or stops
+// recording a little later.
 inline constinit std::atomic<EventKinds> recorded_kinds{0};
 
 inline bool is_recorded(EventKind kind) {
   return (recorded_kinds.load(std::memory_order_relaxed) & bit_of(kind)) != 0;
 }
 
-// Any thread, and signal handlers. Where nothing is recorded any more, or the ring is full, the
-// event is lost; the latter is counted.
+// Any thread, and signal handlers. The event is lost if recording has stopped or if the ring is
+// full; in the second case it is counted.
 void record_event(const EventRecord& event) noexcept;
 
-// Who reads what is recorded: one of them at a time, since an event that one has read is gone for
-// the other.
+// Who reads the events. There is one reader at a time, because reading an event removes it.
 enum class EventReader {
   program,  // wherryEventsRead
   trace,    // a TraceWriter
 };
 
-// From now on, until stop_recording(). `capacity`: how many events each ring (event_rings.h) holds,
-// rounded up to a power of two, at most EventRings::capacity_max. False: recording is on already.
-// Throws std::system_error. Any thread, as the following.
+// Records from now on, until stop_recording(). `capacity`: how many events each ring
+// (event_rings.h) holds, rounded up to a power of two, at most EventRings::capacity_max. Returns
+// false if recording is already on. Throws std::system_error. Any thread may call this and the
+// functions below.
 [[nodiscard]] bool start_recording(EventReader reader, EventKinds kinds, std::size_t capacity);
-// What has been recorded can still be taken. False: this reader has not started it.
+// Events recorded so far can still be taken. Returns false if this reader has not started
+// recording.
 bool stop_recording(EventReader reader);
-// Takes events out, as many as there are and fit; of one thread in the order in which they were
-// recorded. Nothing: the reader has not started recording, or another one has since.
+// Removes as many events as are available and fit; the events of each thread are in the order in
+// which it recorded them. Returns false if this reader has not started recording, or if another
+// reader has started since.
 [[nodiscard]] bool take_events(EventReader reader, std::span<EventRecord> events,
                                std::size_t& taken);
-// Whether recording is on, for this reader.
+// Returns whether recording is on for this reader.
 [[nodiscard]] bool is_recording_for(EventReader reader);
-// How many events of this kind were dropped since recording was started last.
+// How many events of this kind have been dropped since recording last started.
 std::uint64_t dropped_events(EventKind kind);
 
-// In a child of fork(), which has no rings. Only what a signal handler may do.
+// Call in a child of fork(), where the rings are not valid. Async-signal-safe.
 void forget_recording();
 
 }  // namespace wherry::impl

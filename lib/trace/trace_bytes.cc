@@ -8,8 +8,8 @@ namespace {
 constexpr unsigned slices = 8;
 using CrcTables = std::array<std::array<std::uint32_t, 256>, slices>;
 
-// tables[k][b]: what byte b does to the checksum when k more bytes follow it, so that eight can be
-// looked up at once.
+// tables[k][b] is the effect of byte b on the checksum when k more bytes follow it, so that eight
+// bytes can be looked up at once.
 constexpr CrcTables make_tables() {
   CrcTables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -66,7 +66,7 @@ std::uint64_t TraceSource::take() {
   std::uint64_t value = 0;
   for (int shift = 0; good_; shift += 7) {
     const std::uint8_t byte = take_byte();
-    // The tenth byte has room for one bit.
+    // Only one bit fits into the tenth byte.
     if (shift > 63 || (shift == 63 && byte > 1)) good_ = false;
     if (!good_) break;
     value |= std::uint64_t{byte & 0x7fu} << shift;

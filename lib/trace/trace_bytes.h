@@ -1,6 +1,6 @@
-// The numbers that a trace is made of: bytes, little-endian words, and integers in as many bytes as
-// they need (LEB128; signed ones zigzag first). Writing appends; reading never goes past the end,
-// and remembers that it would have had to.
+// The encoding of a trace: bytes, little-endian words, and variable-length integers (LEB128; signed
+// integers zigzag-encoded first). Writing appends. Reading never goes past the end; an attempt to
+// do so makes the source not good().
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace wherry::impl {
 
 using TraceBytes = std::vector<std::byte>;
 
-// Appends to `Bytes`, which has push_back().
+// Appends to `Bytes`, a type with push_back().
 template <typename Bytes>
 class BasicTraceSink {
  public:
@@ -29,12 +29,12 @@ class BasicTraceSink {
     for (; value >= 0x80; value >>= 7) put_byte(static_cast<std::uint8_t>(value | 0x80));
     put_byte(static_cast<std::uint8_t>(value));
   }
-  // The difference of two numbers, whatever their size.
+  // The signed difference of two numbers, modulo 2^64.
   void put_step(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t step = to - from;
     put((step << 1) ^ (0 - (step >> 63)));
   }
-  // Its length, then its bytes.
+  // The length, then the bytes.
   void put_text(std::string_view text) {
     put(text.size());
     for (const char letter : text) put_byte(static_cast<std::uint8_t>(letter));
@@ -49,13 +49,14 @@ class TraceSource {
  public:
   explicit TraceSource(std::span<const std::byte> bytes) : left_(bytes) {}
 
-  // Once something was not there, or was no number, all of these answer 0 or nothing.
+  // After a read past the end, or of a malformed number, all of these return 0 or an empty string.
   std::uint8_t take_byte();
   std::uint32_t take_word();
   std::uint64_t take();
   std::uint64_t take_step(std::uint64_t from);
   std::string take_text();
-  // A number that is at most `most`, which fits the type: else it is not good either.
+  // Reads a number that must be at most `most`, which must fit `Number`. A larger number makes the
+  // source not good().
   template <typename Number>
   Number take_up_to(Number most) {
     const std::uint64_t value = take();
@@ -72,7 +73,7 @@ class TraceSource {
   bool good_ = true;
 };
 
-// CRC-32 as in zlib, PNG and Ethernet; `before`: of the bytes that come before these.
+// CRC-32 as in zlib, PNG and Ethernet. `before`: the checksum of the bytes that precede these.
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 }  // namespace wherry::impl

@@ -5,7 +5,7 @@
 namespace wherry::impl {
 namespace {
 
-// Which fields of an event follow: those that are not 0, or nobody.
+// Which fields of an event are present: those that are not 0, and processors that are not `nobody`.
 enum Field : std::uint8_t {
   has_address = 1,
   has_bytes = 2,
@@ -17,7 +17,7 @@ enum Field : std::uint8_t {
   has_value = 128,
 };
 
-// Both ends of a move in one byte: a processor's index plus one, 0 for nobody.
+// Source and destination in one byte: each is the processor's index plus one, or 0 for `nobody`.
 std::uint8_t ends_of(const EventRecord& event) {
   return static_cast<std::uint8_t>((event.source + 1) | ((event.destination + 1) << 4));
 }
@@ -33,8 +33,8 @@ std::uint8_t fields_of(const EventRecord& event) {
       field(event.processors != 0, has_processors) | field(event.value != 0, has_value));
 }
 
-// The bytes of one event, which are written often enough for the checks of a vector to be most of
-// it.
+// The bytes of one event. A fixed array, because the checks of a vector would take most of the time
+// of encoding.
 class EventBytes {
  public:
   void push_back(std::byte byte) { bytes_[size_++] = byte; }
@@ -67,7 +67,7 @@ void put_event(BasicTraceSink<EventBytes> sink, const EventRecord& before,
   if ((fields & has_value) != 0) sink.put(event.value);
 }
 
-// Nothing: it makes no sense.
+// Returns nullopt if the event is malformed.
 std::optional<EventRecord> take_event(TraceSource& source, const EventRecord& before,
                                       std::size_t processors) {
   EventRecord event;
@@ -106,7 +106,7 @@ std::optional<EventRecord> take_event(TraceSource& source, const EventRecord& be
   return event;
 }
 
-// Good, and nothing is left.
+// Whether the source is good() and fully consumed.
 bool is_over(const TraceSource& source) {
   return source.good() && source.empty();
 }

@@ -1,6 +1,6 @@
-// A trace file, piece by piece, as docs/trace-format.md describes it: what each kind of chunk says,
-// and its bytes. Pure functions: files and threads are the business of trace_writer.h, whole files
-// that of trace_reader.h.
+// The parts of a trace file, as docs/trace-format.md describes them: the content of each kind of
+// chunk, and its encoding. Pure functions: trace_writer.h has the file and the thread,
+// trace_reader.h reads whole files.
 #pragma once
 
 #include <array>
@@ -21,16 +21,16 @@ inline constexpr std::uint32_t trace_version = 1;
 inline constexpr std::size_t trace_header_bytes = trace_magic.size() + 4;
 inline constexpr std::size_t chunk_header_bytes = 12;
 inline constexpr std::size_t chunk_payload_max = std::size_t{1} << 24;
-// So many fit one chunk, however large their numbers.
+// That many events fit one chunk, however large their numbers are.
 inline constexpr std::size_t chunk_events_max = 4096;
 inline constexpr std::size_t name_bytes_max = 255;
 
 enum class TraceChunk : std::uint8_t {
-  machine = 1,  // the first one, once
+  machine = 1,  // the first chunk; occurs once
   events = 2,
   names = 3,
   drops = 4,
-  end = 5,  // the last one, of a program that ended as programs do
+  end = 5,  // the last chunk, if the program ended normally
 };
 
 struct TraceProcessor {
@@ -40,24 +40,24 @@ struct TraceProcessor {
   };
 
   Kind kind = Kind::host;
-  bool concurrent = true;      // it and the host may touch managed memory at the same time
+  bool concurrent = true;  // this processor and the host may access managed memory at the same time
   std::uint64_t capacity = 0;  // bytes; 0: no limit
-  std::uint32_t workers = 0;   // of devices
+  std::uint32_t workers = 0;   // of a device
   std::vector<std::uint32_t> nodes;
 
   bool operator==(const TraceProcessor&) const = default;
 };
 
-// What ran, and where.
+// The program that ran and the machine it ran on.
 struct TraceMachine {
-  std::uint64_t start_ns = 0;       // when recording began, as events count
-  std::uint64_t start_unix_ns = 0;  // the same moment since 1970
+  std::uint64_t start_ns = 0;       // when recording began, on the scale of the events' times
+  std::uint64_t start_unix_ns = 0;  // the same time in nanoseconds since 1970
   std::uint64_t process = 0;
   std::uint64_t page_bytes = 0;
   std::uint64_t block_bytes = 0;   // the unit of eviction; blocks of the arena are aligned to it
-  std::uint64_t region_bytes = 0;  // what a fault brings along without advice
+  std::uint64_t region_bytes = 0;  // how much a fault transfers if there is no advice
   std::uint64_t arena_base = 0;
-  std::uint64_t arena_bytes = 0;  // of addresses that follow each other
+  std::uint64_t arena_bytes = 0;  // the length of the contiguous address range
   std::string program;
   std::string trap;
   std::vector<TraceProcessor> processors;  // the host first
@@ -67,8 +67,8 @@ struct TraceMachine {
 
 struct TraceName {
   enum class Kind : std::uint8_t {
-    range,   // of memory, until it is freed or named anew
-    kernel,  // the launches of this address, at any time
+    range,   // of memory, until it is freed or renamed
+    kernel,  // all launches of the kernel at this address
   };
 
   Kind kind = Kind::range;
@@ -82,21 +82,21 @@ struct TraceName {
 
 using TraceDrops = std::array<std::uint64_t, event_kinds>;
 
-// Each appends to `file`. The first: what comes before all chunks.
+// Each function appends to `file`. append_trace_header() writes what precedes the first chunk.
 void append_trace_header(TraceBytes& file);
 void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> payload);
-// At most chunk_events_max of them.
+// At most chunk_events_max events.
 void append_events(TraceBytes& file, std::span<const EventRecord> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);
 void append_names(TraceBytes& file, std::span<const TraceName> names);
 void append_drops(TraceBytes& file, const TraceDrops& drops);
 void append_end(TraceBytes& file, std::uint64_t time_ns);
 
-// From the payload of a chunk. Nothing, or false: that is no such payload.
+// These parse the payload of a chunk. They return nullopt, or false, if the payload is malformed.
 std::optional<TraceMachine> parse_machine(std::span<const std::byte> payload);
 std::optional<TraceDrops> parse_drops(std::span<const std::byte> payload);
 std::optional<std::uint64_t> parse_end(std::span<const std::byte> payload);
-// These two add what they find to what there is. `processors`: how many there are.
+// These two append to their last argument. `processors`: how many processors the trace has.
 bool parse_events(std::span<const std::byte> payload, std::size_t processors,
                   std::vector<EventRecord>& events);
 bool parse_names(std::span<const std::byte> payload, std::vector<TraceName>& names);

@@ -21,7 +21,7 @@ class Reader {
   std::variant<Trace, TraceError> read() {
     if (!read_header()) return TraceError{error_};
     while (const auto chunk = next_chunk())
-      if (!take(*chunk)) return wrong("the chunk does not say what its kind says");
+      if (!take(*chunk)) return wrong("the chunk's content does not match its kind");
     if (!error_.empty()) return TraceError{error_};
     if (trace_.machine.processors.empty())
       return wrong("the file breaks off before its first chunk ends");
@@ -36,7 +36,7 @@ class Reader {
 
   bool read_header() {
     if (!begins_as_trace(file_)) {
-      error_ = "this is no trace of Wherry";
+      error_ = "the file is not a Wherry trace";
       return false;
     }
     TraceSource source(file_.subspan(trace_magic.size()));
@@ -49,12 +49,13 @@ class Reader {
     return error_.empty();
   }
 
-  // Nothing: there is no whole one, or, with an error, what is there is wrong.
+  // Returns nullopt if no complete chunk is left, or, with error_ set, if the next chunk is
+  // invalid.
   std::optional<Chunk> next_chunk() {
     chunk_at_ = at_;
     const auto rest = file_.subspan(std::min(at_, file_.size()));
     if (rest.empty() || ended_) {
-      if (!rest.empty()) error_ = wrong("something follows the end of the trace").message;
+      if (!rest.empty()) error_ = wrong("there is data after the end of the trace").message;
       return std::nullopt;
     }
     TraceSource source(rest);
@@ -64,20 +65,20 @@ class Reader {
     const std::uint32_t sum = source.take_word();
     if (!source.good()) return std::nullopt;
     if (bytes > chunk_payload_max) {
-      error_ = wrong("no chunk is that long").message;
+      error_ = wrong("the chunk is too long").message;
       return std::nullopt;
     }
     if (source.left() < bytes) return std::nullopt;
     chunk.payload = rest.subspan(chunk_header_bytes, bytes);
     if (crc32(chunk.payload, crc32(rest.first(8))) != sum) {
-      error_ = wrong("the checksum is not that of the chunk").message;
+      error_ = wrong("the checksum does not match the chunk").message;
       return std::nullopt;
     }
     at_ += chunk_header_bytes + bytes;
     return chunk;
   }
 
-  // False: it is not as it must be.
+  // Returns false if the chunk is malformed, or if its kind may not occur here.
   bool take(const Chunk& chunk) {
     const bool first = trace_.machine.processors.empty();
     if (first != (chunk.kind == code_of(TraceChunk::machine))) return false;
@@ -103,7 +104,7 @@ class Reader {
         return ended_;
       }
     }
-    return true;  // of a later minor addition, which nobody has to understand
+    return true;  // A kind that a later version of the format added: this reader skips it.
   }
 
   void finish() {

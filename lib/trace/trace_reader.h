@@ -1,4 +1,4 @@
-// A whole trace, read and checked: what a program recorded with WHERRY_TRACE, in order of time.
+// A whole trace, parsed and checked: what a program recorded with WHERRY_TRACE, ordered by time.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@ namespace wherry::impl {
 
 struct Trace {
   TraceMachine machine;
-  std::vector<EventRecord> events;  // by when they began
-  std::vector<TraceName> names;     // as they were given
+  std::vector<EventRecord> events;  // ordered by start time
+  std::vector<TraceName> names;     // in the order in which they were given
   TraceDrops drops{};
-  // Its program ended as programs do, and everything was written; else this is what there was up to
-  // some moment: the program was killed, still runs, or the disk was full.
+  // Whether the program ended normally and the trace is written completely. If false, the trace
+  // ends at an earlier time: the program was killed, is still running, or the disk was full.
   bool complete = false;
-  std::uint64_t end_ns = 0;  // when recording ended, or of an incomplete trace: its last event
+  // when recording ended; of an incomplete trace: the end of its last event
+  std::uint64_t end_ns = 0;
 };
 
-// Why there is no trace: "at byte 120: ...", one line.
+// Why the file could not be read: "at byte 120: ...", one line.
 struct TraceError {
   std::string message;
 };
 
-// Whether the file may be a trace, by its first bytes.
+// Whether the file's first bytes identify it as a trace.
 bool begins_as_trace(std::span<const std::byte> file);
 
-// `file`: all of its bytes. A file that breaks off is as good as one that ended where its last
-// whole chunk does, from the first chunk on; anything else that is not as docs/trace-format.md says
-// is an error. Throws std::bad_alloc. Any thread.
+// `file`: all of its bytes. A file that breaks off after its first chunk is read up to its last
+// complete chunk. Every other deviation from docs/trace-format.md is an error. Throws
+// std::bad_alloc. Any thread.
 std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file);
 
 }  // namespace wherry::impl

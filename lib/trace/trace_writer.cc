@@ -13,10 +13,10 @@
 namespace wherry::impl {
 namespace {
 
-// Rarely enough to cost a busy machine little, often enough for the rings to hold what comes in
-// between.
+// Long enough to cost a busy machine little, short enough for the rings to hold the events of one
+// period.
 constexpr auto period = std::chrono::milliseconds(10);
-// What is written at once, at least.
+// The least size of one write, except for the last write of a round.
 constexpr std::size_t write_bytes = std::size_t{1} << 18;
 
 }  // namespace
@@ -30,7 +30,7 @@ TraceWriter::TraceWriter(Fd file, std::string path, const TraceMachine& machine,
   append_trace_header(buffer_);
   append_machine(buffer_, machine);
   const SignalBlock no_signals;
-  // At once: whenever the program is killed there is a trace.
+  // Written at once, so that there is a valid trace whenever the program is killed.
   if (!flush()) return;
   const LockGuard guard(finish_lock_);
   thread_ = std::thread([this] { work(); });
@@ -55,8 +55,8 @@ void TraceWriter::finish() {
 
 void TraceWriter::work() {
   name_this_thread("wherry-trace");
-  // The rings hold ten rounds: it need not run at once, and takes nothing from the program while
-  // there is another CPU.
+  // The rings hold the events of ten rounds, so this thread need not run at once. It takes no CPU
+  // time from the program while another CPU is free.
   give_way();
   bool last = false;
   while (!last && write_round(last = !wait_for_next_round())) continue;
@@ -75,7 +75,7 @@ bool TraceWriter::write_round(bool last) {
     if (!take_events(EventReader::trace, events_, taken)) break;
     add_events(std::span(events_).first(taken));
     if (buffer_.size() >= write_bytes) good = flush();
-    // What comes in meanwhile can wait for the next round.
+    // Events that arrived meanwhile can wait for the next round.
     if (taken < events_.size()) break;
   }
   add_names();
@@ -98,7 +98,7 @@ void TraceWriter::add_names() {
     const LockGuard guard(lock_);
     names.swap(names_);
   }
-  // One chunk each: they are few, and of any length.
+  // One chunk each: names are few, and of any length.
   for (const TraceName& name : names) append_names(buffer_, std::span(&name, 1));
 }
 
@@ -114,7 +114,7 @@ bool TraceWriter::flush() {
   const int error = append_all(file_, buffer_);
   buffer_.clear();
   if (error == 0) return true;
-  log_line("the trace {} ends early: {}; what happens from now on is not recorded", path_,
+  log_line("the trace {} ends early: {}; later events are not recorded", path_,
            std::strerror(error));
   (void)stop_recording(EventReader::trace);
   const LockGuard guard(lock_);

@@ -1,5 +1,5 @@
-// What advice answers to right and wrong arguments, and what can be asked of it afterwards. Where a
-// recorded answer of a real driver exists, it is what is asked for here.
+// Results of advice for right and wrong arguments, and the attributes afterwards. Where a real
+// driver's result was recorded, the test requires the same result.
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr int untouched = -77;
 
-// Device 2 cannot be used at the same time as the host.
+// Device 2 does not support concurrent access with the host.
 const Session& session() {
   static const Session the_session("capacity=16M;capacity=16M;capacity=16M,concurrent=0");
   return the_session;
@@ -48,7 +48,7 @@ constexpr std::array all_attributes{CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE,
                                     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID};
 
-// Some managed pages.
+// An allocation of managed pages.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) : bytes_(bytes) {
@@ -91,7 +91,7 @@ class Pages {
   CUdeviceptr address_ = 0;
 };
 
-// What all attributes say, in their order.
+// The values of all attributes, in the order of `all_attributes`.
 std::vector<int> everything(const Pages& pages) {
   std::vector<int> all;
   for (const CUmem_range_attribute attribute : all_attributes)
@@ -102,7 +102,7 @@ const std::vector<int> nothing{0, -2, -2, -2, 0, -2, 0, -2};
 
 }  // namespace
 
-TEST_CASE("each advice shows in its attributes, and its opposite takes it back", "[api]") {
+TEST_CASE("each advice is visible in its attributes, and its opposite removes it", "[api]") {
   const Pages pages(16 * page);
   CHECK(everything(pages) == nothing);
 
@@ -154,8 +154,7 @@ TEST_CASE("a node of the host can be preferred by its number, or as the caller's
   CHECK(everything(pages) == nothing);
 }
 
-TEST_CASE("read-mostly and taking back a preference ignore the location, but not its type",
-          "[api]") {
+TEST_CASE("read-mostly and unsetting a preference ignore the location, but not its type", "[api]") {
   const Pages pages(page);
   for (const CUmem_advise advice : {CU_MEM_ADVISE_SET_READ_MOSTLY, CU_MEM_ADVISE_UNSET_READ_MOSTLY,
                                     CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION}) {
@@ -168,7 +167,7 @@ TEST_CASE("read-mostly and taking back a preference ignore the location, but not
   }
 }
 
-TEST_CASE("a device must exist and be accessible at the same time as the host", "[api]") {
+TEST_CASE("a device must exist and be accessible concurrently with the host", "[api]") {
   const Pages pages(page);
   for (const CUmem_advise advice :
        {CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_MEM_ADVISE_SET_ACCESSED_BY}) {
@@ -243,7 +242,7 @@ TEST_CASE("a range that is not inside one allocation is refused, and nothing cha
   CHECK(pages.of_page(0, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
 }
 
-TEST_CASE("two neighbouring allocations are no range", "[api]") {
+TEST_CASE("two neighbouring allocations are not a valid range", "[api]") {
   constexpr std::size_t size = std::size_t{2} << 20;
   const Pages a(size);
   const Pages b(size);
@@ -255,7 +254,7 @@ TEST_CASE("two neighbouring allocations are no range", "[api]") {
   CHECK(everything(b) == nothing);
 }
 
-TEST_CASE("a mixed range has what all its pages have", "[api]") {
+TEST_CASE("a mixed range has the attributes that all its pages have", "[api]") {
   const Pages pages(4 * page);
   int node = -1;
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
@@ -266,7 +265,7 @@ TEST_CASE("a mixed range has what all its pages have", "[api]") {
   WHERRY_TRY(pages.advise_pages(0, 4, CU_MEM_ADVISE_SET_ACCESSED_BY, device(1)));
   CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
   CHECK(pages.accessed_by(3) == std::vector<int>{1, -2, -2});
-  // All prefer the host, though not the same of its nodes.
+  // All pages prefer the host, but not the same node of it.
   CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_CPU);
   CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) ==
         CU_MEM_LOCATION_TYPE_INVALID);
@@ -277,12 +276,12 @@ TEST_CASE("a mixed range has what all its pages have", "[api]") {
   CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_INVALID);
   WHERRY_TRY(pages.advise_pages(3, 1, CU_MEM_ADVISE_SET_READ_MOSTLY));
   CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
-  // Taken back in the middle, and never said elsewhere: the same to whoever asks.
+  // Unset in the middle, and never set elsewhere: both read the same.
   WHERRY_TRY(pages.advise(CU_MEM_ADVISE_UNSET_READ_MOSTLY));
   CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
 }
 
-TEST_CASE("an attribute has one size, and accessed-by any number of places", "[api]") {
+TEST_CASE("an attribute has one size, and accessed-by takes any number of entries", "[api]") {
   const Pages pages(page);
   std::array<int, 9> data{};
   for (const CUmem_range_attribute attribute : all_attributes) {
@@ -304,8 +303,7 @@ TEST_CASE("an attribute has one size, and accessed-by any number of places", "[a
                                  pages.address(), page) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("attributes are asked of count rounded up to pages, from the first byte's page on",
-          "[api]") {
+TEST_CASE("attributes cover whole pages from the first byte's page on, count rounded up", "[api]") {
   const Pages pages(4 * page);
   WHERRY_TRY(pages.advise_pages(0, 2, CU_MEM_ADVISE_SET_READ_MOSTLY));
   const auto read_mostly = [&](std::size_t offset, std::size_t count) {
@@ -319,10 +317,10 @@ TEST_CASE("attributes are asked of count rounded up to pages, from the first byt
   CHECK(read_mostly(2 * page - 1, 2) == 1);
   CHECK(read_mostly(2 * page, 1) == 0);
   CHECK(read_mostly(4 * page - 1, 1) == 0);
-  CHECK(read_mostly(2 * page, ~std::size_t{0}) == 1);  // past the last address: no pages at all
+  CHECK(read_mostly(2 * page, ~std::size_t{0}) == 1);  // past the last address: covers no page
 }
 
-TEST_CASE("several attributes come at once, or none", "[api]") {
+TEST_CASE("several attributes are returned at once, or none", "[api]") {
   const Pages pages(2 * page);
   WHERRY_TRY(pages.advise(CU_MEM_ADVISE_SET_READ_MOSTLY));
   WHERRY_TRY(pages.advise(CU_MEM_ADVISE_SET_ACCESSED_BY, device(1)));
@@ -336,13 +334,13 @@ TEST_CASE("several attributes come at once, or none", "[api]") {
                                    pages.address(), 2 * page);
   };
 
-  SECTION("when all is as it should be") {
+  SECTION("with correct arguments") {
     CHECK(get(2) == CUDA_SUCCESS);
     CHECK(read_mostly == 1);
     CHECK(accessed_by == std::array<int, 2>{1, CU_DEVICE_INVALID});
     return;
   }
-  SECTION("unless none is asked for") {
+  SECTION("unless no attribute is requested") {
     CHECK(get(0) == CUDA_ERROR_INVALID_VALUE);
   }
   SECTION("unless a size is wrong") {
@@ -353,7 +351,7 @@ TEST_CASE("several attributes come at once, or none", "[api]") {
     attributes[1] = static_cast<CUmem_range_attribute>(9);
     CHECK(get(2) == CUDA_ERROR_INVALID_VALUE);
   }
-  SECTION("unless a place is missing") {
+  SECTION("unless a result pointer is missing") {
     data[1] = nullptr;
     CHECK(get(2) == CUDA_ERROR_INVALID_VALUE);
   }
@@ -369,7 +367,7 @@ TEST_CASE("several attributes come at once, or none", "[api]") {
   CHECK(accessed_by[0] == untouched);
 }
 
-TEST_CASE("memory at an address that was freed has no advice", "[api]") {
+TEST_CASE("memory at a freed address has no advice", "[api]") {
   CUdeviceptr before = 0;
   {
     const Pages pages(3 * page);
@@ -393,13 +391,13 @@ TEST_CASE("advice needs a current context that is alive", "[api]") {
     CUcontext context = nullptr;
     WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, 0));
     WHERRY_TRY(cuCtxPushCurrent(context));
-    WHERRY_TRY(cuCtxDestroy(context));  // which takes it off the stack once
+    WHERRY_TRY(cuCtxDestroy(context));  // this also pops it from the stack once
     CHECK(pages.advise(CU_MEM_ADVISE_SET_READ_MOSTLY) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }).join();
   CHECK(everything(pages) == nothing);
 }
 
-TEST_CASE("threads that advise neighbouring pages do not disturb each other", "[api]") {
+TEST_CASE("threads that advise neighbouring pages do not affect each other", "[api]") {
   constexpr std::size_t threads = 4;
   constexpr std::size_t each = 64;
   const Pages pages(threads * each * page);

@@ -1,4 +1,4 @@
-// Limits that this process does not have: described as values.
+// Limits that this process does not have, described as values.
 #include "runtime/arena_size.h"
 
 #include <catch2/catch.hpp>
@@ -35,14 +35,14 @@ bool has(const std::string& text, const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("without limits an arena is a tebibyte, or what WHERRY_ARENA says") {
+TEST_CASE("without limits an arena is a tebibyte, or the size in WHERRY_ARENA") {
   CHECK(chosen("", free_machine()) == 1024 * gib);
   CHECK(chosen(" ", free_machine()) == 1024 * gib);
   CHECK(chosen("64M", free_machine()) == 64 * mib);
   CHECK(chosen("3G", free_machine()) == 3 * gib);
 }
 
-TEST_CASE("an arena is whole blocks, or whole GiB from one GiB on") {
+TEST_CASE("an arena is a multiple of a block, and from one GiB on a multiple of one GiB") {
   CHECK(chosen("65M", free_machine()) == 64 * mib);
   CHECK(chosen("2500M", free_machine()) == 2 * gib);
 }
@@ -52,7 +52,8 @@ TEST_CASE("a malformed arena is refused with the variable's name") {
     CHECK(has(refused(wrong, free_machine()), "WHERRY_ARENA"));
 }
 
-TEST_CASE("an arena shrinks to what RLIMIT_FSIZE lets files be, unless its size was asked for") {
+TEST_CASE(
+    "an arena shrinks to the size limit of files (RLIMIT_FSIZE), unless its size was requested") {
   ArenaSurroundings limited = free_machine();
   limited.file_size_limit = 10 * gib + 5;
   CHECK(chosen("", limited) == 10 * gib);
@@ -63,7 +64,8 @@ TEST_CASE("an arena shrinks to what RLIMIT_FSIZE lets files be, unless its size 
 }
 
 TEST_CASE(
-    "a file size limit below the smallest arena is refused with its value and what is needed") {
+    "a file size limit below the smallest arena is refused; the message has its value and the "
+    "minimum") {
   ArenaSurroundings limited = free_machine();
   limited.file_size_limit = 1 * mib;
   const std::string line = refused("", limited);
@@ -72,7 +74,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an address space limit is refused with its value, what is needed, and an arena that fits") {
+    "an address space limit is refused; the message has its value, the minimum, and an arena that "
+    "fits") {
   ArenaSurroundings limited = free_machine();
   limited.address_space_limit = 8 * gib;
   const std::string line = refused("", limited);
@@ -86,7 +89,7 @@ TEST_CASE(
         limited.address_space_limit);
 }
 
-TEST_CASE("where no arena fits into the address space none is offered") {
+TEST_CASE("where no arena fits into the address space, the message suggests none") {
   ArenaSurroundings limited = free_machine();
   limited.address_space_limit = 200 * mib;
   const std::string line = refused("", limited);

@@ -1,5 +1,5 @@
-// What a program says of the streams that will use its memory. No function of the API tells it
-// again, so this asks the library itself.
+// cuStreamAttachMemAsync. No function of the API returns attachments, so the test reads them from
+// the library's internal state.
 #include <wherry/cuda.h>
 
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ const Session& session() {
 
 constexpr std::size_t bytes = 64 << 10;
 
-// Managed memory of 64 KiB.
+// 64 KiB of managed memory.
 class Memory {
  public:
   explicit Memory(unsigned flags = CU_MEM_ATTACH_GLOBAL) {
@@ -42,7 +42,7 @@ unsigned flags_of(CUdeviceptr address) {
   return runtime.attach_flags(runtime.find(address).value());
 }
 
-// Attaches and waits.
+// Attaches, and waits.
 CUresult attach(CUstream stream, CUdeviceptr address, std::size_t length, unsigned flags) {
   const CUresult result = cuStreamAttachMemAsync(stream, address, length, flags);
   WHERRY_TRY(cuCtxSynchronize());
@@ -57,7 +57,7 @@ CUstream create_stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
 
 }  // namespace
 
-TEST_CASE("memory is attached as it was allocated until something else is said", "[api]") {
+TEST_CASE("memory stays attached as it was allocated until it is attached differently", "[api]") {
   session();
   const Memory global(CU_MEM_ATTACH_GLOBAL);
   const Memory host(CU_MEM_ATTACH_HOST);
@@ -65,7 +65,9 @@ TEST_CASE("memory is attached as it was allocated until something else is said",
   CHECK(flags_of(host) == CU_MEM_ATTACH_HOST);
 }
 
-TEST_CASE("memory is attached with one flag, and to one stream only if it is one", "[api]") {
+TEST_CASE(
+    "memory is attached with exactly one flag, and only the single-stream flag takes a stream",
+    "[api]") {
   session();
   const CUstream non_blocking = create_stream(CU_STREAM_NON_BLOCKING);
   const CUstream blocking = create_stream(CU_STREAM_DEFAULT);
@@ -111,7 +113,7 @@ TEST_CASE("an allocation is attached as a whole", "[api]") {
   WHERRY_TRY(cuMemFree(odd));
 }
 
-TEST_CASE("only managed memory is attached, by streams that exist", "[api]") {
+TEST_CASE("only managed memory can be attached, and only by existing streams", "[api]") {
   const Session& s = session();
   int on_the_stack = 0;
   CUdeviceptr freed = 0;
@@ -134,8 +136,7 @@ TEST_CASE("only managed memory is attached, by streams that exist", "[api]") {
   WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
 }
 
-TEST_CASE("an attachment holds from its turn in the stream on, and replaces the one before",
-          "[api]") {
+TEST_CASE("an attachment takes effect in stream order, and replaces the previous one", "[api]") {
   const Session& s = session();
   const Memory memory;
   Busy busy(s.stream(0));
@@ -166,8 +167,7 @@ TEST_CASE("an attachment to one stream ends with the stream, when its work has f
   CHECK(flags_of(memory) == born);
 }
 
-TEST_CASE("memory that is attached to one stream is used by all, as access is concurrent",
-          "[api]") {
+TEST_CASE("all streams may use memory that is attached to one, as access is concurrent", "[api]") {
   const Session& s = session();
   Managed<int> memory(1);
   const CUdeviceptr address = reinterpret_cast<CUdeviceptr>(memory.data());

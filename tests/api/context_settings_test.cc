@@ -1,4 +1,4 @@
-// What a program sets of contexts and devices, and asks for again.
+// Settings of contexts and devices that a program sets and reads.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 
@@ -19,7 +19,7 @@ const Session& session() {
 
 }  // namespace
 
-TEST_CASE("a context keeps its limits and its preferences to itself", "[api]") {
+TEST_CASE("limits and preferences belong to one context", "[api]") {
   session();
   CUcontext context = nullptr;
   REQUIRE(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_SPIN, 0) == CUDA_SUCCESS);
@@ -68,7 +68,7 @@ TEST_CASE("a context keeps its limits and its preferences to itself", "[api]") {
   CHECK(cuCtxDestroy(other) == CUDA_SUCCESS);
   CHECK(cuCtxGetApiVersion(other, &version) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
-  // Of another thread there is none.
+  // Another thread has no current context.
   std::thread([] {
     std::size_t limit = 0;
     CHECK(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE) == CUDA_ERROR_INVALID_CONTEXT);
@@ -94,7 +94,8 @@ TEST_CASE("a context ends with its last user", "[api]") {
   CHECK(attached != context);
 }
 
-TEST_CASE("the primary context has the flags that were set for it, then and now", "[api]") {
+TEST_CASE("the primary context has the flags that were set for it before and while it is active",
+          "[api]") {
   session();
   unsigned flags = 0;
   int active = 0;
@@ -114,7 +115,7 @@ TEST_CASE("the primary context has the flags that were set for it, then and now"
   CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a device is found by where it is", "[api]") {
+TEST_CASE("a device is found by its bus id", "[api]") {
   session();
   std::string seen;
   for (CUdevice device : {0, 1}) {
@@ -148,7 +149,7 @@ TEST_CASE("a device is found by where it is", "[api]") {
   CHECK(cuDeviceComputeCapability(&major, &minor, 7) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("streams say that they are not captured", "[api]") {
+TEST_CASE("streams report that they are not captured", "[api]") {
   session();
   CUcontext context = nullptr;
   REQUIRE(cuCtxCreate(&context, nullptr, 0, 0) == CUDA_SUCCESS);
@@ -179,7 +180,7 @@ TEST_CASE("streams say that they are not captured", "[api]") {
   CHECK(cuCtxDestroy(context) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the runtime API sets and tells the same", "[api]") {
+TEST_CASE("the runtime API sets and returns the same settings", "[api]") {
   session();
   int version = 0;
   CHECK(cudaRuntimeGetVersion(&version) == cudaSuccess);

@@ -1,4 +1,4 @@
-// Whose context is current, how contexts end, and what becomes of what they own.
+// Which context is current, how contexts end, and what happens to the objects that they own.
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
@@ -58,13 +58,13 @@ TEST_CASE("contexts are current as a stack", "[api]") {
   CHECK(current_device() == 0);
   CHECK(cuCtxPushCurrent(second) == CUDA_SUCCESS);
   CHECK(cuCtxPushCurrent(second) == CUDA_SUCCESS);
-  CHECK(cuCtxSetCurrent(first) == CUDA_SUCCESS);  // replaces the top only
+  CHECK(cuCtxSetCurrent(first) == CUDA_SUCCESS);  // replaces only the top of the stack
   CHECK(cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
   CHECK(current() == second);
   CHECK(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
   CHECK(current() == first);
 
-  SECTION("of the thread alone") {
+  SECTION("of one thread only") {
     std::thread([&] { CHECK(current() == nullptr); }).join();
   }
   CHECK(cuCtxDestroy(second) == CUDA_SUCCESS);
@@ -75,7 +75,7 @@ TEST_CASE("contexts are current as a stack", "[api]") {
   WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
 }
 
-TEST_CASE("what is no context cannot be made current or destroyed", "[api]") {
+TEST_CASE("an invalid context cannot be made current or destroyed", "[api]") {
   session();
   const CUcontext before = current();
   int on_the_stack = 0;
@@ -91,11 +91,11 @@ TEST_CASE("what is no context cannot be made current or destroyed", "[api]") {
   }
   CHECK(cuCtxPushCurrent(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuCtxDestroy(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
-  CHECK(cuCtxDestroy(session().context(0)) == CUDA_ERROR_INVALID_CONTEXT);  // primary
+  CHECK(cuCtxDestroy(session().context(0)) == CUDA_ERROR_INVALID_CONTEXT);  // a primary context
   CHECK(current() == before);
 }
 
-TEST_CASE("arguments that no context can have are refused", "[api]") {
+TEST_CASE("arguments that are invalid for contexts are refused", "[api]") {
   session();
   CUcontext context = nullptr;
   CHECK(cuCtxCreate(nullptr, nullptr, 0, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -119,7 +119,8 @@ TEST_CASE("arguments that no context can have are refused", "[api]") {
   CHECK(cuDevicePrimaryCtxRetain(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a context that another thread destroyed says so, and its streams are gone", "[api]") {
+TEST_CASE("a context that another thread destroyed returns an error, and its streams are gone",
+          "[api]") {
   session();
   const CUcontext context = create(1);
   CUstream stream = nullptr;
@@ -136,7 +137,7 @@ TEST_CASE("a context that another thread destroyed says so, and its streams are 
   CHECK(cuCtxPopCurrent(nullptr) == CUDA_SUCCESS);
 }
 
-TEST_CASE("destroying a context waits for its work and leaves managed memory alone", "[api]") {
+TEST_CASE("destroying a context waits for its work and does not change managed memory", "[api]") {
   session();
   const CUcontext context = create(0);
   CUstream stream = nullptr;
@@ -153,7 +154,7 @@ TEST_CASE("destroying a context waits for its work and leaves managed memory alo
   CHECK(memory[0] == 17);
 }
 
-TEST_CASE("a fill that was taken while its context is destroyed is carried out", "[api]") {
+TEST_CASE("a fill that was accepted while its context is destroyed is executed", "[api]") {
   session();
   for (int round = 0; round < 20; ++round) {
     const CUcontext context = create(0);
@@ -179,12 +180,12 @@ TEST_CASE("a fill that was taken while its context is destroyed is carried out",
   }
 }
 
-TEST_CASE("a primary context lives as long as it has users, always under one handle", "[api]") {
+TEST_CASE("a primary context lives as long as it has users, always with the same handle", "[api]") {
   session();
   CUcontext context = nullptr;
   unsigned flags = 99;
   int active = 99;
-  // The session is one user.
+  // The session is one of its users.
   CHECK(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS);
   CHECK(context == session().context(1));
   CHECK(cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
@@ -202,13 +203,14 @@ TEST_CASE("a primary context lives as long as it has users, always under one han
   CUcontext again = nullptr;
   CHECK(cuDevicePrimaryCtxRetain(&again, 1) == CUDA_SUCCESS);
   CHECK(again == context);
-  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);  // current all the time
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);  // the context stayed current
   WHERRY_TRY(cuCtxPopCurrent(nullptr));
   CHECK(cuDevicePrimaryCtxGetState(1, nullptr, &active) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuDevicePrimaryCtxGetState(1, &flags, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("every thread has a default stream of its own, ordered with the context's", "[api]") {
+TEST_CASE("every thread has a default stream of its own, ordered with the context's default stream",
+          "[api]") {
   session();
   Busy busy(CU_STREAM_PER_THREAD);
   busy.wait_until_begun();
@@ -223,13 +225,13 @@ TEST_CASE("every thread has a default stream of its own, ordered with the contex
   }).join();
   CHECK(wherryLaunch(
             nullptr, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1) == CUDA_SUCCESS);
-  CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);  // behind the busy one
+  CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);  // it waits for the busy stream
   busy.leave();
   CHECK(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what a thread launched into its own stream finishes after the thread has ended",
+TEST_CASE("work that a thread launched into its own stream finishes after the thread has ended",
           "[api]") {
   session();
   const Managed<std::atomic<int>> count(1);
@@ -249,7 +251,7 @@ TEST_CASE("what a thread launched into its own stream finishes after the thread 
   CHECK(count[0] == 15);
 }
 
-TEST_CASE("handles can be made and given up by many threads at once", "[api]") {
+TEST_CASE("many threads can create and release handles at once", "[api]") {
   session();
   std::vector<std::thread> threads;
   std::atomic<int> failures = 0;

@@ -17,8 +17,7 @@ std::string refused(std::string_view copiers, std::string_view huge_pages) {
 }  // namespace
 
 TEST_CASE(
-    "by default there are as many copiers as CPUs, up to four, and huge pages where they can be "
-    "had") {
+    "by default there are as many copiers as CPUs, up to four, and huge pages where possible") {
   CHECK(chosen("", "", 1).copiers == 1);
   CHECK(chosen("", "", 2).copiers == 2);
   CHECK(chosen("", "", 64).copiers == 4);
@@ -33,7 +32,7 @@ TEST_CASE("both can be set") {
   CHECK(chosen("", "never").huge_pages == HugePages::never);
 }
 
-TEST_CASE("what is no setting is refused with a line that says what would be one") {
+TEST_CASE("an invalid setting is refused with a line that names the valid values") {
   for (const char* wrong : {"0", "17", "-1", "two", "2 ", " 2", "2x", "99999999999999999999"}) {
     INFO(wrong);
     CHECK(refused(wrong, "").find("WHERRY_COPIERS: '" + std::string(wrong) +

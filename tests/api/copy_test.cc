@@ -1,5 +1,5 @@
-// What copies and fills answer to right and wrong pointers, and what they do to the bytes. Where a
-// recorded answer of a real driver exists, it is what is asked for here.
+// Results of copies and fills for right and wrong pointers, and their effect on the bytes. Where a
+// real driver's result was recorded, the test requires the same result.
 #include <sys/mman.h>
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
@@ -46,11 +46,11 @@ Bytes numbered(std::size_t size) {
   return bytes;
 }
 
-// Memory of one kind.
+// A piece of memory of one kind.
 struct Kind {
   std::string name;
   CUdeviceptr start = 0;
-  bool known = true;  // to the library
+  bool known = true;  // whether the library knows the memory
   bool for_host = true;
 };
 
@@ -202,7 +202,7 @@ constexpr std::array ways{
 
 }  // namespace
 
-TEST_CASE("each kind of memory is copied to each other, as far as the function takes it", "[api]") {
+TEST_CASE("each kind of memory is copied to each other kind that the function accepts", "[api]") {
   const Kinds kinds;
   const Bytes data = numbered(4096);
   const Bytes zero(4096);
@@ -220,7 +220,7 @@ TEST_CASE("each kind of memory is copied to each other, as far as the function t
       }
 }
 
-TEST_CASE("nothing is copied with any pointers, something with none", "[api]") {
+TEST_CASE("a copy of zero bytes accepts any pointers, a larger copy no null pointers", "[api]") {
   const Kinds kinds;
   for (const Way& way : ways) {
     INFO(way.name);
@@ -230,7 +230,7 @@ TEST_CASE("nothing is copied with any pointers, something with none", "[api]") {
     CHECK(way.copy(0, kinds.managed(), 16) == CUDA_ERROR_INVALID_VALUE);
     CHECK(way.copy(kinds.managed(), 0, 16) == CUDA_ERROR_INVALID_VALUE);
     CHECK(way.copy(kinds.managed(), kinds.managed() + 100, 4096) ==
-          CUDA_SUCCESS);  // whatever that gives
+          CUDA_SUCCESS);  // no particular result is required
   }
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("a copy past the end of an allocation does nothing", "[api]") {
   }
 }
 
-TEST_CASE("host memory that is not there, or may not be written, is an error and no more",
+TEST_CASE("host memory that does not exist, or is read-only, is an error without further effect",
           "[api]") {
   const Kinds kinds;
   void* const map =
@@ -282,7 +282,7 @@ TEST_CASE("host memory that is not there, or may not be written, is an error and
   ::munmap(map, 2 * page);
 }
 
-TEST_CASE("fills set values of known memory, and aligned ones only", "[api]") {
+TEST_CASE("fills set known memory only, at aligned addresses only", "[api]") {
   const Kinds kinds;
   using Fill = CUresult (*)(CUdeviceptr, std::size_t);
   struct Row {
@@ -325,7 +325,7 @@ TEST_CASE("fills set values of known memory, and aligned ones only", "[api]") {
     CHECK(row.fill(0, 0) == CUDA_SUCCESS);
     CHECK(row.fill(3, 0) == CUDA_SUCCESS);
   }
-  // 5 rows of 3 values, 20 bytes apart.
+  // 5 rows of 3 values, at a pitch of 20 bytes.
   Bytes wanted(200, 0x77);
   for (const CUdeviceptr start : {kinds.managed(), kinds.device()}) {
     WHERRY_TRY(cuMemcpy(start, address(Bytes(200, 0x77).data()), 200));
@@ -342,7 +342,7 @@ TEST_CASE("fills set values of known memory, and aligned ones only", "[api]") {
   }
 }
 
-TEST_CASE("boxes of any pitch are copied as one would by hand", "[api]") {
+TEST_CASE("boxes of any pitch are copied like in a plain loop", "[api]") {
   session();
   std::mt19937 random(3);
   const auto pick = [&](std::size_t most) { return random() % most; };
@@ -386,7 +386,7 @@ TEST_CASE("boxes of any pitch are copied as one would by hand", "[api]") {
     Bytes back(reach);
     WHERRY_TRY(cuMemcpy(address(back.data()), known, reach));
     CHECK(back == wanted);
-    // ... and out of there again, by the runtime API.
+    // Copies the box back out, by the runtime API.
     Bytes out(width * height * depth);
     cudaMemcpy3DParms parms{};
     parms.srcPtr = {pointer(known), copy.dstPitch, 0, copy.dstHeight};
@@ -406,7 +406,7 @@ TEST_CASE("boxes of any pitch are copied as one would by hand", "[api]") {
   for (const CUdeviceptr place : places) CHECK(cuMemFree(place) == CUDA_SUCCESS);
 }
 
-TEST_CASE("boxes that are none", "[api]") {
+TEST_CASE("invalid boxes are refused", "[api]") {
   const Kinds kinds;
   const auto good = [&] {
     auto copy = described<CUDA_MEMCPY3D>(Role::any, kinds.managed(), Role::any, kinds.device());
@@ -479,7 +479,7 @@ TEST_CASE("copies need a context, and a stream", "[api]") {
   CHECK(empty == CUDA_ERROR_INVALID_CONTEXT);
 }
 
-// Ordered with the default stream, as the session's are not.
+// Ordered with the default stream, unlike the session's streams.
 CUstream blocking_stream() {
   session();
   static const CUstream stream = [] {
@@ -490,7 +490,7 @@ CUstream blocking_stream() {
   return stream;
 }
 
-// Keeps a stream busy until it is let go.
+// Keeps a stream busy until release.
 class Plug {
  public:
   explicit Plug(CUstream stream) {
@@ -519,7 +519,7 @@ TEST_CASE("copies that may be asynchronous wait for their stream, their callers 
   put({"", 0, true, false}, kinds.device(), numbered(64));
   put({"", 0, true, false}, kinds.device() + 64, Bytes(64));
   {
-    // Both ends in device memory: not even the synchronous one waits.
+    // Both ends are in device memory: even the synchronous function does not wait.
     Plug plug(stream);
     CHECK(cuMemcpyAsync(kinds.device() + 64, kinds.device(), 64, stream) == CUDA_SUCCESS);
     CHECK(cuMemcpyAsync(kinds.managed(), kinds.device() + 64, 64, stream) == CUDA_SUCCESS);
@@ -538,7 +538,7 @@ TEST_CASE("copies that may be asynchronous wait for their stream, their callers 
   CHECK(get({"", 0, true, false}, kinds.device() + 192, 64) == Bytes(64, 5));
 }
 
-TEST_CASE("synchronous copies and fills return when they are done where CUDA says so", "[api]") {
+TEST_CASE("synchronous copies and fills return after completion where CUDA requires it", "[api]") {
   const Kinds kinds;
   CUstream const stream = blocking_stream();
   Bytes bytes = numbered(64);
@@ -574,7 +574,7 @@ TEST_CASE("synchronous copies and fills return when they are done where CUDA say
   set_sync(kinds.device(), none);
 }
 
-TEST_CASE("large copies and fills arrive whole, whoever carries them", "[api]") {
+TEST_CASE("large copies and fills are complete, whichever backend copies them", "[api]") {
   session();
   constexpr std::size_t size = 9 * MB + 123;
   CUdeviceptr managed = 0;
@@ -589,7 +589,7 @@ TEST_CASE("large copies and fills arrive whole, whoever carries them", "[api]") 
   CHECK(cuMemcpy(managed, device, size) == CUDA_SUCCESS);
   CHECK(std::memcmp(pointer(managed), data.data(), size) == 0);
   CHECK(cuMemsetD8(device, 0, size) == CUDA_SUCCESS);
-  // A non-blocking stream: it waits for nothing else, and nothing else for it.
+  // A non-blocking stream: it waits for no other stream, and no other stream waits for it.
   CHECK(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
   CHECK(cuMemcpyAsync(device, managed, size, session().stream(0)) == CUDA_SUCCESS);
   CHECK(cuStreamSynchronize(session().stream(0)) == CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Kernels by the runtime API's names: of the program itself, of libraries that it loads, and of
+// Kernels through the runtime API: of the program itself, of libraries that it loads, and of
 // cudaLibrary_t.
 #include <dlfcn.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ const Session& session() {
   return instance;
 }
 
-// What fill() says of itself.
+// What fill() reports about its launch.
 struct Report {
   std::atomic<std::size_t> threads;
   pid_t process;
@@ -54,7 +54,7 @@ extern "C" void fill(const wherryLaunchInfo* info, void** params) {
 }
 WHERRY_KERNEL_PARAMS(fill, sizeof(Report*), sizeof(int));
 
-// Ends when the host says so, or after ten seconds.
+// Ends when the host sets the flag, or after ten seconds.
 extern "C" void wait_for_go(const wherryLaunchInfo*, void** params) {
   const std::atomic<int>& go = **static_cast<std::atomic<int>**>(params[0]);
   for (int i = 0; i < 10'000 && go == 0; ++i)
@@ -62,18 +62,18 @@ extern "C" void wait_for_go(const wherryLaunchInfo*, void** params) {
 }
 WHERRY_KERNEL_PARAMS(wait_for_go, sizeof(void*));
 
-// What programs call that are compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM.
+// The symbols that programs call if they are compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM.
 extern "C" cudaError_t cudaLaunchKernel_ptsz(const void* func, dim3 gridDim, dim3 blockDim,
                                              void** args, size_t sharedMem, cudaStream_t stream);
 extern "C" cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config, const void* func,
                                                 void** args);
 
-// None: nobody says so.
+// Not a kernel: it is not declared as one.
 extern "C" void undeclared(const wherryLaunchInfo*, void**) {}
 
 namespace {
 
-// None that anybody could know by name.
+// Not a kernel: it has no exported name.
 void unnamed(const wherryLaunchInfo*, void**) {}
 
 const void* address_of_fill() {
@@ -82,7 +82,7 @@ const void* address_of_fill() {
 
 int no_function = 0;
 
-// As the module has them.
+// The same layout as in the module.
 struct Seen {
   wherryLaunchInfo info;
   std::atomic<std::size_t> threads;
@@ -98,7 +98,7 @@ struct Large {
 
 }  // namespace
 
-// The first case, before this process has a library of its own.
+// The first test: this process has not started the library yet.
 TEST_CASE("the first launch of a thread gives it a context") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
@@ -112,7 +112,7 @@ TEST_CASE("the first launch of a thread gives it a context") {
              "cudaLaunchKernel");
       expect(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess, "cudaStreamSynchronize");
     }).join();
-    expect(static_cast<Report*>(memory)->number == 9, "it ran");
+    expect(static_cast<Report*>(memory)->number == 9, "the kernel did not run");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -126,7 +126,7 @@ TEST_CASE("a function of the program is a kernel by its address") {
   void* args[] = {&out, &number};
   CHECK(cudaLaunchKernel(address_of_fill(), dim3(3, 2), dim3(4, 1, 5), args, 77, nullptr) ==
         cudaSuccess);
-  number = 0;  // copied already
+  number = 0;  // the argument was copied at the launch
   CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
   CHECK(report[0].threads == 3 * 2 * 4 * 5);
   CHECK(report[0].process == device_process(0));
@@ -137,7 +137,7 @@ TEST_CASE("a function of the program is a kernel by its address") {
   CHECK(report[0].shared_bytes == 77);
   CHECK(report[0].number == 42);
 
-  // On the stream's device, and by its handles.
+  // Uses the stream's device, through the driver API's handles.
   number = 43;
   cudaLaunchConfig_t config{dim3(2), dim3(8), 0, session().stream(1), nullptr, 0};
   CHECK(cudaLaunchKernelExC(&config, address_of_fill(), args) == cudaSuccess);
@@ -162,7 +162,7 @@ TEST_CASE("a function of the program is a kernel by its address") {
   CHECK(cudaGetFuncBySymbol(nullptr, address_of_fill()) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("what is not exported and declared is no kernel") {
+TEST_CASE("a function that is not exported and declared is no kernel") {
   session();
   const Managed<char> memory{page};
   const void* const others[] = {nullptr,
@@ -187,7 +187,7 @@ TEST_CASE("what is not exported and declared is no kernel") {
   }
 }
 
-TEST_CASE("launches that no device has are refused, each with its own code") {
+TEST_CASE("launches that are invalid for every device are refused, each with its own code") {
   session();
   int number = 0;
   Report* out = nullptr;
@@ -216,7 +216,7 @@ TEST_CASE("launches that no device has are refused, each with its own code") {
   CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
 }
 
-TEST_CASE("the NULL stream is the thread's own for programs that are compiled so") {
+TEST_CASE("the NULL stream is the thread's own in programs that are compiled that way") {
   session();
   const auto* const kernel = reinterpret_cast<const void*>(&wait_for_go);
   for (const bool extended : {false, true}) {
@@ -229,7 +229,7 @@ TEST_CASE("the NULL stream is the thread's own for programs that are compiled so
                ? cudaLaunchKernelExC_ptsz(&config, kernel, args)
                : cudaLaunchKernel_ptsz(kernel, dim3(1), dim3(1), args, 0, nullptr)) == cudaSuccess);
     CHECK(cudaStreamQuery(cudaStreamPerThread) == cudaErrorNotReady);
-    // It includes every blocking stream, also a thread's own.
+    // The legacy stream includes every blocking stream, also a thread's own.
     CHECK(cudaStreamQuery(cudaStreamLegacy) == cudaErrorNotReady);
     go[0] = 1;
     CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess);
@@ -238,7 +238,7 @@ TEST_CASE("the NULL stream is the thread's own for programs that are compiled so
 
 TEST_CASE("a kernel of a library that the program loads while devices run") {
   if (is_sanitized) {
-    WARN("not under sanitizers: in a device their memory may be where the library is");
+    WARN("skipped under sanitizers: their memory in a device may occupy the library's addresses");
     return;
   }
   session();
@@ -249,7 +249,7 @@ TEST_CASE("a kernel of a library that the program loads while devices run") {
   Seen* out = seen.data();
   signed char small = -3;
   Large large{};
-  large.values[19] = 1234;  // beyond what is guessed: the declaration is found
+  large.values[19] = 1234;  // more bytes than the fallback size: the declaration was found
   int number = 77;
   void* args[] = {&out, &small, &large, &number};
   for (int device : {0, 1}) {
@@ -269,7 +269,7 @@ TEST_CASE("a kernel of a library that the program loads while devices run") {
   CHECK(cudaFuncGetParamInfo(report, 3, &offset, &size) == cudaSuccess);
   CHECK(offset == 176);
   CHECK(size == sizeof(int));
-  // It stays.
+  // The library stays loaded after dlclose().
   ::dlclose(object);
   number = 78;
   CHECK(cudaLaunchKernel(report, dim3(1), dim3(1), args, 0, nullptr) == cudaSuccess);
@@ -277,7 +277,7 @@ TEST_CASE("a kernel of a library that the program loads while devices run") {
   CHECK(seen[0].numbers[2] == 78);
 }
 
-TEST_CASE("libraries, kernels and variables by the runtime API's names") {
+TEST_CASE("libraries, kernels and variables through the runtime API") {
   session();
   cudaLibrary_t library = nullptr;
   CHECK(cudaLibraryLoadFromFile(&library, "/nonexistent", nullptr, nullptr, 0, nullptr, nullptr,
@@ -337,7 +337,7 @@ TEST_CASE("attributes and occupancy of a kernel are those of the driver API") {
   CHECK(cudaFuncGetName(&name, kernel) == cudaSuccess);
   CHECK(std::string(name) == "fill");
 
-  // As the toolkit's templates look for a block size.
+  // Searches a block size like the toolkit's templates.
   int blocks = -1;
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
             &blocks, kernel, attributes.maxThreadsPerBlock, 0) == cudaSuccess);

@@ -1,5 +1,5 @@
-// cudaDeviceProp says what cuDeviceGetAttribute says; and small questions that programs ask when
-// they start.
+// cudaDeviceProp agrees with cuDeviceGetAttribute; and small queries that programs make at their
+// start.
 #include <wherry/cuda_runtime_api.h>
 #include <array>
 #include <catch2/catch.hpp>
@@ -83,7 +83,7 @@ TEST_CASE("properties of a device are its attributes") {
   }
 }
 
-TEST_CASE("properties are asked for with an error, and nothing is written") {
+TEST_CASE("an invalid query for properties is an error, and nothing is written") {
   session();
   cudaDeviceProp properties;
   std::memset(&properties, 0xee, sizeof properties);
@@ -93,7 +93,7 @@ TEST_CASE("properties are asked for with an error, and nothing is written") {
   CHECK(cudaGetDeviceProperties(nullptr, 0) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("the device is chosen that has most of what is asked for") {
+TEST_CASE("the device that has most of the requested properties is chosen") {
   session();
   const auto choose = [](const cudaDeviceProp& asked) {
     int device = -1;
@@ -104,7 +104,7 @@ TEST_CASE("the device is chosen that has most of what is asked for") {
   CHECK(choose(asked) == 0);
   asked.multiProcessorCount = 4;
   CHECK(choose(asked) == 1);
-  asked.totalGlobalMem = 48 << 20;  // one each
+  asked.totalGlobalMem = 48 << 20;  // each device has one
   CHECK(choose(asked) == 0);
   asked.multiProcessorCount = 0;
   CHECK(choose(asked) == 0);
@@ -118,7 +118,7 @@ TEST_CASE("the device is chosen that has most of what is asked for") {
   CHECK(device == -1);
 }
 
-TEST_CASE("properties as before there were attributes") {
+TEST_CASE("the old functions for properties that have no attributes") {
   session();
   CUdevprop properties{};
   CHECK(cuDeviceGetProperties(&properties, 1) == CUDA_SUCCESS);
@@ -139,7 +139,7 @@ TEST_CASE("properties as before there were attributes") {
         CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("how much of the current device's memory is free") {
+TEST_CASE("cudaMemGetInfo returns the free memory of the current device") {
   session();
   std::size_t free = 0;
   std::size_t total = 0;
@@ -154,7 +154,7 @@ TEST_CASE("how much of the current device's memory is free") {
   CHECK(cudaMemGetInfo(nullptr, &total) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("nothing is captured by the runtime API's names either") {
+TEST_CASE("the runtime API's streams are not captured either") {
   session();
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
   CHECK(cudaStreamGetCaptureInfo(session().stream(0), &status) == cudaSuccess);

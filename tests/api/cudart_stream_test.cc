@@ -1,4 +1,4 @@
-// Streams and events under the runtime API's names.
+// Streams and events through the runtime API.
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
 
@@ -94,7 +94,7 @@ TEST_CASE("a stream of the runtime API waits for an event of another device", "[
   CHECK(cudaStreamDestroy(second) == cudaSuccess);
 }
 
-TEST_CASE("events of the runtime API tell the time between them", "[api]") {
+TEST_CASE("events of the runtime API return the time between them", "[api]") {
   start();
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;
@@ -114,7 +114,7 @@ TEST_CASE("events of the runtime API tell the time between them", "[api]") {
   CHECK(cudaEventDestroy(end) == cudaSuccess);
 }
 
-TEST_CASE("a callback of the runtime API is told the runtime API's error", "[api]") {
+TEST_CASE("a callback of the runtime API gets the runtime API's error", "[api]") {
   start();
   struct Told {
     std::atomic<cudaStream_t> stream = cudaStreamPerThread;
@@ -140,15 +140,14 @@ TEST_CASE("a callback of the runtime API is told the runtime API's error", "[api
   CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
-TEST_CASE("memory is attached through the runtime API, to one stream where nothing else is said",
-          "[api]") {
+TEST_CASE("memory is attached through the runtime API, to a single stream by default", "[api]") {
   start();
   const cudaStream_t stream = create_stream();
   void* memory = nullptr;
   REQUIRE(cudaMallocManaged(&memory, 4096) == cudaSuccess);
   CHECK(cudaStreamAttachMemAsync(stream, memory) == cudaSuccess);
   CHECK(cudaStreamAttachMemAsync(nullptr, memory) ==
-        cudaErrorInvalidValue);  // the default is single
+        cudaErrorInvalidValue);  // the default is the single-stream flag
   CHECK(cudaStreamAttachMemAsync(nullptr, memory, 4096, cudaMemAttachHost) == cudaSuccess);
   CHECK(cudaStreamAttachMemAsync(stream, memory, 100) == cudaErrorInvalidValue);
   CHECK(cudaStreamAttachMemAsync(stream, &memory, 0, cudaMemAttachGlobal) == cudaErrorInvalidValue);

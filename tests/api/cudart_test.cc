@@ -1,4 +1,4 @@
-// The runtime API's names: what they start by themselves, and how they remember errors.
+// The runtime API: what its calls start implicitly, and how threads remember errors.
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
 
@@ -42,15 +42,15 @@ bool is_active(int device) {
   return active == 1;
 }
 
-// In a variable, or the compiler would refuse to be part of it; and the sanitizer must not be
-// faster than the kernel.
+// The address is in a variable, because the compiler refuses a constant one; and the sanitizer must
+// not report it before Linux does.
 __attribute__((no_sanitize("undefined"))) void touch_nothing(const void*, std::size_t,
                                                              std::size_t) {
   const volatile std::uintptr_t where = 0x123450;
   *reinterpret_cast<volatile int*>(where) = 1;
 }
 
-// Some managed bytes.
+// An allocation of managed bytes.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes) {
@@ -81,23 +81,25 @@ class Memory {
 TEST_CASE("the first call starts the library and gives the thread a context", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     choose_devices();
-    expect(cudaPeekAtLastError() == cudaSuccess, "no error at first");
+    expect(cudaPeekAtLastError() == cudaSuccess, "an error before any call");
     CUcontext context = nullptr;
-    expect(cuCtxGetCurrent(&context) == CUDA_ERROR_NOT_INITIALIZED, "an error starts nothing");
+    expect(cuCtxGetCurrent(&context) == CUDA_ERROR_NOT_INITIALIZED,
+           "peeking at errors started the library");
     int count = 0;
     int device = -1;
     expect(cudaGetDeviceCount(&count) == cudaSuccess && count == 2, "count");
     expect(cudaGetDevice(&device) == cudaSuccess && device == 0, "device 0 at first");
-    expect(current_context() == nullptr && !is_active(0), "neither makes a context");
+    expect(current_context() == nullptr && !is_active(0), "a query made a context");
     expect(cudaFree(nullptr) == cudaSuccess, "freeing nothing");
-    expect(current_context() == primary_context(0) && is_active(0), "the primary one");
-    expect(!is_active(1), "of one device");
+    expect(current_context() == primary_context(0) && is_active(0),
+           "the primary context is not current");
+    expect(!is_active(1), "the primary context of device 1 is active, too");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("what keeps the library from starting is every call's error", "[api]") {
+TEST_CASE("every call returns the error that keeps the library from starting", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_DEVICES", "capcity=64M", 1);
     void* pointer = nullptr;
@@ -126,10 +128,10 @@ TEST_CASE("a kernel's failure is an error of the runtime API, too", "[api]") {
     expect(cudaDeviceSynchronize() == cudaErrorIllegalAddress, "while waiting");
     expect(cudaMemAdvise(memory.pointer(), 1, cudaMemAdviseSetReadMostly, host) ==
                cudaErrorIllegalAddress,
-           "from then on");
+           "the error is not sticky");
     expect(cudaGetLastError() == cudaErrorIllegalAddress, "remembered");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
-    expect(cudaDeviceSynchronize() == cudaSuccess, "until the reset");
+    expect(cudaDeviceSynchronize() == cudaSuccess, "the error stays after the reset");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -173,7 +175,7 @@ TEST_CASE("a context of the driver API is used as it is", "[api]") {
   CHECK(device == 0);
 }
 
-TEST_CASE("the last error is kept until it is asked for, by its own thread", "[api]") {
+TEST_CASE("each thread keeps its last error until it reads it", "[api]") {
   choose_devices();
   cudaGetLastError();
   int on_the_stack = 0;
@@ -186,7 +188,7 @@ TEST_CASE("the last error is kept until it is asked for, by its own thread", "[a
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("errors have names and descriptions, those of the driver API among them", "[api]") {
+TEST_CASE("errors have names and descriptions, also those of the driver API", "[api]") {
   CHECK(std::string(cudaGetErrorName(cudaSuccess)) == "cudaSuccess");
   CHECK(std::string(cudaGetErrorString(cudaErrorInvalidValue)) == "invalid argument");
   CHECK(std::string(cudaGetErrorName(cudaErrorMemoryAllocation)) == "cudaErrorMemoryAllocation");
@@ -196,7 +198,7 @@ TEST_CASE("errors have names and descriptions, those of the driver API among the
     CHECK(cudaGetErrorName(static_cast<cudaError_t>(code)) == unknown);
     CHECK(cudaGetErrorString(static_cast<cudaError_t>(code)) == unknown);
   }
-  // Every code that the driver API names keeps its number, but for two that have none here.
+  // Every code of the driver API keeps its number, except two that the runtime API lacks.
   for (int code = 0; code < 1000; ++code) {
     const char* text = nullptr;
     if (cuGetErrorString(static_cast<CUresult>(code), &text) != CUDA_SUCCESS) continue;

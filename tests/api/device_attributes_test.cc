@@ -4,7 +4,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("attributes tell what the topology says of a device", "[api]") {
+TEST_CASE("attributes agree with the topology of a device", "[api]") {
   Topology topology;
   topology.host_nodes = {1, 3};
   topology.devices.resize(2);
@@ -22,7 +22,7 @@ TEST_CASE("attributes tell what the topology says of a device", "[api]") {
   CHECK(value(CU_DEVICE_ATTRIBUTE_NUMA_ID, 0) == 2);
   CHECK(value(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0) == 1);
 
-  // An emulated device has no node that the host has not got too.
+  // An emulated device has no node of its own: the host uses the same node.
   CHECK(value(CU_DEVICE_ATTRIBUTE_NUMA_CONFIG, 1) == CU_DEVICE_NUMA_CONFIG_NONE);
   CHECK(value(CU_DEVICE_ATTRIBUTE_NUMA_ID, 1) == -1);
   CHECK(value(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1) == 0);

@@ -1,4 +1,4 @@
-// What the functions of devices' own memory answer: rows, access between devices, pools, old and
+// Results of the functions for device memory: pitched rows, access between devices, pools, old and
 // new names.
 #include <wherry/cuda_runtime_api.h>
 
@@ -66,7 +66,7 @@ TEST_CASE("rows begin at multiples of 512 bytes", "[api]") {
   }
 }
 
-TEST_CASE("rows that there cannot be are refused", "[api]") {
+TEST_CASE("invalid sizes of rows are refused", "[api]") {
   make_current(0);
   CUdeviceptr address = no_address;
   std::size_t pitch = 7;
@@ -108,7 +108,7 @@ TEST_CASE("the runtime API allocates rows and layers of rows", "[api]") {
   CHECK(cudaMalloc3D(&layers, {1, ~std::size_t{0}, 30}) == cudaErrorMemoryAllocation);
 }
 
-TEST_CASE("any two devices can access each other, none itself", "[api]") {
+TEST_CASE("any two devices can access each other, and none itself", "[api]") {
   session();
   int can = -1;
   CHECK(cuDeviceCanAccessPeer(&can, 0, 1) == CUDA_SUCCESS);
@@ -177,7 +177,7 @@ TEST_CASE("the runtime API enables peer access by the number of the device", "[a
   CHECK(cudaDeviceDisablePeerAccess(9) == cudaErrorInvalidDevice);
 }
 
-TEST_CASE("pools are made of devices' memory", "[api]") {
+TEST_CASE("pools consist of device memory", "[api]") {
   session();
   CUmemoryPool pool = nullptr;
   const CUmemPoolProps good = properties(1);
@@ -208,7 +208,7 @@ TEST_CASE("pools are made of devices' memory", "[api]") {
   CHECK(cuMemPoolDestroy(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a device has a default pool, and takes another one as its current one", "[api]") {
+TEST_CASE("a device has a default pool, and another pool can become its current one", "[api]") {
   session();
   CUmemoryPool initial = nullptr;
   CUmemoryPool current = nullptr;
@@ -234,7 +234,7 @@ TEST_CASE("a device has a default pool, and takes another one as its current one
   CHECK(current == initial);
 }
 
-TEST_CASE("attributes of pools are of two sizes, and some cannot be set", "[api]") {
+TEST_CASE("attributes of pools have two sizes, and some cannot be set", "[api]") {
   const OwnPool pool(0);
   for (const auto attribute :
        {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
@@ -272,7 +272,7 @@ TEST_CASE("attributes of pools are of two sizes, and some cannot be set", "[api]
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("access to pools is for devices, for reading and writing or not at all", "[api]") {
+TEST_CASE("access to pools is given to devices, for reading and writing or not at all", "[api]") {
   const OwnPool pool(0);
   const auto access_of = [&](int device) {
     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
@@ -303,7 +303,7 @@ TEST_CASE("access to pools is for devices, for reading and writing or not at all
   CHECK(cuMemPoolGetAccess(nullptr, pool, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("what cannot be allocated or freed in the order of a stream is refused", "[api]") {
+TEST_CASE("invalid stream-ordered allocations and frees are refused", "[api]") {
   make_current(0);
   const CUstream stream = session().stream(0);
   CUdeviceptr address = no_address;

@@ -1,4 +1,4 @@
-// Which function a program of a given age gets for a name.
+// Which function a program of a given CUDA version gets for a name.
 #include "api/exports.h"
 
 #include <catch2/catch.hpp>
@@ -58,7 +58,7 @@ TEST_CASE("a name stands for its newest form that is not newer than the program"
   CHECK(found("cuInit", 2000) == address_of(&cuInit));
 }
 
-TEST_CASE("a name that is newer than the program, or nobody's, is not found and no error",
+TEST_CASE("a name that is unknown or newer than the program is not found, which is no error",
           "[api]") {
   for (const auto& [name, version] : {std::pair{"cuMemDiscardBatchAsync", 12090},
                                       {"cuMemAllocManaged", 5050},
@@ -76,17 +76,17 @@ TEST_CASE("a name that is newer than the program, or nobody's, is not found and 
   }
 }
 
-TEST_CASE("the form with the thread's own default stream is found when it is asked for", "[api]") {
+TEST_CASE("the form with the thread's own default stream is found when it is requested", "[api]") {
   CHECK(found("cuStreamSynchronize", 12000, own) == address_of(&cuStreamSynchronize_ptsz));
   CHECK(found("cuStreamSynchronize", 12000, legacy) == address_of(&cuStreamSynchronize));
   CHECK(found("cuMemPrefetchAsync", 12000, own) == address_of(&cuMemPrefetchAsync_ptsz));
   CHECK(found("cuMemPrefetchAsync", 13000, own) == address_of(&cuMemPrefetchAsync_v2_ptsz));
-  // From before there were such forms, and a function that has none.
+  // A version older than these forms, and a function that has none.
   CHECK(found("cuStreamSynchronize", 6050, own) == address_of(&cuStreamSynchronize));
   CHECK(found("cuInit", 13000, own) == address_of(&cuInit));
 }
 
-TEST_CASE("entry points are not looked for with wrong arguments", "[api]") {
+TEST_CASE("queries for entry points with wrong arguments are refused", "[api]") {
   void* function = nullptr;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
   CHECK(cuGetProcAddress_v2(nullptr, &function, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
@@ -122,7 +122,7 @@ TEST_CASE("the runtime API finds the same functions", "[api]") {
   CHECK(cudaGetLastError() == cudaErrorInvalidValue);
 }
 
-TEST_CASE("there are no tables of functions by number", "[api]") {
+TEST_CASE("tables of functions by number do not exist", "[api]") {
   const void* table = &table;
   const CUuuid number{};
   CHECK(cuGetExportTable(&table, &number) == CUDA_ERROR_NOT_FOUND);

@@ -1,4 +1,4 @@
-// CUDA's own environment variables, each in a process of its own.
+// Environment variables of CUDA, each in a process of its own.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* three_devices = "capacity=64M;capacity=32M;capacity=16M";
 
-// Runs `body` in a fresh process where CUDA_VISIBLE_DEVICES is `list`.
+// Runs `body` in a fresh process with CUDA_VISIBLE_DEVICES set to `list`.
 template <typename Body>
 void with_visible(const std::string& list, const Body& body) {
   const Outcome outcome = in_fresh_process([&] {
@@ -34,7 +34,7 @@ void with_visible(const std::string& list, const Body& body) {
   CHECK(outcome.err.empty());
 }
 
-// In megabytes.
+// In MiB.
 std::size_t capacity_of(int device) {
   std::size_t bytes = 0;
   WHERRY_TRY(cuDeviceTotalMem(&bytes, device));
@@ -55,7 +55,7 @@ std::string name_of_device(int device) {
   return name;
 }
 
-// How many files of devices' memory the process has.
+// How many pool files of devices the process has open.
 int device_pools() {
   int pools = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -66,7 +66,7 @@ int device_pools() {
   return pools;
 }
 
-// What the host and a kernel tell each other without managed memory.
+// Shared between the host and a kernel without managed memory.
 struct Board {
   std::atomic<bool> go = false;
   std::atomic<bool> done = false;
@@ -81,25 +81,27 @@ Board* shared_board() {
 
 }  // namespace
 
-TEST_CASE("CUDA_VISIBLE_DEVICES: a program sees these devices, in this order, and has no others") {
+TEST_CASE("CUDA_VISIBLE_DEVICES: a program sees the listed devices, in this order, and no others") {
   with_visible("2,0", [] {
     WHERRY_TRY(cuInit(0));
     int count = 0;
     WHERRY_TRY(cuDeviceGetCount(&count));
     expect(count == 2, "two devices");
     expect(device_pools() == 2, "two pools");
-    expect(capacity_of(0) == 16 && capacity_of(1) == 64, "the third, then the first");
-    // Where they are does not depend on who is seen.
+    expect(capacity_of(0) == 16 && capacity_of(1) == 64,
+           "the devices are not the third and the first");
+    // A device's bus id and name do not depend on which devices are visible.
     char bus_id[32];
     WHERRY_TRY(cuDeviceGetPCIBusId(bus_id, sizeof bus_id, 0));
     expect(std::string(bus_id) == "0000:00:02.0", bus_id);
     expect(name_of_device(0).starts_with("Wherry device 2"), name_of_device(0));
     CUdevice device = -1;
-    expect(cuDeviceGet(&device, 2) == CUDA_ERROR_INVALID_DEVICE, "no third one");
-    expect(cuDeviceGetByPCIBusId(&device, "0:0:1.0") == CUDA_ERROR_INVALID_DEVICE, "not seen");
-    // Kernels run on them, each in its own process.
+    expect(cuDeviceGet(&device, 2) == CUDA_ERROR_INVALID_DEVICE, "there is a third device");
+    expect(cuDeviceGetByPCIBusId(&device, "0:0:1.0") == CUDA_ERROR_INVALID_DEVICE,
+           "a hidden device is found by its bus id");
+    // Kernels run on them, each device in its own process.
     const Session session(three_devices);
-    expect(session.devices() == 2, "two contexts");
+    expect(session.devices() == 2, "the session does not have two contexts");
     const Managed<int> memory(2);
     for (int i = 0; i < 2; ++i)
       session.run(i, [&at = memory[static_cast<std::size_t>(i)]] { at = ::getpid(); });
@@ -121,8 +123,9 @@ TEST_CASE("CUDA_VISIBLE_DEVICES: a uuid, or its beginning, means the same device
     WHERRY_TRY(cuInit(0));
     int count = 0;
     WHERRY_TRY(cuDeviceGetCount(&count));
-    expect(count == 2 && capacity_of(0) == 16 && capacity_of(1) == 32, "the third and the second");
-    expect(uuid_of(0) + "," + uuid_of(1) + "\n" == text, "by the same name");
+    expect(count == 2 && capacity_of(0) == 16 && capacity_of(1) == 32,
+           "the devices are not the third and the second");
+    expect(uuid_of(0) + "," + uuid_of(1) + "\n" == text, "a device's uuid depends on the list");
   });
   ::close(ends[0]);
   ::close(ends[1]);
@@ -133,10 +136,11 @@ TEST_CASE("CUDA_VISIBLE_DEVICES: without a device the library does not start") {
     with_visible(list, [] {
       expect(cuInit(0) == CUDA_ERROR_NO_DEVICE, "cuInit");
       int count = 5;
-      expect(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && count == 5, "not started");
+      expect(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && count == 5,
+             "the library has started");
       expect(cudaGetDeviceCount(&count) == cudaErrorNoDevice && count == 0, "none");
       expect(cudaGetLastError() == cudaErrorNoDevice, "remembered");
-      expect(device_pools() == 0, "no pools");
+      expect(device_pools() == 0, "a pool of a device exists");
     });
   }
 }
@@ -163,14 +167,14 @@ TEST_CASE("CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has finished
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       board->done = true;
     });
-    expect(board->done, "it has run");
+    expect(board->done, "the kernel has not run");
     bool failed = false;
     try {
       session.launch(0, 1, [](std::size_t) { *reinterpret_cast<volatile int*>(16) = 1; });
     } catch (const std::exception& error) {
       failed = std::string(error.what()).find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos;
     }
-    expect(failed, "its error is the launch's");
+    expect(failed, "the launch did not return the kernel's error");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -189,7 +193,7 @@ TEST_CASE("without CUDA_LAUNCH_BLOCKING a launch returns before its kernel has f
       });
       board->go = true;
       WHERRY_TRY(session.wait(0));
-      expect(board->done, "the launch did not wait for it");
+      expect(board->done, "the launch waited for its kernel");
     });
     INFO(outcome.describe());
     CHECK(outcome.passed());

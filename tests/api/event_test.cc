@@ -1,4 +1,4 @@
-// Events through the C functions.
+// Events, through the C functions.
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
@@ -42,7 +42,7 @@ void sleep_a_while(void*) {
 
 }  // namespace
 
-TEST_CASE("events are created with flags that make sense together", "[api]") {
+TEST_CASE("events are created with valid combinations of flags only", "[api]") {
   session();
   for (const unsigned flags : {0u, 1u, 2u, 3u}) {
     CUevent event = nullptr;
@@ -66,7 +66,7 @@ TEST_CASE("an event that was never recorded stands for no work", "[api]") {
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an event stands for the work that was given before it was recorded", "[api]") {
+TEST_CASE("an event stands for the work given to the stream before its recording", "[api]") {
   const Session& s = session();
   const OwnEvent event;
   Busy before(s.stream(0));
@@ -83,7 +83,7 @@ TEST_CASE("an event stands for the work that was given before it was recorded", 
   CHECK(s.wait(0) == CUDA_SUCCESS);
 }
 
-TEST_CASE("recorded again an event stands for the new moment alone", "[api]") {
+TEST_CASE("a second recording replaces the first", "[api]") {
   const Session& s = session();
   const OwnEvent event;
   Busy before(s.stream(0));
@@ -94,18 +94,18 @@ TEST_CASE("recorded again an event stands for the new moment alone", "[api]") {
   CHECK(s.wait(0) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an event and the stream that it is recorded in are of one context", "[api]") {
+TEST_CASE("an event and the stream that records it must be of one context", "[api]") {
   const Session& s = session();
   const OwnEvent event;
   CHECK(cuEventRecord(event, s.stream(1)) == CUDA_ERROR_INVALID_HANDLE);
   WHERRY_TRY(cuCtxSetCurrent(s.context(1)));
   CHECK(cuEventRecord(event, nullptr) == CUDA_ERROR_INVALID_HANDLE);
-  CHECK(cuEventRecord(event, s.stream(0)) == CUDA_SUCCESS);  // who is current does not matter
+  CHECK(cuEventRecord(event, s.stream(0)) == CUDA_SUCCESS);  // the current context does not matter
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
   WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
 }
 
-TEST_CASE("what is no event is an invalid handle", "[api]") {
+TEST_CASE("an invalid event is an invalid handle", "[api]") {
   const Session& s = session();
   CUevent gone = nullptr;
   WHERRY_TRY(cuEventCreate(&gone, 0));
@@ -127,7 +127,7 @@ TEST_CASE("what is no event is an invalid handle", "[api]") {
   CHECK(cuEventRecordWithFlags(good, nullptr, 99) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the time between two events is that of the work between them", "[api]") {
+TEST_CASE("the time between two events covers the work between them", "[api]") {
   const Session& s = session();
   const OwnEvent start;
   const OwnEvent end;
@@ -148,7 +148,7 @@ TEST_CASE("the time between two events is that of the work between them", "[api]
   CHECK(time == 0.0f);
 }
 
-TEST_CASE("there is no time between events that have none, or not yet", "[api]") {
+TEST_CASE("a time between events without timing, or not complete yet, is an error", "[api]") {
   const Session& s = session();
   float time = 0;
   const OwnEvent recorded;
@@ -178,7 +178,7 @@ TEST_CASE("there is no time between events that have none, or not yet", "[api]")
   WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
 }
 
-TEST_CASE("who waits for a destroyed event still does", "[api]") {
+TEST_CASE("a thread that waits for an event goes on waiting after its destruction", "[api]") {
   const Session& s = session();
   CUevent event = nullptr;
   WHERRY_TRY(cuEventCreate(&event, CU_EVENT_DEFAULT));

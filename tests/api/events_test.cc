@@ -1,4 +1,4 @@
-// The functions of wherry/events.h: what they accept, and in which order.
+// The functions of wherry/events.h: valid arguments, and the valid order of calls.
 #include <wherry/events.h>
 
 #include <array>
@@ -19,7 +19,7 @@ const Session& session() {
   return instance;
 }
 
-// Reads at most one event, and says what the call answers.
+// Reads at most one event, and returns the call's result.
 CUresult read_one(wherryEvent& event, std::size_t& read) {
   event.size = sizeof event;
   return wherryEventsRead(&event, 1, &read);
@@ -27,7 +27,7 @@ CUresult read_one(wherryEvent& event, std::size_t& read) {
 
 }  // namespace
 
-TEST_CASE("nothing works before cuInit", "[api]") {
+TEST_CASE("no function works before cuInit", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     std::size_t read = 0;
     std::uint64_t count = 0;
@@ -41,7 +41,7 @@ TEST_CASE("nothing works before cuInit", "[api]") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("events are read while they are recorded and after, and not before", "[api]") {
+TEST_CASE("events can be read during and after recording, but not before", "[api]") {
   session();
   wherryEvent event;
   std::size_t read = 77;
@@ -65,7 +65,7 @@ TEST_CASE("events are read while they are recorded and after, and not before", "
   CHECK(event.destination == WHERRY_EVENT_NOBODY);
 }
 
-TEST_CASE("arguments that make no sense are refused", "[api]") {
+TEST_CASE("invalid arguments are refused", "[api]") {
   session();
   std::size_t read = 0;
   std::uint64_t count = 0;
@@ -82,7 +82,7 @@ TEST_CASE("arguments that make no sense are refused", "[api]") {
   CHECK(wherryEventsDropped(WHERRY_EVENT_FAULT, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("callers with another version of the struct get what they know", "[api]") {
+TEST_CASE("callers with another version of the struct get the fields that they know", "[api]") {
   session();
   REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 16) == CUDA_SUCCESS);
   const Managed<std::byte> one(4096), two(4096), three(4096), four(4096);
@@ -115,7 +115,7 @@ TEST_CASE("callers with another version of the struct get what they know", "[api
   REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
 }
 
-TEST_CASE("drops are counted by kind, since the last start", "[api]") {
+TEST_CASE("dropped events are counted by kind, since the last start", "[api]") {
   session();
   REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_FREE), 4) == CUDA_SUCCESS);
   for (int i = 0; i < 10; ++i) Managed<std::byte>(4096);
@@ -131,7 +131,7 @@ TEST_CASE("drops are counted by kind, since the last start", "[api]") {
   REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
 }
 
-TEST_CASE("ranges inside one allocation can be named, and nothing else", "[api]") {
+TEST_CASE("only ranges inside one allocation can be named", "[api]") {
   session();
   const Managed<std::byte> memory(10'000);
   std::byte* const start = memory.data();

@@ -1,4 +1,4 @@
-// What a program sees when a kernel or a device process ends in a way that nobody wanted.
+// Errors that a program gets when a kernel or a device process fails.
 #include <signal.h>
 #include <sys/wait.h>
 #include <wherry/cuda.h>
@@ -24,14 +24,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// In a variable, or the compiler would refuse to be part of it; and the sanitizer must not be
-// faster than the kernel.
+// The address is in a variable, because the compiler refuses a constant one; and the sanitizer must
+// not report it before Linux does.
 __attribute__((no_sanitize("undefined"))) void touch(std::uintptr_t address) {
   const volatile std::uintptr_t where = address;
   *reinterpret_cast<volatile int*>(where) = 1;
 }
 
-// Lines that the library wrote; a sanitizer has its own to say when a thread ends like this.
+// Counts the lines that the library wrote. A sanitizer writes lines of its own when a thread ends
+// like this.
 int lines_of_ours(const std::string& text) {
   int lines = 0;
   std::istringstream stream(text);
@@ -39,7 +40,7 @@ int lines_of_ours(const std::string& text) {
   return lines;
 }
 
-// A wait that takes this long would be a hang; the promise is one second.
+// A longer wait counts as a hang; the documented limit is one second.
 constexpr auto limit = 10s;
 
 CUresult wait_for_failure(const Session& s, int device) {
@@ -49,7 +50,7 @@ CUresult wait_for_failure(const Session& s, int device) {
   return result;
 }
 
-// Everything that works on the current context answers `wanted`.
+// Checks that every call that works on the current context returns `wanted`.
 void expect_everywhere(const Session& s, int device, CUresult wanted) {
   const auto call = [&](const char* name, CUresult result) {
     expect(result == wanted,
@@ -89,18 +90,18 @@ Outcome run_bad_kernel(CUresult wanted, const Kernel& kernel) {
     expect(result == wanted, "the wait answered " + name_of(result));
     expect_everywhere(s, 0, wanted);
 
-    // The host goes on, with what the device had written, and so does the other device.
+    // The host and the other device go on with the memory that the failed device had written.
     expect(memory[0] == 7 && memory[999] == 999, "memory was lost");
     s.run(1, [data = memory.data()] { data[1] = 8; });
     expect(memory[1] == 8, "the other device stopped working");
 
     const pid_t before = device_process(0);
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
-    expect(device_process(0) != before, "the process is the old one");
+    expect(device_process(0) != before, "the device process was not replaced");
     expect(cuStreamQuery(s.stream(0)) == CUDA_ERROR_INVALID_HANDLE, "a stream survived");
     s.renew_stream(0);
     s.run(0, [data = memory.data()] { data[2] = data[0] + data[1]; });
-    expect(memory[2] == 15, "the fresh device does not work");
+    expect(memory[2] == 15, "the reset device does not work");
   });
 }
 
@@ -109,14 +110,15 @@ void check_line(const Outcome& outcome, const std::string& reason) {
   CHECK(outcome.passed());
   CHECK_THAT(outcome.err, Catch::Contains("device 0") && Catch::Contains("run_bad_kernel") &&
                               Catch::Contains(reason));
-  // One line, of ours.
+  // One line of the library.
   CHECK(lines_of_ours(outcome.err) == 1);
 }
 
 }  // namespace
 
-TEST_CASE("a kernel that touches what its device cannot see is an illegal address", "[api]") {
-  SECTION("nothing at all") {
+TEST_CASE("a kernel that accesses memory outside its device's reach is an illegal address",
+          "[api]") {
+  SECTION("an unmapped address") {
     check_line(run_bad_kernel(CUDA_ERROR_ILLEGAL_ADDRESS, [] { touch(0x123450); }), "0x123450");
   }
   SECTION("the null pointer") {
@@ -124,7 +126,7 @@ TEST_CASE("a kernel that touches what its device cannot see is an illegal addres
   }
 }
 
-TEST_CASE("a kernel that ends its process otherwise is a failed launch", "[api]") {
+TEST_CASE("a kernel that ends its process in another way is a failed launch", "[api]") {
   SECTION("by throwing") {
     check_line(
         run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { throw std::runtime_error("out of ideas"); }),
@@ -136,12 +138,12 @@ TEST_CASE("a kernel that ends its process otherwise is a failed launch", "[api]"
   SECTION("by an arithmetic error") {
     check_line(run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { ::raise(SIGFPE); }), "signal 8");
   }
-  SECTION("by leaving") {
+  SECTION("by exiting") {
     check_line(run_bad_kernel(CUDA_ERROR_LAUNCH_FAILED, [] { std::exit(3); }), "exit(3)");
   }
 }
 
-TEST_CASE("a device process that is killed fails those who wait on it, busy or idle", "[api]") {
+TEST_CASE("a killed device process fails the threads that wait for it, busy or idle", "[api]") {
   const bool busy = GENERATE(true, false);
   const Outcome outcome = in_fresh_process([busy] {
     Session s("capacity=64M;capacity=64M");
@@ -168,7 +170,7 @@ TEST_CASE("a device process that is killed fails those who wait on it, busy or i
     expect_everywhere(s, 1, CUDA_SUCCESS);
     CUcontext context = nullptr;
     expect(cuCtxCreate(&context, nullptr, 0, 0) == CUDA_ERROR_LAUNCH_FAILED,
-           "a context on a dead device");
+           "a context was created on a dead device");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, 0));
   });
@@ -177,7 +179,7 @@ TEST_CASE("a device process that is killed fails those who wait on it, busy or i
   CHECK_THAT(outcome.err, Catch::Contains("killed"));
 }
 
-TEST_CASE("contexts that share a device share its end, each with its own error", "[api]") {
+TEST_CASE("contexts that share a device share its failure, each with its own error", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     Session s("capacity=64M");
     CUcontext other = nullptr;
@@ -201,7 +203,7 @@ TEST_CASE("contexts that share a device share its end, each with its own error",
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a killed device ends the waits for its events with the error, on other devices too",
+TEST_CASE("killing a device ends the waits for its events with the error, on other devices too",
           "[api]") {
   const Outcome outcome = in_fresh_process([] {
     Session s("capacity=64M;capacity=64M");
@@ -225,16 +227,17 @@ TEST_CASE("a killed device ends the waits for its events with the error, on othe
     std::this_thread::sleep_for(20ms);
     ::kill(device_process(0), SIGKILL);
     const auto answer = [](std::future<CUresult>& wait, const char* whose) {
-      expect(wait.wait_for(30s) == std::future_status::ready, std::string("no end for ") + whose);
+      expect(wait.wait_for(30s) == std::future_status::ready,
+             std::string("no result for ") + whose);
       const CUresult result = wait.get();
       expect(result == CUDA_ERROR_LAUNCH_FAILED, std::string(whose) + ": " + name_of(result));
     };
     answer(thread, "the thread that waits for the event");
     answer(stream, "the stream of the other device");
-    expect(cuEventQuery(event) == CUDA_ERROR_LAUNCH_FAILED, "the event tells the error");
-    expect(memory[0] == 17, "what stood behind the wait has run");
+    expect(cuEventQuery(event) == CUDA_ERROR_LAUNCH_FAILED, "the event does not return the error");
+    expect(memory[0] == 17, "work behind the wait has run");
 
-    // Nothing is wrong with the other device, nor with its other contexts.
+    // The other device and its other contexts are not affected.
     WHERRY_TRY(wherryLaunch(
         bystander, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1));
     WHERRY_TRY(cuStreamSynchronize(bystander));
@@ -243,8 +246,8 @@ TEST_CASE("a killed device ends the waits for its events with the error, on othe
       s.renew_stream(device);
       s.run(device, [word = memory.data()] { *word += 1; });
     }
-    expect(memory[0] == 19, "both work again");
-    expect(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE, "the event went with the reset");
+    expect(memory[0] == 19, "a device does not work after the reset");
+    expect(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE, "the event survived the reset");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -257,9 +260,9 @@ TEST_CASE("callbacks behind a failed kernel are called with its error", "[api]")
     static std::atomic<CUresult> told = CUDA_SUCCESS;
     const auto tell = [](CUstream, CUresult status, void*) { told = status; };
     s.launch(0, 1, [](std::size_t) { std::abort(); });
-    // The kernel may have failed already, then the callback is not taken any more.
+    // The kernel may have failed already: then the callback is refused.
     const CUresult added = cuStreamAddCallback(s.stream(0), tell, nullptr, 0);
-    expect(s.wait(0) == CUDA_ERROR_LAUNCH_FAILED, "the wait");
+    expect(s.wait(0) == CUDA_ERROR_LAUNCH_FAILED, "the wait returned another error");
     if (added != CUDA_SUCCESS) {
       expect(added == CUDA_ERROR_LAUNCH_FAILED, "the callback was refused with " + name_of(added));
       return;
@@ -267,7 +270,7 @@ TEST_CASE("callbacks behind a failed kernel are called with its error", "[api]")
     for (int i = 0; i < 20'000 && told == CUDA_SUCCESS; ++i) {
       std::this_thread::sleep_for(1ms);
     }
-    expect(told == CUDA_ERROR_LAUNCH_FAILED, "the callback was told " + name_of(told));
+    expect(told == CUDA_ERROR_LAUNCH_FAILED, "the callback got " + name_of(told));
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -295,7 +298,7 @@ TEST_CASE("host functions behind a failed kernel are not called", "[api]") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a device can be reset again and again, also while it works", "[api]") {
+TEST_CASE("a device can be reset again and again, also during its work", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     Session s("capacity=64M");
     const Managed<int> memory(100'000);
@@ -312,7 +315,7 @@ TEST_CASE("a device can be reset again and again, also while it works", "[api]")
   CHECK(outcome.passed());
 }
 
-TEST_CASE("staged bytes are given back however their stream ends", "[api]") {
+TEST_CASE("staging memory is released however its stream ends", "[api]") {
   enum class End {
     work_done,
     stream_destroyed,
@@ -325,8 +328,8 @@ TEST_CASE("staged bytes are given back however their stream ends", "[api]") {
   const Outcome outcome = in_fresh_process([end] {
     Session s("capacity=64M,workers=2");
     const std::vector<char> piece(1 << 20);
-    // At most 32 wait for streams (runtime/runtime.h). A copier may keep two for a moment after
-    // they have been copied. Each round takes the others: if a round lost them, a call of the next
+    // At most 32 pieces wait for streams (runtime/runtime.h). A copier may hold two for a moment
+    // after copying them. Each round uses the rest: if a round lost them, a call of the next round
     // would wait.
     constexpr int pieces = 30;
     for (int round = 0; round < 3; ++round) {
@@ -338,7 +341,7 @@ TEST_CASE("staged bytes are given back however their stream ends", "[api]") {
       busy.wait_until_begun();
       for (int i = 0; i < pieces; ++i)
         WHERRY_TRY(cuMemcpyHtoDAsync(device, piece.data(), piece.size(), stream));
-      expect(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY, "a call waited");
+      expect(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY, "a call blocked");
       switch (end) {
         case End::work_done:
           break;
@@ -351,7 +354,7 @@ TEST_CASE("staged bytes are given back however their stream ends", "[api]") {
           break;
         case End::device_killed:
           ::kill(device_process(0), SIGKILL);
-          expect(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED, "the device lives");
+          expect(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED, "the device did not fail");
           break;
       }
       busy.leave();

@@ -1,4 +1,4 @@
-// A module for cuModuleLoad: kernels, and variables of all sorts.
+// A module for cuModuleLoad: kernels, and variables of every storage class.
 #include <wherry/wherry.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@ int constructed = 0;
 static int calls = 0;
 __attribute__((used)) const int constant = 3;
 
-// As the real driver's cases use it: of undeclared parameters.
+// The same kernel as in the recordings of the real driver, with undeclared parameters.
 void touch(const wherryLaunchInfo* info, void** params) {
   char* base = *static_cast<char**>(params[0]);
   const std::uint32_t pages = *static_cast<std::uint32_t*>(params[1]);
@@ -40,7 +40,7 @@ struct Large {
   double values[20];
 };
 
-// Says what it was given.
+// Reports its arguments and launch.
 void report(const wherryLaunchInfo* info, void** params) {
   Seen& seen = **static_cast<Seen**>(params[0]);
   seen.threads += info->end - info->begin;
@@ -52,7 +52,7 @@ void report(const wherryLaunchInfo* info, void** params) {
 }
 WHERRY_KERNEL_PARAMS(report, sizeof(Seen*), sizeof(char), sizeof(Large), sizeof(int));
 
-// Uses the module's variables.
+// Reads and writes the module's variables.
 void use_variables(const wherryLaunchInfo* info, void** params) {
   if (info->begin != 0) return;
   Seen& seen = **static_cast<Seen**>(params[0]);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What our cuda.h and cuda_runtime_api.h say is what the CUDA toolkit's say: values, layouts, source names, signatures,
-exported symbols.
+"""Wherry's cuda.h and cuda_runtime_api.h agree with the CUDA toolkit's: values, layouts, source
+names, signatures, exported symbols.
 
 Skipped where no toolkit with a CUDA 13 cuda.h is installed ($CUDA_HOME, /usr/local/cuda).
 
@@ -17,7 +17,8 @@ import tempfile
 SKIPPED = 77
 OUR_VERSION = 13000
 PER_THREAD = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"
-SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn",
+           "CUstreamCallback",
            "cuuint32_t", "cuuint64_t"]
 BOX_FIELDS = [side + name for side in ("src", "dst") for name in (
     "XInBytes", "Y", "Z", "LOD", "MemoryType", "Host", "Device", "Array", "Pitch", "Height")] + [
@@ -28,17 +29,21 @@ LAYOUTS = {  # struct: its fields
     "CUDA_ARRAY_DESCRIPTOR": ["Width", "Height", "Format", "NumChannels"],
     "CUDA_ARRAY3D_DESCRIPTOR": ["Width", "Height", "Depth", "Format", "NumChannels", "Flags"],
     "CUDA_MEMCPY2D": [side + name for side in ("src", "dst") for name in (
-        "XInBytes", "Y", "MemoryType", "Host", "Device", "Array", "Pitch")] + ["WidthInBytes", "Height"],
+        "XInBytes", "Y", "MemoryType", "Host", "Device", "Array", "Pitch")]
+    + ["WidthInBytes", "Height"],
     "CUDA_MEMCPY3D": BOX_FIELDS,
     "CUDA_MEMCPY3D_PEER": BOX_FIELDS + ["srcContext", "dstContext"],
     "CUexecAffinityParam": ["type", "param", "param.smCount", "param.smCount.val"],
     "CUctxCigParam": ["sharedDataType", "sharedData"],
     "CUctxCreateParams": ["execAffinityParams", "numExecAffinityParams", "cigParams"],
-    "CUlaunchAttribute": ["id", "pad", "value", "value.cooperative", "value.priority", "value.clusterDim"],
-    "CUlaunchConfig": ["gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes",
+    "CUlaunchAttribute": ["id", "pad", "value", "value.cooperative", "value.priority",
+                          "value.clusterDim"],
+    "CUlaunchConfig": ["gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ",
+                       "sharedMemBytes",
                        "hStream", "attrs", "numAttrs"],
 }
-SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn", "CUstreamCallback",
+SCALARS = ["CUdeviceptr", "CUdevice", "CUcontext", "CUstream", "CUevent", "CUgreenCtx", "CUhostFn",
+           "CUstreamCallback",
            "cuuint32_t", "cuuint64_t"]
 PARMS_FIELDS = ["srcArray", "srcPos", "srcPtr", "dstArray", "dstPos", "dstPtr", "extent"]
 RUNTIME_LAYOUTS = {
@@ -49,13 +54,14 @@ RUNTIME_LAYOUTS = {
     "struct cudaMemcpy3DParms": [*PARMS_FIELDS, "kind"],
     "struct cudaMemcpy3DPeerParms": [*PARMS_FIELDS, "srcDevice", "dstDevice"],
 }
-RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise", "enum cudaMemRangeAttribute",
-                   "cudaStream_t", "cudaEvent_t", "cudaHostFn_t", "cudaStreamCallback_t"]
-# Ours alone: CUDA 13 has no such name any more.
+RUNTIME_SCALARS = ["cudaError_t", "enum cudaDeviceAttr", "enum cudaMemoryAdvise",
+                   "enum cudaMemRangeAttribute", "cudaStream_t", "cudaEvent_t", "cudaHostFn_t",
+                   "cudaStreamCallback_t"]
+# Only in Wherry's headers: CUDA 13 has no such name.
 OWN_MACROS = {"WHERRY_CUDA_API"}
-# docs/decisions/drop-in.md says why they are not here.
+# docs/decisions/drop-in.md explains why Wherry does not have them.
 LEFT_OUT = {("cuCtxGetDevice", 13000, ""), ("cuCtxSynchronize", 13000, "")}
-# Ours alone: CUDA 13 has no such name any more, or never had.
+# Only in Wherry's headers: CUDA 13 has no such names.
 OWN_MACRO = "WHERRY_"
 GUARD = re.compile(r"WHERRY_\w+_H")
 OWN_FUNCTIONS = {"cudaMemAdvise_v2", "cudaMemPrefetchAsync_v2"}
@@ -75,7 +81,7 @@ def cc(*arguments, source=""):
 
 
 def matched_braces(text):
-    """What is between the brace at the start and its match, and what follows."""
+    """The text between the brace at the start and its match, and the text after it."""
     depth = 0
     for place, letter in enumerate(text):
         depth += (letter == "{") - (letter == "}")
@@ -93,7 +99,8 @@ def fields_of(body):
             inner, rest = matched_braces("{" + rest)
             inside = fields_of(inner)
             before, rest = rest.split(";", 1)
-        own = re.search(r"(?:\(\*(\w+)\)\s*\(.*|(\w+))\s*(?:\[[^\]]*\]\s*)*$", before.strip(), re.DOTALL)
+        own = re.search(r"(?:\(\*(\w+)\)\s*\(.*|(\w+))\s*(?:\[[^\]]*\]\s*)*$", before.strip(),
+                        re.DOTALL)
         name = own and (own.group(1) or own.group(2))
         names += ([name] if name else []) + [f"{name}.{each}" if name else each for each in inside]
         body = rest
@@ -113,9 +120,10 @@ class Header:
         return run.stdout
 
     def macros(self, *flags):
-        """Object-like macros that this header brings: name -> replacement."""
+        """Object-like macros that this header defines: name -> replacement."""
         run = cc("-E", "-dM", *flags, *self.include, source=self.line)
-        base = cc("-E", "-dM", *flags, source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
+        base = cc("-E", "-dM", *flags,
+                  source="#include <stdlib.h>\n#include <stddef.h>\n#include <stdint.h>\n")
         names = lambda text: dict(
             re.fullmatch(r"#define (\w+) ?(.*)", line).groups()
             for line in text.splitlines() if re.fullmatch(r"#define \w+( .*)?", line))
@@ -127,10 +135,12 @@ class Header:
             re.findall(r"enum\s+\w+\s*\{(.*?)\}", self.preprocess(), re.DOTALL)) + "\n")
 
     def layouts(self, pattern=r"CU\w+"):
-        """Each struct whose name fits and that has fields: its name -> the fields, those of structs and unions inside as "outer.inner"."""
+        """Each struct with fields whose name matches: its name -> the fields. Fields of structs
+        and unions inside it are "outer.inner"."""
         text = self.preprocess()
         found = {}
-        for typedef, tag, rest in re.findall(r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)", text, re.DOTALL):
+        struct = r"(typedef\s+)?struct\s*(\w*)\s*(?=\{)(.*?)(?=\ntypedef|\nstruct|\nenum|\Z)"
+        for typedef, tag, rest in re.findall(struct, text, re.DOTALL):
             body, after = matched_braces(rest)
             name = re.match(r"\s*(\w+)", after) if typedef else None
             spelled = name.group(1) if name else f"struct {tag}"
@@ -139,7 +149,7 @@ class Header:
         return found
 
     def expand(self, names, *flags):
-        """What each source name stands for."""
+        """The symbol that each source name stands for."""
         marked = "".join(f"@{name}\n" for name in names).replace("@", "name: ")
         text = self.preprocess(*flags, source=marked)
         return dict(zip(names, re.findall(r"^name: (.*)$", text, re.MULTILINE)))
@@ -147,11 +157,13 @@ class Header:
     def evaluate(self, expressions):
         """Compiles and runs a program that prints each expression: expression -> value."""
         lines = "".join(f'  printf("%lld\\n", (long long)({e}));\n' for e in expressions)
-        program = f"{self.line}#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{lines}}}\n"
+        program = (f"{self.line}#include <stddef.h>\n#include <stdio.h>\n"
+                   f"int main(void) {{\n{lines}}}\n")
         with tempfile.TemporaryDirectory() as folder:
             run = cc(*self.include, "-o", f"{folder}/values", source=program)
             assert run.returncode == 0, run.stderr
-            printed = subprocess.run([f"{folder}/values"], capture_output=True, text=True, check=True)
+            printed = subprocess.run([f"{folder}/values"], capture_output=True, text=True,
+                                     check=True)
         return dict(zip(expressions, printed.stdout.split()))
 
 
@@ -165,29 +177,34 @@ def compare(what, ours, theirs, problems):
 def prototypes(text):
     """Function declarations of preprocessed C."""
     return [re.sub(r"\s+", " ", found) for found in
-            re.findall(r"^(?:CUresult|cudaError_t|const char\s*\*)\s+cu\w+\s*\([^;{]*\)\s*;", text, re.MULTILINE)]
+            re.findall(r"^(?:CUresult|cudaError_t|const char\s*\*)\s+cu\w+\s*\([^;{]*\)\s*;", text,
+                       re.MULTILINE)]
 
 
 def check_signatures(what, ours, toolkit, problems, *flags):
-    """The toolkit's header followed by our declarations must compile: C refuses a second declaration of another type.
-    Taking each address first refuses names that the toolkit does not declare."""
+    """The toolkit's header followed by Wherry's declarations must compile: C refuses a second
+    declaration with another type. Taking each address first refuses names that the toolkit does
+    not declare."""
     names = [re.search(r"(cu\w+)\s*\(", line).group(1) for line in ours]
     uses = "".join(f"  (void)&{name};\n" for name in names)
-    # The macros are spent: our declarations have the symbols' own names.
+    # Without the macros: Wherry's declarations use the symbols' own names.
     undefine = "".join(f"#undef {name}\n" for name in names)
     source = (f"{toolkit.line}#include <cudaProfiler.h>\n#include <cuda_profiler_api.h>\n{undefine}"
-              "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\ntypedef unsigned int CUdeviceptr_v1;\n#endif\n"
+              "#ifndef WHERRY_TEST_V1\n#define WHERRY_TEST_V1\n"
+              "typedef unsigned int CUdeviceptr_v1;\n#endif\n"
               f"void use(void);\nvoid use(void) {{\n{uses}}}\n" + "\n".join(ours) + "\n")
-    run = cc("-fsyntax-only", "-Werror", "-Wno-deprecated-declarations", *flags, *toolkit.include, source=source)
+    run = cc("-fsyntax-only", "-Werror", "-Wno-deprecated-declarations", *flags, *toolkit.include,
+             source=source)
     if run.returncode != 0:
         problems.append(f"{what}:\n{run.stderr}")
     print(f"{len(ours)} {what} compared")
 
 
 def values(enumerators, layouts, scalars):
-    """What to compare of a header: kind -> expressions."""
+    """The expressions to compare for a header: kind -> expressions."""
     sizes = [f"sizeof({name})" for name in [*layouts, *scalars]]
-    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in layouts.items() for field in fields]
+    sizes += [f"sizeof((({name}*)0)->{field})" for name, fields in layouts.items()
+              for field in fields]
     offsets = [f"offsetof({name}, {field})" for name, fields in layouts.items() for field in fields]
     return {"enumerator": enumerators, "size": sizes, "offset": offsets}
 
@@ -197,20 +214,24 @@ def check_runtime(lib, home, problems):
     ours, theirs = Header(lib / "include/wherry", name), Header(home / "include", name)
     enumerators = ours.enumerators(r"cuda[A-Z]\w+")
     assert len(enumerators) > 250, len(enumerators)
-    for what, names in values(enumerators, ours.layouts(r"(struct )?cuda\w+"), RUNTIME_SCALARS).items():
+    for what, names in values(enumerators, ours.layouts(r"(struct )?cuda\w+"),
+                              RUNTIME_SCALARS).items():
         compare(f"runtime {what}", ours.evaluate(names), theirs.evaluate(names), problems)
     for flags in ([], [PER_THREAD]):
         names = [name for name in ours.macros(*flags) if re.match("cuda[A-Z]|CUDART", name)]
-        compare("runtime source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
+        compare("runtime source name", ours.expand(names, *flags), theirs.expand(names, *flags),
+                problems)
         declared = [line for line in prototypes(ours.preprocess(*flags))
-                    if re.search(r"\bcuda[A-Z]", line) and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
+                    if re.search(r"\bcuda[A-Z]", line)
+                    and not OWN_FUNCTIONS & set(re.findall(r"\w+", line))]
         check_signatures("runtime signatures", declared, theirs, problems, *flags)
 
 
 def check_lists(api, home, problems):
-    """Names, versions and forms of functions are those for which cudaTypedefs.h has types."""
+    """The names, versions and forms of functions are exactly those with types in cudaTypedefs.h."""
     theirs = set()
-    for name, version, own in re.findall(r"\*\s*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", (home / "include/cudaTypedefs.h").read_text()):
+    for name, version, own in re.findall(r"\*\s*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)",
+                                         (home / "include/cudaTypedefs.h").read_text()):
         theirs.add((name, int(version), own))
     ours = set()
     for line in (api / "driver_functions.txt").read_text().splitlines():
@@ -223,7 +244,7 @@ def check_lists(api, home, problems):
         problems.append(f"driver_functions.txt lacks {entry}")
     names = {name for name, _, _ in theirs}
     for entry in sorted(entry for entry in ours - theirs if entry[0] in names):
-        problems.append(f"driver_functions.txt has {entry}, and the toolkit has not")
+        problems.append(f"driver_functions.txt has {entry}, which the toolkit does not have")
     print(f"{len(ours)} forms of functions compared")
 
 
@@ -249,13 +270,15 @@ def main():
 
     for flags in ([], [PER_THREAD]):
         names = [name for name in ours.macros(*flags) if not name.startswith(OWN_MACRO)]
-        names = [name for name in ours.macros(*flags) if name not in OWN_MACROS and not GUARD.fullmatch(name)]
+        names = [name for name in ours.macros(*flags)
+                 if name not in OWN_MACROS and not GUARD.fullmatch(name)]
         compare("source name", ours.expand(names, *flags), theirs.expand(names, *flags), problems)
-        check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems, *flags)
+        check_signatures("signatures", prototypes(ours.preprocess(*flags)), theirs, problems,
+                         *flags)
 
     check_runtime(lib, home, problems)
 
-    # Old symbols are declared for the library's own use, and by the toolkit for the driver's.
+    # Both the library and the toolkit declare old symbols for internal use.
     internal = cc("-E", "-P", "-I", str(lib), "-I", str(lib / "include"),
                   source='#include "api/exports.h"\n')
     assert internal.returncode == 0, internal.stderr
@@ -269,14 +292,18 @@ def main():
     if driver.exists():
         have = {name for name in exported(library) if re.match("cu[A-Z]", name)}
         for name in sorted(have - exported(driver)):
-            problems.append(f"exported here, but not by a real libcuda: {name}")
+            problems.append(f"exported by Wherry, but not by a real libcuda: {name}")
         print(f"{len(have)} exported symbols compared")
 
     runtime = home / "lib64/libcudart.so.13"
     if runtime.exists():
-        rows = [line.split() for line in (lib / "api/runtime_functions.txt").read_text().splitlines() if not line.startswith("#")]
-        listed = {symbol for name, *own in rows for symbol in [name, *(f"{name}_{ending}" for ending in own)]}
-        for name in sorted(listed ^ {name for name in exported(runtime) if re.match("_*cuda", name)}):
+        rows = [line.split()
+                for line in (lib / "api/runtime_functions.txt").read_text().splitlines()
+                if not line.startswith("#")]
+        listed = {symbol for name, *own in rows
+                  for symbol in [name, *(f"{name}_{ending}" for ending in own)]}
+        for name in sorted(listed ^ {name for name in exported(runtime)
+                                     if re.match("_*cuda", name)}):
             problems.append(f"runtime_functions.txt and a real libcudart do not both have {name}")
         print(f"{len(listed)} symbols of the runtime compared")
 

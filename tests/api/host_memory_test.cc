@@ -1,5 +1,5 @@
-// What the functions of host memory answer to right and wrong arguments. Where a recorded answer of
-// a real driver exists, it is what is asked for here.
+// Results of the functions of host memory for right and wrong arguments. Where a real driver's
+// result was recorded, the test requires the same result.
 #include <sys/mman.h>
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
@@ -36,7 +36,7 @@ unsigned flags_of(void* pointer) {
   return flags;
 }
 
-// 0: refused.
+// Returns 0 if the function refuses the pointer.
 CUdeviceptr device_pointer(void* pointer, unsigned flags = 0) {
   CUdeviceptr result = 0xA5A5;
   const CUresult answer = cuMemHostGetDevicePointer(&result, pointer, flags);
@@ -53,7 +53,8 @@ T attribute(CUpointer_attribute which, const void* pointer) {
 
 }  // namespace
 
-TEST_CASE("host memory needs the library, and but for its end a context", "[api]") {
+TEST_CASE("functions of host memory need an initialized library, and all but freeing a context",
+          "[api]") {
   void* memory = nullptr;
   CUdeviceptr pointer = 0;
   unsigned flags = 0;
@@ -75,7 +76,7 @@ TEST_CASE("host memory needs the library, and but for its end a context", "[api]
   WHERRY_TRY(cuCtxPushCurrent(context));
 }
 
-TEST_CASE("host memory is allocated with known flags and some bytes", "[api]") {
+TEST_CASE("host memory is allocated with known flags and a size above zero", "[api]") {
   session();
   void* memory = &memory;
   CHECK(cuMemHostAlloc(nullptr, 4096, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -86,13 +87,13 @@ TEST_CASE("host memory is allocated with known flags and some bytes", "[api]") {
   CHECK(cuMemHostAlloc(&memory, std::size_t{1} << 60, 0) == CUDA_ERROR_OUT_OF_MEMORY);
   for (unsigned flags = 0; flags < 8; ++flags) {
     void* fine = allocate(64 * KB, flags);
-    // As a real driver tells them: all host memory is for all contexts.
+    // Like a real driver, reports DEVICEMAP always and PORTABLE never.
     CHECK(flags_of(fine) == ((flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP));
     CHECK(cuMemFreeHost(fine) == CUDA_SUCCESS);
   }
 }
 
-TEST_CASE("each kind of memory is freed by its own function, from its beginning", "[api]") {
+TEST_CASE("each kind of memory is freed by its own function, by its first address", "[api]") {
   session();
   CHECK(cuMemFreeHost(nullptr) == CUDA_SUCCESS);
   void* memory = allocate(64 * KB, 0);
@@ -124,7 +125,7 @@ TEST_CASE("each kind of memory is freed by its own function, from its beginning"
   CHECK(device_pointer(nullptr) == 0);
 }
 
-TEST_CASE("small allocations of host memory lie side by side in one mapping", "[api]") {
+TEST_CASE("small allocations of host memory are adjacent in one mapping", "[api]") {
   session();
   char* first = static_cast<char*>(allocate(64 * KB, 0));
   char* second = static_cast<char*>(allocate(64 * KB, CU_MEMHOSTALLOC_PORTABLE));
@@ -172,7 +173,7 @@ TEST_CASE("write-combined and registered memory are known by both of their addre
   CHECK(value == 0);
 }
 
-TEST_CASE("registering asks for memory that can be, and is not registered", "[api]") {
+TEST_CASE("registering needs memory that exists and is not registered yet", "[api]") {
   session();
   char* memory = static_cast<char*>(
       ::mmap(nullptr, 64 * KB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -1,5 +1,5 @@
-// What the functions of shared memory, pools and events answer to right and wrong arguments, in one
-// process.
+// Results of the functions for shared memory, pools and events for right and wrong arguments, in a
+// single process.
 #include <fcntl.h>
 #include <unistd.h>
 #include <wherry/cuda.h>
@@ -23,7 +23,7 @@ const Session& session() {
   return the_session;
 }
 
-// A pool that other processes may open, or only this one.
+// A memory pool that other processes may open, or only this one.
 class OwnPool {
  public:
   explicit OwnPool(CUmemAllocationHandleType type) {
@@ -56,7 +56,7 @@ bool is_zero(const CUipcMemHandle& handle) {
 
 }  // namespace
 
-TEST_CASE("handles are given of a device's own memory alone", "[api]") {
+TEST_CASE("handles exist for device memory only", "[api]") {
   const Managed<char> managed((session(), 4096));
   CUipcMemHandle handle{};
   const auto refused = [&](CUdeviceptr address) {
@@ -88,7 +88,7 @@ TEST_CASE("handles are given of a device's own memory alone", "[api]") {
   refused(own);
 }
 
-TEST_CASE("a program does not open what is its own", "[api]") {
+TEST_CASE("a program cannot open its own handles", "[api]") {
   session();
   CUdeviceptr own = 0, opened = 1;
   WHERRY_TRY(cuMemAlloc(&own, 1000));
@@ -108,7 +108,7 @@ TEST_CASE("a program does not open what is its own", "[api]") {
   WHERRY_TRY(cuMemFree(own));
 }
 
-TEST_CASE("pools are exported that were made for it", "[api]") {
+TEST_CASE("only pools that were created for export are exported", "[api]") {
   const OwnPool shared(descriptor);
   const OwnPool own(CU_MEM_HANDLE_TYPE_NONE);
   int types = 0;
@@ -166,7 +166,7 @@ TEST_CASE("pools are exported that were made for it", "[api]") {
   CHECK(cuMemFree(elsewhere) == CUDA_SUCCESS);
 }
 
-TEST_CASE("handles are given of events for processes alone", "[api]") {
+TEST_CASE("handles exist for interprocess events only", "[api]") {
   session();
   CUevent plain = nullptr, shared = nullptr, opened = nullptr;
   WHERRY_TRY(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
@@ -192,7 +192,7 @@ TEST_CASE("handles are given of events for processes alone", "[api]") {
   CHECK(cuEventDestroy(plain) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an event for processes works in its own like any other", "[api]") {
+TEST_CASE("an interprocess event works like any other in its own process", "[api]") {
   const CUstream stream = session().stream(0);
   const CUstream other = session().stream(1);
   CUevent event = nullptr;
@@ -215,7 +215,7 @@ TEST_CASE("an event for processes works in its own like any other", "[api]") {
     WHERRY_TRY(session().wait(1));
     CHECK(word[1] == round);
   }
-  // Who waits for a destroyed one still does.
+  // A stream that waits for the event goes on waiting after the event's destruction.
   session().launch(0, 1, [word](std::size_t) {
     ::usleep(20'000);
     word[0] = 100;

@@ -1,4 +1,5 @@
-// Libraries: what belongs to no context, and is the same in all; and the occupancy of kernels.
+// Libraries, which belong to no context and are the same in all contexts; and the occupancy of
+// kernels.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -51,7 +52,7 @@ CUfunction as_function(CUkernel kernel) {
   return reinterpret_cast<CUfunction>(kernel);
 }
 
-// The current context is that of the device within the scope.
+// Makes the device's context current within the scope.
 class On {
  public:
   explicit On(int device) { WHERRY_TRY(cuCtxPushCurrent(session().context(device))); }
@@ -70,7 +71,7 @@ CUresult touch(CUfunction kernel, char* data, std::uint32_t pages, CUstream stre
 
 }  // namespace
 
-TEST_CASE("what is no library is refused, each with its own code") {
+TEST_CASE("an invalid library is refused, each with its own code") {
   CUlibrary library = nullptr;
   CHECK(load_file(nullptr, module_path) == CUDA_ERROR_INVALID_VALUE);
   CHECK(load_file(&library, nullptr) == CUDA_ERROR_INVALID_VALUE);
@@ -96,7 +97,7 @@ TEST_CASE("a kernel of a library runs in any context, on its device") {
   std::memset(memory.data(), 0, memory.bytes());
   for (int device : {0, 1, 0}) {
     INFO("device " << device);
-    // By the stream's context, whatever is current.
+    // Runs on the stream's device, whichever context is current.
     CHECK(touch(as_function(kernel), memory.data(), 16, session().stream(device)) == CUDA_SUCCESS);
     for (std::size_t i = 0; i < 16; ++i)
       REQUIRE(witness.residents(memory.data() + i * page) == bit_of(device));
@@ -115,7 +116,7 @@ TEST_CASE("a kernel of a library runs in any context, on its device") {
   CHECK(none == nullptr);
 }
 
-TEST_CASE("in each context a library is one module, and a kernel one function") {
+TEST_CASE("a library has one module in each context, and a kernel one function") {
   const CUlibrary library = load();
   const CUkernel kernel = kernel_of(library, "touch");
   CUmodule modules[2] = {};
@@ -147,7 +148,7 @@ TEST_CASE("in each context a library is one module, and a kernel one function") 
   CHECK(touch(functions[1], memory.data(), 1, session().stream(1)) == CUDA_SUCCESS);
   CHECK(touch(functions[1], memory.data(), 1, session().stream(0)) == CUDA_ERROR_INVALID_HANDLE);
 
-  // A context that ends takes its module with it, and no other.
+  // Destroying a context unloads its module only.
   CUcontext context = nullptr;
   CUfunction function = nullptr;
   WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, 0));
@@ -157,7 +158,7 @@ TEST_CASE("in each context a library is one module, and a kernel one function") 
   CHECK(touch(function, memory.data(), 1, nullptr) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(touch(functions[0], memory.data(), 1, session().stream(0)) == CUDA_SUCCESS);
 
-  // So does the library, with all of them.
+  // Unloading the library unloads its modules in all contexts.
   CHECK(cuLibraryUnload(library) == CUDA_SUCCESS);
   CHECK(cuLibraryUnload(library) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(touch(functions[0], memory.data(), 1, session().stream(0)) == CUDA_ERROR_INVALID_HANDLE);
@@ -168,7 +169,7 @@ TEST_CASE("in each context a library is one module, and a kernel one function") 
   CHECK(cuLibraryGetModule(&module, library) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("libraries need no current context, but where they say so") {
+TEST_CASE("libraries need no current context, except in functions that document it") {
   session();
   std::thread([] {
     CUlibrary library = nullptr;
@@ -214,7 +215,7 @@ TEST_CASE("variables of a library are managed memory, the same for modules of th
   CHECK(cuLibraryGetGlobal(&same, &bytes, library, "touch") == CUDA_ERROR_NOT_FOUND);
 }
 
-TEST_CASE("a library in memory is another one each time") {
+TEST_CASE("loading a library from memory twice gives two libraries") {
   std::ifstream file(module_path, std::ios::binary);
   const std::string image{std::istreambuf_iterator<char>(file), {}};
   CUlibrary libraries[2] = {};
@@ -226,7 +227,7 @@ TEST_CASE("a library in memory is another one each time") {
   CHECK(addresses[0] != addresses[1]);
 }
 
-TEST_CASE("unified functions are called by the host as they are by kernels") {
+TEST_CASE("unified functions are called by the host as by kernels") {
   const CUlibrary library = load();
   void* function = nullptr;
   CHECK(cuLibraryGetUnifiedFunction(&function, library, "touch") == CUDA_SUCCESS);
@@ -243,7 +244,7 @@ TEST_CASE("unified functions are called by the host as they are by kernels") {
   CHECK(cuLibraryGetUnifiedFunction(&function, nullptr, "touch") == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("what is known of a kernel") {
+TEST_CASE("attributes of a kernel") {
   const CUlibrary library = load();
   const CUkernel kernel = kernel_of(library, "report");
   const char* name = nullptr;
@@ -270,7 +271,7 @@ TEST_CASE("what is known of a kernel") {
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("parameters lie in a buffer where they are said to lie") {
+TEST_CASE("parameters in a buffer are at their declared offsets") {
   const CUkernel kernel = kernel_of(load(), "report");
   CUfunction function = nullptr;
   WHERRY_TRY(cuKernelGetFunction(&function, kernel));
@@ -296,13 +297,13 @@ TEST_CASE("parameters lie in a buffer where they are said to lie") {
   CHECK(cuKernelGetParamInfo(kernel, 4, &offset, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuKernelGetParamInfo(kernel, 0, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuFuncGetParamInfo(nullptr, 0, &offset, nullptr) == CUDA_ERROR_INVALID_HANDLE);
-  // Of one that declares nothing nobody knows.
+  // The parameters of a kernel without a declaration are unknown.
   CHECK(cuKernelGetParamInfo(kernel_of(load(), "touch"), 0, &offset, nullptr) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(offset == 77);
 }
 
-TEST_CASE("a worker has one block at a time, so that many fill the device") {
+TEST_CASE("a worker runs one block at a time, so that many blocks fill the device") {
   const CUfunction kernel = as_function(kernel_of(load(), "touch"));
   int blocks = -1;
   const auto count = [&](int size, std::size_t shared, unsigned flags) {
@@ -341,8 +342,8 @@ TEST_CASE("a worker has one block at a time, so that many fill the device") {
           CUDA_ERROR_INVALID_VALUE);
     CHECK(cuOccupancyMaxPotentialBlockSize(nullptr, &block, kernel, nullptr, 0, 0) ==
           CUDA_ERROR_INVALID_VALUE);
-    // And so it is: so many threads of a kernel run at the same time, which wait for each other,
-    // and no more.
+    // Checks this: exactly that many threads of a kernel, which wait for each other, run at the
+    // same time.
     struct Runs {
       std::atomic<int> now;
       std::atomic<int> most;
@@ -374,7 +375,7 @@ TEST_CASE("a worker has one block at a time, so that many fill the device") {
   CHECK(bytes == 7);
 }
 
-TEST_CASE("of a context that is destroyed meanwhile no module and no function stays") {
+TEST_CASE("destroying a context concurrently leaves none of its modules and functions") {
   const CUlibrary library = load();
   const CUkernel kernel = kernel_of(library, "touch");
   for (int round = 0; round < 100; ++round) {

@@ -1,5 +1,5 @@
-// Modules: what may be loaded, what is found in them, how kernels of theirs are launched, and what
-// becomes of variables.
+// Modules: what can be loaded, what is found in them, how their kernels are launched, and what
+// happens to their variables.
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t bit_of(int device) {
   return 2u << device;
 }
 
-// As the module has them.
+// The same layout as in the module.
 struct Seen {
   wherryLaunchInfo info;
   std::atomic<std::size_t> threads;
@@ -65,13 +65,13 @@ T* variable_of(CUmodule module, const char* name) {
   return reinterpret_cast<T*>(address);
 }
 
-// One thread of the kernel, on the stream.
+// Runs one thread per block of the kernel on the stream, and waits.
 CUresult run(CUfunction kernel, void** params, CUstream stream = nullptr, unsigned blocks = 1) {
   const CUresult result = cuLaunchKernel(kernel, blocks, 1, 1, 1, 1, 1, 0, stream, params, nullptr);
   return result != CUDA_SUCCESS ? result : cuStreamSynchronize(stream);
 }
 
-// A file of this text, that is gone at the end.
+// A file with this text. The destructor removes it.
 class TextFile {
  public:
   explicit TextFile(const std::string& text) {
@@ -94,7 +94,7 @@ std::string contents_of(const char* path) {
 
 }  // namespace
 
-TEST_CASE("what is no module is refused, each with its own code") {
+TEST_CASE("an invalid module is refused, each with its own code") {
   session();
   CUmodule module = nullptr;
   CHECK(cuModuleLoad(nullptr, module_path) == CUDA_ERROR_INVALID_VALUE);
@@ -128,13 +128,13 @@ TEST_CASE("what is no module is refused, each with its own code") {
   CHECK(cuModuleGetLoadingMode(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a module with thread-local variables cannot be at its address in devices") {
+TEST_CASE("a module with thread-local variables cannot be loaded at its address in devices") {
   session();
   CUmodule module = nullptr;
   CHECK(cuModuleLoad(&module, WHERRY_TLS_MODULE) == CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
 }
 
-TEST_CASE("functions and variables are found by their names, and nothing else is") {
+TEST_CASE("functions and variables are found by name, and only those of the module") {
   const CUmodule module = load();
   CUfunction function = nullptr;
   CHECK(cuModuleGetFunction(nullptr, module, "touch") == CUDA_ERROR_INVALID_VALUE);
@@ -191,7 +191,7 @@ TEST_CASE("functions and variables are found by their names, and nothing else is
   CHECK(cuFuncGetName(&name, function) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a kernel gets the parameters that it declares, and knows its launch") {
+TEST_CASE("a kernel gets the parameters that it declares, and its launch information") {
   const CUfunction report = function_of(load(), "report");
   const Managed<Seen> seen{1};
   Seen* out = seen.data();
@@ -201,7 +201,7 @@ TEST_CASE("a kernel gets the parameters that it declares, and knows its launch")
   int number = 77;
   void* params[] = {&out, &small, &large, &number};
   WHERRY_TRY(cuLaunchKernel(report, 3, 4, 5, 6, 7, 2, 999, nullptr, params, nullptr));
-  out = nullptr;  // copied already
+  out = nullptr;  // the argument was copied at the launch
   number = 0;
   WHERRY_TRY(cuStreamSynchronize(nullptr));
   constexpr std::size_t threads = 3 * 4 * 5 * 6 * 7 * 2;
@@ -217,7 +217,7 @@ TEST_CASE("a kernel gets the parameters that it declares, and knows its launch")
   CHECK(seen[0].numbers[1] == 1234);
   CHECK(seen[0].numbers[2] == 77);
 
-  // The same in a buffer.
+  // The same arguments, in a buffer.
   struct {
     Seen* seen;
     signed char small;
@@ -242,7 +242,7 @@ TEST_CASE("a kernel gets the parameters that it declares, and knows its launch")
 }
 
 TEST_CASE(
-    "parameters of a kernel that declares nothing are found, and managed memory is left alone") {
+    "parameters of a kernel without a declaration are found, and managed memory is not accessed") {
   const CUmodule module = load();
   const CUfunction touch = function_of(module, "touch");
   const Witness witness;
@@ -252,7 +252,7 @@ TEST_CASE(
   char* data = memory.data();
   std::uint32_t pages = 64;
   std::uint32_t mode = 1;
-  // Whatever lies behind the array is looked at, too: here a pointer to managed memory.
+  // The library reads past the end of the array; here it finds a pointer to managed memory.
   void* params[] = {&data, &pages, &mode, data, data + page, reinterpret_cast<void*>(8)};
   const wherryStats before = read_stats();
   WHERRY_TRY(cuLaunchKernel(touch, 4, 1, 1, 8, 1, 1, 0, nullptr, params, nullptr));
@@ -266,7 +266,7 @@ TEST_CASE(
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("launches that no device has are refused") {
+TEST_CASE("launches that are invalid for every device are refused") {
   const CUfunction touch = function_of(load(), "touch");
   char* data = nullptr;
   std::uint32_t zero = 0;
@@ -300,7 +300,7 @@ TEST_CASE("launches that no device has are refused") {
 }
 
 TEST_CASE(
-    "all variables of a module are one for the host and for devices, as constructors left them") {
+    "host and devices share all variables of a module, with the values that constructors gave") {
   const CUmodule module = load();
   char* const ordinary = variable_of(module, "ordinary");
   char* const managed = variable_of(module, "managed");
@@ -320,7 +320,7 @@ TEST_CASE(
   CHECK(std::string(managed) == "Mere");
   CHECK(witness.residents(managed) == host_bit);
 
-  // From the other device it is the same module.
+  // The same file is the same module on the other device.
   const int calls = seen[0].calls;
   WHERRY_TRY(cuCtxSetCurrent(session().context(1)));
   const CUmodule again = load();
@@ -333,7 +333,7 @@ TEST_CASE(
                        nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a module in memory is another one each time") {
+TEST_CASE("loading a module from memory twice gives two modules") {
   session();
   const std::string image = contents_of(module_path);
   CUmodule first = nullptr;
@@ -364,9 +364,7 @@ TEST_CASE("kernels of modules throw and catch") {
   CHECK(seen[0].text[0] == 'c');
 }
 
-TEST_CASE(
-    "a kernel that fails is the context's error, and a reset brings module and device together "
-    "again") {
+TEST_CASE("a kernel that fails is the context's error, and a reset restores module and device") {
   const char* const kernels[] = {"throw_out", "touch_nothing"};
   const CUresult errors[] = {CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_ILLEGAL_ADDRESS};
   for (int i = 0; i < 2; ++i) {

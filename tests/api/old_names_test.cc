@@ -52,7 +52,7 @@ TEST_CASE("the NULL stream can be the calling thread's own", "[api]") {
               },
               &flag, sizeof flag, 1) == CUDA_SUCCESS);
   CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
-  // It includes every blocking stream, also a thread's own.
+  // The legacy stream includes every blocking stream, also a thread's own.
   CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
   std::thread([&] {
     CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// The unsuffixed symbols, as programs call them that were linked long ago.
+// The unsuffixed symbols, as old binaries call them.
 #include "api/exports.h"
 
 #include <catch2/catch.hpp>
@@ -53,7 +53,7 @@ TEST_CASE("unsuffixed symbols have their oldest signatures", "[api]") {
   CHECK(cuDevicePrimaryCtxRelease(0) == CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_CASE("old cuMemAdvise names a device by its number, which must exist", "[api]") {
+TEST_CASE("old cuMemAdvise names a device by its number, and the device must exist", "[api]") {
   ::setenv("WHERRY_DEVICES", "capacity=64M", 1);
   REQUIRE(cuInit(0) == CUDA_SUCCESS);
   CUcontext context = nullptr;

@@ -1,4 +1,4 @@
-// Where the NULL stream is the calling thread's own, as a program says that is compiled so.
+// Programs that are compiled so that the NULL stream is the calling thread's own stream.
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
@@ -20,7 +20,7 @@ const Session& session() {
 
 }  // namespace
 
-TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
+TEST_CASE("every function uses the thread's own stream for the NULL stream", "[api]") {
   const Session& s = session();
   unsigned long long own = 0;
   unsigned long long null = 0;
@@ -32,7 +32,7 @@ TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
   CHECK(cuStreamGetId(CU_STREAM_LEGACY, &null) == CUDA_SUCCESS);
   CHECK(null != own);
 
-  // Work of the context's default stream is none of the thread's own.
+  // The thread's own stream does not wait for work of the context's default stream.
   {
     Busy legacy(CU_STREAM_LEGACY);
     CHECK(cuStreamQuery(nullptr) == CUDA_SUCCESS);
@@ -42,8 +42,8 @@ TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
     CHECK(cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS);
   }
 
-  // The thread's own stream waits for a busy non-blocking one, and the context's for the thread's
-  // own.
+  // The thread's own stream waits for a busy non-blocking one, and the context's default stream
+  // waits for the thread's own.
   CUevent event = nullptr;
   WHERRY_TRY(cuEventCreate(&event, CU_EVENT_DEFAULT));
   Busy busy(s.stream(0));
@@ -54,7 +54,7 @@ TEST_CASE("each function takes the NULL stream for the thread's own", "[api]") {
   CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
   CHECK(cudaStreamQuery(cudaStreamLegacy) == cudaErrorNotReady);
 
-  // What is given to it waits, too.
+  // Work given to the thread's own stream waits, too.
   static std::atomic<int> called = 0;
   const auto count = [](void*) { ++called; };
   CHECK(cuLaunchHostFunc(nullptr, count, nullptr) == CUDA_SUCCESS);
@@ -88,7 +88,7 @@ TEST_CASE("memory can be attached to the thread's own stream as the NULL stream"
   WHERRY_TRY(cuMemFree(memory));
 }
 
-TEST_CASE("the thread's own stream tells what it is as the NULL stream", "[api]") {
+TEST_CASE("the thread's own stream reports its attributes as the NULL stream", "[api]") {
   const Session& s = session();
   int priority = 99;
   unsigned flags = 99;

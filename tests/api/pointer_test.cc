@@ -1,5 +1,5 @@
-// What the library says of pointers. Where a recorded answer of a real driver exists, it is what is
-// asked for here.
+// Attributes of pointers. Where a real driver's result was recorded, the test requires the same
+// result.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 
@@ -57,7 +57,7 @@ class DeviceMemory {
   CUdeviceptr pointer_ = 0;
 };
 
-// The answer, and how many bytes of it were written.
+// A result, and how many bytes of it were written.
 struct Answer {
   CUresult result;
   std::size_t written;
@@ -81,7 +81,7 @@ std::uint64_t value(CUpointer_attribute attribute, CUdeviceptr pointer) {
 
 }  // namespace
 
-TEST_CASE("all attributes of managed memory, also of a byte inside") {
+TEST_CASE("all attributes of managed memory, also for a pointer inside it") {
   const std::size_t bytes = 2 * MB + 64 * KB;
   const Memory memory(bytes);
   for (const CUdeviceptr at : {CUdeviceptr{memory}, memory + 4100, memory + bytes - 1}) {
@@ -109,7 +109,7 @@ TEST_CASE("all attributes of managed memory, also of a byte inside") {
   CHECK(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory + bytes).result == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("each attribute is written in its own size, and nothing beyond it") {
+TEST_CASE("each attribute is written in its own size, and no byte beyond it") {
   const Memory memory(64 * KB);
   const std::set<int> wide{CU_POINTER_ATTRIBUTE_CONTEXT,
                            CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
@@ -130,7 +130,7 @@ TEST_CASE("each attribute is written in its own size, and nothing beyond it") {
   }
 }
 
-TEST_CASE("device memory is nowhere on the host, and of the context it was allocated in") {
+TEST_CASE("device memory has no host address, and belongs to the context that allocated it") {
   const DeviceMemory memory(64 * KB);
   const Answer host = ask(CU_POINTER_ATTRIBUTE_HOST_POINTER, memory + 1);
   CHECK(host.result == CUDA_ERROR_INVALID_VALUE);
@@ -153,7 +153,7 @@ TEST_CASE("device memory is nowhere on the host, and of the context it was alloc
   WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
 }
 
-TEST_CASE("memory that is not known, or freed, has no attribute") {
+TEST_CASE("unknown or freed memory has no attribute") {
   CUdeviceptr freed = 0;
   {
     const Memory memory(4 * MB);
@@ -171,7 +171,7 @@ TEST_CASE("memory that is not known, or freed, has no attribute") {
     }
 }
 
-TEST_CASE("wrong attributes and places for the answer are refused") {
+TEST_CASE("wrong attributes and null result pointers are refused") {
   const Memory memory(64 * KB);
   for (const int attribute : {-1, 0, 22, 99}) {
     const Answer answer = ask(static_cast<CUpointer_attribute>(attribute), memory);
@@ -190,7 +190,7 @@ TEST_CASE("a device pointer needs a current context, other attributes do not") {
   }).join();
 }
 
-TEST_CASE("buffer ids grow, and never come back") {
+TEST_CASE("buffer ids increase, and are never reused") {
   std::uint64_t last = 0;
   for (int i = 0; i < 10; ++i) {
     const Memory memory(64 * KB);
@@ -200,7 +200,7 @@ TEST_CASE("buffer ids grow, and never come back") {
   }
 }
 
-TEST_CASE("small allocations that were mapped at once are one memory block") {
+TEST_CASE("small allocations that are adjacent in one mapping are one memory block") {
   const Memory first(64 * KB);
   const Memory second(64 * KB);
   if (value(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, first) !=
@@ -212,7 +212,7 @@ TEST_CASE("small allocations that were mapped at once are one memory block") {
         value(CU_POINTER_ATTRIBUTE_BUFFER_ID, second));
 }
 
-TEST_CASE("several attributes at once, with defaults for what is not known") {
+TEST_CASE("several attributes at once, with defaults for unknown ones") {
   const Memory memory(64 * KB);
   unsigned type = 77;
   int ordinal = 77;
@@ -235,14 +235,14 @@ TEST_CASE("several attributes at once, with defaults for what is not known") {
   CHECK(start == 77);
   CHECK(host == 0x1234);
 
-  // One that has no answer is no error here.
+  // An attribute without a value is no error here.
   const DeviceMemory on_device(64 * KB);
   REQUIRE(cuPointerGetAttributes(4, asked, data, on_device) == CUDA_SUCCESS);
   CHECK(host == 0);
   CHECK(start == on_device);
 }
 
-TEST_CASE("a wrong attribute among several ends the answer there") {
+TEST_CASE("a wrong attribute among several ends the call at that attribute") {
   const Memory memory(64 * KB);
   unsigned first = 77;
   unsigned last = 77;
@@ -265,7 +265,7 @@ TEST_CASE("a wrong attribute among several ends the answer there") {
   CHECK(first == 77);
 }
 
-TEST_CASE("sync_memops is set for the whole allocation, and nothing else can be set") {
+TEST_CASE("sync_memops is set for the whole allocation, and no other attribute can be set") {
   const DeviceMemory memory(64 * KB);
   const unsigned values[] = {1, 2, 0};
   for (const unsigned wanted : values) {
@@ -284,7 +284,7 @@ TEST_CASE("sync_memops is set for the whole allocation, and nothing else can be 
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("tokens are of one allocation, and asking for them sets sync_memops") {
+TEST_CASE("tokens belong to one allocation, and reading them sets sync_memops") {
   const DeviceMemory first(64 * KB);
   const DeviceMemory second(64 * KB);
   CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens[3] = {};
@@ -300,7 +300,7 @@ TEST_CASE("tokens are of one allocation, and asking for them sets sync_memops") 
   CHECK(ask(CU_POINTER_ATTRIBUTE_P2P_TOKENS, first).written == 12);
 }
 
-TEST_CASE("the runtime API tells what kind of memory it is") {
+TEST_CASE("the runtime API reports the kind of memory") {
   const Memory managed(64 * KB);
   const DeviceMemory device(64 * KB);
   int local = 0;
@@ -321,7 +321,7 @@ TEST_CASE("the runtime API tells what kind of memory it is") {
   CHECK(cudaPointerGetAttributes(nullptr, &local) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("questions are answered while others allocate and free") {
+TEST_CASE("attributes can be read while other threads allocate and free") {
   const Memory stays(64 * KB);
   std::atomic<bool> stop = false;
   std::atomic<int> wrong = 0;

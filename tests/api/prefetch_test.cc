@@ -1,5 +1,5 @@
-// What prefetches and discards answer to right and wrong arguments, and what attributes tell of
-// them afterwards. Where a recorded answer of a real driver exists, it is what is asked for here.
+// Results of prefetches and discards for right and wrong arguments, and attributes afterwards.
+// Where a real driver's result was recorded, the test requires the same result.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// Device 2 cannot be used at the same time as the host.
+// Device 2 does not support concurrent access with the host.
 const Session& session() {
   static const Session the_session("capacity=16M;capacity=16M;capacity=16M,concurrent=0");
   return the_session;
@@ -44,7 +44,7 @@ int first_host_node() {
   return node;
 }
 
-// The last prefetch location of all bytes: number, type and id.
+// The last prefetch location of the whole range: number, type and id.
 struct Last {
   int number;
   int type;
@@ -75,7 +75,7 @@ class Pages {
   CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_.data()); }
   std::size_t bytes() const { return memory_.bytes(); }
   Last last() const { return last_prefetch(address(), bytes()); }
-  // The number alone, of each page.
+  // The number of each page.
   std::vector<int> by_page() const {
     std::vector<int> all;
     for (std::size_t at = 0; at < bytes(); at += page)
@@ -90,7 +90,8 @@ class Pages {
   Managed<unsigned char> memory_;
 };
 
-// The arguments of a batch call, right unless a test changes them: each range is all of its pages.
+// The arguments of a batch call, valid unless a test changes them. Each range is all pages of one
+// allocation.
 struct Batch {
   std::vector<CUdeviceptr> firsts;
   std::vector<std::size_t> sizes;
@@ -132,8 +133,7 @@ void kernel_that_fails(const void*, std::size_t, std::size_t) {
 
 }  // namespace
 
-TEST_CASE("each location that exists is one to prefetch to, and is told afterwards as it was said",
-          "[api]") {
+TEST_CASE("each existing location can be prefetched to, and is reported as it was given", "[api]") {
   const Pages pages(64 * 1024);
   CHECK(pages.last() == never);
   CHECK(pages.prefetch(device(1)) == CUDA_SUCCESS);
@@ -150,7 +150,7 @@ TEST_CASE("each location that exists is one to prefetch to, and is told afterwar
   WHERRY_TRY(session().wait(0));
 }
 
-TEST_CASE("a device that does not exist is an error of its own, other places are wrong values",
+TEST_CASE("a device that does not exist has its own error code, other locations are invalid values",
           "[api]") {
   const Pages pages(page);
   for (const int nobody : {-2, -1, 3, 99})
@@ -163,7 +163,7 @@ TEST_CASE("a device that does not exist is an error of its own, other places are
     CHECK(pages.prefetch(host, flags) == CUDA_ERROR_INVALID_VALUE);
     CHECK(pages.prefetch(device(99), flags) == CUDA_ERROR_INVALID_VALUE);
   }
-  // What is no range goes before what is no device.
+  // An invalid range is reported before an invalid device.
   CHECK(cuMemPrefetchAsync(pages.address(), 0, device(99), 0, session().stream(0)) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemPrefetchAsync(0, page, device(99), 0, session().stream(0)) ==
@@ -171,7 +171,7 @@ TEST_CASE("a device that does not exist is an error of its own, other places are
   CHECK(pages.last() == never);
 }
 
-TEST_CASE("a prefetch needs devices that are accessible at the same time as the host", "[api]") {
+TEST_CASE("a prefetch needs devices that are accessible concurrently with the host", "[api]") {
   const Pages pages(page);
   CHECK(pages.prefetch(device(2)) == CUDA_ERROR_INVALID_DEVICE);
   CHECK(cuMemPrefetchAsync(pages.address(), page, host, 0, session().stream(2)) ==
@@ -189,7 +189,8 @@ TEST_CASE("a prefetch needs devices that are accessible at the same time as the 
   CHECK(pages.last() == never);
 }
 
-TEST_CASE("the pages that a prefetched range touches are noted, and no others", "[api]") {
+TEST_CASE("the location is recorded for the pages that a prefetched range overlaps, and no others",
+          "[api]") {
   struct Case {
     std::size_t offset, count;
     std::vector<int> pages;
@@ -207,7 +208,7 @@ TEST_CASE("the pages that a prefetched range touches are noted, and no others", 
           CUDA_SUCCESS);
     CHECK(pages.by_page() == expected);
   }
-  // Where pages differ there is no one location; the last call counts.
+  // Pages with different locations have no common one. The last call counts.
   const Pages pages(4 * page);
   CHECK(pages.prefetch(device(0)) == CUDA_SUCCESS);
   CHECK(cuMemPrefetchAsync(pages.address(), 2 * page, host, 0, session().stream(0)) ==
@@ -218,7 +219,8 @@ TEST_CASE("the pages that a prefetched range touches are noted, and no others", 
   CHECK(pages.last() == Last{0, CU_MEM_LOCATION_TYPE_DEVICE, 0});
 }
 
-TEST_CASE("what is no range cannot be prefetched, and what wraps prefetches nothing", "[api]") {
+TEST_CASE("an invalid range cannot be prefetched, and a range that wraps prefetches nothing",
+          "[api]") {
   const Pages pages(5000);
   const CUdeviceptr at = pages.address();
   int on_the_stack = 0;
@@ -242,7 +244,7 @@ TEST_CASE("what is no range cannot be prefetched, and what wraps prefetches noth
   CHECK(pages.last() == never);
 }
 
-TEST_CASE("two neighbouring allocations are nothing to prefetch as one", "[api]") {
+TEST_CASE("two neighbouring allocations cannot be prefetched as one", "[api]") {
   session();
   std::vector<CUdeviceptr> blocks(4);
   for (CUdeviceptr& block : blocks)
@@ -257,7 +259,7 @@ TEST_CASE("two neighbouring allocations are nothing to prefetch as one", "[api]"
   for (const CUdeviceptr block : blocks) WHERRY_TRY(cuMemFree(block));
 }
 
-TEST_CASE("every stream takes prefetches, and no others are streams", "[api]") {
+TEST_CASE("every stream accepts prefetches, and invalid streams are refused", "[api]") {
   CUstream blocking = nullptr;
   session();
   WHERRY_TRY(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
@@ -302,7 +304,7 @@ TEST_CASE("each range of a batch goes to its own location", "[api]") {
   }
 }
 
-TEST_CASE("locations of a batch that are out of order are used as a driver uses them", "[api]") {
+TEST_CASE("unordered locations of a batch are used as a driver uses them", "[api]") {
   for (const BatchCall call : prefetching_batches) {
     const Pages a(page), b(page), c(page);
     Batch batch({&a, &b, &c});
@@ -374,7 +376,7 @@ TEST_CASE("a batch with a wrong argument is refused as a whole", "[api]") {
   CHECK(b.last() == never);
 }
 
-TEST_CASE("a range that is none ends a batch, and those before it are prefetched", "[api]") {
+TEST_CASE("an invalid range ends a batch, and the ranges before it are prefetched", "[api]") {
   int on_the_stack = 0;
   for (const BatchCall call : prefetching_batches) {
     const Pages first(page), last(page);
@@ -393,7 +395,7 @@ TEST_CASE("a range that is none ends a batch, and those before it are prefetched
   }
 }
 
-TEST_CASE("a batch notes the pages that its ranges touch, twice or in part", "[api]") {
+TEST_CASE("a batch records the pages that its ranges overlap, twice or in part", "[api]") {
   for (const BatchCall call : prefetching_batches) {
     const Pages pages(3 * page);
     Batch part({&pages});
@@ -407,7 +409,7 @@ TEST_CASE("a batch notes the pages that its ranges touch, twice or in part", "[a
   }
 }
 
-TEST_CASE("a discard leaves all attributes as they are", "[api]") {
+TEST_CASE("a discard changes no attribute", "[api]") {
   const Pages pages(64 * 1024);
   WHERRY_TRY(cuMemAdvise(pages.address(), pages.bytes(), CU_MEM_ADVISE_SET_READ_MOSTLY, host));
   WHERRY_TRY(
@@ -425,7 +427,7 @@ TEST_CASE("a discard leaves all attributes as they are", "[api]") {
   CHECK(*word == 43);
 }
 
-TEST_CASE("bytes beside a discarded range keep their values", "[api]") {
+TEST_CASE("bytes next to a discarded range keep their values", "[api]") {
   const Managed<unsigned char> memory((session(), 3 * page));
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<unsigned char>(i % 251);
   CUdeviceptr first = reinterpret_cast<CUdeviceptr>(memory.data()) + 100;
@@ -442,9 +444,8 @@ TEST_CASE("bytes beside a discarded range keep their values", "[api]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("prefetches wait for their turn in the stream, and the host does not wait for them",
-          "[api]") {
-  // A host function holds the stream until the test has seen that the call came back.
+TEST_CASE("prefetches run in stream order, and the host does not wait for them", "[api]") {
+  // A host function blocks the stream until the test has seen that the call returned.
   static std::atomic<bool> go;
   go = false;
   const Pages pages(page);
@@ -462,8 +463,7 @@ TEST_CASE("prefetches wait for their turn in the stream, and the host does not w
   CHECK(cuStreamQuery(session().stream(0)) == CUDA_SUCCESS);
 }
 
-TEST_CASE("memory with a prefetch ahead of it can be freed, and takes its location along",
-          "[api]") {
+TEST_CASE("memory with a pending prefetch can be freed, which removes its location, too", "[api]") {
   session();
   CUdeviceptr freed = 0;
   WHERRY_TRY(cuMemAllocManaged(&freed, 1 << 20, CU_MEM_ATTACH_GLOBAL));
@@ -478,7 +478,7 @@ TEST_CASE("memory with a prefetch ahead of it can be freed, and takes its locati
   WHERRY_TRY(cuMemFree(fresh));
 }
 
-TEST_CASE("the runtime API's and the C++ names prefetch, too", "[api]") {
+TEST_CASE("the runtime API and the C++ names prefetch, too", "[api]") {
   const Pages pages(16 * page);
   auto* const data = reinterpret_cast<unsigned char*>(pages.address());
   const cudaMemLocation there{cudaMemLocationTypeDevice, 1};
@@ -528,8 +528,8 @@ TEST_CASE("a context that has failed prefetches nothing", "[api]") {
     CHECK(call(batch) == failed);
   }
   CHECK(pages.last() == never);
-  // The context of another device takes prefetches to the one that failed: its memory is as good as
-  // ever.
+  // The context of another device accepts prefetches to the failed device, whose memory still
+  // works.
   CHECK(pages.prefetch(device(1)) == CUDA_SUCCESS);
   CHECK(session().wait(0) == CUDA_SUCCESS);
 }

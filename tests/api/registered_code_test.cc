@@ -49,7 +49,7 @@ TEST_CASE("managed variables get memory once, and are found by it", "[api]") {
   std::array<char, 64> memory{};
   code.add_managed(module, &pointer, "total", 40);
   CHECK_FALSE(code.find_variable(nullptr));
-  // One without memory is tried again.
+  // A variable whose allocation failed is tried again.
   CHECK(code.give_memory([](std::size_t) { return nullptr; }).empty());
   CHECK(pointer == nullptr);
   const auto give = [&](std::size_t bytes) -> void* {

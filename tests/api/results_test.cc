@@ -1,5 +1,5 @@
-// What the C functions answer to right and wrong arguments. Where a recorded answer of a real
-// driver exists, it is what is asked for here.
+// Results of the C functions for right and wrong arguments. Where a real driver's result was
+// recorded, the test requires the same result.
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>
 
@@ -28,7 +28,7 @@ const Session& session() {
 void kernel(const void*, std::size_t, std::size_t) {}
 void host_function(void*) {}
 
-// Calls one function of each kind; "call=CODE" for those that did not answer `wanted`.
+// Calls one function of each kind. Returns "call=CODE" for each call whose result is not `wanted`.
 std::string answers_other_than(CUresult wanted) {
   std::string others;
   const auto call = [&](const char* name, CUresult result) {
@@ -102,21 +102,24 @@ std::string answers_other_than(CUresult wanted) {
 
 }  // namespace
 
-TEST_CASE("before cuInit only errors, their names and the version can be had", "[api]") {
+TEST_CASE("before cuInit only the functions for errors, their names and the version work",
+          "[api]") {
   const Outcome outcome = in_fresh_process([] {
     const std::string others = answers_other_than(CUDA_ERROR_NOT_INITIALIZED);
     expect(others.empty(), others);
     int version = 0;
     expect(cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 13000, "version");
-    expect(cuDriverGetVersion(nullptr) == CUDA_ERROR_INVALID_VALUE, "version without a place");
-    expect(cuInit(1) == CUDA_ERROR_INVALID_VALUE, "cuInit with flags");
-    expect(!answers_other_than(CUDA_SUCCESS).empty(), "the wrong cuInit initialized nothing");
+    expect(cuDriverGetVersion(nullptr) == CUDA_ERROR_INVALID_VALUE,
+           "a null pointer for the version is accepted");
+    expect(cuInit(1) == CUDA_ERROR_INVALID_VALUE, "cuInit accepts flags");
+    expect(!answers_other_than(CUDA_SUCCESS).empty(),
+           "a cuInit with wrong flags initialized the library");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a malformed variable is an error of cuInit that says where, and can be corrected",
+TEST_CASE("a malformed variable is an error of cuInit, which names the place, and can be corrected",
           "[api]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_DEVICES", "capcity=64M", 1);
@@ -132,7 +135,7 @@ TEST_CASE("a malformed variable is an error of cuInit that says where, and can b
   CHECK_THAT(outcome.err, Catch::Contains("WHERRY_DEVICES") && Catch::Contains("capcity"));
 }
 
-TEST_CASE("a child made by fork can call nothing, nor can a host function or a kernel", "[api]") {
+TEST_CASE("a forked child can call nothing, nor can a host function or a kernel", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     const Session fresh("capacity=64M");
     {
@@ -193,7 +196,7 @@ TEST_CASE("every error code has a name and a description, other numbers have non
   CHECK(cuGetErrorString(CUDA_SUCCESS, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("functions of a context need a current one", "[api]") {
+TEST_CASE("functions of a context need a current context", "[api]") {
   session();
   WHERRY_TRY(cuCtxSetCurrent(nullptr));
   CUdeviceptr pointer = untouched;
@@ -222,7 +225,8 @@ TEST_CASE("functions of a context need a current one", "[api]") {
   WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
 }
 
-TEST_CASE("managed memory is had in any size, and refused as a driver refuses it", "[api]") {
+TEST_CASE("managed memory of any size can be allocated, and is refused like a driver does",
+          "[api]") {
   session();
   for (const std::size_t size :
        {std::size_t{1}, std::size_t{511}, 4 * KB - 1, 4 * KB + 1, 64 * KB, 64 * KB + 1, MB,
@@ -294,7 +298,7 @@ TEST_CASE("freeing waits for work that may still use the memory", "[api]") {
   CHECK(s.wait(0) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the range of an address is told as far as it is asked for", "[api]") {
+TEST_CASE("the range of an address is returned in the requested parts", "[api]") {
   session();
   const Managed<char> memory(2 * MB + 64 * KB);
   const auto inside = reinterpret_cast<CUdeviceptr>(memory.data()) + 70000;
@@ -311,7 +315,7 @@ TEST_CASE("the range of an address is told as far as it is asked for", "[api]") 
     CHECK(cuMemGetAddressRange(&base, &size, nowhere) == CUDA_ERROR_NOT_FOUND);
     CHECK(base == 0);
     CHECK(size == 0);
-    // A question without a place for the answer is no error.
+    // A query without result pointers is no error.
     CHECK(cuMemGetAddressRange(nullptr, nullptr, nowhere) == CUDA_SUCCESS);
   }
 }
@@ -410,7 +414,7 @@ TEST_CASE("attributes of unified memory are those of a device with a page table 
   }
 }
 
-TEST_CASE("used device memory is what the pool holds", "[api]") {
+TEST_CASE("used device memory is the number of bytes in the pool", "[api]") {
   const Session& s = session();
   std::size_t before = 0;
   std::size_t total = 0;
@@ -430,7 +434,7 @@ TEST_CASE("used device memory is what the pool holds", "[api]") {
   CHECK(cuMemGetInfo(&total, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("what is no stream is an invalid handle", "[api]") {
+TEST_CASE("an invalid stream is an invalid handle", "[api]") {
   session();
   CUstream gone = nullptr;
   WHERRY_TRY(cuStreamCreate(&gone, CU_STREAM_DEFAULT));
@@ -458,7 +462,7 @@ TEST_CASE("what is no stream is an invalid handle", "[api]") {
   CHECK(cuStreamDestroy(gone) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a launch is refused for what can be seen to be wrong", "[api]") {
+TEST_CASE("a launch with invalid arguments is refused", "[api]") {
   const Session& s = session();
   char args[WHERRY_MAX_ARGS_SIZE + 1] = {};
   CHECK(wherryLaunch(s.stream(0), nullptr, nullptr, 0, 1) == CUDA_ERROR_INVALID_VALUE);
@@ -472,7 +476,7 @@ TEST_CASE("a launch is refused for what can be seen to be wrong", "[api]") {
   CHECK(s.wait(0) == CUDA_SUCCESS);
 }
 
-TEST_CASE("structs that carry their size are filled as far as they go", "[api]") {
+TEST_CASE("structs that carry their size are filled up to that size", "[api]") {
   session();
   const Managed<int> memory(1);
   memory[0] = 1;
@@ -498,7 +502,7 @@ TEST_CASE("structs that carry their size are filled as far as they go", "[api]")
   CHECK(wherryGetStats(&stats) == CUDA_SUCCESS);
   CHECK(stats.faults_missing > 0);
   CHECK(stats.faults_missing != UINT64_MAX);
-  CHECK(stats.populated == UINT64_MAX);  // beyond what the caller said it has
+  CHECK(stats.populated == UINT64_MAX);  // beyond the caller's size
   stats.size = sizeof(std::size_t);
   CHECK(wherryGetStats(&stats) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryGetStats(nullptr) == CUDA_ERROR_INVALID_VALUE);

@@ -1,5 +1,5 @@
 // Asynchronous copies from pageable memory while earlier work of the stream is pending: the call
-// takes the bytes and returns.
+// copies the bytes to staging memory and returns.
 #include <sys/mman.h>
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t MB = std::size_t{1} << 20;
-// How many bytes wait for streams at most (runtime/runtime.h).
+// The most bytes that may wait for streams (runtime/runtime.h).
 constexpr std::size_t staged_max = 32 * MB;
 
 using Bytes = std::vector<unsigned char>;
@@ -58,7 +58,7 @@ bool has(CUdeviceptr at, const Bytes& wanted) {
 
 }  // namespace
 
-TEST_CASE("an asynchronous copy has taken pageable memory when the call returns", "[api]") {
+TEST_CASE("an asynchronous copy has read pageable memory when the call returns", "[api]") {
   const Session& s = session();
   const std::size_t size = GENERATE(std::size_t{64}, 4 * page, MB, 3 * MB + 5);
   const DeviceMemory device(4 * MB);
@@ -118,7 +118,7 @@ TEST_CASE("kernels around an asynchronous copy from pageable memory keep their o
   }
 }
 
-TEST_CASE("boxes of pageable memory are taken at the call, too", "[api]") {
+TEST_CASE("boxes of pageable memory are read during the call, too", "[api]") {
   const Session& s = session();
   constexpr std::size_t width = 100;
   constexpr std::size_t pitch = 160;
@@ -151,13 +151,14 @@ TEST_CASE("boxes of pageable memory are taken at the call, too", "[api]") {
   }
 }
 
-TEST_CASE("pageable memory that is not there is refused at the call, and harms nothing", "[api]") {
+TEST_CASE("pageable memory that does not exist is refused in the call, without other effects",
+          "[api]") {
   const Session& s = session();
   const DeviceMemory device(MB);
   void* const map =
       ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   auto* const bytes = static_cast<char*>(map);
-  // Not a hole: the library's own memory could come to lie there.
+  // An inaccessible page instead of a hole: the library's own memory could be mapped into a hole.
   REQUIRE(::mprotect(bytes + page, page, PROT_NONE) == 0);
   Busy busy(s.stream(0));
   CHECK(cuMemcpyHtoDAsync(device.start(), bytes + 10, page, s.stream(0)) ==
@@ -168,7 +169,8 @@ TEST_CASE("pageable memory that is not there is refused at the call, and harms n
   ::munmap(map, 2 * page);
 }
 
-TEST_CASE("a copy from pageable memory waits for its stream once too many bytes wait", "[api]") {
+TEST_CASE("a copy from pageable memory waits for its stream once too many bytes are staged",
+          "[api]") {
   const Session& s = session();
   const DeviceMemory device(4 * MB);
   Bytes piece = numbered(4 * MB);

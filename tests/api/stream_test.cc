@@ -1,4 +1,4 @@
-// Streams through the C functions: what they tell of themselves, what waits for what, callbacks.
+// Streams through the C functions: their attributes, their order, and callbacks.
 #include <wherry/cuda.h>
 #include <wherry/cuda_runtime_api.h>
 #include <wherry/wherry.h>
@@ -59,11 +59,11 @@ class OwnEvent {
 
 void nothing(const void*, std::size_t, std::size_t) {}
 
-// What a callback was told.
+// The arguments of a callback.
 struct Told {
   CUstream stream = nullptr;
   CUresult status = CUDA_ERROR_UNKNOWN;
-  CUresult call = CUDA_SUCCESS;  // what a call of this API answered in it
+  CUresult call = CUDA_SUCCESS;  // the result of an API call inside the callback
   std::atomic<int> times = 0;
 
   static void callback(CUstream stream, CUresult status, void* data) {
@@ -77,7 +77,7 @@ struct Told {
 
 }  // namespace
 
-TEST_CASE("a stream has the priority that it was created with, as far as there is one", "[api]") {
+TEST_CASE("a stream has the priority that it was created with, within the valid range", "[api]") {
   session();
   int least = 99;
   int greatest = 99;
@@ -109,7 +109,7 @@ TEST_CASE("a stream has the priority that it was created with, as far as there i
 
 TEST_CASE("a free worker takes the kernel of the highest priority", "[api]") {
   const Session& s = session();
-  WHERRY_TRY(cuCtxSetCurrent(s.context(1)));  // one worker
+  WHERRY_TRY(cuCtxSetCurrent(s.context(1)));  // device 1 has one worker
   const Managed<int> order(4);
   Busy busy(s.stream(1));
   busy.wait_until_begun();
@@ -139,7 +139,7 @@ TEST_CASE("a free worker takes the kernel of the highest priority", "[api]") {
   WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
 }
 
-TEST_CASE("a stream tells its flags, its device and its context", "[api]") {
+TEST_CASE("a stream returns its flags, its device and its context", "[api]") {
   session();
   const OwnStream blocking(0, CU_STREAM_DEFAULT);
   const OwnStream elsewhere(1, CU_STREAM_NON_BLOCKING);
@@ -197,7 +197,7 @@ TEST_CASE("no two streams have the same id", "[api]") {
   }
 }
 
-TEST_CASE("what is asked of no stream, or for nobody, is refused", "[api]") {
+TEST_CASE("queries on invalid streams, or without a result pointer, are refused", "[api]") {
   session();
   const OwnEvent event;
   CUstream gone = nullptr;
@@ -276,13 +276,13 @@ TEST_CASE("a stream waits for an event of another context of its device", "[api]
   CHECK(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a wait is for what the event recorded last before it", "[api]") {
+TEST_CASE("a wait is for the event's last recording before it", "[api]") {
   session();
   const OwnStream first;
   const OwnStream second;
   const OwnStream third;
   const OwnEvent event;
-  // Not yet recorded: nothing to wait for.
+  // The event is not recorded yet: the wait does nothing.
   REQUIRE(cuStreamWaitEvent(third, event, 0) == CUDA_SUCCESS);
   CHECK(cuStreamQuery(third) == CUDA_SUCCESS);
   Busy early(first);
@@ -298,7 +298,7 @@ TEST_CASE("a wait is for what the event recorded last before it", "[api]") {
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a wait is refused for what can be seen to be wrong", "[api]") {
+TEST_CASE("a wait with invalid arguments is refused", "[api]") {
   session();
   const OwnEvent event;
   CUevent gone = nullptr;
@@ -355,7 +355,7 @@ TEST_CASE("a wait for the default stream sees what kernels of blocking streams w
   leaving.join();
 }
 
-TEST_CASE("a wait for the default stream leaves non-blocking streams alone", "[api]") {
+TEST_CASE("a wait for the default stream does not include non-blocking streams", "[api]") {
   session();
   const OwnStream free_running(0, CU_STREAM_NON_BLOCKING);
   Busy busy(free_running);
@@ -364,7 +364,8 @@ TEST_CASE("a wait for the default stream leaves non-blocking streams alone", "[a
   CHECK(cuStreamQuery(free_running) == CUDA_ERROR_NOT_READY);
 }
 
-TEST_CASE("a destroyed stream finishes its work, also what waits for another device", "[api]") {
+TEST_CASE("a destroyed stream finishes its work, also work that waits for another device",
+          "[api]") {
   const Session& s = session();
   const OwnStream first(1);
   const OwnEvent event(1);
@@ -389,7 +390,7 @@ TEST_CASE("a destroyed stream finishes its work, also what waits for another dev
 
 // ---- callbacks
 
-TEST_CASE("a callback is called once, in its turn, with what it was given", "[api]") {
+TEST_CASE("a callback is called once, in stream order, with its arguments", "[api]") {
   session();
   const OwnStream stream;
   Told told;

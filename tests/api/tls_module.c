@@ -1,4 +1,4 @@
-/* A module that has a thread-local variable. */
+/* A module with a thread-local variable. */
 #include <wherry/wherry.h>
 
 __thread int of_a_thread = 3;

@@ -1,4 +1,4 @@
-// Machines that this one is not: described as values.
+// Machines other than this one, described as values.
 #include "runtime/topology.h"
 
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ Machine one_node() {
   return {{{0, {0, 1}, 16 * gib, 12 * gib, {10}}}, 0};
 }
 
-// Two sockets, 0 and 1, and memory without CPUs that is nearer to socket 1.
+// Two sockets, nodes 0 and 1, and memory without CPUs that is nearer to socket 1.
 Machine two_sockets_and_cxl() {
   return {{{0, {0, 1}, 16 * gib, 8 * gib, {10, 21, 40}},
            {1, {2, 3, 4}, 16 * gib, 8 * gib, {21, 10, 30}},
@@ -65,7 +65,7 @@ TEST_CASE("one node gets one emulated device with a quarter of its memory and al
 }
 
 TEST_CASE(
-    "the host is the node where the program starts and every other node with memory is a device") {
+    "the host is the node where the program starts, and every other node with memory is a device") {
   Machine machine = two_sockets_and_cxl();
   CHECK(chosen(machine).host_nodes == std::vector<int>{0});
   CHECK(nodes_of(chosen(machine)) == std::vector<int>{1, 2});
@@ -76,7 +76,7 @@ TEST_CASE(
   CHECK(nodes_of(chosen(machine)) == std::vector<int>{0, 2});
 }
 
-TEST_CASE("a node without CPUs borrows those of the nearest node that has some") {
+TEST_CASE("a node without CPUs uses those of the nearest node with CPUs") {
   const Topology topology = chosen(two_sockets_and_cxl());
   CHECK(topology.devices[1].node == 2);
   CHECK(topology.devices[1].cpus == std::vector<int>{2, 3, 4});
@@ -84,15 +84,14 @@ TEST_CASE("a node without CPUs borrows those of the nearest node that has some")
 }
 
 TEST_CASE(
-    "a program that starts on a node without memory lives on the nearest that has CPUs and "
-    "memory") {
+    "a program that starts on a node without memory gets the nearest node with CPUs and memory") {
   Machine machine = two_sockets_and_cxl();
   machine.nodes[0].total_bytes = 0;
   CHECK(chosen(machine).host_nodes == std::vector<int>{1});
   CHECK(nodes_of(chosen(machine)) == std::vector<int>{2});
 }
 
-TEST_CASE("more nodes than devices can be leaves the farthest out") {
+TEST_CASE("if there are more nodes than devices allowed, the farthest are left out") {
   Machine machine;
   for (int id = 0; id < 12; ++id) {
     NumaNode node{id, {id}, gib, gib, {}};
@@ -103,7 +102,7 @@ TEST_CASE("more nodes than devices can be leaves the farthest out") {
   CHECK(nodes_of(chosen(machine)) == std::vector<int>{4, 5, 6, 7, 8, 9, 10, 11});
 }
 
-TEST_CASE("every key of a device is taken over") {
+TEST_CASE("every key of a device is used") {
   const Topology topology =
       chosen(two_sockets_and_cxl(),
              "node=1,capacity=8G,workers=5,kind=isolated,concurrent=0; node = 2 , capacity = 4g");
@@ -134,20 +133,20 @@ TEST_CASE("devices without a node take the default nodes in turn, unclaimed ones
   CHECK(nodes_of(chosen(one_node(), "capacity=64M;capacity=64M")) == std::vector<int>{0, 0});
 }
 
-TEST_CASE("devices on one node share what a single one would get by default") {
+TEST_CASE("devices on one node share the defaults of a single one") {
   const Topology emulated = chosen(one_node(), "workers=1;workers=1");
   CHECK(emulated.devices[0].capacity == 2 * gib);
   CHECK(emulated.devices[1].capacity == 2 * gib);
 }
 
-TEST_CASE("the host leaves the node that a device asks for when it can") {
+TEST_CASE("the host leaves a node that a device requests, if it can") {
   CHECK(chosen(two_sockets_and_cxl(), "node=0").host_nodes == std::vector<int>{1});
   CHECK(chosen(two_sockets_and_cxl(), "node=0;node=1").host_nodes == std::vector<int>{0});
   CHECK(chosen(two_sockets_and_cxl(), "node=0;node=1").devices[0].emulated);
   CHECK(chosen(one_node(), "node=0").host_nodes == std::vector<int>{0});
 }
 
-TEST_CASE("host nodes can be listed and the rest become devices") {
+TEST_CASE("host nodes can be listed, and the other nodes become devices") {
   CHECK(chosen(two_sockets_and_cxl(), "", "1,0").host_nodes == std::vector<int>{0, 1});
   CHECK(nodes_of(chosen(two_sockets_and_cxl(), "", "0-1")) == std::vector<int>{2});
   CHECK(nodes_of(chosen(two_sockets_and_cxl(), "", " 0 - 1 , 1")) == std::vector<int>{2});
@@ -157,7 +156,7 @@ TEST_CASE("host nodes can be listed and the rest become devices") {
   CHECK(all_host.devices[0].capacity == 4 * gib);
 }
 
-TEST_CASE("an error names the variable, the place and what is known") {
+TEST_CASE("an error names the variable, the place and the known values") {
   CHECK(refused(one_node(), "node=0,capcity=64M") ==
         "WHERRY_DEVICES: unknown key 'capcity' (known: node, capacity, workers, kind, concurrent) "
         "at character 8 in \"node=0,>>>capcity=64M\"");
@@ -166,7 +165,7 @@ TEST_CASE("an error names the variable, the place and what is known") {
         "\"0,>>>7\"");
 }
 
-TEST_CASE("malformed devices are refused at the character that is wrong") {
+TEST_CASE("malformed devices are refused at the wrong character") {
   struct Case {
     const char* text;
     const char* what;
@@ -263,10 +262,10 @@ Machine limited_to(Machine machine, std::uint64_t bytes, std::uint64_t available
 
 }  // namespace
 
-TEST_CASE("a cgroup's limit divides among host and device as a node's memory does") {
+TEST_CASE("a cgroup's limit is divided among host and device like a node's memory") {
   const Topology topology = chosen(limited_to(one_node(), 512 * mib, 320 * mib));
   REQUIRE(topology.devices.size() == 1);
-  CHECK(topology.devices[0].capacity == 74 * mib);  // a quarter of 15/16
+  CHECK(topology.devices[0].capacity == 74 * mib);  // a quarter of 15/16 of the limit
   CHECK(topology.host_capacity == 226 * mib);
 }
 
@@ -279,13 +278,13 @@ TEST_CASE("pools on several nodes share a cgroup's limit") {
   CHECK(all <= 3000 * mib);
 }
 
-TEST_CASE("a limit that is no less than the memory changes nothing") {
+TEST_CASE("a limit that is not below the memory changes nothing") {
   const Topology topology = chosen(limited_to(one_node(), 16 * gib, 1 * gib));
   CHECK(topology.devices[0].capacity == 4 * gib);
   CHECK(topology.host_capacity == 0);
 }
 
-TEST_CASE("capacities that a cgroup's limit does not leave are refused with the limit's file") {
+TEST_CASE("capacities above a cgroup's limit are refused, and the message has the limit's file") {
   const Machine machine = limited_to(one_node(), 512 * mib, 320 * mib);
   for (const char* devices : {"capacity=400M", "capacity=200M;capacity=200M"}) {
     const std::string line = refused(machine, devices);

@@ -1,4 +1,4 @@
-// What wherryTouch answers. What it does to pages is the subject of system/touch_test.
+// Results of wherryTouch. system/touch_test tests its effect on pages.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ const Session& session() {
 
 }  // namespace
 
-TEST_CASE("before cuInit and in a child made by fork nothing can be touched", "[api]") {
+TEST_CASE("before cuInit and in a forked child no memory can be touched", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     char local = 0;
     expect(wherryTouch(&local, 1, both) == CUDA_ERROR_NOT_INITIALIZED, "before cuInit");
@@ -39,7 +39,7 @@ TEST_CASE("before cuInit and in a child made by fork nothing can be touched", "[
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a new device process touches, too", "[api]") {
+TEST_CASE("wherryTouch works in a new device process", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     Session fresh("capacity=16M");
     const Managed<CUresult> answer(1);
@@ -64,7 +64,7 @@ TEST_CASE("a range inside one managed allocation is touched", "[api]") {
   }
 }
 
-TEST_CASE("memory that is not managed is left alone", "[api]") {
+TEST_CASE("memory that is not managed is ignored", "[api]") {
   session();
   char local = 1;
   CHECK(wherryTouch(&local, 1, WHERRY_TOUCH_WRITE) == CUDA_SUCCESS);
@@ -72,7 +72,7 @@ TEST_CASE("memory that is not managed is left alone", "[api]") {
   CHECK(wherryTouch(reinterpret_cast<void*>(page_bytes), page_bytes, both) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a range that is none, and flags that say nothing, are refused", "[api]") {
+TEST_CASE("invalid ranges, and flags without an access, are refused", "[api]") {
   session();
   const Managed<char> memory(page_bytes);
   CHECK(wherryTouch(nullptr, 1, WHERRY_TOUCH_READ) == CUDA_ERROR_INVALID_VALUE);
@@ -99,7 +99,7 @@ TEST_CASE("a range that leaves its allocation is refused, and nothing is touched
   CHECK(witness.residents(neighbour.data()) == 0);
 }
 
-TEST_CASE("freed memory and a device's own are refused", "[api]") {
+TEST_CASE("freed memory is refused, and device memory except in kernels of its device", "[api]") {
   session();
   const Managed<CUresult> answers(3);
   CUdeviceptr own = 0;
@@ -109,7 +109,7 @@ TEST_CASE("freed memory and a device's own are refused", "[api]") {
   memory.free();
   CHECK(wherryTouch(start, 1, WHERRY_TOUCH_READ) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryTouch(reinterpret_cast<void*>(own), 1, both) == CUDA_ERROR_INVALID_VALUE);
-  // In a kernel it is the other way round.
+  // A kernel may touch its own device's memory.
   session().run(0, [to = answers.data(), own, start] {
     to[0] = wherryTouch(reinterpret_cast<void*>(own), page_bytes, both);
     to[1] = wherryTouch(to, sizeof *to, both);
@@ -142,7 +142,7 @@ TEST_CASE("host functions may touch", "[api]") {
   CHECK(work.result == CUDA_SUCCESS);
 }
 
-TEST_CASE("C++ programs touch what spans name", "[api]") {
+TEST_CASE("C++ programs touch the memory of spans", "[api]") {
   session();
   wherry::managed_array<int> array(5000);
   wherry::touch_for_writing(array.span());

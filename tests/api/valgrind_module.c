@@ -1,3 +1,3 @@
-/* A module that has the name of the library that valgrind loads into each program. */
+/* A module with the name of the library that valgrind loads into each program. */
 extern int wherry_valgrind_module;
 int wherry_valgrind_module;

@@ -1,5 +1,5 @@
-// What valgrind loads into a program is a module with a certain name: WHERRY_VALGRIND_MODULE is
-// such a module of ours.
+// The library detects valgrind by the name of a module that valgrind loads into a program.
+// WHERRY_VALGRIND_MODULE is a library with that name.
 #include <dlfcn.h>
 #include <wherry/cuda.h>
 
@@ -15,7 +15,7 @@ TEST_CASE("In valgrind cuInit answers NOT_SUPPORTED, and one line says why") {
     expect(::dlopen(WHERRY_VALGRIND_MODULE, RTLD_NOW) != nullptr, "dlopen");
     expect(cuInit(0) == CUDA_ERROR_NOT_SUPPORTED, "cuInit");
     int count = 0;
-    expect(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED, "not started");
+    expect(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED, "the library has started");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

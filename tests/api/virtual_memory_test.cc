@@ -1,5 +1,4 @@
-// What the functions of virtual memory that the program manages itself answer, whatever they are
-// given.
+// Results of the functions of virtual memory (cuMemCreate, cuMemMap) for right and wrong arguments.
 #include <wherry/cuda.h>
 
 #include <fcntl.h>
@@ -32,7 +31,7 @@ void make_current(int device) {
   WHERRY_TRY(cuCtxSetCurrent(session().context(device)));
 }
 
-// Of an attribute with this type; throws where it is refused.
+// The value of an attribute of this type. Throws if the query is refused.
 template <typename Value>
 Value attribute(CUpointer_attribute which, CUdeviceptr address) {
   Value value{};
@@ -45,7 +44,7 @@ int host_node() {
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
   return node;
 }
-// The kernel's word for it is in system/virtual_memory_test.
+// By the API's answer. system/virtual_memory_test checks Linux's view.
 bool is_unmapped(CUdeviceptr address) {
   unsigned long long flags = poison;
   const CUmemLocation location = on_device(0);
@@ -57,7 +56,7 @@ CUmemLocation on_node() {
 
 }  // namespace
 
-TEST_CASE("devices say that they have virtual memory", "[api]") {
+TEST_CASE("devices report support for virtual memory", "[api]") {
   session();
   for (const auto which : {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
                            CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
@@ -73,7 +72,7 @@ TEST_CASE("devices say that they have virtual memory", "[api]") {
   CHECK(fabric == 0);
 }
 
-TEST_CASE("the functions are found by the versions that brought them", "[api]") {
+TEST_CASE("the functions are found from the CUDA versions that introduced them", "[api]") {
   session();
   const auto found = [](const char* name, int version) {
     void* function = nullptr;
@@ -87,7 +86,7 @@ TEST_CASE("the functions are found by the versions that brought them", "[api]") 
         reinterpret_cast<void*>(cuMemRetainAllocationHandle));
 }
 
-TEST_CASE("memory that there cannot be is refused", "[api]") {
+TEST_CASE("invalid memory is refused", "[api]") {
   session();
   CUmemGenericAllocationHandle handle = poison;
   const auto refused = [&](auto change, CUresult expected) {
@@ -141,7 +140,7 @@ TEST_CASE("memory that there cannot be is refused", "[api]") {
   CHECK(granularity == poison);
 }
 
-TEST_CASE("a limit on the size of files makes cuMemCreate fail, and ends nobody", "[api]") {
+TEST_CASE("a limit on file sizes makes cuMemCreate fail, and ends no process", "[api]") {
   make_current(0);
   const CUmemAllocationProp good = properties_at(on_device(0));
   CUmemGenericAllocationHandle handle = poison;
@@ -157,7 +156,7 @@ TEST_CASE("a limit on the size of files makes cuMemCreate fail, and ends nobody"
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
-TEST_CASE("memory tells what it was made with", "[api]") {
+TEST_CASE("memory returns the properties that it was created with", "[api]") {
   session();
   for (const CUmemLocation& location : {on_device(0), on_device(1), on_host, on_node()}) {
     CUmemAllocationProp wanted = properties_at(location);
@@ -182,11 +181,11 @@ TEST_CASE("memory tells what it was made with", "[api]") {
   }
 }
 
-TEST_CASE("addresses are reserved where they are asked for, if they can be", "[api]") {
+TEST_CASE("addresses are reserved at the hint, if they are free", "[api]") {
   session();
   const Addresses first(3 * vm_step);
   CHECK(first % vm_step == 0);
-  // What follows is free, or somebody else's; either way nothing overlaps.
+  // The hint is free, or in use; in both cases nothing overlaps.
   const Addresses next(vm_step, first + 3 * vm_step);
   const Addresses there(2 * vm_step, first + vm_step);
   CHECK((there >= first + 3 * vm_step || there + 2 * vm_step <= first));
@@ -196,7 +195,7 @@ TEST_CASE("addresses are reserved where they are asked for, if they can be", "[a
     apart = far;
     CHECK(far == next + 512 * vm_step);
   }
-  // Free again, and a hint that is no multiple of the granularity is none.
+  // The addresses are free again. A hint that is no multiple of the granularity is ignored.
   CHECK(Addresses(vm_step, apart) == apart);
   CHECK(Addresses(vm_step, apart + 4096) % vm_step == 0);
   for (const std::size_t alignment :
@@ -209,7 +208,7 @@ TEST_CASE("addresses are reserved where they are asked for, if they can be", "[a
   }
 }
 
-TEST_CASE("addresses that there are not are refused", "[api]") {
+TEST_CASE("invalid address ranges are refused", "[api]") {
   session();
   CUdeviceptr address = poison;
   const auto refused = [&](std::size_t bytes, std::size_t alignment, CUdeviceptr hint,
@@ -244,7 +243,7 @@ TEST_CASE("addresses that there are not are refused", "[api]") {
   CHECK(cuMemAddressFree(other, vm_step) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("memory is mapped where nothing is, in one reservation", "[api]") {
+TEST_CASE("memory is mapped at free addresses inside one reservation", "[api]") {
   session();
   const Addresses place(4 * vm_step);
   const Physical memory(2 * vm_step);
@@ -259,7 +258,7 @@ TEST_CASE("memory is mapped where nothing is, in one reservation", "[api]") {
   CHECK(map(~CUdeviceptr{0} - vm_step + 1, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(map(0, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemMap(place, 2 * vm_step, 0, memory, 1) == CUDA_ERROR_INVALID_VALUE);
-  // Not all of it.
+  // Parts of the memory.
   CHECK(map(place, 4096, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(map(place, vm_step, 0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(map(place, vm_step, vm_step) == CUDA_ERROR_NOT_SUPPORTED);
@@ -274,12 +273,12 @@ TEST_CASE("memory is mapped where nothing is, in one reservation", "[api]") {
   CHECK(map(place + vm_step, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(map(place + 2 * vm_step, 2 * vm_step, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemMap(place + 2 * vm_step, vm_step, 0, other, 0) == CUDA_ERROR_INVALID_VALUE);
-  // Beside it, and the same memory twice.
+  // Maps memory next to it, and the same memory twice.
   const Mapped before(place, vm_step, other);
   const Mapped after(place + 3 * vm_step, vm_step, other);
 }
 
-TEST_CASE("whole mappings are unmapped, as many as a range has, and nothing less", "[api]") {
+TEST_CASE("unmapping takes any number of whole mappings, and no part of one", "[api]") {
   session();
   const Addresses place(5 * vm_step);
   const Physical one(2 * vm_step);
@@ -289,7 +288,7 @@ TEST_CASE("whole mappings are unmapped, as many as a range has, and nothing less
   REQUIRE(cuMemMap(place + 4 * vm_step, vm_step, 0, other, 0) == CUDA_SUCCESS);
   REQUIRE(give_access(place, 3 * vm_step, on_device(0)) == CUDA_SUCCESS);
   const auto at = [&](unsigned step) { return place + step * vm_step; };
-  // Access is for whole mappings without a gap.
+  // Access is set for whole mappings without a gap.
   for (const auto& [start, steps] :
        {std::pair{0u, 1u}, {1, 1}, {1, 2}, {0, 4}, {2, 2}, {3, 1}, {3, 2}, {0, 5}, {4, 2}}) {
     INFO(start << "+" << steps);
@@ -304,7 +303,7 @@ TEST_CASE("whole mappings are unmapped, as many as a range has, and nothing less
   CHECK(cuMemUnmap(place + 4096, vm_step) == CUDA_ERROR_INVALID_VALUE);
   CHECK(access_of(place + 3 * vm_step - 1, on_device(0)) == writing);
   CHECK(access_of(place, on_device(1)) == none);
-  // Nothing is there to unmap, or something and a gap, also past the reservation.
+  // Unmaps ranges without mappings, with a gap, and past the reservation.
   CHECK(cuMemUnmap(at(3), vm_step) == CUDA_SUCCESS);
   CHECK(cuMemUnmap(at(2), 2 * vm_step) == CUDA_SUCCESS);
   CHECK(access_of(at(1), on_device(0)) == writing);
@@ -316,7 +315,7 @@ TEST_CASE("whole mappings are unmapped, as many as a range has, and nothing less
   CHECK(cuMemUnmap(place, 3 * vm_step) == CUDA_SUCCESS);
 }
 
-TEST_CASE("access is what was given last, to each processor", "[api]") {
+TEST_CASE("access is the last setting, separately for each processor", "[api]") {
   session();
   const Addresses place(2 * vm_step);
   const Physical of_host(vm_step, on_host);
@@ -338,7 +337,7 @@ TEST_CASE("access is what was given last, to each processor", "[api]") {
   REQUIRE(give_access(place, vm_step, on_device(0), CU_MEM_ACCESS_FLAGS_PROT_NONE) == CUDA_SUCCESS);
   CHECK(access_of(place, on_device(0)) == none);
   CHECK(access_of(place + vm_step, on_device(0)) == writing);
-  // As to a node: of memory that was made on one.
+  // Access by a node's location, which memory without that node refuses.
   const CUmemLocation as_node{CU_MEM_LOCATION_TYPE_HOST_NUMA, 4711};
   CHECK(give_access(place, vm_step, as_node) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(give_access(place, 2 * vm_step, as_node) == CUDA_ERROR_NOT_SUPPORTED);
@@ -348,7 +347,7 @@ TEST_CASE("access is what was given last, to each processor", "[api]") {
   CHECK(access_of(place + vm_step, as_node) == writing);
 }
 
-TEST_CASE("access that cannot be given is refused, and nothing changes", "[api]") {
+TEST_CASE("invalid access is refused, and nothing changes", "[api]") {
   session();
   const Addresses place(2 * vm_step);
   const Physical memory(vm_step);
@@ -386,7 +385,7 @@ TEST_CASE("access that cannot be given is refused, and nothing changes", "[api]"
   CHECK(access_of(place, on_device(0)) == writing);
 }
 
-TEST_CASE("a handle is as good as the references to it", "[api]") {
+TEST_CASE("a handle is valid as long as it has references", "[api]") {
   session();
   const Addresses place(vm_step);
   Physical memory(vm_step);
@@ -403,7 +402,7 @@ TEST_CASE("a handle is as good as the references to it", "[api]") {
   memory.release();
   CUmemAllocationProp told{};
   CHECK(cuMemGetAllocationPropertiesFromHandle(&told, handle) == CUDA_ERROR_INVALID_VALUE);
-  // The mapping still knows it.
+  // The mapping still refers to the handle.
   found = 0;
   REQUIRE(cuMemRetainAllocationHandle(&found, at(0)) == CUDA_SUCCESS);
   CHECK(found == handle);
@@ -414,7 +413,7 @@ TEST_CASE("a handle is as good as the references to it", "[api]") {
   CHECK(cuMemRelease(0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("only what was made for it is exported, and only such files are imported", "[api]") {
+TEST_CASE("only memory created for export is exported, and only such files are imported", "[api]") {
   session();
   constexpr auto as_file = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   const Physical inner(vm_step);
@@ -442,7 +441,7 @@ TEST_CASE("only what was made for it is exported, and only such files are import
   CHECK(import(&handle, fd, CU_MEM_HANDLE_TYPE_FABRIC) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(import(&handle, -1, as_file) == CUDA_ERROR_INVALID_VALUE);
   CHECK(import(&handle, STDIN_FILENO, as_file) == CUDA_ERROR_INVALID_VALUE);
-  // Files that claim to be more than they are.
+  // Files with a wrong size for their name.
   for (const char* name : {"other", "wherry-memory-dev0x", "wherry-memory-", "wherry-memory-host",
                            "wherry-memory-dev0"}) {
     const int false_file = ::memfd_create(name, MFD_CLOEXEC);
@@ -461,14 +460,14 @@ TEST_CASE("only what was made for it is exported, and only such files are import
   CHECK(cuMemGetAllocationPropertiesFromHandle(&told, handle) == CUDA_SUCCESS);
   const CUmemAllocationProp expected = properties_at(on_device(1));
   CHECK(std::memcmp(&told, &expected, sizeof told) == 0);
-  // Only who made it gives it away.
+  // Only the process that created the memory can export it.
   fd = -7;
   CHECK(cuMemExportToShareableHandle(&fd, handle, as_file, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(fd == -7);
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
-TEST_CASE("pointers to mapped memory are told of", "[api]") {
+TEST_CASE("pointer attributes of mapped memory", "[api]") {
   make_current(0);
   const Addresses place(4 * vm_step);
   const Physical memory(2 * vm_step, on_device(1), /*exportable=*/true);
@@ -525,7 +524,7 @@ TEST_CASE("pointers to mapped memory are told of", "[api]") {
   CHECK(bytes == 2 * vm_step);
 }
 
-TEST_CASE("a device without access is told of no address", "[api]") {
+TEST_CASE("a device without access gets no device pointer", "[api]") {
   const Addresses place(vm_step);
   const Physical memory(vm_step);
   const Mapped mapped(place, vm_step, memory);
@@ -572,7 +571,7 @@ TEST_CASE("addresses that are only reserved are unknown", "[api]") {
   CHECK(cuMemGetAddressRange(&base, nullptr, at) == CUDA_ERROR_NOT_FOUND);
 }
 
-TEST_CASE("what is for managed memory, or for cuMemAlloc's, is not for mapped memory", "[api]") {
+TEST_CASE("functions for managed memory or cuMemAlloc's refuse mapped memory", "[api]") {
   make_current(0);
   const Addresses place(vm_step);
   const Physical memory(vm_step);
@@ -593,7 +592,7 @@ TEST_CASE("what is for managed memory, or for cuMemAlloc's, is not for mapped me
   CHECK(access_of(place, on_device(0)) == writing);
 }
 
-TEST_CASE("copies and fills reach all that the device may access, piece after piece", "[api]") {
+TEST_CASE("copies and fills access everything that the device may access, across pieces", "[api]") {
   make_current(0);
   const Addresses place(3 * vm_step);
   const Physical one(vm_step);
@@ -603,7 +602,7 @@ TEST_CASE("copies and fills reach all that the device may access, piece after pi
   std::vector<unsigned char> data(vm_step + 1000);
   std::iota(data.begin(), data.end(), 3);
   const CUdeviceptr at = place + vm_step / 2;
-  // Not accessible, in full or in part; not to be written.
+  // Not accessible, in full or in part; or read-only.
   CHECK(cuMemcpyHtoD(at, data.data(), data.size()) == CUDA_ERROR_INVALID_VALUE);
   REQUIRE(give_access(place, vm_step, on_device(0)) == CUDA_SUCCESS);
   CHECK(cuMemcpyHtoD(at, data.data(), data.size()) == CUDA_ERROR_INVALID_VALUE);
@@ -618,7 +617,7 @@ TEST_CASE("copies and fills reach all that the device may access, piece after pi
   std::vector<unsigned char> back(data.size());
   REQUIRE(cuMemcpyDtoH(back.data(), at, back.size()) == CUDA_SUCCESS);
   CHECK(back == data);
-  // To itself, and through managed memory and a device's own.
+  // To itself, and through managed memory and device memory.
   const Managed<unsigned char> managed(data.size());
   CUdeviceptr own = 0;
   WHERRY_TRY(cuMemAlloc(&own, data.size()));
@@ -636,7 +635,8 @@ TEST_CASE("copies and fills reach all that the device may access, piece after pi
   CHECK(around[1] == 0x01020304);
   WHERRY_TRY(cuMemFree(own));
 
-  // The context's device counts, and the one that a copy between devices names.
+  // The device of the current context must have access, or the device named in a copy between
+  // devices.
   make_current(1);
   CHECK(cuMemcpyDtoH(back.data(), at, 10) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemcpyPeer(at, session().context(1), at + 100, session().context(0), 10) ==
@@ -646,7 +646,7 @@ TEST_CASE("copies and fills reach all that the device may access, piece after pi
   make_current(0);
 }
 
-TEST_CASE("copies take mapped memory for host memory where the host may access it", "[api]") {
+TEST_CASE("copies treat mapped memory as host memory where the host may access it", "[api]") {
   make_current(0);
   const Addresses place(2 * vm_step);
   const Physical of_host(vm_step, on_host);

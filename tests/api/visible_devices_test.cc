@@ -24,7 +24,7 @@ TEST_CASE("devices are named by their numbers, in the order of the list", "[api]
   CHECK(of(" 1 ,\t0 ") == Places{1, 0});
 }
 
-TEST_CASE("the first name that is none ends the list", "[api]") {
+TEST_CASE("the first invalid name ends the list", "[api]") {
   CHECK(of("0,2,-1,1") == Places{0, 2});
   CHECK(of("-1,0").empty());
   CHECK(of("1,3,0") == Places{1});
@@ -36,31 +36,31 @@ TEST_CASE("the first name that is none ends the list", "[api]") {
   CHECK(of("MIG-GPU-8932f937/1/2").empty());
 }
 
-TEST_CASE("no name is no device", "[api]") {
+TEST_CASE("an empty list names no device", "[api]") {
   CHECK(of("").empty());
   CHECK(of("  ").empty());
   CHECK(of("NoDevFiles").empty());
 }
 
-TEST_CASE("devices are named by their uuids, or as much of them as tells them apart", "[api]") {
+TEST_CASE("devices are named by their uuids, or by unique beginnings of them", "[api]") {
   CHECK(of("GPU-8a32f937-d72c-4106-c12f-20bd9faed9f6,GPU-8932f937-d72c-4106-c12f-20bd9faed9f6") ==
         Places{1, 0});
   CHECK(of("GPU-8b,GPU-89") == Places{2, 0});
   CHECK(of("gpu-8B") == Places{2});
   CHECK(of("GPU-8b,0") == Places{2, 0});
-  CHECK(of("GPU-8,0").empty());  // any of them
+  CHECK(of("GPU-8,0").empty());  // the beginning of every uuid
   CHECK(of("GPU-").empty());
   CHECK(of("0,GPU-9,1") == Places{0});
-  CHECK(of("GPU-8a32f937-d72c-4106-c12f-20bd9faed9f60").empty());  // longer than any
+  CHECK(of("GPU-8a32f937-d72c-4106-c12f-20bd9faed9f60").empty());  // longer than a uuid
 }
 
-TEST_CASE("a device that is named twice leaves none", "[api]") {
+TEST_CASE("a device that is named twice leaves no device", "[api]") {
   CHECK(of("0,1,0").empty());
   CHECK(of("0,GPU-89").empty());
-  CHECK(of("0,-1,0") == Places{0});  // the list has ended before
+  CHECK(of("0,-1,0") == Places{0});  // the list ended before
 }
 
-TEST_CASE("devices keep what they are when others are not seen", "[api]") {
+TEST_CASE("visible devices keep their attributes when others are hidden", "[api]") {
   Topology topology;
   topology.devices.resize(3);
   for (int i = 0; i < 3; ++i) {
@@ -81,7 +81,7 @@ TEST_CASE("devices keep what they are when others are not seen", "[api]") {
   CHECK(all.devices.empty());
 }
 
-TEST_CASE("a uuid as text", "[api]") {
+TEST_CASE("a uuid is converted to text", "[api]") {
   CUuuid uuid;
   for (int i = 0; i < 16; ++i) uuid.bytes[i] = static_cast<char>(0xf0 + i);
   CHECK(uuid_text(uuid) == "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");

@@ -73,7 +73,7 @@ TEST_CASE("streams keep their order, with host functions in between", "[api]") {
   CHECK(seen == 3);
   CHECK(value[0] == 7);
 
-  SECTION("and can be moved while they work") {
+  SECTION("and can be moved during their work") {
     stream.parallel_for(1, [v = value.data()](std::size_t) { *v += 1; });
     wherry::stream moved(std::move(stream));
     moved.parallel_for(1, [v = value.data()](std::size_t) { *v += 1; });
@@ -84,8 +84,7 @@ TEST_CASE("streams keep their order, with host functions in between", "[api]") {
   }
 }
 
-TEST_CASE("a stream waits for an event of another, and events tell the time between them",
-          "[api]") {
+TEST_CASE("a stream waits for another's event, and events return the time between them", "[api]") {
   library();
   const wherry::device here(0);
   const wherry::device there(1);
@@ -107,10 +106,10 @@ TEST_CASE("a stream waits for an event of another, and events tell the time betw
   CHECK(values[1] == 18);
   CHECK(middle.done());
   CHECK(middle.milliseconds_since(start) >= 0.0f);
-  CHECK_THROWS_AS(second.record(middle), wherry::error);  // of another device
+  CHECK_THROWS_AS(second.record(middle), wherry::error);  // an event of another device
 }
 
-TEST_CASE("what a stream will not call it still destroys", "[api]") {
+TEST_CASE("a stream that will not call a function still destroys it", "[api]") {
   library();
   const wherry::device device(1);
   const auto held = std::make_shared<int>(0);
@@ -228,7 +227,7 @@ TEST_CASE("advice takes spans and typed locations, with or without a current con
       wherry::error);
 }
 
-TEST_CASE("errors carry the code, the call and the words for it", "[api]") {
+TEST_CASE("errors carry the code, the call and a description", "[api]") {
   library();
   try {
     const wherry::device nobody(7);
@@ -242,7 +241,7 @@ TEST_CASE("errors carry the code, the call and the words for it", "[api]") {
   CHECK_THROWS_AS(wherry::managed_array<double>(std::size_t{1} << 57), wherry::error);
 }
 
-TEST_CASE("nothing here changes which context is current", "[api]") {
+TEST_CASE("these functions do not change which context is current", "[api]") {
   library();
   CUcontext before = nullptr;
   CUcontext after = nullptr;

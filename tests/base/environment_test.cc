@@ -14,20 +14,20 @@ std::vector<std::string> complaints(std::vector<const char*> lines, bool privile
 
 }  // namespace
 
-TEST_CASE("each misspelt variable gets a line that names the nearest one") {
+TEST_CASE("each misspelled variable gets a line that names the most similar one") {
   CHECK(complaints({"WHERRY_DEVICE=capacity=4M", "WHERRY_POLCIY=uvm"}) ==
         std::vector<std::string>{
             "WHERRY_DEVICE is not a setting of Wherry: did you mean WHERRY_DEVICES?",
             "WHERRY_POLCIY is not a setting of Wherry: did you mean WHERRY_POLICY?"});
 }
 
-TEST_CASE("a variable that is near none gets a line, too") {
+TEST_CASE("a variable that is similar to none gets a line, too") {
   const std::string expected =
       "WHERRY_COLOUR_OF_PAGES is not a setting of Wherry: docs/tuning.md lists them";
   CHECK(complaints({"WHERRY_COLOUR_OF_PAGES=blue"}) == std::vector{expected});
 }
 
-TEST_CASE("known variables, those of tests and those of others get no line") {
+TEST_CASE("known variables, those of tests and those of other programs get no line") {
   std::vector<std::string> known;
   for (const EnvironmentVariable& variable : environment_variables)
     known.push_back(std::string(variable.name) + "=x");
@@ -38,7 +38,7 @@ TEST_CASE("known variables, those of tests and those of others get no line") {
   CHECK(environment_complaints(nullptr, false).empty());
 }
 
-TEST_CASE("a line is printable and short, whatever the name is") {
+TEST_CASE("a line is printable and short for any name") {
   const std::string name = "WHERRY_\n\x1b[2J" + std::string(10'000, 'X');
   const auto lines = complaints({(name + "=1").c_str()});
   REQUIRE(lines.size() == 1);
@@ -46,7 +46,7 @@ TEST_CASE("a line is printable and short, whatever the name is") {
   CHECK(lines[0].starts_with("WHERRY_??[2JX"));
 }
 
-TEST_CASE("a privileged program says in one line which variables it does not read") {
+TEST_CASE("a privileged program names the variables that it does not read in one line") {
   const auto lines = complaints(
       {"WHERRY_TRACE=/etc/shadow", "WHERRY_DEVICES=capacity=4M", "WHERRY_POLICY=/x.so"}, true);
   REQUIRE(lines.size() == 1);

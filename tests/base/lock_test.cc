@@ -1,4 +1,4 @@
-// The order of locks, and the check of it; and that signals wait while a lock of the fault path is
+// The lock order and its check; and that signals are delayed while a lock of the fault path is
 // held.
 #include "base/lock.h"
 
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Whether the body ends the process with a line that has both words in it.
+// Checks that the body ends the process with a line that contains both words.
 void requires_abort(const std::function<void()>& body, const std::string& one,
                     const std::string& other) {
   if (!checks_locks) return;  // a release build
@@ -39,7 +39,7 @@ void requires_abort(const std::function<void()>& body, const std::string& one,
 
 std::atomic<int> signals = 0;
 
-// SIGUSR1 is counted from now on.
+// Starts counting SIGUSR1.
 void count_signals() {
   signals = 0;
   struct sigaction action {};
@@ -55,7 +55,7 @@ bool blocks(int signal) {
 
 }  // namespace
 
-TEST_CASE("locks may be taken in their order, and let go of in any", "[base]") {
+TEST_CASE("locks may be taken in their order, and released in any order", "[base]") {
   Mutex outer(LockOrder::engine);
   Mutex middle(LockOrder::block);
   SharedMutex inner(LockOrder::address_space);
@@ -71,7 +71,7 @@ TEST_CASE("locks may be taken in their order, and let go of in any", "[base]") {
   const WriteGuard more(inner);
 }
 
-TEST_CASE("a lock out of order ends the process and names both locks", "[base]") {
+TEST_CASE("a lock out of order ends the process, and the message names both locks", "[base]") {
   requires_abort(
       [] {
         Mutex inner(LockOrder::address_space);
@@ -82,7 +82,7 @@ TEST_CASE("a lock out of order ends the process and names both locks", "[base]")
       "address_space", "block");
 }
 
-TEST_CASE("a second lock of one kind ends the process", "[base]") {
+TEST_CASE("a second lock of the same kind ends the process", "[base]") {
   requires_abort(
       [] {
         SharedMutex one(LockOrder::advice);
@@ -93,7 +93,8 @@ TEST_CASE("a second lock of one kind ends the process", "[base]") {
       "advice", "advice");
 }
 
-TEST_CASE("a wait under a lock that forbids it ends the process and names both", "[base]") {
+TEST_CASE("a wait under a lock that forbids it ends the process, and the message names both",
+          "[base]") {
   requires_abort(
       [] {
         Mutex held(LockOrder::block);
@@ -106,7 +107,7 @@ TEST_CASE("a wait under a lock that forbids it ends the process and names both",
       "view_requests", "block");
 }
 
-TEST_CASE("a lock that was only tried counts as held", "[base]") {
+TEST_CASE("a lock that was taken by try_lock counts as held", "[base]") {
   requires_abort(
       [] {
         Mutex inner(LockOrder::pool);
@@ -119,7 +120,7 @@ TEST_CASE("a lock that was only tried counts as held", "[base]") {
       "pool", "engine");
 }
 
-TEST_CASE("signals wait while a lock of the fault path is held, and no longer", "[base]") {
+TEST_CASE("signals are delayed exactly while a lock of the fault path is held", "[base]") {
   count_signals();
   Mutex outer(LockOrder::engine);
   Mutex block(LockOrder::block);
@@ -154,7 +155,7 @@ TEST_CASE("a signal that the program blocks stays blocked", "[base]") {
   ::pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);
 }
 
-TEST_CASE("a lock that is not free when it is tried leaves signals as they are", "[base]") {
+TEST_CASE("a failed try_lock does not change the signal mask", "[base]") {
   Mutex block(LockOrder::block);
   std::atomic<bool> locked = false;
   std::thread trying([&] {
@@ -181,7 +182,7 @@ TEST_CASE("a thread that waits for a condition gets its signals", "[base]") {
     while (!go) condition.wait_for(mutex, 10s);
   });
   while (!waits) std::this_thread::yield();
-  { const LockGuard guard(mutex); }  // it sleeps, or is about to
+  { const LockGuard guard(mutex); }  // the thread sleeps now, or is about to
   ::pthread_kill(waiting.native_handle(), SIGUSR1);
   for (int i = 0; i < 10'000 && signals == 0; ++i) std::this_thread::sleep_for(1ms);
   CHECK(signals == 1);
@@ -193,7 +194,8 @@ TEST_CASE("a thread that waits for a condition gets its signals", "[base]") {
   waiting.join();
 }
 
-TEST_CASE("a condition ends its waits in time, and wakes who waits", "[base]") {
+TEST_CASE("a wait on a condition ends at its limit, and a notification wakes the waiter",
+          "[base]") {
   Mutex mutex(LockOrder::view_requests);
   Condition condition;
   int turn = 0;
@@ -213,7 +215,9 @@ TEST_CASE("a condition ends its waits in time, and wakes who waits", "[base]") {
   CHECK_FALSE(condition.wait_for(mutex, 5ms, [] { return false; }));
 }
 
-TEST_CASE("a handler that takes locks may interrupt a thread anywhere between its own", "[base]") {
+TEST_CASE(
+    "a handler that takes locks may interrupt a thread anywhere except while it holds its own",
+    "[base]") {
   constexpr int limit_ms = 30'000;
   const Outcome outcome = in_fresh_process(
       [] {

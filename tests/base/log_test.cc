@@ -1,4 +1,4 @@
-// What the library says on stderr never holds up the thread that says it.
+// Writing to stderr never blocks the thread that logs.
 #include "base/log.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ using wherry::test::Outcome;
 
 namespace {
 
-// A pipe that is this process's stderr and that holds all it can.
+// A full pipe as this process's stderr.
 class FullPipe {
  public:
   FullPipe() {
@@ -35,9 +35,9 @@ class FullPipe {
     ::close(ends[1]);
   }
 
-  // What is in it.
+  // Removes and returns the contents of the pipe.
   std::string drain() const {
-    expect(::fcntl(from_, F_SETFL, O_NONBLOCK) == 0, "no waiting");
+    expect(::fcntl(from_, F_SETFL, O_NONBLOCK) == 0, "the pipe cannot be made non-blocking");
     std::string text;
     char piece[4096];
     for (ssize_t got; (got = ::read(from_, piece, sizeof piece)) > 0;)
@@ -56,7 +56,7 @@ void require_passed(const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("a line that a full pipe has no room for is dropped, and the next one says so",
+TEST_CASE("a line that does not fit into a full pipe is dropped, and the next one reports that",
           "[base]") {
   constexpr int limit_ms = 10'000;
   require_passed(in_fresh_process(
@@ -64,13 +64,14 @@ TEST_CASE("a line that a full pipe has no room for is dropped, and the next one 
         const FullPipe pipe;
         log_line("one");
         log_line("two");
-        expect(pipe.drain().find("wherry") == std::string::npos, "a line had room");
+        expect(pipe.drain().find("wherry") == std::string::npos,
+               "a line was written to the full pipe");
         log_line("three");
-        expect(pipe.drain() ==
-                   "wherry: 2 earlier lines were lost: stderr had no room\nwherry: three\n",
-               "what was said of the loss");
+        expect(
+            pipe.drain() == "wherry: 2 earlier lines were lost: stderr was full\nwherry: three\n",
+            "the report on lost lines is wrong");
         log_line("four");
-        expect(pipe.drain() == "wherry: four\n", "the loss was said twice");
+        expect(pipe.drain() == "wherry: four\n", "the loss was reported twice");
       },
       limit_ms));
 }
@@ -81,14 +82,14 @@ TEST_CASE("a line to a pipe that has no reader raises no signal", "[base]") {
     expect(::pipe(ends) == 0 && ::dup2(ends[1], STDERR_FILENO) == STDERR_FILENO, "a pipe");
     ::close(ends[1]);
     ::close(ends[0]);
-    log_line("nobody hears this");
+    log_line("no reader gets this");
   }));
 }
 
 TEST_CASE("a line to a closed stderr is dropped", "[base]") {
   require_passed(in_fresh_process([] {
     ::close(STDERR_FILENO);
-    log_line("nobody hears this");
+    log_line("no reader gets this");
   }));
 }
 
@@ -100,7 +101,7 @@ TEST_CASE("a line that is too long is cut and ends with a newline", "[base]") {
   CHECK(outcome.err.ends_with("x\n"));
 }
 
-TEST_CASE("a condition that does not hold is told with its values", "[base]") {
+TEST_CASE("a failed check is reported with its values", "[base]") {
   const Outcome outcome = in_fresh_process([] {
     const int value = 3;
     WHERRY_CHECK(value == 4, "the value is {}", value);

@@ -26,7 +26,7 @@ TEST_CASE("every page lies in the span of its own block and of no other", "[base
   }
 }
 
-TEST_CASE("rounding keeps multiples and moves everything else to the next one", "[base]") {
+TEST_CASE("rounding keeps multiples and moves all other values to the next multiple", "[base]") {
   CHECK(round_up(0, page_size) == 0);
   CHECK(round_up(page_size, page_size) == page_size);
   CHECK(round_up(page_size + 1, page_size) == 2 * page_size);

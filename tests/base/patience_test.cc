@@ -22,7 +22,7 @@ struct LimitsLifted {
 
 }  // namespace
 
-TEST_CASE("a waiter that looks again after each slice reaches its limit on time") {
+TEST_CASE("a waiter that checks after each slice reaches its limit on time") {
   fake_now = 7 * second;
   Patience patience(second, AtLimit::fails, fake_clock);
   int looks = 0;
@@ -36,7 +36,7 @@ TEST_CASE("a waiter that looks again after each slice reaches its limit on time"
   CHECK(patience.next_slice_ns() == 0);
 }
 
-TEST_CASE("the last slice is what the limit leaves") {
+TEST_CASE("the last slice is the rest of the limit") {
   Patience patience(wait_slice_ns + 1'500'000, AtLimit::fails, fake_clock);
   CHECK(patience.next_slice_ns() == wait_slice_ns);
   fake_now += wait_slice_ns;
@@ -45,7 +45,7 @@ TEST_CASE("the last slice is what the limit leaves") {
   CHECK(patience.next_slice_ms() == 2);
 }
 
-TEST_CASE("time in which the process was stopped counts as one late look") {
+TEST_CASE("time in which the process was stopped counts as at most one slice") {
   Patience patience(second, AtLimit::fails, fake_clock);
   fake_now += 3'600 * second;
   patience.note_wait();
@@ -53,7 +53,7 @@ TEST_CASE("time in which the process was stopped counts as one late look") {
   CHECK_FALSE(patience.is_over());
 }
 
-TEST_CASE("a wait that is left out counts nothing") {
+TEST_CASE("a wait that is excluded does not count") {
   WaitedTime waited(fake_clock);
   fake_now += 1'000;
   waited.skip_wait();
@@ -62,7 +62,7 @@ TEST_CASE("a wait that is left out counts nothing") {
   CHECK(waited.ns() == 10);
 }
 
-TEST_CASE("limits that end in a failure can be switched off, others cannot") {
+TEST_CASE("limits that end in a failure can be disabled, others cannot") {
   Patience fails(second, AtLimit::fails, fake_clock);
   Patience goes_on(second, AtLimit::goes_on, fake_clock);
   for (int i = 0; i < 100; ++i) {
@@ -85,6 +85,6 @@ TEST_CASE("a wait on a condition ends with the condition or with the limit") {
   Patience patience(1'000'000);
   CHECK_FALSE(wait_patiently(changed, lock, patience, [] { return false; }));
   CHECK(patience.is_over());
-  // What has come counts, also when the limit is over.
+  // If the condition is true, that counts, even when the limit is over.
   CHECK(wait_patiently(changed, lock, patience, [] { return true; }));
 }

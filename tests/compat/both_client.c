@@ -1,4 +1,4 @@
-/* A program that has Wherry under all of its names: there is one of it all the same. */
+/* A program that loads Wherry under all of its names: only one instance exists. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Programs that were made for CUDA run on Wherry with nothing but LD_LIBRARY_PATH: linked with -lcuda or -lcudart, or loading the
-driver while they run. Where they link with Wherry as well there is one of it.
+"""Programs that were made for CUDA run on Wherry with LD_LIBRARY_PATH alone: linked with -lcuda or
+-lcudart, or loading the driver at run time. If they also link with Wherry, only one instance of it
+is loaded.
 
 Usage: clients_test.py SOURCES INCLUDE COMPAT CC...
 """
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-# The names of ours that a program may know: NVIDIA's.
+# The libraries of Wherry that a program may be linked with: those with NVIDIA's names.
 THEIR_LIBRARIES = {"libcuda.so.1", "libcudart.so.13"}
 
 
@@ -24,7 +25,7 @@ def run(command, **options):
 
 
 def toolkit_headers():
-    """NVIDIA's, of the CUDA version that ours are of; None where they are not installed."""
+    """NVIDIA's headers of the CUDA version of Wherry's headers. None: not installed."""
     for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
         folder = pathlib.Path(home or "/nonexistent", "include")
         header = folder / "cuda_runtime_api.h"
@@ -41,23 +42,26 @@ class Clients:
     def __init__(self, sources, include, compat, compiler, folder):
         self.sources, self.include, self.compat, self.compiler = sources, include, compat, compiler
         self.folder = pathlib.Path(folder)
-        # Whoever tests may have GPUs to choose from.
+        # The caller's environment may select real GPUs.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
-        self.environment = clean | {"LD_LIBRARY_PATH": str(compat), "WHERRY_DEVICES": "capacity=64M"}
+        self.environment = clean | {"LD_LIBRARY_PATH": str(compat),
+                                    "WHERRY_DEVICES": "capacity=64M"}
 
     def build(self, name, *link, headers=None):
         program = self.folder / name
-        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I", self.include,
-             self.sources / f"{name}_client.c", "-o", program, "-L", self.compat, *link])
+        run([*self.compiler, "-std=gnu11", "-w", "-I", headers or self.include / "wherry", "-I",
+             self.include, self.sources / f"{name}_client.c", "-o", program, "-L", self.compat,
+             *link])
         return program
 
     def build_kernels(self):
         library = self.folder / "kernels.so"
-        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include, self.sources / "kernels.c", "-o", library])
+        run([*self.compiler, "-std=gnu11", "-shared", "-fPIC", "-I", self.include,
+             self.sources / "kernels.c", "-o", library])
         return library
 
     def check(self, name, program, *arguments, **more):
-        """The program runs, and says nothing on stderr but these lines."""
+        """Checks that the program runs, and writes only these lines to stderr."""
         lines = more.pop("lines", [])
         done = run([program, *arguments], env=self.environment | more)
         if done.stdout != "done\n" or done.stderr.splitlines() != lines:
@@ -76,31 +80,35 @@ def main():
             if library not in needed(program) or any("wherry" in each for each in needed(program)):
                 sys.exit(f"{program} needs {needed(program)}")
             clients.check(name, program)
-        # As a program that NVIDIA's library was linked with has it.
-        symbols = run(["nm", "--dynamic", "--with-symbol-versions", clients.folder / "runtime"]).stdout
+        # Programs that were linked with NVIDIA's library require this symbol version.
+        symbols = run(["nm", "--dynamic", "--with-symbol-versions",
+                       clients.folder / "runtime"]).stdout
         if "cudaMallocManaged@libcudart.so.13" not in symbols:
             sys.exit(f"no versions in the runtime client:\n{symbols}")
 
-        # With our headers, and with NVIDIA's.
+        # With Wherry's headers, and with NVIDIA's.
         kernels = clients.build_kernels()
         two = {"WHERRY_DEVICES": "capacity=64M;capacity=32M", "CUDA_VISIBLE_DEVICES": "1,0"}
         if toolkit_headers() is None:
-            print("query with NVIDIA's headers: not tried, there are none of CUDA 13.0")
+            print("query with NVIDIA's headers: not tried, those of CUDA 13.0 are not installed")
         for headers in {None, toolkit_headers()}:
             program = clients.build("query", "-lcudart", headers=headers)
             clients.check(f"query with {headers or 'our headers'}", program, str(kernels), **two)
 
-        # The address of a library's function is one of the program's own then.
-        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels, f"-Wl,-rpath,{clients.folder}")
+        # In such a program the address of a library's function is an address in the program itself.
+        linked = clients.build("linked", "-no-pie", "-fno-pie", "-lcudart", kernels,
+                               f"-Wl,-rpath,{clients.folder}")
         clients.check("linked with kernels", linked)
 
         loading = clients.build("loading", "-ldl")
         for name in ("libcuda.so.1", str(compat / "libcuda.so.1")):
             clients.check(f"loading {name}", loading, name, lines=refused)
-        # Preloaded into a program that knows no better.
-        clients.check("preloaded", loading, "libcuda.so.1", lines=refused, LD_PRELOAD=str(compat / "libcuda.so.1"))
+        # Preloaded into a program that does not know of it.
+        clients.check("preloaded", loading, "libcuda.so.1", lines=refused,
+                      LD_PRELOAD=str(compat / "libcuda.so.1"))
 
-        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"), f"-Wl,-rpath,{compat.parent}", "-ldl"]
+        libraries = ["-lcuda", "-lcudart", str(compat.parent / "libwherry.so"),
+                     f"-Wl,-rpath,{compat.parent}", "-ldl"]
         for order in (libraries, libraries[2:3] + libraries[:2] + libraries[3:]):
             clients.check("both", clients.build("both", "-Wl,--no-as-needed", *order))
 

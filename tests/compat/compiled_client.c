@@ -1,6 +1,6 @@
-/* Makes the calls that a program makes whose kernels and variables the CUDA compiler has compiled:
+/* Makes the calls of a program whose kernels and variables the CUDA compiler has compiled:
  * registration before main(), a push and a stub for each launch, __cudaInitModule before a managed
- * variable is used. The fat binary is none.
+ * variable is used. The fat binary is a dummy.
  *
  * Usage: compiled_client [no-device]: what is answered without a device */
 #include <cuda_runtime_api.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As nvcc's crt/host_runtime.h declares them. */
+/* The declarations of nvcc's crt/host_runtime.h. */
 void** __cudaRegisterFatBinary(void* binary);
 void __cudaRegisterFatBinaryEnd(void** module);
 void __cudaUnregisterFatBinary(void** module);
@@ -54,7 +54,7 @@ static double (*numbers)[10000]; /* __managed__ double numbers[10000] */
 static int unknown;
 static void** module;
 
-/* __global__ void add(int x): CUDA 13's stub, and that of compilers before. */
+/* __global__ void add(int x): CUDA 13's stub, and that of older compilers. */
 static cudaError_t launched;
 static void add(int x) {
   static cudaKernel_t handle;
@@ -119,7 +119,7 @@ static void check_launches(void) {
   launch(add, cudaErrorNoKernelImageForDevice);
   launch(add, cudaErrorNoKernelImageForDevice);
   launch(add_in_the_old_way, cudaErrorNoKernelImageForDevice);
-  /* A launch that was refused leaves the context as it was. */
+  /* A refused launch does not affect the context. */
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(cudaFuncGetAttributes(&attributes, (const void*)add) == cudaErrorNoKernelImageForDevice);
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void*)add, 32, 0) ==
@@ -145,7 +145,7 @@ static void use_managed_variables(void) {
   *total = 42;
   for (int i = 0; i < 10000; ++i) (*numbers)[i] = i;
   CHECK(*total == 42 && (*numbers)[1234] == 1234);
-  /* Again, as each source file does: they keep what they have. */
+  /* Each source file calls this: the variables keep their values. */
   int* const before = total;
   CHECK(__cudaInitModule(module) != 0);
   CHECK(total == before && *total == 42);
@@ -168,7 +168,7 @@ static void check_variables(void) {
   CHECK(cudaMemcpyToSymbol(total, &value, 4, 0, cudaMemcpyDeviceToHost) ==
         cudaErrorInvalidMemcpyDirection);
 
-  /* Those of the device are in no image that it could load. */
+  /* The device's variables are not in an image that the library can load. */
   CHECK(cudaMemcpyToSymbol(&counter_shadow, &value, 4, 0, cudaMemcpyHostToDevice) ==
         cudaErrorNoKernelImageForDevice);
   CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);

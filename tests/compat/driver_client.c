@@ -1,4 +1,4 @@
-/* A program made for the driver API: it knows cuda.h and -lcuda, and nothing of Wherry. */
+/* A program for the driver API: it uses cuda.h and -lcuda, and does not know Wherry. */
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A program that was linked with a library of kernels, and is not position-independent: what it
- * takes for the address of a kernel is that of a stub of its own. */
+/* A program that was linked with a library of kernels, and is not position-independent: there the
+ * address of a kernel is the address of a stub in the program. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* A program that finds the driver while it runs, as most libraries do, and asks it for functions by
- * version. Its argument: the library's name. */
+/* A program that loads the driver at run time, as most libraries do, and looks up its functions by
+ * version. Its argument is the library's name. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ int main(int count, char** arguments) {
   if (find("cuMemAdvise", 12020) != dlsym(library, "cuMemAdvise_v2")) return 9;
   if (find("cuMemDiscardBatchAsync", 12000) != NULL || find("cuNothing", 13000) != NULL) return 10;
 
-  /* What Wherry does not have is there, too, and says so once. */
+  /* Functions that Wherry does not support exist, too, and log that once. */
   Anything refused = (Anything)find("cuTensorMapReplaceAddress", 12000);
   if (refused == NULL || refused != (Anything)dlsym(library, "cuTensorMapReplaceAddress"))
     return 11;

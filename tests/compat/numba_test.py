@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Debian's numba, a client of libcuda.so.1 that knows nothing of Wherry, runs its own tests of the driver.
+"""Debian's numba, a client of libcuda.so.1 without knowledge of Wherry, runs its own driver tests.
 
-Every case of the modules below passes, but for those that numba_cases.txt lists with the reason; a listed one that passes is a
-failure, too. Modules run one by one, in a process each, because numba's package as a whole skips without NVVM.
+Every case of the modules below must pass, except those that numba_cases.txt lists with the reason.
+A listed case that passes is a failure, too. Each module runs in a process of its own, because
+numba's package as a whole is skipped without NVVM.
 
 Usage: numba_test.py COMPAT CASES
        numba_test.py --module MODULE     (in each of these processes)
@@ -18,19 +19,20 @@ import unittest
 SKIPPED = 77
 PACKAGE = "numba.cuda.tests.cudadrv"
 MODULES = [
-    "test_array_attr", "test_context_stack", "test_cuda_array_slicing", "test_cuda_auto_context", "test_cuda_devicerecord",
-    "test_cuda_driver", "test_cuda_memory", "test_cuda_ndarray", "test_deallocations", "test_detect", "test_emm_plugins",
-    "test_events", "test_host_alloc", "test_init", "test_linker", "test_managed_alloc", "test_pinned", "test_profiler",
-    "test_ptds", "test_reset_device", "test_runtime", "test_select_device", "test_streams",
+    "test_array_attr", "test_context_stack", "test_cuda_array_slicing", "test_cuda_auto_context",
+    "test_cuda_devicerecord", "test_cuda_driver", "test_cuda_memory", "test_cuda_ndarray",
+    "test_deallocations", "test_detect", "test_emm_plugins", "test_events", "test_host_alloc",
+    "test_init", "test_linker", "test_managed_alloc", "test_pinned", "test_profiler", "test_ptds",
+    "test_reset_device", "test_runtime", "test_select_device", "test_streams",
 ]
 PYTHON = "/usr/bin/python3"
 TIMEOUT_S = 240
-# Some cases want two devices.
+# Some cases require two devices.
 SETTINGS = {"WHERRY_DEVICES": "capacity=256M;capacity=256M"}
 
 
 class Outcomes(unittest.TestResult):
-    """Each case's outcome: "ok", or the last line of what is wrong."""
+    """Each case's outcome: "ok", or the last line of its error."""
 
     def __init__(self):
         super().__init__()
@@ -60,15 +62,16 @@ def run_here(module):
 
 def run_module(module, environment):
     try:
-        run = subprocess.run([PYTHON, __file__, "--module", module], env=environment, timeout=TIMEOUT_S, text=True,
+        run = subprocess.run([PYTHON, __file__, "--module", module], env=environment,
+                             timeout=TIMEOUT_S, text=True,
                              stdout=subprocess.PIPE)
         return json.loads(run.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        return {f"{module}.all": f"the process ended otherwise: {error!r}"}
+        return {f"{module}.all": f"the process failed: {error!r}"}
 
 
 def listed_cases(path):
-    """pattern -> reason."""
+    """Reads the list: pattern -> reason."""
     rows = [line.split(None, 1) for line in open(path) if line.strip() and not line.startswith("#")]
     return {pattern: reason.strip() for pattern, reason in rows}
 
@@ -79,9 +82,10 @@ def main():
     if not installed:
         print("SKIP: no numba (package python3-numba)")
         sys.exit(SKIPPED)
-    # Whoever tests may have GPUs to choose from.
+    # The caller's environment may select real GPUs.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1", "LD_LIBRARY_PATH": compat}
+    environment = os.environ | SETTINGS | {"NUMBA_CUDA_DRIVER": f"{compat}/libcuda.so.1",
+                                           "LD_LIBRARY_PATH": compat}
     outcomes = {}
     for module in MODULES:
         outcomes |= run_module(module, environment)
@@ -96,7 +100,8 @@ def main():
             wrong.append(f"{case}: passes, but {' '.join(sorted(patterns))} is listed")
         elif outcome != "ok" and not patterns:
             wrong.append(f"{case}: {outcome}")
-    wrong += [f"listed, but there is no such case: {pattern}" for pattern in sorted(listed.keys() - used)]
+    wrong += [f"listed, but there is no such case: {pattern}"
+              for pattern in sorted(listed.keys() - used)]
     if passed == 0:
         wrong.append("no case passed")
     print("\n".join(wrong))
@@ -104,7 +109,7 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-# A case starts processes that import this file once more.
+# A case starts processes that import this file again.
 if __name__ == "__main__":
     if sys.argv[1] == "--module":
         run_here(sys.argv[2])

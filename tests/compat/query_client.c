@@ -1,6 +1,6 @@
-/* A program that asks for everything about its devices before it does anything, as NVIDIA's
- * deviceQuery and most libraries do. It is compiled against our cuda_runtime_api.h and, where a
- * toolkit is installed, NVIDIA's: then layouts, names and values must be the same. */
+/* A program that first queries everything about its devices, as NVIDIA's deviceQuery and most
+ * libraries do. It is compiled with Wherry's cuda_runtime_api.h and, if a toolkit is installed,
+ * with NVIDIA's: layouts, names and values must be the same. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static int check_memory(void) {
   return 0;
 }
 
-/* A kernel of a library that somebody has compiled for Wherry: adds 1 to the first word of each
+/* Runs a kernel of a library that was compiled for Wherry. It adds 1 to the first word of each
  * page. */
 static int check_launch(const char* file) {
   cudaLibrary_t library;
@@ -89,7 +89,7 @@ static int check_launch(const char* file) {
   return 0;
 }
 
-/* Its argument: the library. CUDA_VISIBLE_DEVICES says 1,0 of two devices, of 64 and 32 MiB. */
+/* The argument is the library. CUDA_VISIBLE_DEVICES is 1,0, and the devices have 64 and 32 MiB. */
 int main(int argument_count, char** arguments) {
   int count = 0;
   EXPECT(argument_count == 2);

@@ -1,4 +1,4 @@
-/* A program made for the runtime API: it knows cuda_runtime_api.h and -lcudart, and nothing of
+/* A program for the runtime API: it uses cuda_runtime_api.h and -lcudart, and does not know
  * Wherry. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>

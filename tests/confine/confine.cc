@@ -1,16 +1,16 @@
-// Runs a program with less than this machine would give it, so that a test suite can be run as it
-// would be elsewhere: without any privilege, or where a container's seccomp profile forbids what
-// Wherry would use.
+// Runs a program with fewer rights than this machine would give it, so that a test suite can run as
+// it would elsewhere: without any privilege, or under a container's seccomp profile that forbids
+// system calls that Wherry would use.
 //
 // Usage: confine [--reach FOLDER]... [--user] [--refuse-userfaultfd eperm|kill] [--refuse-io-uring]
-// PROGRAM ARGUMENT...
-//   --reach FOLDER        must stay reachable for the user
-//   --user                root becomes nobody, without capabilities; anybody else stays. Leaves
-//   user-mode-only userfaultfd
+//        PROGRAM ARGUMENT...
+//   --reach FOLDER        the folder stays accessible to the user
+//   --user                root becomes nobody, without capabilities; other users stay. userfaultfd
+//                         is restricted to user-mode-only
 //   --refuse-userfaultfd  the system call fails with EPERM, or kills its process
 //   --refuse-io-uring     its system calls fail with EPERM
-// The process stays the same one, and becomes PROGRAM. Says on stderr what that may do. Ends with
-// 77, and the reason behind "SKIP: ", where it cannot be done on this machine.
+// The process then executes PROGRAM, and keeps its id. It prints to stderr what PROGRAM may do. If
+// this machine cannot confine it, it exits with 77 and prints the reason behind "SKIP: ".
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -84,7 +84,7 @@ User nobody() {
   return entry != nullptr ? User{entry->pw_uid, entry->pw_gid} : User{65534, 65534};
 }
 
-// Of the folders to reach and the files that the command names, the first that the user may not
+// The first of the folders to reach and of the files that the command names that the user may not
 // use.
 std::optional<fs::path> first_closed(User user, const Options& options) {
   for (const fs::path& folder : options.reach) {
@@ -101,9 +101,10 @@ void open_all(User user, const Options& options) {
   try {
     make_reachable(user, options.reach);
   } catch (const std::exception& error) {
-    throw std::runtime_error(std::string{error.what()} + "; put the clone where everybody may go");
+    throw std::runtime_error(std::string{error.what()} +
+                             "; put the clone into a folder that every user may enter");
   }
-  fs::current_path(here);  // as it is mounted now
+  fs::current_path(here);  // through the new mount
   if (const auto closed = first_closed(user, options)) {
     throw std::runtime_error(closed->string() + " is closed to others; chmod -R go+rX opens it");
   }
@@ -115,12 +116,12 @@ void become(User user, const Options& options) {
   if (::setresgid(user.group, user.group, user.group) != 0 ||
       ::setresuid(user.id, user.id, user.id) != 0)
     refused("cannot become nobody");
-  // Root's are closed to others.
+  // Root's own folders are closed to other users.
   ::setenv("HOME", "/tmp", 1);
   ::setenv("TMPDIR", "/tmp", 1);
 }
 
-// Of whatever kind, also those that a user may have been given.
+// Drops capabilities of every kind, also those that an ordinary user may have been given.
 void drop_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
@@ -137,11 +138,11 @@ void forbid(const Options& options) {
   }
 }
 
-// What the kernel says now; a process of its own asks, since the answer may end it.
+// What Linux allows now. A child process tries it, because the call may end the process.
 const char* userfaultfd_to_be_had() {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::prctl(PR_SET_DUMPABLE, 0);  // no core of what is expected
+    ::prctl(PR_SET_DUMPABLE, 0);  // no core dump of an expected signal
     const auto opens = [](int flags) { return ::syscall(SYS_userfaultfd, O_CLOEXEC | flags) >= 0; };
     ::_exit(opens(0) ? 0 : opens(UFFD_USER_MODE_ONLY) ? 1 : 2);
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `confine` takes from a program, and what it leaves: asked of the kernel by the program that it runs.
+"""The rights that `confine` removes from a program, and those that it leaves. The program that it
+runs checks them.
 
 Usage: confine_test.py CONFINE
 """
@@ -14,7 +15,8 @@ import unittest
 
 CONFINE = os.path.abspath(sys.argv.pop())
 
-# Prints the error of each way to a userfaultfd, 0 for none. Standard input is /dev/userfaultfd, opened before.
+# Prints the error of each way to get a userfaultfd, 0 for success. Standard input is
+# /dev/userfaultfd, opened before.
 ASK = """
 import ctypes, fcntl
 libc = ctypes.CDLL(None, use_errno=True)
@@ -26,7 +28,8 @@ EPERM = "1"
 
 
 def confine(*arguments, stdin=subprocess.DEVNULL):
-    return subprocess.run([CONFINE, *arguments], stdin=stdin, capture_output=True, text=True, timeout=60)
+    return subprocess.run([CONFINE, *arguments], stdin=stdin, capture_output=True, text=True,
+                          timeout=60)
 
 
 def python(*options, code):
@@ -39,13 +42,15 @@ class Confine(unittest.TestCase):
         self.assertEqual((run.returncode, run.stdout), (7, f"{os.geteuid()}\n"))
 
     def test_misuse_is_said(self):
-        for words in ([], ["--user"], ["--refuse-userfaultfd", "maybe", "true"], ["--jail", "true"]):
+        for words in ([], ["--user"], ["--refuse-userfaultfd", "maybe", "true"],
+                      ["--jail", "true"]):
             run = confine(*words)
             self.assertEqual(run.returncode, 2, words)
             self.assertIn("usage", run.stderr)
 
     def test_the_user_has_no_privilege(self):
-        status = dict(line.split(":", 1) for line in confine("--user", "cat", "/proc/self/status").stdout.splitlines())
+        status = dict(line.split(":", 1)
+                      for line in confine("--user", "cat", "/proc/self/status").stdout.splitlines())
         self.assertNotIn("0", status["Uid"].split())
         self.assertNotIn("0", status["Gid"].split())
         for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
@@ -53,7 +58,8 @@ class Confine(unittest.TestCase):
         self.assertEqual(status["NoNewPrivs"].strip(), "1")
 
     def test_the_user_still_sees_its_own_page_tables_and_writes_temporary_files(self):
-        code = "import tempfile; tempfile.TemporaryFile(); print(len(open('/proc/self/pagemap', 'rb').read(8)))"
+        code = ("import tempfile; tempfile.TemporaryFile(); "
+                "print(len(open('/proc/self/pagemap', 'rb').read(8)))")
         self.assertEqual(confine(*python("--user", code=code)).stdout, "8\n")
 
     def test_the_user_has_userfaultfd_for_user_mode_only(self):
@@ -68,16 +74,19 @@ class Confine(unittest.TestCase):
         self.assertEqual(run.stdout.split()[:2], [EPERM, EPERM])
 
     def test_userfaultfd_kills(self):
-        self.assertEqual(confine(*python("--refuse-userfaultfd", "kill", code=ASK)).returncode, -signal.SIGSYS)
+        self.assertEqual(confine(*python("--refuse-userfaultfd", "kill", code=ASK)).returncode,
+                         -signal.SIGSYS)
 
     def test_io_uring_is_refused(self):
-        code = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); " \
-               "print([libc.syscall(number, -1, 0) and ctypes.get_errno() for number in (425, 426, 427)])"
+        code = ("import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
+                "print([libc.syscall(number, -1, 0) and ctypes.get_errno() "
+                "for number in (425, 426, 427)])")
         self.assertEqual(confine(*python("--refuse-io-uring", code=code)).stdout, "[1, 1, 1]\n")
 
 
 def mounts():
-    return subprocess.run(["unshare", "--mount", "true"], capture_output=True, timeout=60).returncode == 0
+    return subprocess.run(["unshare", "--mount", "true"], capture_output=True,
+                          timeout=60).returncode == 0
 
 
 @unittest.skipUnless(os.geteuid() == 0 and mounts(), "needs a mount namespace")
@@ -90,10 +99,12 @@ class Reach(unittest.TestCase):
             (clone.parent / "secret").write_text("secret")
             run = confine("--reach", str(clone), "--user", "cat", str(clone / "file"))
             self.assertEqual((run.returncode, run.stdout), (0, "content"))
-            self.assertNotEqual(confine("--user", "cat", str(clone.parent / "secret")).returncode, 0)
+            self.assertNotEqual(confine("--user", "cat", str(clone.parent / "secret")).returncode,
+                                0)
             run = confine("--reach", str(clone), "--user", "ls", closed, str(clone.parent))
             self.assertNotIn("secret", run.stdout)
-            self.assertEqual(os.listdir(clone.parent / "clone"), ["file"])  # for nobody else has anything changed
+            self.assertEqual(os.listdir(clone.parent / "clone"),
+                             ["file"])  # other processes see the folder unchanged
 
     def test_folders_within_each_other_and_beside_each_other_are_reached(self):
         with tempfile.TemporaryDirectory() as closed:
@@ -111,7 +122,8 @@ class Reach(unittest.TestCase):
             run = confine("--reach", closed, "--user", "stat", "-c", "%u", f"{closed}/file")
             if "closed to others" in run.stdout:
                 self.skipTest("no idmapped mounts of this file system")
-            self.assertEqual((run.returncode, run.stdout), (0, confine("--user", "id", "-u").stdout))
+            self.assertEqual((run.returncode, run.stdout),
+                             (0, confine("--user", "id", "-u").stdout))
             self.assertEqual(os.stat(f"{closed}/file").st_uid, 0)
 
     def test_the_working_folder_stays(self):
@@ -119,8 +131,8 @@ class Reach(unittest.TestCase):
             here = pathlib.Path(closed) / "here"
             here.mkdir()
             (here / "file").touch()
-            run = subprocess.run([CONFINE, "--reach", str(here), "--user", "sh", "-c", "pwd; ls"], cwd=here,
-                                 capture_output=True, text=True, timeout=60)
+            run = subprocess.run([CONFINE, "--reach", str(here), "--user", "sh", "-c", "pwd; ls"],
+                                 cwd=here, capture_output=True, text=True, timeout=60)
             self.assertEqual((run.returncode, run.stdout), (0, f"{here}\nfile\n"))
 
     def test_what_stays_closed_is_named(self):

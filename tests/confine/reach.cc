@@ -22,7 +22,7 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// While it lives, files are opened as this user.
+// Opens files as this user during its lifetime.
 class ActAs {
  public:
   explicit ActAs(User user) {
@@ -40,7 +40,7 @@ bool is_allowed(const fs::path& path, int access) {
   return ::faccessat(AT_FDCWD, path.c_str(), access, AT_EACCESS) == 0;
 }
 
-// The first of the folders down to `place` that the user may not enter.
+// The first of the folders on the way to `place` that the user may not enter.
 std::optional<fs::path> first_barrier(User user, const fs::path& place) {
   const ActAs act(user);
   fs::path folder;
@@ -51,8 +51,8 @@ std::optional<fs::path> first_barrier(User user, const fs::path& place) {
   return {};
 }
 
-// A user namespace that says: what belongs to `owner` on disk belongs to `user`. -1 where there is
-// none to be had.
+// Creates a user namespace that maps `owner`, as stored on disk, to `user`. Returns -1 if that is
+// not possible.
 int map_owner(User owner, User user) {
   int ready[2], done[2];
   if (::pipe2(ready, O_CLOEXEC) != 0 || ::pipe2(done, O_CLOEXEC) != 0) refused("pipe2");
@@ -79,7 +79,7 @@ int map_owner(User owner, User user) {
   return user_namespace;
 }
 
-// What is mounted at `place`, once more and nowhere yet.
+// A copy of the mount at `place`, not attached anywhere yet.
 int copy_mount(User user, const fs::path& place) {
   struct stat folder {};
   if (::stat(place.c_str(), &folder) != 0) refused(place);
@@ -114,7 +114,7 @@ void make_reachable(User user, const std::vector<fs::path>& folders) {
     fs::path place;
     int mount;
   };
-  std::vector<Copy> copies;  // all of them before anything is covered
+  std::vector<Copy> copies;  // made before any of them is covered
   for (const fs::path& folder : folders) {
     const fs::path place = fs::canonical(folder);
     copies.push_back({place, copy_mount(user, place)});

@@ -1,5 +1,5 @@
-// Lets another user reach folders that lie where it may not go, as a clone under /root: at the same
-// absolute paths, for this process and what it starts only.
+// Makes folders accessible to another user that lie where it may not go, such as a clone under
+// /root: at the same absolute paths, and only for this process and its children.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,13 @@ struct User {
   gid_t group = 0;
 };
 
-// Whether the user may read `path` (of a folder: and enter it), and may enter all of the folders
-// above. Requires root.
+// Whether the user may read `path` (for a folder: also enter it), and may enter all folders above
+// it. Requires root.
 bool can_reach(User user, const std::filesystem::path& path);
 
-// Makes `folders` reachable for the user, in a mount namespace of this process's own. Where the
-// file system can do it, what belongs to their owner belongs to the user there. Requires root and a
-// single thread. Throws std::system_error where mounts are refused.
+// Makes `folders` accessible to the user, in a mount namespace of this process. If the file system
+// supports it, files of the folders' owner belong to the user there. Requires root and a single
+// thread. Throws std::system_error if mounts are refused.
 void make_reachable(User user, const std::vector<std::filesystem::path>& folders);
 
 }  // namespace wherry::test

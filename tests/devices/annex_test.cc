@@ -24,7 +24,7 @@ constexpr impl::ProcessorMask host = Processor::host().bit();
 constexpr impl::ProcessorMask device0 = Processor::device(0).bit();
 constexpr impl::ProcessorMask device1 = Processor::device(1).bit();
 
-// An annex with a file to show in it.
+// An annex, and a file to map in it.
 struct Stage {
   Stage() : annex(annex_bytes, 2) {
     const impl::MemoryFile made("wherry-test-annex", 4 * page_size, impl::HugePages::never);
@@ -61,7 +61,7 @@ bool is_closed_to(TestDevice& device, int* number) {
 
 }  // namespace
 
-TEST_CASE("what is shown in the annex is the same memory for those to whom it is shown",
+TEST_CASE("memory mapped in the annex is the same for all processors that have it mapped",
           "[devices]") {
   Stage stage;
   const auto one = stage.start(0);
@@ -74,7 +74,7 @@ TEST_CASE("what is shown in the annex is the same memory for those to whom it is
   CHECK(is_closed_to(*other, stage.number()));
 }
 
-TEST_CASE("each processor has the access that it was shown with", "[devices]") {
+TEST_CASE("each processor has the access with which the memory was mapped", "[devices]") {
   Stage stage;
   const auto one = stage.start(0);
   const auto other = stage.start(1);
@@ -88,7 +88,7 @@ TEST_CASE("each processor has the access that it was shown with", "[devices]") {
   CHECK(is_closed_to(*one, stage.number()));
 }
 
-TEST_CASE("what is hidden cannot be touched, and its addresses are given out again", "[devices]") {
+TEST_CASE("unmapped memory cannot be accessed, and its addresses are reused", "[devices]") {
   Stage stage;
   const auto device = stage.start(0);
   REQUIRE(stage.annex.show(stage.window(), host | device0) == 0);
@@ -99,7 +99,7 @@ TEST_CASE("what is hidden cannot be touched, and its addresses are given out aga
   CHECK(stage.annex.reserve(page_size) == stage.address);
 }
 
-TEST_CASE("a device that is started again sees what was shown, also while it was gone",
+TEST_CASE("a device that is started again has all mappings, also those made while it was down",
           "[devices]") {
   Stage stage;
   auto device = stage.start(0);
@@ -121,7 +121,7 @@ TEST_CASE("a device that is started again sees what was shown, also while it was
   CHECK(is_closed_to(*device, reinterpret_cast<int*>(hidden)));
 }
 
-TEST_CASE("a device that does not answer is ended, and does not see what was hidden from it",
+TEST_CASE("a device that does not answer is ended, and no longer maps what was to be unmapped",
           "[devices]") {
   Stage stage;
   auto device = stage.start(0);
@@ -135,11 +135,12 @@ TEST_CASE("a device that does not answer is ended, and does not see what was hid
   CHECK(is_closed_to(*device, stage.number()));
 }
 
-TEST_CASE("what could not be hidden is still there, and can be hidden again", "[devices]") {
+TEST_CASE("after a failed unmap the memory is still mapped, and can be unmapped again",
+          "[devices]") {
   Stage stage;
   const auto device = stage.start(0);
   REQUIRE(stage.annex.show(stage.window(), device0) == 0);
-  // The kernel refuses to map nothing.
+  // Linux refuses a mapping of length 0.
   CHECK(stage.annex.hide(stage.address, 0, device0) == EINVAL);
   CHECK(can_read(*device, stage.number(), 0));
   CHECK(stage.annex.locate({stage.address, stage.address + 1}, Processor::device(0), Access::read));
@@ -147,7 +148,7 @@ TEST_CASE("what could not be hidden is still there, and can be hidden again", "[
   CHECK(is_closed_to(*device, stage.number()));
 }
 
-TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
+TEST_CASE("if one processor cannot map the memory, no processor maps it", "[devices]") {
   Stage stage;
   const auto device = stage.start(0);
   Annex::Window impossible = stage.window();
@@ -160,7 +161,7 @@ TEST_CASE("where one processor cannot show it nobody does", "[devices]") {
   CHECK(can_read(*device, stage.number(), 0));
 }
 
-TEST_CASE("bytes are found in their files for those who see all of them", "[devices]") {
+TEST_CASE("bytes are found in their files for processors that map all of them", "[devices]") {
   Stage stage;
   const std::uintptr_t start = stage.annex.reserve(3 * page_size).value();
   const auto show = [&](std::uintptr_t address, std::uint64_t offset, Access access) {

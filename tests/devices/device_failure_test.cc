@@ -19,7 +19,7 @@ namespace wherry::test {
 
 using Kind = impl::DeviceFailure::Kind;
 
-// Not static and in a named namespace: its name is looked for.
+// Not static and in a named namespace, because the test looks for its name.
 void kernel_that_touches_nothing_good(const void*, std::size_t, std::size_t) {
   *reinterpret_cast<volatile int*>(0x1234) = 1;
 }
@@ -30,7 +30,7 @@ void local_kernel_that_traps(const void*, std::size_t, std::size_t) {
   __builtin_trap();
 }
 
-TEST_CASE("A kernel that touches an unmapped address ends as illegal address, with its name") {
+TEST_CASE("A kernel that accesses an unmapped address ends as illegal address, with its name") {
   TestArena arena;
   TestDevice device(arena);
   const auto id = device.post(kernel_that_touches_nothing_good, nullptr, 0, 1);
@@ -66,7 +66,7 @@ TEST_CASE("A trap, an abort and a division by zero end as that signal") {
   CHECK(signal_of(TestDevice(arena).run_once([] { std::terminate(); })) == SIGABRT);
 }
 
-TEST_CASE("A signal that somebody sends is not taken for an illegal address") {
+TEST_CASE("A signal that another process sends is not reported as an illegal address") {
   TestArena arena;
   TestDevice device(arena);
   REQUIRE(::kill(device.pid(), SIGSEGV) == 0);
@@ -76,7 +76,7 @@ TEST_CASE("A signal that somebody sends is not taken for an illegal address") {
   CHECK(failure.kernel == 0);
 }
 
-TEST_CASE("A page that was cut off the file ends as illegal address by SIGBUS") {
+TEST_CASE("A page beyond the end of a truncated file ends as illegal address by SIGBUS") {
   TestArena arena;
   impl::MemoryFile file("wherry-test-short", 4096, impl::HugePages::never);
   void* mapped = ::mmap(nullptr, 8192, PROT_READ, MAP_SHARED, file.fd(), 0);
@@ -131,7 +131,7 @@ TEST_CASE("exit() in a kernel ends as exited, and runs none of the application's
   });
   INFO(outcome.describe());
   CHECK(outcome.exit_code == 0);
-  CHECK(outcome.out == "handler\n");  // the application's own
+  CHECK(outcome.out == "handler\n");  // the application's own handler ran
 }
 
 TEST_CASE("_exit() and pthread_exit() in a kernel end as exited") {
@@ -145,7 +145,7 @@ TEST_CASE("_exit() and pthread_exit() in a kernel end as exited") {
   CHECK(thread->kind == Kind::exited);
 }
 
-TEST_CASE("A killed device is lost, and its process descriptor says so at once") {
+TEST_CASE("A killed device is lost, and its process descriptor reports that at once") {
   TestArena arena;
   TestDevice device(arena);
   int* value = arena.take<int>(1);
@@ -158,7 +158,7 @@ TEST_CASE("A killed device is lost, and its process descriptor says so at once")
   CHECK(*value == 7);
 }
 
-TEST_CASE("When many workers crash at once, one failure is reported whole") {
+TEST_CASE("When many workers crash at once, one complete failure is reported") {
   TestArena arena;
   TestDevice device(arena, 0, 8);
   const auto failure =
@@ -170,7 +170,7 @@ TEST_CASE("When many workers crash at once, one failure is reported whole") {
   CHECK(failure->address <= 0x8000);
 }
 
-TEST_CASE("One device's crash leaves the others and the host alone") {
+TEST_CASE("One device's crash does not affect the others and the host") {
   TestArena arena;
   TestDevice first(arena, 0);
   TestDevice second(arena, 1);
@@ -180,7 +180,7 @@ TEST_CASE("One device's crash leaves the others and the host alone") {
   CHECK(*value == 1);
 }
 
-TEST_CASE("What a kernel forks does not report as the device") {
+TEST_CASE("A process that a kernel forks does not report as the device") {
   TestArena arena;
   TestDevice device(arena);
   CHECK_FALSE(device.run_once([] {

@@ -1,4 +1,4 @@
-// The application never notices its device processes, and they never outlive it.
+// Device processes are invisible to the application, and never outlive it.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,8 +30,8 @@ namespace {
 
 volatile std::sig_atomic_t child_signals = 0;
 
-// Threads that use malloc and stdio all the time, for forks to get in the way of. The sanitizers'
-// allocators do not let go of their locks in a fork: there the threads do nothing.
+// Threads that use malloc and stdio all the time, so that forks happen during such calls. The
+// sanitizers' allocators do not handle fork during a call: with sanitizers the threads do nothing.
 class BusyThreads {
  public:
   explicit BusyThreads(int count) {
@@ -70,7 +70,7 @@ void expect_no_children(const char* when) {
   expect(child_signals == 0, std::string("SIGCHLD arrived ") + when);
 }
 
-// What an application that knows nothing of devices relies on.
+// Checks guarantees that an application without knowledge of devices relies on.
 void check_that_nobody_notices() {
   struct sigaction action {};
   action.sa_handler = [](int) { child_signals = child_signals + 1; };
@@ -106,7 +106,7 @@ void become_subreaper() {
   expect(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "no subreaper");
 }
 
-TEST_CASE("No SIGCHLD arrives and wait() reports nothing, whatever the program is") {
+TEST_CASE("No SIGCHLD arrives and wait() reports nothing, for every kind of program") {
   const std::map<std::string, std::function<void()>> programs = {
       {"one thread", check_that_nobody_notices},
       {"several threads", [] { with_threads(check_that_nobody_notices); }},
@@ -133,10 +133,10 @@ TEST_CASE("No SIGCHLD arrives and wait() reports nothing, whatever the program i
   }
 }
 
-TEST_CASE("A pipe's end arrives at its reader although devices run") {
+TEST_CASE("The end of a pipe reaches its reader while devices run") {
   TestArena arena;
   int ends[2];
-  REQUIRE(::pipe(ends) == 0);  // without O_CLOEXEC
+  REQUIRE(::pipe(ends) == 0);  // not close-on-exec
   TestDevice device(arena);
   CHECK_FALSE(device.run_once([] {}));
   ::close(ends[1]);
@@ -147,7 +147,7 @@ TEST_CASE("A pipe's end arrives at its reader although devices run") {
   ::close(ends[0]);
 }
 
-TEST_CASE("A device holds stdout, stderr and what it needs itself, and nothing else") {
+TEST_CASE("A device has stdout, stderr and its own descriptors open, and no others") {
   namespace fs = std::filesystem;
   TestArena arena;
   TestDevice first(arena, 0);
@@ -173,7 +173,7 @@ TEST_CASE("A device holds stdout, stderr and what it needs itself, and nothing e
   ::close(file);
 }
 
-TEST_CASE("A device starts with no signal blocked, caught or ignored as the application had it") {
+TEST_CASE("A device starts without the application's blocked, caught and ignored signals") {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -190,7 +190,7 @@ TEST_CASE("A device starts with no signal blocked, caught or ignored as the appl
   CHECK(device.wait_for_end().signal == SIGTERM);
 }
 
-TEST_CASE("Starting a device leaves the application's signal mask and handlers as they were") {
+TEST_CASE("Starting a device does not change the application's signal mask and handlers") {
   const auto handler = [](int) {};
   for (const bool threads : {false, true}) {
     const auto outcome = in_fresh_process([&] {
@@ -220,7 +220,7 @@ TEST_CASE("Starting a device leaves the application's signal mask and handlers a
   }
 }
 
-TEST_CASE("Output that waits in the application's buffers is written once") {
+TEST_CASE("Output in the application's buffers is written once") {
   for (const bool threads : {false, true}) {
     const auto outcome = in_fresh_process([threads] {
       std::printf("once;");
@@ -238,7 +238,7 @@ TEST_CASE("Output that waits in the application's buffers is written once") {
   }
 }
 
-// Prints the process ids of two devices, then waits for ever.
+// Prints the process ids of two devices, then waits forever.
 void run_devices() {
   TestArena arena;
   TestDevice first(arena, 0);
@@ -272,7 +272,7 @@ TEST_CASE("Devices end when the host ends, however it ends") {
   }
 }
 
-TEST_CASE("Devices end when the host runs another program, and its exit code is that program's") {
+TEST_CASE("Devices end when the host runs another program, whose exit code is returned") {
   Child host([] {
     TestArena arena;
     TestDevice device(arena);
@@ -286,7 +286,7 @@ TEST_CASE("Devices end when the host runs another program, and its exit code is 
   CHECK(ends_within(device, 10'000));
 }
 
-TEST_CASE("A host that returns from main without a word to its devices leaves none behind") {
+TEST_CASE("A host that returns from main without stopping its devices leaves none behind") {
   Child host([] {
     // Never destroyed.
     static TestArena* arena = new TestArena;
@@ -313,7 +313,7 @@ TEST_CASE("A process that the application forks does not end the application's d
   CHECK_FALSE(device.run_once([] {}));
 }
 
-TEST_CASE("Devices start beside threads that use malloc and stdio all the time, again and again") {
+TEST_CASE("Devices start repeatedly beside threads that use malloc and stdio all the time") {
   const BusyThreads threads(3);
   TestArena arena;
   for (int i = 0; i < 100; ++i) {

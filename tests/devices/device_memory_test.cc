@@ -1,4 +1,4 @@
-// What a device sees of the application's memory, and what it does not.
+// Which memory of the application a device can access, and which not.
 #include <dlfcn.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -26,10 +26,10 @@ namespace {
 using Kind = impl::DeviceFailure::Kind;
 
 int initialized = 11;
-int zeroed[3 << 20];  // several megabytes: as large as what is hidden
+int zeroed[3 << 20];  // several megabytes: as large as memory that is hidden
 thread_local int local_to_thread = 5;
 
-// Whether the device that is running now cannot see the address.
+// Whether an access of the device to the address is illegal.
 bool is_illegal(TestDevice& device, const volatile void* address) {
   const auto* byte = static_cast<const volatile char*>(address);
   const auto failure = device.run_once([byte] { (void)*byte; });
@@ -63,7 +63,7 @@ TEST_CASE("A variable on the stack of the thread that starts the device is an il
   bool illegal = false;
   std::thread([&] {
     volatile int local[16 << 10] = {
-        1};  // reaches below the pages that thread-local variables share
+        1};  // extends below the pages that the stack shares with thread-local variables
     TestArena arena;
     TestDevice device(arena);
     illegal = is_illegal(device, &local[0]);
@@ -116,12 +116,13 @@ TEST_CASE("Large shared memory of the application is an illegal address") {
   ::munmap(mapped, bytes);
 }
 
-TEST_CASE("What the host maps after the device has started is never an address of the device") {
+TEST_CASE(
+    "Memory that the host maps after the device has started is never accessible to the device") {
   if (!hides_memory()) return;
   TestArena arena;
   for (const std::size_t bytes : {std::size_t{4096}, std::size_t{16} << 20}) {
     TestDevice device(arena);
-    // The device has mappings of its own by now, and makes more.
+    // The device has mappings of its own now, and makes more.
     REQUIRE_FALSE(device.run_once([] { std::vector<char> own(64 << 20, 'x'); }));
     void* mapped = map_private(bytes);
     CHECK(is_illegal(device, mapped));
@@ -129,7 +130,8 @@ TEST_CASE("What the host maps after the device has started is never an address o
   }
 }
 
-TEST_CASE("Where the host unmapped something before the start, a later mapping is illegal too") {
+TEST_CASE(
+    "After an unmapping before the start, a later mapping at the same place is illegal, too") {
   if (!hides_memory()) return;
   void* hole = map_private(4 << 20);
   ::munmap(hole, 4 << 20);
@@ -137,14 +139,14 @@ TEST_CASE("Where the host unmapped something before the start, a later mapping i
   TestDevice device(arena);
   void* again = ::mmap(hole, 4 << 20, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-  // The arena's or the device's bookkeeping may have taken the place.
+  // The arena's or the device's bookkeeping may have been mapped there.
   if (again != MAP_FAILED) {
     CHECK(is_illegal(device, again));
     ::munmap(again, 4 << 20);
   }
 }
 
-TEST_CASE("Every mapping of a device is inherited, its arena, or in its window") {
+TEST_CASE("Every mapping of a device is inherited, its arena, or inside its window") {
   if (!hides_memory()) return;
   TestArena arena;
   TestDevice device(arena);
@@ -158,7 +160,7 @@ TEST_CASE("Every mapping of a device is inherited, its arena, or in its window")
   }));
   const std::string map = impl::read_address_map();
   for (int i = 0; i < 8; ++i) {
-    // The host holds the window as one inaccessible mapping.
+    // The host reserves the window by one inaccessible mapping.
     const auto host = impl::find_mapping(map, result[i]);
     REQUIRE(host);
     CHECK_FALSE(host->accessible());
@@ -175,7 +177,7 @@ TEST_CASE("Small heap blocks, static data and thread-local variables are snapsho
   int* seen = arena.take<int>(4);
   const int* heap = small.get();
   const int* local = &local_to_thread;
-  // After the fork: the device keeps what was there.
+  // Writes after the fork: the device keeps the old values.
   *small = 99;
   initialized = 99;
   zeroed[2 << 20] = 99;
@@ -202,14 +204,14 @@ TEST_CASE("A kernel's stores to the snapshot stay in the device") {
   CHECK(initialized == 1);
 }
 
-TEST_CASE("Blocks from another thread's malloc arena are snapshots, and malloc works on") {
+TEST_CASE("Blocks from another thread's malloc arena are snapshots, and malloc still works") {
   int* block = nullptr;
   std::atomic<bool> stop = false;
   std::atomic<bool> ready = false;
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&, i] {
-      // Enough to make the arena's heap larger than what is hidden elsewhere.
+      // Enough to make the arena's heap larger than other memory that is hidden.
       std::vector<std::unique_ptr<char[]>> blocks;
       for (int n = 0; n < 100; ++n) blocks.push_back(std::make_unique<char[]>(50'000));
       if (i == 0) {
@@ -253,7 +255,7 @@ TEST_CASE("The environment and the program's name work in a kernel") {
   CHECK(std::string(seen) == std::string("later path ") + program_invocation_short_name);
 }
 
-TEST_CASE("The auxiliary vector works in a kernel, and so does loading a library by its name") {
+TEST_CASE("The auxiliary vector works in a kernel, and so does loading a library by name") {
   TestArena arena;
   TestDevice device(arena);
   struct Seen {
@@ -264,7 +266,7 @@ TEST_CASE("The auxiliary vector works in a kernel, and so does loading a library
   };
   auto* seen = arena.take<Seen>(1);
   CHECK_FALSE(device.run_once([seen] {
-    const char* name = "libanl.so.1";  // of the C library's package; nobody uses it any more
+    const char* name = "libanl.so.1";  // from the C library's package; no program uses it any more
     seen->page_bytes = ::getauxval(AT_PAGESZ);
     if (const auto platform = ::getauxval(AT_PLATFORM))
       std::strncpy(seen->platform, reinterpret_cast<const char*>(platform), 31);
@@ -277,7 +279,7 @@ TEST_CASE("The auxiliary vector works in a kernel, and so does loading a library
   CHECK(seen->loaded);
 }
 
-TEST_CASE("Devices start again and again without using up mappings or descriptors of the host") {
+TEST_CASE("Devices start repeatedly without using up the host's mappings or descriptors") {
   TestArena arena;
   const auto count = [] {
     const std::string map = impl::read_address_map();

@@ -41,7 +41,7 @@ TEST_CASE("A kernel sees what the host stored before the launch") {
   CHECK(values[1] == 42);
 }
 
-TEST_CASE("The pieces of a launch cover its items exactly once, on several workers") {
+TEST_CASE("The parts of a launch cover its items exactly once, on several workers") {
   TestArena arena;
   TestDevice device(arena, 0, 3);
   constexpr std::size_t items = 10'007;
@@ -65,7 +65,7 @@ TEST_CASE("Several launches run at once when workers are free") {
   TestArena arena;
   TestDevice device(arena, 0, 2);
   auto* met = arena.take<std::atomic<int>>(1);
-  // Each waits for the other: one after the other they would never end.
+  // Each kernel waits for the other: if they ran one after the other, they would never end.
   const auto kernel = [](const void* pointer, std::size_t, std::size_t) {
     auto& both = **static_cast<std::atomic<int>* const*>(pointer);
     ++both;
@@ -110,7 +110,7 @@ TEST_CASE("Arguments are copied when the launch is posted") {
   CHECK(target[sizeof args.bytes - 1] == std::byte{0x5a});
 }
 
-TEST_CASE("Device processes and their workers carry the device's name") {
+TEST_CASE("Device processes and their workers have the device's name") {
   TestArena arena;
   TestDevice device(arena, 3);
   const auto comm = [](const std::string& path) {
@@ -123,7 +123,7 @@ TEST_CASE("Device processes and their workers carry the device's name") {
   CHECK_FALSE(device.run_once([] {}));
 }
 
-TEST_CASE("Memory of the arena beyond its open part is out of bounds until it is opened") {
+TEST_CASE("Memory of the arena beyond its open part is illegal until it is opened") {
   TestArena arena;
   std::byte* beyond = reinterpret_cast<std::byte*>(arena.base()) + TestDevice::open_bytes;
   {
@@ -151,7 +151,7 @@ TEST_CASE("A forbidden page is an illegal address, its neighbour is not") {
   CHECK(failure->address == address);
 }
 
-TEST_CASE("A command to a device that is gone answers ESRCH") {
+TEST_CASE("A command to a device that has ended returns ESRCH") {
   TestArena arena;
   TestDevice device(arena);
   device.process().stop();
@@ -159,7 +159,7 @@ TEST_CASE("A command to a device that is gone answers ESRCH") {
   CHECK_FALSE(is_running(device.pid()));
 }
 
-TEST_CASE("Stopping a device ends it also while a kernel runs for ever") {
+TEST_CASE("Stopping a device ends it even while a kernel runs forever") {
   TestArena arena;
   TestDevice device(arena);
   auto* started = arena.take<std::atomic<int>>(1);
@@ -181,7 +181,7 @@ TEST_CASE("A stopped device process is reaped: its id is free again") {
   CHECK_FALSE(process_status(pid, "State"));
 }
 
-TEST_CASE("What a kernel prints is out when its launch is complete") {
+TEST_CASE("Output of a kernel has been written when its launch is complete") {
   const auto outcome = in_fresh_process([] {
     TestArena arena;
     TestDevice device(arena);

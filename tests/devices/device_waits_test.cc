@@ -1,5 +1,5 @@
-// Stopped hosts, slow modules and changed credentials: a healthy device is not ended for what takes
-// its time, and one that has to go does go.
+// Stopped hosts, slow modules and changed credentials: a healthy device that takes long is not
+// ended, and a device that has to end does end.
 #include <dlfcn.h>
 #include <grp.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ bool comes_true(const std::function<bool()>& condition) {
   return false;
 }
 
-// User and system time of a process so far, in clock ticks.
+// User and system time that a process has used so far, in clock ticks.
 std::uint64_t cpu_ticks(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string stat;
@@ -69,7 +69,7 @@ std::uint64_t cpu_ticks(pid_t process) {
   return user + system;
 }
 
-// No CPU time in one of several stretches of 300 ms.
+// Whether the process uses no CPU time in one of several periods of 300 ms.
 bool stops_working(pid_t process) {
   return comes_true([&] {
     const std::uint64_t before = cpu_ticks(process);
@@ -98,7 +98,7 @@ struct SlowModule {
   void* handle;
 };
 
-// Has modules' constructors take their time in devices that are started while it lives.
+// Makes modules' constructors slow in devices that are started during its lifetime.
 struct SlowConstructors {
   explicit SlowConstructors(int ms) {
     ::setenv("WHERRY_TEST_LATE_MS", std::to_string(ms).c_str(), 1);
@@ -109,7 +109,7 @@ struct SlowConstructors {
 
 }  // namespace
 
-TEST_CASE("A command outlives a stop of host and device that is longer than its limit") {
+TEST_CASE("A command survives a stop of host and device that is longer than its limit") {
   constexpr std::uint64_t limit_ns = 1'500'000'000;
   Child host([] {
     TestArena arena;
@@ -137,7 +137,7 @@ TEST_CASE("A command outlives a stop of host and device that is longer than its 
   CHECK(host.wait().passed());
 }
 
-TEST_CASE("A device stops working while its host is stopped, and goes on with it") {
+TEST_CASE("A device stops working while its host is stopped, and continues with it") {
   const std::map<std::string, std::function<void(pid_t)>> stops = {
       {"SIGSTOP of the host", [](pid_t host) { ::kill(host, SIGSTOP); }},
       {"Ctrl-Z, to the host's group", [](pid_t host) { ::kill(-host, SIGTSTP); }},
@@ -178,7 +178,7 @@ TEST_CASE("A device stops working while its host is stopped, and goes on with it
     CHECK(stops_working(device));
     ::kill(host.pid(), SIGCONT);
     CHECK(works(device));
-    // Again: the second stop finds the device as the first did.
+    // The second stop has the same effect as the first.
     stop(host.pid());
     CHECK(stops_working(device));
     ::kill(host.pid(), SIGCONT);
@@ -189,7 +189,7 @@ TEST_CASE("A device stops working while its host is stopped, and goes on with it
   }
 }
 
-TEST_CASE("A host that is killed while it is stopped takes its device along") {
+TEST_CASE("A host that is killed while it is stopped ends its device, too") {
   Child host([] {
     TestArena arena;
     TestDevice device(arena);
@@ -207,8 +207,7 @@ TEST_CASE("A host that is killed while it is stopped takes its device along") {
   CHECK(ends_within(device, 10'000));
 }
 
-TEST_CASE(
-    "A module may take longer to load than a command's limit, and the device goes on meanwhile") {
+TEST_CASE("A module may take longer to load than a command's limit, and the device survives") {
   constexpr std::uint64_t limit_ns = 400'000'000;
   const SlowConstructors slow(1'500);
   TestArena arena;
@@ -239,16 +238,16 @@ TEST_CASE("A device that dies while it loads a module leaves no launch waiting")
   CHECK(loading.get() == ESRCH);
 }
 
-TEST_CASE("A device ends although its agent hangs and the host may not send it signals any more") {
+TEST_CASE("A device ends although its agent hangs and the host may no longer send it signals") {
   if (::geteuid() != 0) {
-    WARN("SKIP: only root can give its user id up");
+    WARN("SKIP: only root can drop its user id");
     return;
   }
   const auto outcome = in_fresh_process([] {
     TestArena arena;
     TestDevice device(arena);
     const impl::Fd pidfd(::dup(device.process().pidfd()));
-    // A debugger that stops the agent alone.
+    // A debugger that stops only the agent.
     int ready[2];
     expect(::pipe(ready) == 0, "pipe");
     const pid_t debugger = ::fork();
@@ -270,8 +269,8 @@ TEST_CASE("A device ends although its agent hangs and the host may not send it s
     }
     expect(::setgroups(0, nullptr) == 0 && ::setresgid(nobody, nobody, nobody) == 0 &&
                ::setresuid(nobody, nobody, nobody) == 0,
-           "giving up root");
-    expect(impl::kill_process(pidfd) == EPERM, "the signal is allowed");
+           "dropping root");
+    expect(impl::kill_process(pidfd) == EPERM, "the signal is permitted");
     device.process().stop();
     expect(impl::has_ended(pidfd), "the device still runs");
   });

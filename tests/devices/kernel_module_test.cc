@@ -42,7 +42,7 @@ int value_of(TestDevice& device, TestArena& arena, const Module& module) {
 
 void own_kernel(const void*, std::size_t, std::size_t) {}
 
-TEST_CASE("A kernel that was there at the start has the same address in the device") {
+TEST_CASE("A kernel that existed at the start has the same address in the device") {
   TestArena arena;
   TestDevice device(arena);
   CHECK(device.process().resolve_kernel(own_kernel) ==
@@ -93,7 +93,8 @@ TEST_CASE("A module that is replaced at its path and loaded again runs its new c
   fs::remove(file);
 }
 
-TEST_CASE("A module that is gone from its path, and an address in no module, are not resolved") {
+TEST_CASE(
+    "A module that was removed from its path, and an address in no module, are not resolved") {
   const fs::path file =
       fs::temp_directory_path() / ("wherry-gone-" + std::to_string(::getpid()) + ".so");
   TestArena arena;
@@ -103,7 +104,7 @@ TEST_CASE("A module that is gone from its path, and an address in no module, are
   fs::remove(file);
   CHECK_FALSE(device.process().resolve_kernel(module.kernel()));
   CHECK_FALSE(device.process().resolve_kernel(reinterpret_cast<impl::KernelFunction>(16)));
-  // The device is none the worse.
+  // The device still works.
   CHECK_FALSE(device.run_once([] {}));
 }
 

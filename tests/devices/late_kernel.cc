@@ -1,5 +1,5 @@
-// A module that a test loads after its device has started. Compiled several times, with another
-// LATE_VALUE. The third one's constructor takes WHERRY_TEST_LATE_MS in devices.
+// A module that a test loads after its device has started. It is compiled several times, each with
+// another LATE_VALUE. The third one's constructor takes WHERRY_TEST_LATE_MS in devices.
 #include <unistd.h>
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 #include <stdexcept>
 
 namespace {
-// The module's own data: right only when it was relocated where it is loaded.
+// The module's own data: correct only if the loader relocated it to its load address.
 int value = LATE_VALUE;
 int* pointer_to_value = &value;
 
 #if LATE_VALUE == 3
-// The host is the process with this number.
+// Only the host has this process id.
 [[gnu::constructor]] void take_time() {
   const char* ms = std::getenv("WHERRY_TEST_LATE_MS");
   const char* host = std::getenv("WHERRY_TEST_LATE_HOST");

@@ -26,7 +26,7 @@ struct Fixture {
   std::unique_ptr<LaunchBoard> board = std::make_unique<LaunchBoard>();
 };
 
-TEST_CASE("A launch is split in contiguous pieces, one a worker, that cover its items once") {
+TEST_CASE("A launch is split into contiguous pieces, one per worker, that cover its items once") {
   Fixture f;
   LaunchPoster poster(*f.board, 3);
   LaunchRequest posted = request(5, 11);
@@ -86,7 +86,7 @@ TEST_CASE("A launch is complete when its last piece is, and is reported once") {
   CHECK(poster.take_completed().empty());
 }
 
-TEST_CASE("A launch of no items is complete at once and gives nobody a piece") {
+TEST_CASE("A launch of no items is complete at once and gives no worker a piece") {
   Fixture f;
   LaunchPoster poster(*f.board, 2);
   REQUIRE(poster.try_post(request(3, 0)));
@@ -94,7 +94,7 @@ TEST_CASE("A launch of no items is complete at once and gives nobody a piece") {
   CHECK(poster.take_completed() == std::vector<std::uint64_t>{3});
 }
 
-TEST_CASE("A full board declines a launch until one has been taken as completed") {
+TEST_CASE("A full board declines a launch until the host has taken a completed one") {
   Fixture f;
   LaunchPoster poster(*f.board, 1);
   for (std::uint64_t id = 0; id < launch_slots; ++id) REQUIRE(poster.try_post(request(id, 1)));
@@ -107,7 +107,7 @@ TEST_CASE("A full board declines a launch until one has been taken as completed"
   CHECK(poster.try_post(request(99, 1)));
 }
 
-TEST_CASE("The host ignores a completion of what it never posted") {
+TEST_CASE("The host ignores a completion of a launch that it never posted") {
   Fixture f;
   LaunchPoster poster(*f.board, 1);
   f.board->done = ~std::uint64_t{0};
@@ -156,7 +156,8 @@ TEST_CASE("Workers that race for pieces run each item of each launch exactly onc
   CHECK(std::ranges::count(reported, 1) == static_cast<std::ptrdiff_t>(launches));
 }
 
-TEST_CASE("a failure record that a kernel has written over is read as what it can be") {
+TEST_CASE(
+    "a failure record that a kernel has overwritten is read with values inside their limits") {
   FailureRecord record{};
   CHECK_FALSE(read_failure(record));
   std::memset(static_cast<void*>(&record), 0xff, sizeof record);

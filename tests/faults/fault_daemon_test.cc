@@ -16,7 +16,7 @@ std::vector<int> cpus_from(int first, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("each CPU has a handler of its own as long as there are few") {
+TEST_CASE("each CPU has a handler of its own if there are few CPUs") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{2}, handlers_max}) {
     const auto groups = divide_among_handlers(cpus_from(3, count));
     REQUIRE(groups.size() == count);
@@ -25,7 +25,7 @@ TEST_CASE("each CPU has a handler of its own as long as there are few") {
   }
 }
 
-TEST_CASE("every CPU of a large machine has a handler, which it shares with its neighbours") {
+TEST_CASE("on a large machine each CPU has a handler, which it shares with its neighbours") {
   for (const std::size_t count : {std::size_t{33}, std::size_t{192}, std::size_t{1500}}) {
     const std::vector<int> cpus = cpus_from(0, count);
     const auto groups = divide_among_handlers(cpus);

@@ -1,5 +1,5 @@
-// One fault at a time against a machine in memory: what is decided, who is woken, and that nobody
-// is left hanging.
+// Single faults on a simulated machine: the decision, which threads are woken, and that no thread
+// is left waiting.
 #include "faults/fault_service.h"
 
 #include <catch2/catch.hpp>
@@ -18,10 +18,10 @@ constexpr std::uintptr_t base = 0x7000'0000'0000;
 constexpr Processor host = Processor::host();
 constexpr Processor device = Processor::device(0);
 
-// Says what a test has it say; that a stay begins once.
+// Returns the test's opinion, and reports the beginning of a temporary pin only once.
 struct ScriptedPolicy final : impl::Policy {
-  mutable impl::Opinion opinion;   // none at first
-  mutable impl::FaultFacts asked;  // the last time
+  mutable impl::Opinion opinion;   // default: no opinion
+  mutable impl::FaultFacts asked;  // the facts of the latest call
 
   impl::Opinion on_fault(const impl::FaultFacts& facts,
                          std::unique_ptr<impl::BlockHistory>& history) const override {
@@ -66,13 +66,13 @@ struct Setup {
   void touch(Processor p, std::uint64_t page, bool write = true) {
     answer(p, {base + page * page_size + 8, 1, write, false, false});
   }
-  // As a handler does: comes back until somebody has been woken.
+  // Like a handler: calls resolve() again when it is due, until the fault is resolved.
   void answer(Processor p, const FaultEvent& event) {
     Fault fault = service.take(p, event);
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
-  // What was touched may be taken by others.
+  // Waits until the minimum residency of touched pages has ended.
   static void let_residency_end() {
     for (const std::uint64_t end = now_ns() + 2 * MinimumResidency::residence_ns; now_ns() <= end;)
       std::this_thread::yield();
@@ -92,7 +92,7 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE("a first touch populates the natural region at the toucher and wakes it") {
+TEST_CASE("a first touch populates the natural region at the faulting processor and wakes it") {
   Setup s;
   s.touch(device, 21);
   CHECK(s.machine.at(1).held() == 16);
@@ -102,7 +102,7 @@ TEST_CASE("a first touch populates the natural region at the toucher and wakes i
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
 }
 
-TEST_CASE("the room that was made for a fault is free when the policy is asked again") {
+TEST_CASE("the reservation of a fault counts as free when the policy is asked again") {
   Setup s;
   s.policy.opinion.region = PageRun{0, pages_per_block};
   s.touch(device, 0);
@@ -113,10 +113,11 @@ TEST_CASE("the room that was made for a fault is free when the policy is asked a
   CHECK(s.policy.asked.free_pages == 512);
 }
 
-TEST_CASE("a touch elsewhere moves the page and its neighbours from the same place only") {
+TEST_CASE(
+    "an access elsewhere moves the page and only those neighbours that are at the same place") {
   Setup s;
   s.touch(host, 0);
-  s.touch(device, 3);  // the region is at the device now
+  s.touch(device, 3);  // moves the region to the device
   s.touch(host, 16);
   CHECK(s.machine.at(1).held() == 16);
   CHECK(s.machine.at(0).held() == 16);
@@ -126,12 +127,12 @@ TEST_CASE("a touch elsewhere moves the page and its neighbours from the same pla
 
 TEST_CASE("pages stay with a woken thread for a moment before another processor gets them") {
   bool refused = false;
-  // Once more where this thread was kept from running for longer than the moment lasts.
+  // Repeated if this thread is descheduled for longer than the moment lasts.
   for (int round = 0; round < 1000 && !refused; ++round) {
     Setup s;
     s.touch(host, 0);
-    // As if it had been woken in a moment: with sanitizers the next lines take longer than a
-    // tenure.
+    // Pretends that the wake is slightly in the future: with sanitizers the next lines take longer
+    // than the minimum residency.
     s.machine.blocks().at(0).minimum_residency.woken({0, 16}, host, now_ns() + 5'000'000);
     Fault fault = s.service.take(device, {base, 2, true, false, false});
     const auto due = s.service.resolve(fault);
@@ -150,14 +151,14 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
 
 namespace {
 
-// The clock by which faults count how long they have waited.
+// The clock for the time that faults have waited.
 std::uint64_t time_ns = 0;
 WaitedTime waited_on_test_clock() {
   return WaitedTime([] { return time_ns; });
 }
 
-// Looks at the fault as if each look came long after the one before. How often until it was
-// refused.
+// Calls resolve() repeatedly, with a long time between calls by the test clock. Returns the number
+// of calls until the fault was refused, or -1.
 int looks_until_refused(Setup& s, Fault& fault) {
   fault.waited = waited_on_test_clock();
   for (int looks = 1; looks <= 1000; ++looks) {
@@ -172,7 +173,7 @@ int looks_until_refused(Setup& s, Fault& fault) {
 
 }  // namespace
 
-TEST_CASE("a fault waits for a live flight for as long as that takes, and not for a dead one") {
+TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up on a dead one") {
   Setup s;
   s.touch(host, 0);
   Block& block = s.machine.blocks().at(0);
@@ -201,16 +202,16 @@ TEST_CASE("a fault waits for a live flight for as long as that takes, and not fo
   s.engine.end_hold(block, 0, PageMask::of({0, 16}));
 }
 
-TEST_CASE("room that came free goes to the fault that has waited longest, whoever looks first") {
+TEST_CASE("freed pages go to the fault that has waited longest, whichever fault is retried first") {
   Setup s;
   Capacity& capacity = s.machine.memory(1).capacity;
-  REQUIRE(capacity.try_reserve(512));  // by others, whose pages are about to come
+  REQUIRE(capacity.try_reserve(512));  // reserved by others, for pages that are still to arrive
   Fault older = s.service.take(device, {base, 2, true, false, false});
   Fault younger = s.service.take(device, {base + block_size, 3, true, false, false});
   REQUIRE(s.service.resolve(older));
   REQUIRE(s.service.resolve(younger));
   capacity.give_back(8);
-  // The older one has half of what it needs, and keeps it while it is postponed.
+  // The older fault has reserved half of what it needs, and keeps that while it is postponed.
   REQUIRE(s.service.resolve(older));
   CHECK(older.reservation.pages_of(capacity) == 8);
   CHECK(capacity.reserved() == 512);
@@ -226,7 +227,7 @@ TEST_CASE("room that came free goes to the fault that has waited longest, whoeve
   CHECK(capacity.reserved() == 512);
 }
 
-TEST_CASE("a fault that ends otherwise passes its room on") {
+TEST_CASE("a fault that ends without being resolved passes its reservation on") {
   Setup s;
   Capacity& capacity = s.machine.memory(1).capacity;
   REQUIRE(capacity.try_reserve(512));
@@ -237,14 +238,14 @@ TEST_CASE("a fault that ends otherwise passes its room on") {
     REQUIRE(s.service.resolve(younger));
     capacity.give_back(15);
     REQUIRE(s.service.resolve(older));
-    // Freed meanwhile, refused, or of a device that has died: the fault is forgotten.
+    // The fault is destroyed, as if its memory was freed, it was refused, or its device has died.
   }
   capacity.give_back(1);
   CHECK_FALSE(s.service.resolve(younger));
   CHECK(capacity.reserved() == 512);
 }
 
-TEST_CASE("a fault waits for room while older ones get theirs, and else goes where there is some") {
+TEST_CASE("a fault waits while older ones get free pages, and then uses another pool") {
   Setup s;
   Capacity& capacity = s.machine.memory(1).capacity;
   REQUIRE(capacity.try_reserve(512));
@@ -268,7 +269,7 @@ TEST_CASE("a fault waits for room while older ones get theirs, and else goes whe
   CHECK(s.woke(device, 0));
 }
 
-TEST_CASE("a fault for which no pool has room waits for as long as others may give some back") {
+TEST_CASE("a fault for which no pool has space waits as long as others may free some") {
   Setup s;
   for (const int full : {0, 1}) {
     Capacity& capacity = s.machine.memory(full).capacity;
@@ -278,7 +279,7 @@ TEST_CASE("a fault for which no pool has room waits for as long as others may gi
   CHECK(looks_until_refused(s, fault) > 40);
 }
 
-TEST_CASE("an evicted block does not come back as a whole to a pool that it would fill") {
+TEST_CASE("an evicted block does not come back as a whole if that would fill the pool") {
   Setup s(512);
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
   REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
@@ -286,7 +287,7 @@ TEST_CASE("an evicted block does not come back as a whole to a pool that it woul
   CHECK(s.machine.at(1).held() == 16);
 }
 
-TEST_CASE("while the machine stands still nobody loses patience") {
+TEST_CASE("stalls of the whole machine do not count as waiting") {
   constexpr std::uint64_t still_ns = 60'000'000'000;
   constexpr int looks = 10'000'000'000 / look_max_ns;
   Setup s;
@@ -310,21 +311,21 @@ TEST_CASE("while the machine stands still nobody loses patience") {
   block.transfer_ended({0, 16});
 }
 
-TEST_CASE("pages stay with a thread that was not woken yet") {
+TEST_CASE("pages stay with a thread that has not been woken yet") {
   int refusals = 0;
-  // Once more where this thread was kept from running for longer than a tenure lasts.
+  // Repeated if this thread is descheduled for longer than the minimum residency.
   for (int round = 0; round < 20 && refusals == 0; ++round) {
     Setup s;
     Fault other = s.service.take(device, {base, 2, true, false, false});
     bool asked = false;
-    // The moment before the wake: everything is in place, and another processor asks, again and
-    // again.
+    // Just before the wake, when all pages are in place, another processor's fault is retried
+    // repeatedly.
     s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
       if (operation != "wake" || asked) return;
       asked = true;
       const std::uint64_t enough = now_ns() + MinimumResidency::unwoken_limit_ns / 4;
       while (const auto due = s.service.resolve(other)) {
-        // It may ask soon: the wake may come at any moment.
+        // The next retry is soon, because the wake may happen at any moment.
         CHECK(*due <= now_ns() + MinimumResidency::residence_ns);
         CHECK(s.machine.at(0).holds(0));
         ++refusals;
@@ -356,8 +357,7 @@ TEST_CASE("a page left write-protected is unprotected by the next write") {
   CHECK(s.machine.memory(0).counters.faults_write_protect == 1);
 }
 
-TEST_CASE(
-    "a full pool evicts its oldest block to the host, and never holds more than its capacity") {
+TEST_CASE("a full pool evicts its oldest block to the host, and never exceeds its capacity") {
   Setup s;
   std::size_t most = 0;
   s.machine.before = [&](const std::string&, Processor, PageSpan) {
@@ -375,25 +375,26 @@ TEST_CASE(
     CHECK(s.machine.at(s.machine.at(1).holds(page) ? 1 : 0).value(page) == page + 1);
 }
 
-TEST_CASE("a touch of memory that is not allocated is forbidden, woken, and its address retired") {
+TEST_CASE(
+    "a second access to unallocated memory is forbidden and woken, and its address is retired") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
   s.touch(host, 700);
-  CHECK_FALSE(s.machine.at(0).forbids(700));  // it may have been a stale message
+  CHECK_FALSE(s.machine.at(0).forbids(700));  // the first message may have been stale
   CHECK(s.woke(host, 700));
   s.machine.log.clear();
   s.touch(host, 700);
   CHECK(s.machine.at(0).forbids(700));
   CHECK(s.machine.at(0).held() == 0);
   CHECK(s.woke(host, 700));
-  // The 2 MiB around it are never given out again.
+  // The 2 MiB around the page are never allocated again.
   std::vector<std::uint64_t> offsets;
   while (const auto next = s.address_space.allocate(block_size, 0)) offsets.push_back(next->offset);
   CHECK(offsets == std::vector<std::uint64_t>{0, 2 * block_size, 3 * block_size});
 }
 
-TEST_CASE("stale messages about freed memory cost no addresses") {
+TEST_CASE("stale messages about freed memory retire no addresses") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
@@ -402,7 +403,7 @@ TEST_CASE("stale messages about freed memory cost no addresses") {
   CHECK(s.machine.at(1).held() == 0);
 }
 
-TEST_CASE("several stale messages of one thread are not its coming back to freed memory") {
+TEST_CASE("several stale messages of one thread do not count as a second access to freed memory") {
   Setup s;
   std::vector<Fault> late;
   for (int i = 0; i < 3; ++i)
@@ -420,7 +421,7 @@ TEST_CASE("several stale messages of one thread are not its coming back to freed
   CHECK(s.machine.at(1).forbids(0));
 }
 
-TEST_CASE("without memory for the page the thread is released with a trap, not left asleep") {
+TEST_CASE("without memory for the page the access is forbidden, and the thread is woken") {
   Setup s;
   s.machine.failures.assign(1000, {"zero", OpStatus::no_memory, 0});
   s.touch(host, 0);
@@ -428,7 +429,7 @@ TEST_CASE("without memory for the page the thread is released with a trap, not l
   CHECK(s.woke(host, 0));
 }
 
-TEST_CASE("memory that is short for a moment only delays the thread") {
+TEST_CASE("a temporary shortage of memory only delays the thread") {
   Setup s;
   s.machine.failures = {{"zero", OpStatus::no_memory, 0}, {"zero", OpStatus::no_memory, 0}};
   s.touch(host, 0);
@@ -436,7 +437,7 @@ TEST_CASE("memory that is short for a moment only delays the thread") {
   CHECK_FALSE(s.machine.at(0).forbids(0));
 }
 
-TEST_CASE("an eviction that has to be tried again does not fail the fault that waits for it") {
+TEST_CASE("an eviction that has to be retried does not fail the fault that waits for it") {
   Setup s;
   for (std::uint64_t page = 0; page < pages_per_block; page += 16) s.touch(device, page);
   const char* step = GENERATE("protect", "copy");
@@ -475,7 +476,7 @@ TEST_CASE("a fault of a process that died meanwhile is dropped") {
   CHECK(s.machine.at(1).held() == 0);
 }
 
-TEST_CASE("a page that vanished from its pool ends the thread instead of faulting for ever") {
+TEST_CASE("a page that vanished from its pool ends the thread, which does not fault forever") {
   Setup s;
   s.touch(host, 0);
   REQUIRE(s.machine.at(0).punch({0, 1}) == 0);
@@ -484,7 +485,9 @@ TEST_CASE("a page that vanished from its pool ends the thread instead of faultin
   CHECK(s.woke(host, 0));
 }
 
-TEST_CASE("a first touch goes to the preferred device, and is mapped remotely at the toucher") {
+TEST_CASE(
+    "a first touch creates the page at the preferred device, mapped remotely at the faulting "
+    "processor") {
   Setup s;
   s.switcher.start();
   s.prefer({0, 512}, Location::device(0));
@@ -497,24 +500,24 @@ TEST_CASE("a first touch goes to the preferred device, and is mapped remotely at
   CHECK(s.machine.memory(0).counters.mapped_remotely == 16);
 }
 
-TEST_CASE("a fault that the policy has wait is answered when the time has come") {
+TEST_CASE("a fault that the policy delays is answered when the delay is over") {
   Setup s;
   s.touch(host, 0);
   Setup::let_residency_end();
-  s.policy.opinion.wait_until_ns = now_ns() + 4'000'000'000;  // sooner than any limit
+  s.policy.opinion.wait_until_ns = now_ns() + 4'000'000'000;  // less than every limit
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(s.service.resolve(fault) == s.policy.opinion.wait_until_ns);
   CHECK(s.machine.memory(1).counters.throttled == 1);
   CHECK(s.machine.at(0).holds(0));
   CHECK_FALSE(s.woke(device, 0));
-  // It is asked again, and has nothing against it any more.
+  // The policy is asked again, and no longer delays the fault.
   s.policy.opinion = {};
   while (s.service.resolve(fault)) std::this_thread::yield();
   CHECK(s.machine.at(1).holds(0));
   CHECK(s.woke(device, 0));
 }
 
-TEST_CASE("a policy that has a fault wait for too long is not obeyed") {
+TEST_CASE("a delay by the policy beyond the limit is ignored") {
   Setup s;
   s.touch(host, 0);
   Fault fault = s.service.take(device, {base, 2, true, false, false});
@@ -527,13 +530,13 @@ TEST_CASE("a policy that has a fault wait for too long is not obeyed") {
   CHECK(s.machine.at(1).holds(0));
 }
 
-TEST_CASE("of a large region a page comes alone while others keep the rest of it") {
+TEST_CASE("of a large region only the fault's part moves while others keep the rest of it") {
   Setup s;
   s.touch(host, 0);
   s.touch(host, 100);
   Setup::let_residency_end();
   s.policy.opinion.region = PageRun{0, 512};
-  // Somebody has just got another part of the block, and goes on to use it.
+  // Another processor has just got another part of the block, and its minimum residency runs.
   s.machine.blocks().at(0).minimum_residency.begin({96, 16}, host, now_ns());
   s.touch(device, 2);
   CHECK(s.machine.at(1).holds(2));
@@ -542,7 +545,7 @@ TEST_CASE("of a large region a page comes alone while others keep the rest of it
   CHECK(s.woke(device, 2));
 }
 
-TEST_CASE("what the policy has stay is mapped where it is, and faults again when that is over") {
+TEST_CASE("temporarily pinned pages are mapped where they are, and fault again when the pin ends") {
   Setup s;
   s.switcher.start();
   s.touch(host, 21);
@@ -561,13 +564,13 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   CHECK_FALSE(s.machine.at(1).maps(22));
   CHECK(s.machine.memory(0).counters.thrash_pinned == 1);
   CHECK(s.service.temporary_pins().next_end() == s.policy.opinion.pin_until_ns);
-  // Neither before its time, nor twice.
+  // The pin does not end before its time, and does not end twice.
   s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns - 1);
   s.switcher.wait_until_done(1000);
   CHECK(s.machine.at(1).maps(21));
   s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns);
   s.switcher.wait_until_done(1000);
-  // It is looked at once more, since a view may not be changed at once.
+  // The pin is checked once more, because the view may not have been changed at once.
   while (const auto next = s.service.temporary_pins().next_end())
     s.service.temporary_pins().end_due(*next);
   CHECK_FALSE(s.machine.at(1).maps(21));
@@ -580,7 +583,7 @@ TEST_CASE("what the policy has stay is mapped where it is, and faults again when
   CHECK(s.machine.at(1).holds(21));
 }
 
-TEST_CASE("a stay that is over before anybody could map it is over all the same") {
+TEST_CASE("a temporary pin that ends before the pages were mapped ends in the same way") {
   Setup s;
   s.touch(host, 21);
   Setup::let_residency_end();
@@ -589,7 +592,7 @@ TEST_CASE("a stay that is over before anybody could map it is over all the same"
                       .pins = true,
                       .pin_begins = true,
                       .pin_until_ns = now_ns() + 1};
-  // Nobody changes views yet.
+  // The view switcher has not been started yet.
   Fault fault = s.service.take(device, {base + 21 * page_size, 2, true, false, false});
   REQUIRE(s.service.resolve(fault));
   s.service.temporary_pins().end_due(s.policy.opinion.pin_until_ns);
@@ -607,7 +610,7 @@ TEST_CASE("a stay that is over before anybody could map it is over all the same"
   CHECK(s.machine.at(1).holds(21));
 }
 
-TEST_CASE("who is advised to access what stayed goes on to map it") {
+TEST_CASE("a processor that is advised to access pinned pages still maps them after the pin") {
   Setup s;
   s.switcher.start();
   s.touch(host, 21);
@@ -624,7 +627,7 @@ TEST_CASE("who is advised to access what stayed goes on to map it") {
   CHECK(s.machine.at(1).maps(21));
 }
 
-TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
+TEST_CASE("pages that are freed during a temporary pin are not reported as unpinned") {
   Setup s;
   s.switcher.start();
   s.touch(host, 21);
@@ -644,7 +647,8 @@ TEST_CASE("pages that were freed while they stayed are nobody's afterwards") {
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 0);
 }
 
-TEST_CASE("a page whose preferred device is dead goes to its pool, and the toucher maps it there") {
+TEST_CASE(
+    "a page whose preferred device has ended goes to its pool, and is mapped remotely there") {
   Setup s;
   s.switcher.start();
   s.prefer({0, 512}, Location::device(0));
@@ -658,7 +662,7 @@ TEST_CASE("a page whose preferred device is dead goes to its pool, and the touch
   CHECK(s.woke(host, 0));
 }
 
-TEST_CASE("where the process may have no more mappings the page comes to what it sees") {
+TEST_CASE("where the process has no mappings left the page comes to its own pool") {
   Setup s;
   s.switcher.start();
   s.prefer({0, 512}, Location::device(0));
@@ -674,7 +678,7 @@ TEST_CASE("where the process may have no more mappings the page comes to what it
   CHECK(s.woke(host, 3));
 }
 
-TEST_CASE("who is advised to access pages has them mapped before the toucher is woken") {
+TEST_CASE("processors with accessed-by map the pages before the faulting processor is woken") {
   Setup s;
   s.switcher.start();
   s.accessed_by({0, 512}, host);
@@ -688,8 +692,8 @@ TEST_CASE("who is advised to access pages has them mapped before the toucher is 
   CHECK(followed);
 }
 
-TEST_CASE("who cannot follow is waited for only so long") {
-  Setup s;  // nobody changes views
+TEST_CASE("the wait for a processor with accessed-by has a limit") {
+  Setup s;  // the view switcher is not started
   s.accessed_by({0, 512}, host);
   s.touch(device, 5);
   CHECK(s.machine.at(1).maps_writable(5));
@@ -697,7 +701,7 @@ TEST_CASE("who cannot follow is waited for only so long") {
   CHECK(s.woke(device, 5));
 }
 
-TEST_CASE("a follower that may have no more mappings is not waited for") {
+TEST_CASE("a processor with accessed-by and no mappings left is not waited for") {
   Setup s;
   s.switcher.start();
   s.accessed_by({0, 512}, host);
@@ -708,7 +712,7 @@ TEST_CASE("a follower that may have no more mappings is not waited for") {
   CHECK_FALSE(s.machine.at(0).forbids(5));
 }
 
-TEST_CASE("a read makes a copy of read-mostly pages, a write ends the copies of its region") {
+TEST_CASE("a read makes copies of read-mostly pages, a write ends the copies of its region") {
   Setup s;
   s.advice.change({0, 512}, {AdviceChange::Kind::set_read_mostly, {}});
   s.touch(host, 0);
@@ -726,14 +730,14 @@ TEST_CASE("a read makes a copy of read-mostly pages, a write ends the copies of 
 
 TEST_CASE("a copy stays with its reader for a moment before a write elsewhere ends it") {
   bool refused = false;
-  // Once more where this thread was kept from running for longer than a tenure lasts.
+  // Repeated if this thread is descheduled for longer than the minimum residency.
   for (int round = 0; round < 20 && !refused; ++round) {
     Setup s;
     s.advice.change({0, 512}, {AdviceChange::Kind::set_read_mostly, {}});
     s.touch(host, 0);
     Fault write = s.service.take(host, {base, 2, true, true, false});
     bool asked = false;
-    // Everything is in place for the reader, who has not been woken yet.
+    // All pages are in place for the reader, which has not been woken yet.
     s.machine.before = [&](const std::string& operation, Processor p, PageSpan) {
       if (operation != "wake" || p != device || asked) return;
       asked = true;
@@ -750,10 +754,10 @@ TEST_CASE("a copy stays with its reader for a moment before a write elsewhere en
   CHECK(refused);
 }
 
-TEST_CASE("where nothing can leave a full pool the page stays where it is, and is mapped there") {
+TEST_CASE("if a full pool can evict nothing, the page stays where it is, and is mapped there") {
   Setup s;
   s.switcher.start();
-  // All of device 0 is pinned.
+  // All pages of device 0 are pinned.
   s.advice.change({0, 512}, {AdviceChange::Kind::pinned, {}});
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
   REQUIRE(s.machine.memory(1).capacity.reserved() == 512);
@@ -764,7 +768,7 @@ TEST_CASE("where nothing can leave a full pool the page stays where it is, and i
   CHECK(s.machine.at(0).holds(600));
   CHECK(s.machine.at(1).view(600) == 0);
   CHECK(s.machine.at(1).maps_writable(600));
-  // What is nowhere yet is made where there is room.
+  // A page that does not exist yet is created in a pool with space.
   s.touch(device, 700);
   CHECK(s.machine.at(0).holds(700));
   CHECK(s.machine.at(1).view(700) == 0);
@@ -773,7 +777,7 @@ TEST_CASE("where nothing can leave a full pool the page stays where it is, and i
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).holds(page));
 }
 
-TEST_CASE("a device's own memory comes to no other pool, however full its own is") {
+TEST_CASE("device memory is never created in another pool, even if its own is full") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
@@ -788,32 +792,31 @@ TEST_CASE("a device's own memory comes to no other pool, however full its own is
   CHECK(s.machine.at(0).held() == 0);
   CHECK(s.machine.at(2).held() == 0);
   CHECK(s.machine.at(1).held() == 512);
-  // Its thread is told, and does not hang.
+  // The access is forbidden, and its thread does not hang.
   CHECK(s.machine.at(1).forbids(page));
   CHECK(s.woke(device, page));
 }
 
 TEST_CASE(
-    "what was evicted together comes back with one fault, or alone where there is no room for "
-    "all") {
+    "an evicted block comes back with one fault, or only the region if the block does not fit") {
   Setup s(1024);
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
   REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
   REQUIRE(s.machine.at(0).held() == 512);
   s.machine.at(0).set_value(300, 4711);
 
-  SECTION("all of it") {
+  SECTION("the whole block") {
     s.touch(device, 40);
     CHECK(s.machine.at(1).held() == 512);
     CHECK(s.machine.at(1).value(300) == 4711);
-    // After that regions go as ever.
+    // Afterwards faults move regions as usual.
     s.touch(host, 16);
     CHECK(s.machine.at(0).held() == 16);
     s.touch(device, 16);
     s.touch(host, 32);
     CHECK(s.machine.at(0).held() == 16);
   }
-  SECTION("no room for all") {
+  SECTION("no space for all") {
     s.advice.change({512, 600}, {AdviceChange::Kind::pinned, {}});
     for (std::uint64_t page = 512; page < 1112; ++page) s.touch(device, page);
     REQUIRE(s.machine.at(1).holds(1100));
@@ -826,7 +829,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a minor fault where Linux took a huge entry enters all of the block, a stale one nothing") {
+    "a minor fault on a block that Linux mapped by a huge entry maps all of it, a stale one "
+    "nothing") {
   Setup s;
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
   Block& block = s.machine.blocks().at(0);
@@ -841,14 +845,14 @@ TEST_CASE(
   for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap(page);
   s.answer(device, minor);
   for (std::uint64_t page = 0; page < 512; ++page) REQUIRE(s.machine.at(1).maps_writable(page));
-  // From then on its entries are those of small pages.
+  // From now on the block is mapped by entries of small pages.
   for (std::uint64_t page = 0; page < 512; ++page) s.machine.at(1).unmap(page);
   s.answer(device, minor);
   CHECK(s.machine.at(1).maps(100));
   CHECK_FALSE(s.machine.at(1).maps(200));
 }
 
-TEST_CASE("eviction takes what is not pinned of a block, and passes blocks by that are pinned") {
+TEST_CASE("eviction takes the unpinned pages of a block, and skips blocks that are all pinned") {
   Setup s;
   s.advice.change({0, 64}, {AdviceChange::Kind::pinned, {}});
   s.advice.change({128, 16}, {AdviceChange::Kind::pinned, {}});
@@ -863,10 +867,9 @@ TEST_CASE("eviction takes what is not pinned of a block, and passes blocks by th
   }
 }
 
-TEST_CASE("where mappings are short a fault brings the grain around it") {
+TEST_CASE("where mappings are scarce a fault brings a whole grain") {
   Setup s;
-  const Processor whose =
-      GENERATE(host, device);  // it is the source's mappings that are split, too
+  const Processor whose = GENERATE(host, device);  // the source's mappings are split, too
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
   s.machine.at(whose.index).set_grain(512);
   s.let_residency_end();
@@ -879,7 +882,7 @@ TEST_CASE("where mappings are short a fault brings the grain around it") {
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
 }
 
-TEST_CASE("the grain of processors that have nothing to do with a page is nothing to it") {
+TEST_CASE("the grain of processors that do not use a page has no effect on it") {
   Setup s;
   s.touch(host, 0);
   s.touch(host, 16);
@@ -889,8 +892,7 @@ TEST_CASE("the grain of processors that have nothing to do with a page is nothin
 }
 
 TEST_CASE(
-    "the grain sweeps nothing along that is pinned, advised otherwise, elsewhere or of another "
-    "allocation") {
+    "a grain does not include pinned pages, other advice, other places or another allocation") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
@@ -910,12 +912,12 @@ TEST_CASE(
   CHECK(s.machine.at(2).held() == 16);
   CHECK(s.machine.at(0).held() == 128 + 64);
   s.switcher.start();
-  s.touch(device, first + 130);  // pinned: it stays, and is mapped there
+  s.touch(device, first + 130);  // pinned: it stays, and is mapped remotely
   CHECK(s.machine.at(1).held() == 128 - 16);
   CHECK_FALSE(s.machine.at(1).maps(others));
 }
 
-TEST_CASE("holes in the grain are filled, so that they divide no mapping") {
+TEST_CASE("holes in the grain are filled, so that they split no mapping") {
   Setup s;
   for (std::uint64_t page = 0; page < 512; page += 32) s.touch(device, page);
   s.touch(host, 48);
@@ -926,7 +928,7 @@ TEST_CASE("holes in the grain are filled, so that they divide no mapping") {
     CHECK(s.machine.at(0).held() == 16);
     CHECK(s.machine.at(1).held() == 512 - 16);
   }
-  SECTION("around one that comes") {
+  SECTION("around a page that arrives") {
     s.touch(device, 50);
     CHECK(s.machine.at(1).held() == 512);
   }
@@ -934,19 +936,19 @@ TEST_CASE("holes in the grain are filled, so that they divide no mapping") {
   CHECK(s.machine.at(1).maps_writable(511));
 }
 
-TEST_CASE("nothing is evicted for the grain, and no thread dies of it") {
+TEST_CASE("nothing is evicted for the grain, and it ends no thread") {
   Setup s;
   for (std::uint64_t page = 512; page < 1008; page += 16) s.touch(device, page);
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
   s.machine.at(0).set_grain(512);
   s.let_residency_end();
-  SECTION("the pool has no room for more than a region") {
+  SECTION("the pool has no space for more than a region") {
     s.touch(device, 40);
     CHECK(s.machine.at(1).held() == 512);
     CHECK(s.machine.at(1).maps_writable(32));
     CHECK(s.machine.memory(1).counters.evicted == 0);
   }
-  SECTION("the kernel has no memory for more") {
+  SECTION("Linux has no memory for more") {
     const Processor second = Processor::device(1);
     s.machine.failures = {{"copy", OpStatus::no_memory, 3}};
     s.touch(second, 40);
@@ -956,9 +958,7 @@ TEST_CASE("nothing is evicted for the grain, and no thread dies of it") {
   }
 }
 
-TEST_CASE(
-    "where access to more than was asked for may have been taken away a touch gets its grain "
-    "back") {
+TEST_CASE("where access to neighbours may have been lost, too, a fault restores its whole grain") {
   Setup s;
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(host, page);
   const auto take_all_away = [&] {
@@ -967,7 +967,7 @@ TEST_CASE(
   for (const unsigned grain : {16u, 512u}) {
     s.machine.at(0).set_grain(grain);
     take_all_away();
-    // As the mprotect trap tells it: not what kind of fault it is.
+    // Like the mprotect trap, which does not report the kind of fault.
     FaultEvent event;
     event.address = base + 200 * page_size;
     event.write = grain == 16;
@@ -980,7 +980,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("memory of one device alone is refused to everybody else, the second time they ask") {
+TEST_CASE("memory of a single device is refused to other processors, at their second access") {
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   s.address_space.end_free(s.whole);
@@ -989,7 +989,7 @@ TEST_CASE("memory of one device alone is refused to everybody else, the second t
   const std::uint64_t page = own->pages().first + 5;
   for (const Processor other : {host, Processor::device(1)}) {
     const FaultEvent event{base + page * page_size, 7, true, false, false};
-    // The first message may be of a touch before the memory became the device's.
+    // The first message may be stale: from before the memory became the device's.
     s.answer(other, event);
     CHECK(s.woke(other, page));
     CHECK_FALSE(s.machine.at(other.index).forbids(page));
@@ -1001,7 +1001,7 @@ TEST_CASE("memory of one device alone is refused to everybody else, the second t
   CHECK(s.machine.at(1).maps_writable(page));
 }
 
-TEST_CASE("messages that are stale each time access is taken away are no coming back") {
+TEST_CASE("messages that are stale each time access is removed do not count as a second access") {
   constexpr Processor peer = Processor::device(1);
   Setup s;
   REQUIRE(s.address_space.begin_free(s.whole.offset));
@@ -1023,7 +1023,7 @@ TEST_CASE("messages that are stale each time access is taken away are no coming 
   CHECK(s.machine.at(peer.index).forbids(page));
 }
 
-TEST_CASE("a peer that is let in maps a whole block where it is, until it is kept out again") {
+TEST_CASE("a peer with access maps a whole block remotely, until its access is removed") {
   constexpr Processor peer = Processor::device(1);
   Setup s;
   s.switcher.start();

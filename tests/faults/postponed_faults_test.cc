@@ -1,4 +1,4 @@
-// Faults that wait, when there is no memory to remember them.
+// Postponed faults, and what happens if there is no memory to store them.
 #include "faults/postponed_faults.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// Gives memory once.
+// Provides memory for one allocation only.
 class OnePiece final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (given_) throw std::bad_alloc();
@@ -33,7 +33,7 @@ bool put(PostponedFaults& postponed, std::uint64_t due, std::uint64_t page) {
 
 }  // namespace
 
-TEST_CASE("the fault that is due first comes first", "[faults]") {
+TEST_CASE("the fault with the earliest due time comes first", "[faults]") {
   PostponedFaults postponed;
   for (const std::uint64_t due : {5, 3, 9, 1, 7, 3}) CHECK(put(postponed, due, due));
   CHECK_FALSE(postponed.take_due(0));
@@ -43,7 +43,8 @@ TEST_CASE("the fault that is due first comes first", "[faults]") {
   CHECK(postponed.next_due() == 9);
 }
 
-TEST_CASE("a fault that there is no memory for is not put off, and the others stay", "[faults]") {
+TEST_CASE("a fault for which there is no memory is not postponed, and the others stay",
+          "[faults]") {
   OnePiece memory;
   PostponedFaults postponed(memory);
   std::uint64_t kept = 0;

@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where a fuzzer is an ordinary test: calls it once for each file of a
-// folder. Usage: fuzz_NAME FOLDER
+// Replaces libFuzzer if a fuzzer runs as an ordinary test: calls it once for each file of a folder.
+// Usage: fuzz_NAME FOLDER
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   for (const auto& file : files) {
     std::ifstream stream(file, std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(stream), {}};
-    // Of exactly this size: what is read beyond it is seen by a sanitizer.
+    // A buffer of exactly this size, so that a sanitizer detects reads beyond it.
     const std::vector<std::uint8_t> bytes(content.begin(), content.end());
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }

@@ -1,4 +1,4 @@
-// The costs of a machine: what `wherry replay --cost FILE` reads.
+// Cost models, as `wherry replay --cost FILE` reads them.
 #include <variant>
 
 #include "fuzz/target.h"
@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                   "an error is one line");
     return 0;
   }
-  // What was read can be written, and read again.
+  // A model that was read can be written and read again.
   const std::string json = replay::to_json(std::get<replay::CostModel>(result));
   test::require(std::holds_alternative<replay::CostModel>(replay::parse_cost_model(json)),
-                "what was written cannot be read");
+                "the written model cannot be read");
   return 0;
 }

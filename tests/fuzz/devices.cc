@@ -1,5 +1,5 @@
-// WHERRY_DEVICES, WHERRY_HOST_NODES and sizes (WHERRY_HOST_CAPACITY, WHERRY_ARENA), by the first
-// byte.
+// WHERRY_DEVICES, WHERRY_HOST_NODES and sizes (WHERRY_HOST_CAPACITY, WHERRY_ARENA). The first byte
+// selects which.
 #include <algorithm>
 #include <variant>
 
@@ -28,11 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       test::require(!device.capacity || (device.capacity->value >= impl::min_capacity &&
                                          device.capacity->value % 4096 == 0 &&
                                          device.capacity->position <= text.size()),
-                    "a capacity that is none");
+                    "an invalid capacity");
       test::require(
           !device.workers || (*device.workers > 0 && *device.workers <= impl::max_workers),
-          "a number of workers that is none");
-      test::require(!device.node || device.node->value >= 0, "a node that is none");
+          "an invalid number of workers");
+      test::require(!device.node || device.node->value >= 0, "an invalid node");
     }
   } else if (data[0] % 3 == 1) {
     const auto nodes = impl::parse_host_nodes(text);

@@ -1,4 +1,4 @@
-// ELF files: modules that the program loads, looked into for the names of functions and for managed
+// ELF files: the program's modules, which the library searches for function names and managed
 // variables.
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Runs the fuzzers of a build that was configured with -Dfuzz=true, each for a while, from the corpus on.
+"""Runs the fuzzers of a build that was configured with -Dfuzz=true, each for a while, starting with
+the corpus.
 
 Usage: fuzz.py BUILD-FOLDER [--seconds N] [--seed N] [--new FOLDER] [NAME...]
 
-Says of each `fuzz: NAME executions N, crashes N`. Inputs that crash are kept in FOLDER (default: BUILD-FOLDER/fuzz); each of them belongs
-into tests/fuzz/corpus/NAME once it is cured.
+Prints a line `fuzz: NAME executions N, crashes N` for each. Inputs that crash are kept in FOLDER
+(default: BUILD-FOLDER/fuzz). Add each of them to tests/fuzz/corpus/NAME once the bug is fixed.
 """
 
 import argparse
@@ -24,16 +25,20 @@ def fuzz(name, arguments):
     program = os.path.join(arguments.build, "tests", "fuzz_" + name)
     kept = os.path.join(arguments.new, name + "-")
     with tempfile.TemporaryDirectory() as found:
-        run = subprocess.run([program, f"-max_total_time={arguments.seconds}", f"-seed={arguments.seed}",
-                              f"-rss_limit_mb={MEMORY_MIB}", f"-timeout={INPUT_LIMIT_S}", "-print_final_stats=1",
-                              f"-artifact_prefix={kept}", found, os.path.join(HERE, "corpus", name)],
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             timeout=arguments.seconds + 600, text=True, errors="replace")
+        run = subprocess.run([program, f"-max_total_time={arguments.seconds}",
+                              f"-seed={arguments.seed}", f"-rss_limit_mb={MEMORY_MIB}",
+                              f"-timeout={INPUT_LIMIT_S}", "-print_final_stats=1",
+                              f"-artifact_prefix={kept}", found,
+                              os.path.join(HERE, "corpus", name)],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, timeout=arguments.seconds + 600, text=True,
+                             errors="replace")
     count = re.search(r"stat::number_of_executed_units:\s*(\d+)", run.stdout)
     crashes = 0 if run.returncode == 0 else 1
     if crashes:
         print(run.stdout[-6000:])
-    print(f"fuzz: {name} executions {count.group(1) if count else 0}, crashes {crashes}", flush=True)
+    print(f"fuzz: {name} executions {count.group(1) if count else 0}, crashes {crashes}",
+          flush=True)
     return crashes
 
 

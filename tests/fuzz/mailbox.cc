@@ -1,6 +1,6 @@
-// What a device and the host share, with a device that writes anything into it at any moment: the
-// launch board, the failure record and the fault board. The input is a list of steps: bytes that
-// the device writes, and what the host does in between.
+// Memory shared by device and host, with a device that may write any bytes into it at any time: the
+// launch mailbox, the failure record and the fault slots. The input is a list of steps: bytes that
+// the device writes, and the host's actions between them.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -61,12 +61,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint64_t last = 0;
   for (Steps steps(test::bytes_of(data, size)); !steps.empty();) {
     switch (steps.take() % 8) {
-      case 0: {  // the device writes somewhere
+      case 0: {  // the device writes anywhere
         const unsigned at = steps.take(3);
         write_over(boards.get(), sizeof(Boards), at, steps.take_bytes(steps.take() % 64));
         break;
       }
-      case 1: {  // ... where it hurts
+      case 1: {  // the device writes into the launch slots
         const unsigned at = steps.take();
         write_over(&boards->launches, offsetof(LaunchBoard, slots), at * 8, steps.take_bytes(8));
         break;
@@ -91,12 +91,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       case 4:
         for (const std::uint64_t id : poster.take_completed())
-          test::require(posted.erase(id) == 1, "a launch that was not posted has finished");
+          test::require(posted.erase(id) == 1, "a launch finished that was not posted");
         break;
       case 5:
         signal_eventfd(notifier);
         if (const auto event = source.read_event()) {
-          test::require(event->slot < FaultBoard::slots_max, "an event of no slot");
+          test::require(event->slot < FaultBoard::slots_max, "an event outside the slots");
           source.attend(*event);
           source.leave();
           source.answered(*event, steps.take() % 2 != 0);
@@ -105,12 +105,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 6:
         if (const auto failure = read_failure(boards->launches.failure)) {
           const std::string line = describe_failure(0, 1, *failure, 0);
-          test::require(line.find('\n') == std::string::npos, "a failure is one line");
+          test::require(line.find('\n') == std::string::npos, "a failure is more than one line");
         }
         break;
       case 7:  // a worker of the device
         if (const auto piece = try_take_piece(boards->launches)) {
-          test::require(piece->slot < launch_slots, "a piece of no slot");
+          test::require(piece->slot < launch_slots, "a piece outside the slots");
           (void)finish_piece(boards->launches, *piece);
         }
         break;

@@ -1,4 +1,4 @@
-// Matrix Market files: what `wherry cg --matrix FILE` reads.
+// Matrix Market files, as `wherry cg --matrix FILE` reads them.
 #include "matrix_market.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// WHERRY_POLICY: the name of a policy with its parameters.
+// WHERRY_POLICY: the name of a policy and its parameters.
 #include <variant>
 
 #include "fuzz/target.h"

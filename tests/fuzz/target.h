@@ -1,6 +1,6 @@
-// What every fuzzer of this folder defines: libFuzzer calls it (-Dfuzz=true), or corpus.cc once for
-// each file of its corpus. It may refuse any input, and must neither crash, nor read or write
-// beyond what it is given, nor wait without a limit.
+// The function that every fuzzer of this folder defines. libFuzzer calls it (-Dfuzz=true), or
+// corpus.cc once for each file of its corpus. It may refuse any input. It must not crash, not
+// access memory outside its input, and not wait without a limit.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline std::span<const std::byte> bytes_of(const std::uint8_t* data, std::size_t
   return std::as_bytes(std::span(data, size));
 }
 
-// Ends the program, which counts as a crash.
+// Ends the program unless the condition holds, which counts as a crash.
 inline void require(bool condition, const char* what) {
   if (condition) return;
   std::fprintf(stderr, "fuzz: %s\n", what);

@@ -1,5 +1,5 @@
-// Traces: what `wherry trace` and `wherry replay` read. The checksums are made right first: they
-// keep out accidents, not files that are made to do harm.
+// Traces, as `wherry trace` and `wherry replay` read them. The fuzzer corrects the checksums first:
+// they detect accidental damage, not files made to do harm.
 #include <cstring>
 #include <variant>
 #include <vector>
@@ -44,6 +44,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto processors = static_cast<int>(trace.machine.processors.size());
   for (const EventRecord& event : trace.events)
     test::require(event.destination < processors && event.source < processors,
-                  "an event of a processor that there is not");
+                  "an event of a processor that does not exist");
   return 0;
 }

@@ -1,5 +1,5 @@
-// On a machine with three NUMA nodes advice may name those that are the host's. CPUs 0 and 1 are on
-// node 0, 2 and 3 on node 1, and node 2 has none.
+// On a machine with three NUMA nodes advice may name the host's nodes. CPUs 0 and 1 are on node 0,
+// CPUs 2 and 3 on node 1, and node 2 has no CPUs.
 #include <sched.h>
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,8 @@ int preferred_node(const Managed<int>& memory) {
   const auto address = reinterpret_cast<CUdeviceptr>(memory.data());
   WHERRY_TRY(cuMemRangeGetAttribute(
       &type, sizeof type, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, address, memory.bytes()));
-  expect(type == CU_MEM_LOCATION_TYPE_HOST_NUMA, "a node of the host is preferred");
+  expect(type == CU_MEM_LOCATION_TYPE_HOST_NUMA,
+         "the preferred location is not a node of the host");
   WHERRY_TRY(cuMemRangeGetAttribute(&id, sizeof id, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID,
                                     address, memory.bytes()));
   return id;
@@ -56,29 +57,30 @@ void check_in_process(const char* host_nodes,
 
 }  // namespace
 
-TEST_CASE("the nodes of the host can be preferred, and no other", "[guest]") {
+TEST_CASE("nodes of the host can be preferred, and no others", "[guest]") {
   check_in_process("0,1", [](const Managed<int>& memory) {
     for (const int node : {0, 1}) {
       WHERRY_TRY(prefer(memory, CU_MEM_LOCATION_TYPE_HOST_NUMA, node));
-      expect(preferred_node(memory) == node, "a node of the host");
+      expect(preferred_node(memory) == node, "a node of the host is not preferred");
     }
     for (const int node : {-1, 2, 3}) {
       expect(prefer(memory, CU_MEM_LOCATION_TYPE_HOST_NUMA, node) == CUDA_ERROR_INVALID_VALUE,
-             "a device's node, and none at all");
+             "a device's node or a missing node is accepted");
     }
   });
 }
 
 TEST_CASE("the current node is that of the calling thread's CPU", "[guest]") {
   check_in_process("0,1", [](const Managed<int>& memory) {
-    expect(preferred_from_cpu(memory, 0) == 0, "from node 0");
-    expect(preferred_from_cpu(memory, 3) == 1, "from node 1");
+    expect(preferred_from_cpu(memory, 0) == 0, "wrong node from CPU 0");
+    expect(preferred_from_cpu(memory, 3) == 1, "wrong node from CPU 3");
   });
 }
 
-TEST_CASE("from a CPU of a node that is not the host's, it is the nearest one that is", "[guest]") {
+TEST_CASE("from a CPU whose node is not the host's, the current node is the host's nearest",
+          "[guest]") {
   check_in_process("1", [](const Managed<int>& memory) {
-    expect(preferred_from_cpu(memory, 0) == 1, "from node 0");
-    expect(preferred_from_cpu(memory, 2) == 1, "from node 1");
+    expect(preferred_from_cpu(memory, 0) == 1, "wrong node from CPU 0");
+    expect(preferred_from_cpu(memory, 2) == 1, "wrong node from CPU 2");
   });
 }

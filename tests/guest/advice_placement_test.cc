@@ -1,5 +1,5 @@
 // On a machine with three NUMA nodes, two of them the host's, pages that prefer a node of the host
-// lie there. The device is on the third.
+// are on that node. The device is on the third node.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -22,7 +22,7 @@ CUresult advise_node(const Words& words, CUmem_advise advice, int node) {
                      {CU_MEM_LOCATION_TYPE_HOST_NUMA, node});
 }
 
-// How many pages of the host's pool lie elsewhere, or are not there at all.
+// How many pages are on another node of the host's pool, or not in it at all.
 std::size_t pages_off_node(const Words& words, int node) {
   const PoolFile pool{0};
   std::size_t off = 0;
@@ -48,7 +48,7 @@ TEST_CASE("pages that prefer a node of the host are created there", "[guest]") {
   }
 }
 
-TEST_CASE("pages come back from a device to the node of the host that they prefer", "[guest]") {
+TEST_CASE("pages return from a device to the node of the host that they prefer", "[guest]") {
   Stage& s = stage();
   for (const int node : {1, 0}) {
     CAPTURE(node);
@@ -61,13 +61,13 @@ TEST_CASE("pages come back from a device to the node of the host that they prefe
   }
 }
 
-TEST_CASE("what the host writes of read-mostly pages goes to the preferred node", "[guest]") {
+TEST_CASE("read-mostly pages that the host writes go to the preferred node", "[guest]") {
   Stage& s = stage();
   for (const int node : {1, 0}) {
     CAPTURE(node);
     const Words words{region_words};
     advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
-    // Created on the other node, and preferred on this one only then.
+    // The pages are created on the other node, and prefer this one only afterwards.
     WHERRY_TRY(advise_node(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 1 - node));
     s.write_pages(host, words.data(), words.bytes(), 7);
     REQUIRE(pages_off_node(words, 1 - node) == 0);
@@ -81,7 +81,7 @@ TEST_CASE("what the host writes of read-mostly pages goes to the preferred node"
   }
 }
 
-TEST_CASE("freed memory takes its node along", "[guest]") {
+TEST_CASE("freeing memory removes its preferred node", "[guest]") {
   Stage& s = stage();
   for (const int node : {1, 0, 1}) {
     CAPTURE(node);

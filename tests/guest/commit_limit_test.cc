@@ -1,5 +1,5 @@
-// Where Linux promises no more memory than there is (vm.overcommit_memory=2) the library starts,
-// and managed memory is used on all processors. The virtual machine has a kernel of its own to set.
+// With strict overcommit (vm.overcommit_memory=2) the library starts, and managed memory is used on
+// all processors. Runs in the virtual machine, where the test may change kernel settings.
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
@@ -29,8 +29,8 @@ std::uint64_t committed_bytes() {
 
 }  // namespace
 
-TEST_CASE("the library works where Linux promises no more memory than there is", "[guest]") {
-  // The machine has 1.5 GiB and no swap.
+TEST_CASE("the library works with strict overcommit", "[guest]") {
+  // The virtual machine has 1.5 GiB and no swap.
   write_setting("/proc/sys/vm/overcommit_ratio", "80");
   write_setting("/proc/sys/vm/overcommit_memory", "2");
   const std::uint64_t before = committed_bytes();

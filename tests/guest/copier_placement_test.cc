@@ -1,5 +1,5 @@
-// On a machine with three NUMA nodes prefetching copies on the CPUs of the host's node, the
-// kernel's threads too.
+// On a machine with three NUMA nodes prefetches are copied by CPUs of the host's node, also by
+// Linux's kernel threads.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +23,7 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-// Where each thread of this process may run whose name begins so, by name.
+// The CPUs that each thread of this process may use whose name begins with `begin`, by name.
 std::map<std::string, std::string> cpus_of_threads(const std::string& begin) {
   std::map<std::string, std::string> found;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {

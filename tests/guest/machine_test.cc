@@ -1,5 +1,5 @@
-// The virtual machine is what the placement tests take it for: three NUMA nodes, the third without
-// CPUs, on a kernel whose userfaultfd does what the library builds on.
+// The virtual machine has the properties that the placement tests rely on: three NUMA nodes, the
+// third without CPUs, and a kernel whose userfaultfd has the features that the library uses.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <numa.h>
@@ -34,7 +34,7 @@ TEST_CASE("the virtual machine has three nodes with memory, and CPUs on the firs
   CHECK(::numa_distance(0, 1) < ::numa_distance(0, 2));
 }
 
-TEST_CASE("a page of a memory file lies on the node that its mapping was bound to", "[guest]") {
+TEST_CASE("a page of a memory file is on the node that its mapping was bound to", "[guest]") {
   constexpr std::size_t size = 4096;
   for (int node = 0; node <= 2; ++node) {
     const int file = ::memfd_create("placed", MFD_CLOEXEC);
@@ -53,7 +53,7 @@ TEST_CASE("a page of a memory file lies on the node that its mapping was bound t
   }
 }
 
-TEST_CASE("the kernel tracks missing, minor and write-protect faults on shared memory", "[guest]") {
+TEST_CASE("Linux tracks missing, minor and write-protect faults on shared memory", "[guest]") {
   utsname names{};
   REQUIRE(::uname(&names) == 0);
   const int fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));

@@ -1,6 +1,6 @@
-// On a machine with three NUMA nodes each pool's pages lie on its processor's node, wherever the
-// touching thread runs. The host is on node 0, device 0 on node 1, device 1 on node 2, which has no
-// CPUs.
+// On a machine with three NUMA nodes each pool's pages are on its processor's node, wherever the
+// accessing thread runs. The host is on node 0, device 0 on node 1, device 1 on node 2, which has
+// no CPUs.
 #include <sched.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ struct Page {
   unsigned char bytes[page_bytes];
 };
 
-// The library starts once per process, on the topology that every case here is about.
+// The library starts once per process, with the topology that all cases use.
 const Session& session() {
   static const Session started{"node=1,capacity=16M;node=2,capacity=16M"};
   return started;
@@ -38,8 +38,8 @@ void stamp_on_device(int device, const Managed<Page>& memory, unsigned char valu
   WHERRY_TRY(session().wait(device));
 }
 
-// Every page of the allocation is in exactly this processor's pool, on its node, by the kernel's
-// word and by ours.
+// Checks that every page of the allocation is in exactly this processor's pool, on its node, by
+// Linux's view and by the library's.
 void check_all_at(const Managed<Page>& memory, int processor) {
   const int node = node_of_processor(processor);
   std::size_t elsewhere = 0, misplaced = 0, misreported = 0;
@@ -64,7 +64,7 @@ void check_all_at(const Managed<Page>& memory, int processor) {
 
 }  // namespace
 
-TEST_CASE("pages lie on the node of the processor that they migrate to, and back", "[guest]") {
+TEST_CASE("pages are on the node of the processor that they migrate to, and back", "[guest]") {
   session();
   const Managed<Page> memory{512};
   const Page& sample = memory[7];
@@ -94,7 +94,7 @@ TEST_CASE("a page that a device touches first is created on the device's node", 
   }
 }
 
-TEST_CASE("what a full device evicts lies on the host's node", "[guest]") {
+TEST_CASE("pages that a full device evicts are on the host's node", "[guest]") {
   session();
   constexpr int processor = 1;
   constexpr std::size_t capacity_pages = device_capacity / page_bytes;
@@ -114,7 +114,7 @@ TEST_CASE("what a full device evicts lies on the host's node", "[guest]") {
   CHECK(misplaced == 0);
 }
 
-TEST_CASE("the kernels of a node without CPUs run on another node's, and touch their own memory",
+TEST_CASE("the kernels of a node without CPUs run on another node's CPUs, and use their own memory",
           "[guest]") {
   session();
   const Managed<int> cpu{1};

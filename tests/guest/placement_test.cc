@@ -1,5 +1,5 @@
-// On the virtual machine's three nodes: the machine is read as it is, files are placed as they are
-// bound, and the default topology uses every node.
+// On the virtual machine's three nodes: the topology is read correctly, files are placed where they
+// are bound, and the default topology uses every node.
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t pages = 16;
 
-// A fresh file's pages, placed by `place` and touched through another mapping; the nodes they lie
-// on.
+// The nodes of a fresh file's pages that `place` has bound and that were created through another
+// mapping.
 template <typename Place>
 std::vector<int> touched_nodes(Place place) {
   const Fd file(::memfd_create("placed", MFD_CLOEXEC));
@@ -57,7 +57,7 @@ TEST_CASE("three nodes, their CPUs and their distances are read", "[guest]") {
   CHECK(machine.distance(1, 1) == 10);
 }
 
-TEST_CASE("the start node is the one that the thread runs on", "[guest]") {
+TEST_CASE("the start node is the node that the thread runs on", "[guest]") {
   cpu_set_t before;
   REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
   for (const int cpu : {0, 2}) {
@@ -70,7 +70,7 @@ TEST_CASE("the start node is the one that the thread runs on", "[guest]") {
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
-TEST_CASE("a bound file's pages lie on its node, whoever touches them", "[guest]") {
+TEST_CASE("a bound file's pages are on its node, whichever thread accesses them", "[guest]") {
   for (int node = 0; node < 3; ++node) {
     const std::vector<int> only{node};
     const auto bind = [&](char* address) { return bind_shared(address, pages * page, only); };
@@ -94,11 +94,12 @@ TEST_CASE("the default topology makes a device of every other node", "[guest]") 
   REQUIRE(topology.devices.size() == 2);
   CHECK(topology.devices[0].node == 1);
   CHECK(topology.devices[1].node == 2);
-  CHECK(topology.devices[1].cpus == machine.nodes[0].cpus);  // as near as node 1, and first
+  // As near as node 1, and the first such node.
+  CHECK(topology.devices[1].cpus == machine.nodes[0].cpus);
   CHECK_FALSE(topology.devices[1].emulated);
 }
 
-TEST_CASE("this kernel's features are told from those of newer ones", "[guest]") {
+TEST_CASE("this kernel's features are distinguished from those of newer ones", "[guest]") {
   const Features features = probe_features();
   CHECK(features.permissions.userfaultfd() == UffdAccess::full);
   CHECK(features.move_pages);

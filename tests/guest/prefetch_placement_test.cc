@@ -1,5 +1,5 @@
-// On a machine with three NUMA nodes, two of them the host's, prefetched pages lie on the node that
-// was named. The device is on the third.
+// On a machine with three NUMA nodes, two of them the host's, prefetched pages are on the requested
+// node. The device is on the third node.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int device_node = 2;
 constexpr std::size_t few_words = 3 * page_words;
-// A whole block and a part of one. Looking at a page takes long in an emulated machine.
+// A whole block and part of another. Checking a page takes long in an emulated machine.
 constexpr std::size_t many_words = 550 * page_words;
 constexpr std::size_t looked_at = 25 * page_words;
 
@@ -29,8 +29,7 @@ void prefetch(const Words& words, CUmemLocation to) {
   WHERRY_TRY(cuStreamSynchronize(nullptr));
 }
 
-// How many pages of the processor's pool, of those looked at, lie elsewhere, or are not there at
-// all.
+// How many of the checked pages are on another node of the processor's pool, or not in it at all.
 std::size_t pages_off_node(const Words& words, int processor, int node) {
   const PoolFile pool{processor + 1};
   std::size_t off = 0;
@@ -46,8 +45,7 @@ constexpr CUmemLocation node_of_host(int node) {
 
 }  // namespace
 
-TEST_CASE("memory that nobody has touched is created on the node that it is prefetched to",
-          "[guest]") {
+TEST_CASE("untouched memory is created on the node that it is prefetched to", "[guest]") {
   stage();
   for (const std::size_t count : {few_words, many_words}) {
     for (const int node : {1, 0}) {
@@ -62,7 +60,7 @@ TEST_CASE("memory that nobody has touched is created on the node that it is pref
   }
 }
 
-TEST_CASE("memory goes to the node that it is prefetched to, from everywhere", "[guest]") {
+TEST_CASE("memory moves to the node that it is prefetched to, from every place", "[guest]") {
   Stage& s = stage();
   const Words words{many_words};
   s.write_pages(host, words.data(), words.bytes(), 6);
@@ -78,7 +76,7 @@ TEST_CASE("memory goes to the node that it is prefetched to, from everywhere", "
   }
 }
 
-TEST_CASE("between nodes of the host the copy of read-mostly memory moves", "[guest]") {
+TEST_CASE("the copy of read-mostly memory moves between nodes of the host", "[guest]") {
   Stage& s = stage();
   const Words words{many_words};
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs test programs in a virtual machine with three NUMA nodes, the third without CPUs, on software emulation.
+"""Runs test programs in an emulated machine with three NUMA nodes, of which the third has no CPUs.
 
 Usage: run.py [--kernel FOLDER] [--limit SECONDS] [--env NAME=VALUE]... PROGRAM [ARGUMENT...]
 
-Builds a root file system from busybox, the program and the shared libraries it needs, boots it with the kernel in FOLDER
-(tools/setup kernel puts one into build/guest), prints what the program wrote and exits with its exit code: 0 passed,
-77 skipped, 1 anything else, and also 77 with the reason when the machine cannot be built here. Timings inside mean
-nothing; placement and residency do.
+Builds a root file system from busybox, the program and the shared libraries that it needs, and
+boots it with the kernel in FOLDER (tools/setup kernel puts one into build/guest). Prints the
+program's output and exits with its exit code: 0 passed, 77 skipped, 1 anything else; also 77 with
+the reason if the machine cannot be built here. Placement and residency in the machine are
+meaningful, timings are not.
 """
 
 import argparse
@@ -32,8 +33,9 @@ mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /dev/shm
 {environment}
-# The second serial line carries the program's words alone; the first one the kernel's.
-# Opened once: a serial line that is being closed cannot be opened (EAGAIN), and closing it takes a while.
+# The program writes to the second serial line, so that Linux's messages on the first are separate.
+# The line is opened once: opening it while it is being closed fails (EAGAIN), and closing takes a
+# while.
 exec 3>/dev/ttyS1
 stty -F /dev/ttyS1 raw
 {command} </dev/null >&3 2>&3
@@ -62,7 +64,8 @@ def skip(reason):
 
 
 def tool(name, package):
-    return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin") or skip(f"no {name} (package {package})")
+    path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+    return shutil.which(name, path=path) or skip(f"no {name} (package {package})")
 
 
 def shared_libraries(program):
@@ -79,7 +82,7 @@ def build_initrd(folder, busybox, program, arguments, environment, mark):
     for name in ("bin", "dev", "proc", "sys", "tmp", "etc"):
         (root / name).mkdir(parents=True)
     shutil.copy(busybox, root / "bin/busybox")
-    # Debug information would be most of the image, and is of no use in there.
+    # Debug information would be most of the image, and is not needed in the machine.
     inside = root / "bin" / program.name
     subprocess.run(["strip", "--strip-debug", "-o", inside, program], check=True)
     for library in shared_libraries(program):
@@ -97,12 +100,13 @@ def build_initrd(folder, busybox, program, arguments, environment, mark):
     image = folder / "initrd"
     names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     with image.open("wb") as out:
-        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=out, check=True)
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(),
+                       stdout=out, check=True)
     return image
 
 
 def boot(qemu, kernel, image, folder, limit):
-    """What the kernel said, what the program said, and whether the machine stopped by itself in time."""
+    """Linux's output, the program's output, and whether the machine stopped by itself in time."""
     console, output = folder / "console", folder / "output"
     command = [
         qemu, *MACHINE, "-kernel", kernel, "-initrd", str(image),
@@ -116,7 +120,7 @@ def boot(qemu, kernel, image, folder, limit):
     except subprocess.TimeoutExpired:
         in_time = False
     finally:
-        machine.kill()  # no more than a formality when it has ended
+        machine.kill()  # does nothing if it has ended
         machine.wait()
 
     def text(path):
@@ -133,7 +137,8 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    conditions = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("WHERRY_TEST_")]
+    conditions = [f"{name}={value}" for name, value in os.environ.items()
+                  if name.startswith("WHERRY_TEST_")]
 
     qemu = tool("qemu-system-x86_64", "qemu-system-x86")
     busybox = tool("busybox", "busybox-static")
@@ -153,7 +158,8 @@ def main():
     said, marked, code = output.partition(mark)
     print(said, end="")
     if not marked:
-        why = "the virtual machine stopped" if in_time else f"the limit of {options.limit:g} s passed"
+        late = f"the limit of {options.limit:g} s passed"
+        why = "the virtual machine stopped" if in_time else late
         print(f"\n{why} before the program had ended; the kernel's last words:")
         print("\n".join(console.splitlines()[-40:]))
         sys.exit(1)

@@ -1,14 +1,18 @@
 #!/usr/bin/python3
-"""Makes the library's system calls fail, one by one or at random, while a program works with it (workload.cc, injector.cc).
+"""Makes the library's system calls fail, one by one or at random, while a program uses it
+(workload.cc, injector.cc).
 
-Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N] [--only FUNCTION[:OFFSET]] [--keep FILE]
+Usage: injection_test.py WORKLOAD INJECTOR [--exhaustive] [--seconds N] [--seed N]
+       [--only FUNCTION[:OFFSET]] [--keep FILE]
 
 Without --exhaustive: runs with single faults that the seed chooses, for N seconds (20).
-With it: every fault at every call site that the program passes, at its first passing, at one in the middle, and from the first on;
---seconds then bounds that (0: no bound). After every second run follows one with several random faults, by the seed.
+With it: every fault at every call site that the program executes: at the first execution, at one in
+the middle, and from the first on. --seconds limits the time (0: no limit). Every second run is
+followed by one with several random faults that the seed chooses.
 
-After each run: the program ended within the limit; it found no wrong data; it ended by itself, or by a signal after a line of the
-library that says why; a refused cuInit left no descriptor, mapping or thread (the program looks itself); no process is left.
+Checks after each run: the program ended within the limit; it found no wrong data; it ended by
+itself, or by a signal after a line of the library with the reason; a refused cuInit left no
+descriptor, mapping or thread (the program checks that); no process is left.
 """
 
 import argparse
@@ -29,16 +33,17 @@ GRACE_S = 10
 DEVICES = "capacity=8M,workers=1;capacity=8M,workers=1"
 WRONG_DATA = 10
 LEFT_BEHIND = 11
-# What the kernel answers once, and not the next time.
+# Errors that are temporary: the next call may succeed.
 TRANSIENT = {errno.EINTR, errno.EEXIST, errno.EBUSY}
-# ... and of these calls also for want of something else than memory.
-TRANSIENT_CALLS = {"ioctl", "read", "write", "poll", "ppoll", "sendmsg", "recvmsg", "io_uring_submit", "__io_uring_get_cqe", "syscall"}
+# Errors of these calls are temporary also if they stand for a lack of something other than memory.
+TRANSIENT_CALLS = {"ioctl", "read", "write", "poll", "ppoll", "sendmsg", "recvmsg",
+                   "io_uring_submit", "__io_uring_get_cqe", "syscall"}
 BURST = 50
 FOREVER = 1 << 40
-# A device answers each command through these; which command it is decides what a failure does.
+# A device answers each command through these calls; the effect of a failure depends on the command.
 EVERY_PASSING = {("poll", str(errno.ENOMEM)), ("recvmsg", str(errno.ENOMEM))}
 PASSINGS_MAX = 96
-# A bug of ours answers so; the library may end with its one line.
+# Errors that only a bug of the library can cause. The library may end with its one line.
 OURS = {errno.EBADF, errno.EFAULT, errno.EINVAL}
 
 Site = collections.namedtuple("Site", "function offset request")
@@ -53,12 +58,13 @@ class Runner:
         self.arguments = arguments
         self.folder = tempfile.mkdtemp(prefix="injection-")
         self.program = os.path.join(self.folder, "workload")
-        # A copy, so that its processes can be told from those of another run of this test. It looks for the library elsewhere.
+        # A copy, so that its processes are not confused with those of another run of this test.
         shutil.copy2(arguments.workload, self.program)
         library = os.path.join(os.path.dirname(os.path.realpath(arguments.workload)), "..", "lib")
         folders = [library, os.environ.get("LD_LIBRARY_PATH", "")]
         self.environment = dict(os.environ, LD_PRELOAD=os.path.realpath(arguments.injector),
-                                LD_LIBRARY_PATH=":".join(folder for folder in folders if folder), WHERRY_DEVICES=DEVICES)
+                                LD_LIBRARY_PATH=":".join(folder for folder in folders if folder),
+                                WHERRY_DEVICES=DEVICES)
         self.notes = os.path.join(self.folder, "notes")
         self.errors = os.path.join(self.folder, "errors")
         self.runs = 0
@@ -86,8 +92,10 @@ class Runner:
         for pid in self.processes():
             text += f"-- process {pid}\n"
             try:
-                text += subprocess.run(["gdb", "-batch", "-p", str(pid), "-ex", "thread apply all backtrace 16"], timeout=60,
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                text += subprocess.run(["gdb", "-batch", "-p", str(pid), "-ex",
+                                        "thread apply all backtrace 16"], timeout=60,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL,
                                        text=True, errors="replace").stdout
             except (OSError, subprocess.TimeoutExpired) as why:
                 text += f"no stacks: {why}\n"
@@ -108,7 +116,7 @@ class Runner:
             return []
 
     def run(self, plan):
-        """Runs the program once. Returns what was wrong, or nothing."""
+        """Runs the program once. Returns a description of the error, or an empty string."""
         for path in (self.notes, self.errors):
             if os.path.exists(path):
                 os.unlink(path)
@@ -117,7 +125,8 @@ class Runner:
         begun = time.monotonic()
         wrong = ""
         with open(self.errors, "wb") as errors:
-            process = subprocess.Popen([self.program], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=self.folder,
+            process = subprocess.Popen([self.program], stdin=subprocess.DEVNULL, stdout=errors,
+                                       stderr=errors, cwd=self.folder,
                                        env=environment)
             try:
                 process.wait(timeout=LIMIT_S)
@@ -132,7 +141,8 @@ class Runner:
         with open(self.errors, encoding="utf-8", errors="replace") as errors:
             said = errors.read()
         if not wrong:
-            wrong = self.judge(process.returncode, said, plan, {words[1] for words in self.lines() if words[:1] == ["hit"]})
+            wrong = self.judge(process.returncode, said, plan,
+                               {words[1] for words in self.lines() if words[:1] == ["hit"]})
         if not wrong:
             deadline = time.monotonic() + GRACE_S
             while self.processes() and time.monotonic() < deadline:
@@ -156,7 +166,7 @@ class Runner:
         if code == WRONG_DATA:
             return "wrong data"
         if code == LEFT_BEHIND:
-            # What munmap() does not take away stays.
+            # Memory that munmap() does not remove stays.
             if "munmap" in hits and ("KiB mapped" in said or "mappings after" in said):
                 return ""
             return "a refused cuInit left something behind"
@@ -166,8 +176,10 @@ class Runner:
         if code == -signal.SIGABRT:
             words = plan.split()
             ours = words[0] == "fail" and words[3].isdigit() and int(words[3]) in OURS
-            # Where Linux never takes access to a page from the program again, the page cannot be moved and nothing can go on.
-            stuck = "mprotect" in hits and any("cannot be taken from processor 0" in line for line in reasons)
+            # If Linux always refuses to remove access to a page, the page cannot be moved, and the
+            # program cannot continue.
+            stuck = "mprotect" in hits and any("cannot be taken from processor 0" in line
+                                               for line in reasons)
             return "" if (ours or stuck) and reasons else "aborted"
         return f"ended with {code}"
 
@@ -185,7 +197,7 @@ class Runner:
 
 
 def positions(site, fault, count):
-    """First and last passing that are to fail, for each run."""
+    """The first and last execution that fail, for each run."""
     if (site.function, fault) in EVERY_PASSING:
         yield from ((passing, passing) for passing in range(1, min(count * 2, PASSINGS_MAX) + 1))
     yield 1, 1
@@ -197,14 +209,15 @@ def positions(site, fault, count):
 
 
 def plans_of(sites, only, chance):
-    """All of them, in any order, but every pair once before any is tried again."""
+    """All plans in random order, but every pair of site and fault once before any is repeated."""
     rounds = collections.defaultdict(list)
     for site, (count, faults) in sorted(sites.items()):
         if only and only not in (site.function, f"{site.function}:{site.offset}"):
             continue
         for fault in faults:
             for turn, (first, last) in enumerate(positions(site, fault, count)):
-                rounds[turn].append((site, fault, f"fail {site.offset} {site.request} {fault} {first} {last}"))
+                rounds[turn].append((site, fault,
+                                     f"fail {site.offset} {site.request} {fault} {first} {last}"))
     for turn in sorted(rounds):
         chance.shuffle(rounds[turn])
         yield from rounds[turn]
@@ -216,14 +229,18 @@ def main():
     parser.add_argument("injector")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--seconds", type=float)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("WHERRY_TEST_SEED", "0")) or int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--seed", type=int,
+                        default=int(os.environ.get("WHERRY_TEST_SEED", "0"))
+                        or int.from_bytes(os.urandom(4), "little"))
     parser.add_argument("--only", help="a function, or FUNCTION:OFFSET")
     parser.add_argument("--plan", help="one run, as INJECT_PLAN has it")
     arguments = parser.parse_args()
     runner = Runner(arguments)
     chance = random.Random(arguments.seed)
     print(f"injection: seed {arguments.seed}", flush=True)
-    seconds = arguments.seconds if arguments.seconds is not None else 0 if arguments.exhaustive else 20
+    seconds = arguments.seconds
+    if seconds is None:
+        seconds = 0 if arguments.exhaustive else 20
     deadline = time.monotonic() + seconds if seconds else float("inf")
     try:
         if arguments.plan:
@@ -247,7 +264,8 @@ def main():
               f"{len(pairs - runner.covered)}", flush=True)
         for plan in runner.failures:
             print(f"injection: failed: {plan}")
-        print(f"injection: sites {len(sites)}, pairs covered {len(pairs & runner.covered)} of {len(pairs)}, "
+        print(f"injection: sites {len(sites)}, "
+              f"pairs covered {len(pairs & runner.covered)} of {len(pairs)}, "
               f"runs {runner.runs}, failures {len(runner.failures)}")
         return 1 if runner.failures else 0
     finally:

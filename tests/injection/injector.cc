@@ -1,19 +1,19 @@
-// Makes system calls of libwherry.so fail. Preloaded into a program: it stands before the C
-// library's functions, libnuma's and liburing's through which lib/os reaches the kernel, and acts
-// only on calls that come from libwherry.so, in the host and in its device processes.
+// Makes system calls of libwherry.so fail. It is preloaded into a program. It interposes the
+// functions of the C library, libnuma and liburing through which lib/os calls Linux, and affects
+// only calls from libwherry.so, in the host and in its device processes.
 //
 // A call site is the return address of the call, as an offset in libwherry.so, with the request (of
 // ioctl, fcntl, prctl, madvise and syscall). INJECT_FILE names a file that gets one line for each
-// thing that happens:
-//   site FUNCTION OFFSET REQUEST COUNT FAULTS    at passings 1, 2, 4, 8...; FAULTS: what the call
-//   can be made to answer
-//   hit FUNCTION OFFSET REQUEST FAULT            a call was made to answer that
-// INJECT_PLAN says what to do:
-//   record                                       nothing
-//   fail OFFSET REQUEST FAULT NTH LAST           passings NTH to LAST of one site answer the fault
+// event:
+//   site FUNCTION OFFSET REQUEST COUNT FAULTS    at executions 1, 2, 4, 8...; FAULTS: the possible
+//                                                faults of the call
+//   hit FUNCTION OFFSET REQUEST FAULT            a fault was injected into a call
+// INJECT_PLAN selects what to do:
+//   record                                       no faults
+//   fail OFFSET REQUEST FAULT NTH LAST           executions NTH to LAST of one site get the fault
 //   random SEED RATE                             RATE of 100,000 calls fail
-//   off                                          nothing, also no lines
-// A FAULT is an errno's number, "short" (a part is done) or "delay" (20 ms pass first).
+//   off                                          no faults and no lines
+// A FAULT is an errno's number, "short" (only a part is done) or "delay" (waits for 20 ms first).
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -56,10 +56,10 @@ constexpr int no_fault = 0;
 constexpr std::size_t faults_max = 8;
 constexpr unsigned long any_request = ~0ul;
 
-// What a call can answer, as the manual pages say. Left out is what the kernel answers only where
-// it is true, and the library may believe: that a process is gone (ESRCH, EPIPE) which is not, that
-// a counter is full, that a file has no data. Left out, too, is what only a bug of the caller can
-// cause: EBADF, EFAULT, EINVAL, unless an older kernel answers so.
+// The errors of each call by the manual pages. Errors that the library may rely on are left out,
+// because Linux returns them only if they are true: that a process has ended (ESRCH, EPIPE), that a
+// counter is full, or that a file has no data. Errors that only a bug of the caller can cause
+// (EBADF, EFAULT, EINVAL) are left out, too, unless an older kernel returns them.
 struct Row {
   const char* function;
   unsigned long request;
@@ -161,7 +161,7 @@ struct Range {
 };
 
 struct Site {
-  std::atomic<std::uintptr_t> offset{0};  // 0: free
+  std::atomic<std::uintptr_t> offset{0};  // 0: the entry is free
   const char* function = nullptr;
   unsigned long request = 0;
   const Row* row = nullptr;
@@ -258,7 +258,7 @@ Site* find_site(const char* function, std::uintptr_t offset, unsigned long reque
       return &site;
     }
     if (expected != offset) continue;
-    // A device may have been forked while the host filled it in.
+    // A device may have been forked while the host filled in this entry.
     for (int i = 0; i < 1000 && !site.ready.load(); ++i) sched_yield();
     if (!site.ready.load()) return nullptr;
     if (site.request == request && site.function == function) return &site;
@@ -267,14 +267,14 @@ Site* find_site(const char* function, std::uintptr_t offset, unsigned long reque
 }
 
 std::uint64_t next_random() {
-  // splitmix64; the process and the time make devices differ.
+  // splitmix64. The process id and the time make the devices' sequences differ.
   std::uint64_t z = random_state.fetch_add(0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 27) * 0x94d049bb133111eb;
   return z ^ z >> 31;
 }
 
-// The fault that this passing is to answer; 0: none.
+// The fault for this execution of the call; 0: none.
 int choose(const char* function, void* caller, unsigned long request) {
   if (mode == Mode::off || busy) return no_fault;
   const auto address = reinterpret_cast<std::uintptr_t>(caller);
@@ -359,8 +359,8 @@ Function* real(std::atomic<void*>& known, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// What a file descriptor is, as far as the table asks: 1 an eventfd, 2 a userfaultfd, 0 anything
-// else.
+// The kind of a file descriptor, as the table distinguishes it: 1 an eventfd, 2 a userfaultfd, 0
+// other.
 unsigned long kind_of(int fd) {
   char path[32];
   char target[32] = {};
@@ -380,7 +380,7 @@ unsigned long kind_of(int fd) {
   auto* const actual = real<decltype(name)>(known, #name)
 #define CALLER __builtin_return_address(0)
 
-// The function as it is, but for a fault that errno tells.
+// The original function, except for a fault that is reported in errno.
 #define INTERPOSE(result, failed, name, parameters, arguments, request)           \
   extern "C" [[gnu::visibility("default")]] result name parameters {              \
     REAL(name);                                                                   \
@@ -391,7 +391,7 @@ unsigned long kind_of(int fd) {
     }                                                                             \
     return actual arguments;                                                      \
   }
-// ... that the result tells.
+// The same for faults that are reported in the result.
 #define INTERPOSE_RESULT(sign, name, parameters, arguments)       \
   extern "C" [[gnu::visibility("default")]] int name parameters { \
     REAL(name);                                                   \
@@ -399,7 +399,7 @@ unsigned long kind_of(int fd) {
     if (fault > 0) return sign fault;                             \
     return actual arguments;                                      \
   }
-// ... that may also do a part.
+// The same for functions that may also do only a part.
 #define INTERPOSE_COUNT(name, parameters, arguments, fewer, request)              \
   extern "C" [[gnu::visibility("default")]] ssize_t name parameters {             \
     REAL(name);                                                                   \
@@ -528,7 +528,7 @@ extern "C" [[gnu::visibility("default")]] ssize_t process_vm_readv(pid_t pid, co
   return actual(pid, local, locals, remote, remotes, flags);
 }
 
-// The descriptor is closed all the same.
+// Closes the descriptor even if a fault is injected.
 extern "C" [[gnu::visibility("default")]] int close(int fd) {
   REAL(close);
   const int fault = choose("close", CALLER, 0);
@@ -608,9 +608,8 @@ extern "C" [[gnu::visibility("default")]] void* mremap(void* old, std::size_t ol
 
 namespace {
 
-// Does the first half of what a userfaultfd request asks for, and answers as the kernel does when
-// it stopped there. The parts of these requests that matter here: what the length is, and where the
-// answer goes.
+// Does the first half of a userfaultfd request, and returns what Linux returns if it stopped there.
+// `length` and `done` are the request's fields for the length and for the result.
 template <typename Ioctl, typename Request>
 int do_half(int fd, unsigned long request, Ioctl* actual, Request& asked, __u64& length,
             __s64& done) {
@@ -667,7 +666,7 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) {
   long values[6];
   for (long& value : values) value = va_arg(rest, long);
   va_end(rest);
-  // A wait that ends early is possible at any time; a wake always succeeds.
+  // A wait may end early at any time; a wake always succeeds.
   const bool is_wake = number == SYS_futex && (values[1] & 0x7f) == 1;
   const int fault =
       is_wake ? no_fault : choose("syscall", CALLER, static_cast<unsigned long>(number));
@@ -694,7 +693,7 @@ extern "C" [[gnu::visibility("default")]] int clone(int (*function)(void*), void
   return actual(function, stack, flags, argument, parent, tls, child);
 }
 
-// Of std::thread the C++ library makes the call.
+// For std::thread the C++ library makes the call: then the call site is found in the backtrace.
 extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* thread,
                                                              const pthread_attr_t* attributes,
                                                              void* (*function)(void*),

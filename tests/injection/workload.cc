@@ -1,10 +1,9 @@
-// What system calls are made to fail under (injector.cc): a short program that passes through as
-// much of the library as a program can, checks every byte that it reads, and takes an error of any
-// call for an answer.
+// The program for fault injection (injector.cc): a short program that uses as much of the library
+// as possible, checks every byte that it reads, and accepts an error from any call.
 //
-// Exit codes: 0 the work was done, or refused with errors; 10 wrong data; 11 something was left
-// behind by a refused cuInit. With the argument "peer" it is the other program of an IPC handle,
-// which it reads from stdin.
+// Exit codes: 0 the work was done, or refused with errors; 10 wrong data; 11 a refused cuInit left
+// something behind. With the argument "peer" it is the other program of an IPC test, and reads the
+// handle from stdin.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -51,7 +50,7 @@ bool ok(CUresult result, const char* what) {
 
 using Word = std::uint64_t;
 
-// What every word of an array is to be.
+// The expected value of each word of an array.
 Word word_at(std::size_t index, Word salt) {
   return (index + 1) * 0x9e3779b97f4a7c15 + salt;
 }
@@ -68,7 +67,7 @@ void fill_kernel(const void* args, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) job.to[i] = word_at(i, job.salt);
 }
 
-// Counts what is not as it must be.
+// Counts wrong words.
 void look_kernel(const void* args, std::size_t begin, std::size_t end) {
   const Job& job = *static_cast<const Job*>(args);
   Word bad = 0;
@@ -94,13 +93,13 @@ std::size_t count_entries(const char* folder) {
   return count;
 }
 
-// What a refused cuInit must not leave: descriptors, mappings of pools and the arena's range,
-// threads.
+// Resources that a refused cuInit must not leave behind: descriptors, mappings of pools and of the
+// arena's range, threads.
 struct Belongings {
   std::size_t descriptors = count_entries("/proc/self/fd");
   std::size_t threads = count_entries("/proc/self/task");
   std::size_t mapped_kib = 0;
-  std::string files;  // of the library that are mapped
+  std::string files;  // files of the library that are mapped
 
   Belongings() {
     std::FILE* const maps = std::fopen("/proc/self/maps", "re");
@@ -115,9 +114,9 @@ struct Belongings {
   }
 };
 
-// `kept`: descriptors that stay for the life of the process once it has tried.
+// `kept`: how many descriptors may stay open for the life of the process after an attempt.
 void check_left_behind(const Belongings& before, std::size_t kept) {
-  // Threads that were told to end may need a moment.
+  // Threads that are ending may need a moment.
   for (int i = 0; i < 100 && count_entries("/proc/self/task") > before.threads; ++i)
     ::usleep(20'000);
   const Belongings after;
@@ -168,15 +167,15 @@ constexpr CUmemLocation device(int id) {
 
 class Program {
  public:
-  // False: there is nothing to work with.
+  // Returns false if there is nothing to work with.
   bool start() {
     step = "cuInit";
     const Belongings before;
     for (int attempt = 0; attempt < 2; ++attempt) {
       if (OK(cuInit(0))) break;
-      // The handler of SIGSEGV, which is never taken out, has an eventfd. It is there with the
-      // mprotect trap, which the library falls back to where it cannot ask what is permitted. What
-      // each attempt leaves would be two.
+      // The SIGSEGV handler, which is never removed, keeps one eventfd. It exists with the mprotect
+      // trap, which the library falls back to if it cannot find out what is permitted. A leak of
+      // each attempt would be two descriptors.
       check_left_behind(before, 1);
       if (attempt == 1) return false;
     }
@@ -221,7 +220,7 @@ class Program {
   }
 
  private:
-  // True: it was done.
+  // Returns true if the launch has completed.
   bool launch(int where, wherryKernel kernel, const Job& job, std::size_t count) {
     CUstream stream = places_[static_cast<std::size_t>(where)].stream;
     return OK(wherryLaunch(stream, kernel, &job, sizeof job, count)) &&
@@ -278,7 +277,7 @@ class Program {
     fill_on_host(array.data(), array.count(), 7);
     look(0, array, 7, "the host's memory from device 0");
     const bool filled = fill(0, array, 8);
-    if (filled) look_on_host(array.data(), array.count(), 8, "written from afar");
+    if (filled) look_on_host(array.data(), array.count(), 8, "written through a remote mapping");
     OK(cuMemAdvise_v2(array.at(), array.bytes(), CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, host));
     OK(cuMemAdvise_v2(array.at(), array.bytes(), CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device(1)));
     if (filled) look(1, array, 8, "moved to device 1");
@@ -326,7 +325,7 @@ class Program {
         if (to.data()[i] != 0x5a5a5a5a5a5a5a5a) end(wrong_data, "memset");
   }
 
-  // Copies in, a kernel, copies out.
+  // Copies in, runs a kernel, and copies out.
   void through(CUdeviceptr memory, std::size_t count, Word salt, const char* what) {
     std::vector<Word> own(count);
     const std::size_t bytes = count * sizeof(Word);
@@ -420,7 +419,7 @@ class Program {
     OK(cuMemFree(memory));
   }
 
-  // True: the other program has written.
+  // Returns true if the other program has written.
   static bool run_peer(const CUipcMemHandle& handle) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -450,7 +449,7 @@ class Program {
     const int file = ::memfd_create("workload", MFD_CLOEXEC);
     const ssize_t written = ::write(file, array.data(), array.bytes());
     std::vector<Word> own(array.count());
-    // Without a full userfaultfd the kernel refuses memory that is elsewhere, and may have taken a
+    // Without a full userfaultfd Linux refuses memory that is elsewhere, and may have transferred a
     // part.
     if (written == static_cast<ssize_t>(array.bytes()) &&
         ::pread(file, own.data(), array.bytes(), 0) == written)
@@ -477,7 +476,7 @@ class Program {
     OK(cuStreamCreate(&place.stream, CU_STREAM_NON_BLOCKING));
   }
 
-  // A device that has failed is reset, as programs do.
+  // Resets each device that has failed, as programs do.
   void renew() {
     for (int i = 0; i < static_cast<int>(places_.size()); ++i) {
       const Place& place = places_[static_cast<std::size_t>(i)];

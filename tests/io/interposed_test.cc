@@ -1,7 +1,7 @@
 // libwherry_io in a program that is linked with it: the C library's functions find managed memory
-// wherever it is, also where the kernel does not serve faults inside system calls, and fail as ever
-// where they should. Everything runs twice: as this machine allows it, and with userfaultfd for
-// user mode only.
+// wherever it is, also if faults inside system calls cannot be answered, and invalid calls fail as
+// usual. Everything runs twice: with what this machine allows, and with userfaultfd for user mode
+// only.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,12 +34,12 @@ extern "C" void wherry_io_attach();
 namespace wherry::test {
 namespace {
 
-// The linker leaves out a library that nothing refers to, and a sanitizer has a `read` of its own,
-// which calls the next one.
+// The linker omits a library without references. A sanitizer has its own `read`, which calls the
+// next one.
 [[gnu::used]] void (*referred_to)() = wherry_io_attach;
 
 constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t bytes = 40'000;  // several pages, and fits into a socket's buffer
+constexpr std::size_t bytes = 40'000;  // several pages; fits into a socket's buffer
 constexpr auto whole = static_cast<ssize_t>(bytes);
 constexpr std::uint32_t device_bit = 2;
 
@@ -58,7 +58,7 @@ void in_both_ways(const Body& body) {
   }
 }
 
-// The function that the program would call: headers have other names for some.
+// The function that the program would call: headers define other names for some functions.
 template <typename Signature>
 Signature* function(const char* name) {
   auto* const found = reinterpret_cast<Signature*>(::dlsym(RTLD_DEFAULT, name));
@@ -79,7 +79,7 @@ std::vector<char> some_content() {
   return content;
 }
 
-// A file, or both ends of a socket, that hold a content or take one.
+// A file, or both ends of a socket, as a source or a destination of contents.
 struct Ends {
   int in = -1, out = -1;
 
@@ -98,7 +98,7 @@ struct Ends {
   }
 };
 
-// `count` bytes at `start` as two pieces.
+// `count` bytes at `start`, divided into two pieces.
 struct Pieces {
   Pieces(void* start, std::size_t count)
       : pieces{{start, count / 3}, {static_cast<char*>(start) + count / 3, count - count / 3}} {}
@@ -244,7 +244,7 @@ void check_putter(const Session& session, const Putter& putter, const Ends& ends
   ends.close();
 }
 
-TEST_CASE("every function that fills memory fills memory that lies on a device", "[io]") {
+TEST_CASE("every function that fills memory fills memory that is on a device", "[io]") {
   in_both_ways([](const Session& session) {
     for (const Getter& getter : file_getters) check_getter(session, getter, Ends::file());
     for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET})
@@ -253,7 +253,7 @@ TEST_CASE("every function that fills memory fills memory that lies on a device",
   });
 }
 
-TEST_CASE("every function that takes bytes takes them from memory that lies on a device", "[io]") {
+TEST_CASE("every function that reads memory reads memory that is on a device", "[io]") {
   in_both_ways([](const Session& session) {
     for (const Putter& putter : file_putters) check_putter(session, putter, Ends::file());
     for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET})
@@ -275,7 +275,7 @@ TEST_CASE("without the library the same calls fail", "[io]") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("pieces may lie on a device, here, nowhere yet, or be no managed memory", "[io]") {
+TEST_CASE("pieces may be on a device, here, not created yet, or in ordinary memory", "[io]") {
   in_both_ways([](const Session& session) {
     const std::vector<char> content = some_content();
     const Ends file = Ends::file();
@@ -288,7 +288,7 @@ TEST_CASE("pieces may lie on a device, here, nowhere yet, or be no managed memor
       fill_on_device(session, on_device, 1);
       std::memset(here.data(), 2, part);
     };
-    // The array itself on a device, too.
+    // The array itself is on a device, too.
     const Managed<iovec> pieces(4);
     pieces[0] = {on_device.data(), part};
     pieces[1] = {here.data(), part};
@@ -313,7 +313,7 @@ TEST_CASE("pieces may lie on a device, here, nowhere yet, or be no managed memor
   });
 }
 
-TEST_CASE("invalid pointers are the kernel's to refuse", "[io]") {
+TEST_CASE("invalid pointers are refused by Linux", "[io]") {
   in_both_ways([](const Session&) {
     const Ends file = Ends::file();
     const Ends sockets = Ends::sockets(SOCK_STREAM);
@@ -349,7 +349,8 @@ TEST_CASE("invalid pointers are the kernel's to refuse", "[io]") {
   });
 }
 
-TEST_CASE("a call that may fill more than was allocated stops where the allocation ends", "[io]") {
+TEST_CASE("a call that may fill more than was allocated stops at the end of the allocation",
+          "[io]") {
   in_both_ways([](const Session& session) {
     const Ends file = Ends::file();
     expect(::write(file.out, "content", 7) == 7, "content");
@@ -360,12 +361,12 @@ TEST_CASE("a call that may fill more than was allocated stops where the allocati
   });
 }
 
-// Waits until the thread of this process is in one of the calls that wait for data, and not in a
-// fault on the way there.
+// Waits until the thread of this process blocks in a call that waits for data, rather than in a
+// fault before the call.
 void wait_until_it_waits(pid_t thread) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   for (;;) {
-    // "running", or -1 in a fault, or the call's number.
+    // The file has "running", or -1 during a fault, or the call's number.
     std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
     int call = -1;
     if (file >> call &&
@@ -376,7 +377,7 @@ void wait_until_it_waits(pid_t thread) {
   }
 }
 
-// get() waits for what give() sends, while a device takes the memory away.
+// get() waits for data that give() sends, while a device takes the memory away.
 template <typename Get, typename Give>
 ssize_t get_late(const Session& session, const Managed<char>& memory, const Get& get,
                  const Give& give) {
@@ -392,14 +393,15 @@ ssize_t get_late(const Session& session, const Managed<char>& memory, const Get&
     fill_on_device(session, memory, 1);
     give();
   } catch (...) {
-    receiver.detach();  // the process ends
+    receiver.detach();  // the process ends soon
     throw;
   }
   receiver.join();
   return got;
 }
 
-TEST_CASE("what can be taken only once is not lost when its memory leaves meanwhile", "[io]") {
+TEST_CASE("data that can be received only once is not lost when its memory moves away meanwhile",
+          "[io]") {
   in_both_ways([](const Session& session) {
     const Managed<char> memory{bytes};
     for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
@@ -455,7 +457,7 @@ TEST_CASE("a thread that waits in a call can be cancelled", "[io]") {
   });
 }
 
-TEST_CASE("a datagram that is too long is cut, and its length told", "[io]") {
+TEST_CASE("a datagram that is too long is truncated, and its length reported", "[io]") {
   in_both_ways([](const Session& session) {
     const Ends ends = Ends::sockets(SOCK_DGRAM);
     const Managed<char> memory{bytes};
@@ -471,13 +473,13 @@ TEST_CASE("a datagram that is too long is cut, and its length told", "[io]") {
   });
 }
 
-TEST_CASE("a device that takes the pages back all the time does not make calls fail", "[io]") {
+TEST_CASE("a device that continuously takes the pages back does not make calls fail", "[io]") {
   in_both_ways([](const Session& session) {
     struct Flag {
       std::atomic<int> leave;
     };
     constexpr std::size_t pages = 8;
-    constexpr std::size_t own = 64;  // the device's, in each page
+    constexpr std::size_t own = 64;  // the device's own bytes of each page
     constexpr std::size_t ours = page_bytes - own;
     const Managed<char> memory(pages * page_bytes);
     const Managed<Flag> flag(1);
@@ -529,7 +531,7 @@ TEST_CASE("kernels call the same functions", "[io]") {
   });
 }
 
-TEST_CASE("a child made by fork makes system calls as ever", "[io]") {
+TEST_CASE("a forked child makes system calls as usual", "[io]") {
   in_both_ways([](const Session&) {
     const Managed<char> memory{bytes};
     memory[0] = 1;

@@ -1,5 +1,5 @@
 // libwherry_io by LD_PRELOAD, for a program that was not built for it. WHERRY_TEST_IO_LIBRARY and
-// WHERRY_TEST_IO_READER say where both are.
+// WHERRY_TEST_IO_READER are the paths of both.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -24,8 +24,7 @@ Outcome run_reader(bool preloaded, bool restricted) {
   const std::string reader = from_environment("WHERRY_TEST_IO_READER");
   return in_fresh_process([&] {
     if (preloaded) ::setenv("LD_PRELOAD", library.c_str(), 1);
-    // Where everything is built with the address sanitizer its runtime comes second, which is all
-    // right.
+    // In a build with the address sanitizer its runtime is loaded second, which is harmless here.
     const char* const options = std::getenv("ASAN_OPTIONS");
     const std::string more = std::string(options ? options : "") + ":verify_asan_link_order=0";
     ::setenv("ASAN_OPTIONS", more.c_str(), 1);
@@ -44,7 +43,7 @@ TEST_CASE("a preloaded library makes the system calls of any program find manage
   }
 }
 
-TEST_CASE("without it the same program gets EFAULT where faults in system calls are not served",
+TEST_CASE("without it the same program gets EFAULT where faults in system calls cannot be answered",
           "[io]") {
   const Outcome outcome = run_reader(/*preloaded=*/false, /*restricted=*/true);
   INFO(outcome.describe());

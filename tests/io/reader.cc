@@ -1,5 +1,5 @@
-// A program that knows nothing of libwherry_io: it reads itself into managed memory that a device
-// used last, and writes that to a file in memory. Prints how it went.
+// A program without knowledge of libwherry_io: it reads its own file into managed memory that a
+// device used last, and writes that to a memory file. Prints the result.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

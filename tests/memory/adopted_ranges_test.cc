@@ -42,7 +42,7 @@ using Verdict = AdoptedRanges::Verdict;
 
 constexpr std::size_t file_bytes = std::size_t{1} << 30;
 
-// Memory mapped in some way, as bytes.
+// Memory with the given mapping, as bytes.
 class Place {
  public:
   explicit Place(std::size_t bytes, int protection = PROT_READ | PROT_WRITE,
@@ -82,7 +82,7 @@ struct Adoption {
   AdoptedRanges ranges;
 };
 
-// Whether the kernel says that the place shows a file of a test's.
+// Whether Linux shows a test's file mapped at the place.
 bool is_in_file(const Place& place) {
   const std::string text = impl::read_address_map();
   std::string_view map = text;
@@ -92,7 +92,7 @@ bool is_in_file(const Place& place) {
   return false;
 }
 
-// Every way that there is here to keep threads from writing.
+// All ways on this machine to stop threads from writing.
 std::vector<impl::UffdAccess> ways_to_hold() {
   std::vector<impl::UffdAccess> ways{impl::UffdAccess::none};
   if (impl::permissions().userfaultfd() != impl::UffdAccess::none)
@@ -102,10 +102,11 @@ std::vector<impl::UffdAccess> ways_to_hold() {
 
 }  // namespace
 
-TEST_CASE("no increment is lost while memory is adopted and given back, however writers are held",
-          "[memory]") {
-  // First, and each in a process of its own: after a case the test's main program takes SIGSEGV
-  // back, and under sanitizers nobody sees it do that.
+TEST_CASE(
+    "no increment is lost while memory is adopted and given back, with every way to stop writers",
+    "[memory]") {
+  // The first case, and each way in a process of its own: after a case the test's main program
+  // restores SIGSEGV's action, and under sanitizers the library does not notice that.
   const auto play = [](impl::UffdAccess way) {
     Adoption adoption(way);
     const int rounds = static_cast<int>(1000 * scale());
@@ -142,7 +143,7 @@ TEST_CASE("no increment is lost while memory is adopted and given back, however 
   }
 }
 
-TEST_CASE("what cannot be adopted safely is refused, and stays as it was", "[memory]") {
+TEST_CASE("memory that cannot be adopted safely is refused, and does not change", "[memory]") {
   Adoption adoption;
   int on_stack = 1;
   CHECK(adoption.adopt(range_of(&on_stack, sizeof on_stack)) == Verdict::unsuitable);
@@ -157,7 +158,7 @@ TEST_CASE("what cannot be adopted safely is refused, and stays as it was", "[mem
   const Place code(page_size, PROT_READ | PROT_EXEC);
   CHECK(adoption.adopt(code.range()) == Verdict::unsuitable);
   const Place locked(page_size);
-  // Not by the C library's function, which does nothing under sanitizers.
+  // Uses the system call, because the C library's function does nothing under sanitizers.
   if (::syscall(SYS_mlock, locked.data(), page_size) == 0)
     CHECK(adoption.adopt(locked.range()) == Verdict::unsuitable);
   const Place huge(block_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
@@ -173,7 +174,8 @@ TEST_CASE("what cannot be adopted safely is refused, and stays as it was", "[mem
   CHECK(adoption.file.allocated_bytes() == 0);
 }
 
-TEST_CASE("buffers that are registered with io_uring are refused while they are", "[memory]") {
+TEST_CASE("buffers that are registered with io_uring are refused during the registration",
+          "[memory]") {
   if (!impl::permissions()[impl::Request::io_uring]) return;
   Adoption adoption;
   const Place place(2 * page_size);
@@ -190,7 +192,7 @@ TEST_CASE("buffers that are registered with io_uring are refused while they are"
   ::io_uring_queue_exit(&ring);
 }
 
-TEST_CASE("threads' stacks are refused, and memory beside them is not", "[memory]") {
+TEST_CASE("threads' stacks are refused, and memory next to them is not", "[memory]") {
   Adoption adoption;
   std::atomic<const void*> on_stack = nullptr;
   std::atomic<bool> done = false;
@@ -233,21 +235,22 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
   }
 }
 
-TEST_CASE("a child of fork has its own copies also where there may be no more descriptors",
+TEST_CASE("a forked child has its own copies, even if no more descriptors are available",
           "[memory]") {
   const auto play = [](impl::UffdAccess way) {
     Adoption adoption(way);
     const Place place(4 * page_size);
     std::memset(place.data(), 1, 4 * page_size);
-    // Shared pages at both ends, and others between.
+    // Shares pages at both ends with other data, and has pages of its own between.
     const AddressRange bytes{place.address() + 100, place.address() + 3 * page_size + 100};
-    expect(adoption.adopt(bytes) == Verdict::adopted, "adopted");
+    expect(adoption.adopt(bytes) == Verdict::adopted, "the memory was not adopted");
     const Place signal(page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
     auto& step = *reinterpret_cast<std::atomic<int>*>(signal.data());
     rlimit limit{};
-    expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit can be asked for");
+    expect(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit cannot be read");
     limit.rlim_cur = 3;
-    expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0 && ::dup(0) < 0, "no more descriptors");
+    expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0 && ::dup(0) < 0,
+           "descriptors are still available");
     const std::array<std::size_t, 4> places{0, 200, page_size + 5, 3 * page_size + 99};
     for (int round = 0; round < 3; ++round) {
       step = 0;
@@ -265,17 +268,18 @@ TEST_CASE("a child of fork has its own copies also where there may be no more de
       adoption.ranges.after_fork(/*child_copies=*/true);
       for (int i = 0; i < 10'000 && step != 1; ++i) ::usleep(1000);
       for (const std::size_t at : places)
-        expect(place.data()[at] == 1, "the child's write is seen");
+        expect(place.data()[at] == 1, "the parent sees the child's write");
       for (const std::size_t at : places) place.data()[at] = 3;
       place.data()[300] = 3;
       step = 2;
       int status = -1;
-      expect(::waitpid(child, &status, 0) == child && status == 0, "the parent's write is seen");
-      // The parent has it in the file as before.
+      expect(::waitpid(child, &status, 0) == child && status == 0,
+             "the child sees the parent's write");
+      // The parent still has the memory in the file.
       for (const std::size_t at : places) {
         unsigned char there = 0;
         expect(::pread(adoption.file.fd(), &there, 1, static_cast<off_t>(at)) == 1 && there == 3,
-               "what the parent writes is in the file");
+               "the parent's write is not in the file");
         place.data()[at] = 1;
       }
       place.data()[300] = 1;
@@ -292,14 +296,14 @@ TEST_CASE("a child of fork has its own copies also where there may be no more de
   }
 }
 
-TEST_CASE("a fork does not wait for a child that was made past the handlers", "[memory]") {
+TEST_CASE("a fork does not wait for a child that was made without the handlers", "[memory]") {
   const Outcome outcome = in_fresh_process([] {
     Adoption adoption;
     const Place place(4 * page_size);
     std::memset(place.data(), 1, 4 * page_size);
     expect(adoption.adopt(place.range()) == Verdict::adopted, "adopted");
-    // As a library does that knows nothing of handlers. It has all the descriptors that there are
-    // now.
+    // Like a library that does not know of fork handlers. The child has all descriptors that are
+    // open now.
     const auto stray = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
     if (stray == 0)
       for (;;) ::pause();
@@ -315,15 +319,16 @@ TEST_CASE("a fork does not wait for a child that was made past the handlers", "[
     ::kill(stray, SIGKILL);
     place.data()[0] = 2;
     int status = -1;
-    expect(::waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 1, "its own copy");
-    expect(took < std::chrono::seconds(8), "it was waited for");
-    expect(::waitpid(stray, nullptr, 0) == stray, "the stray child has ended");
+    expect(::waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 1,
+           "the child has no copy of its own");
+    expect(took < std::chrono::seconds(8), "the fork waited for the stray child");
+    expect(::waitpid(stray, nullptr, 0) == stray, "the stray child has not ended");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("while another thread forks nothing is adopted or given back, and waiting has a limit",
+TEST_CASE("during another thread's fork nothing is adopted or given back, and waiting has a limit",
           "[memory]") {
   using namespace std::chrono_literals;
   Adoption hasty(impl::permissions().userfaultfd(), 50ms);
@@ -331,7 +336,7 @@ TEST_CASE("while another thread forks nothing is adopted or given back, and wait
   const Place other(4 * page_size);
   REQUIRE(hasty.adopt(place.range()) == Verdict::adopted);
   hasty.ranges.before_fork();
-  // As one whose lock the application's handler waits for.
+  // Like a thread that holds a lock which the application's fork handler waits for.
   std::thread([&] {
     CHECK(hasty.ranges.adopt(other.range(), 8 * page_size, false) == Verdict::forking);
     CHECK_FALSE(hasty.ranges.give_back(place.range()));
@@ -344,7 +349,7 @@ TEST_CASE("while another thread forks nothing is adopted or given back, and wait
   CHECK(hasty.ranges.give_back(place.range()));
   CHECK_FALSE(is_in_file(place));
 
-  // One that does not take too long is waited for.
+  // A fork that does not take too long is waited for.
   Adoption patient;
   patient.ranges.before_fork();
   auto adopting = std::async(std::launch::async, [&] { return patient.adopt(place.range()); });
@@ -381,7 +386,7 @@ TEST_CASE("a handler that interrupts adopting and giving back may fork", "[memor
   CHECK(outcome.passed());
 }
 
-TEST_CASE("adopting and giving back leaves no mappings behind", "[memory]") {
+TEST_CASE("adopting and giving back leave no mappings behind", "[memory]") {
   Adoption adoption;
   const Place place(8 * block_size);
   std::memset(place.data(), 1, 8 * block_size);

@@ -8,7 +8,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("a pool never promises more pages than it may hold") {
+TEST_CASE("a pool never reserves more pages than its capacity") {
   Capacity capacity(100);
   CHECK(capacity.try_reserve(60));
   CHECK_FALSE(capacity.try_reserve(41));
@@ -17,12 +17,12 @@ TEST_CASE("a pool never promises more pages than it may hold") {
   CHECK(capacity.try_reserve(1));
 }
 
-TEST_CASE("room that was not spent goes back, room that was stays taken") {
+TEST_CASE("unused reserved pages are returned, used ones stay reserved") {
   Capacity capacity(10);
   {
     Reservation reservation;
     REQUIRE(reservation.try_grow(capacity, 8));
-    REQUIRE(reservation.try_grow(capacity, 4));  // large enough already
+    REQUIRE(reservation.try_grow(capacity, 4));  // the reservation is large enough already
     CHECK_FALSE(reservation.try_grow(capacity, 11));
     reservation.spend(3);
     CHECK(capacity.reserved() == 8);
@@ -50,7 +50,7 @@ TEST_CASE("reservations by several threads never exceed the capacity") {
   CHECK(capacity.reserved() == 0);
 }
 
-TEST_CASE("a pool rings when it comes to hold more than it should, once each time") {
+TEST_CASE("a pool notifies when it exceeds its target, once each time") {
   Capacity capacity(100);
   Notifier notifier;
   capacity.notify_above(90, notifier);
@@ -64,10 +64,10 @@ TEST_CASE("a pool rings when it comes to hold more than it should, once each tim
   capacity.give_back(20);
   REQUIRE(capacity.try_reserve(15));
   CHECK(notifier.seen() == 2);
-  notifier.wait(1, 60'000);  // it rang since: returns at once
+  notifier.wait(1, 60'000);  // it was notified since, so this returns at once
 }
 
-TEST_CASE("room in one pool is none in another") {
+TEST_CASE("reserved pages of one pool are not available in another") {
   Capacity first(100);
   Capacity second(100);
   {
@@ -84,7 +84,7 @@ TEST_CASE("room in one pool is none in another") {
   CHECK(second.reserved() == 0);
 }
 
-TEST_CASE("pages that come free go to the oldest request that waits, and to no younger one") {
+TEST_CASE("freed pages go to the oldest waiting request, and to no younger one") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
   Reservation older;
@@ -109,7 +109,7 @@ TEST_CASE("pages that come free go to the oldest request that waits, and to no y
   CHECK(capacity.try_reserve(1));
 }
 
-TEST_CASE("a request that is given up passes on what it has got") {
+TEST_CASE("a request that is given up passes its pages on") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
   Reservation younger;
@@ -127,7 +127,7 @@ TEST_CASE("a request that is given up passes on what it has got") {
   CHECK(capacity.try_reserve(20));
 }
 
-TEST_CASE("a request that comes to need fewer pages passes the others on, and keeps its age") {
+TEST_CASE("a request that needs fewer pages than before passes the rest on, and keeps its age") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
   Reservation older;
@@ -142,7 +142,7 @@ TEST_CASE("a request that comes to need fewer pages passes the others on, and ke
   CHECK(capacity.reserved() == 100);
 }
 
-TEST_CASE("an older request that comes back takes what younger ones have got but not used") {
+TEST_CASE("an older request that returns takes pages that younger ones have but did not use") {
   Capacity capacity(100);
   REQUIRE(capacity.try_reserve(100));
   Reservation older;
@@ -161,7 +161,7 @@ TEST_CASE("an older request that comes back takes what younger ones have got but
   CHECK(younger.join_line(capacity, 100));
 }
 
-TEST_CASE("a request that waits for more leaves what it has with the line") {
+TEST_CASE("a request that waits for more keeps its pages in the queue") {
   Capacity capacity(100);
   Reservation older;
   Reservation younger;

@@ -1,5 +1,5 @@
-// Cargoes between real pools: what arrives, what is released, and what a failure leaves behind,
-// whichever way it is carried.
+// Transfers between real pools: what is copied, what is released, and what a failure leaves behind,
+// with every copy backend.
 #include "memory/copy_backend.h"
 
 #include <signal.h>
@@ -32,7 +32,7 @@ constexpr std::size_t arena_bytes = 16 * block_size;
 using MakeBackend =
     std::unique_ptr<CopyBackend> (*)(std::span<const std::unique_ptr<MemoryPoolFile>>, CopyMethod);
 
-// Two pools, and a carrier between them.
+// Two pools, and a copy backend between them.
 class Depot {
  public:
   Depot(MakeBackend make, CopyMethod method, HugePages huge) {
@@ -43,7 +43,7 @@ class Depot {
   }
 
   MemoryPoolFile& pool(int p) { return *pools_[static_cast<std::size_t>(p)]; }
-  // Pages of one value each, by number, in pool 0.
+  // Fills pages of pool 0, each with a value that depends on its number.
   void stock(PageSpan span) {
     std::vector<std::byte> data(span.bytes());
     for (std::uint64_t i = 0; i < span.count; ++i)
@@ -91,14 +91,12 @@ const Way ways[] = {
     {"plain, reading", make_plain_backend, CopyMethod::read, HugePages::never},
 };
 
-// A whole block, and parts of one that begin and end anywhere.
+// A whole block, and parts of one at arbitrary positions.
 const PageSpan spans[] = {{512, 512}, {512, 32}, {530, 100}, {1000, 24}, {1023, 1}};
 
 }  // namespace
 
-TEST_CASE(
-    "a moved cargo is in the target's pool, the whole of it and nothing else, and gone at the "
-    "source") {
+TEST_CASE("moved pages are in the target's pool, completely and alone, and gone from the source") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
@@ -121,7 +119,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a copied cargo is in both pools") {
+TEST_CASE("copied pages are in both pools") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
@@ -140,7 +138,7 @@ TEST_CASE("a copied cargo is in both pools") {
   }
 }
 
-TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and memory") {
+TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools and memory") {
   constexpr std::uint64_t start = 600 * page_size + 123;
   for (const Way& way : ways) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
@@ -164,7 +162,7 @@ TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and 
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < bytes; ++i) wrong += there[i + 1] != byte_of(start + i);
       CHECK(wrong == 0);
-      // Into pages that exist: from memory, and from the other pool.
+      // Into existing pages: from memory, and from the other pool.
       REQUIRE(depot.pool(1).fill_zero({512, 512}));
       for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
         const ByteTransfer::Place from = to == start + 1 ? ByteTransfer::Place(there.data() + 1)
@@ -180,7 +178,7 @@ TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and 
       CHECK(std::memcmp(copy.data(), there.data() + 1, bytes) == 0);
       CHECK(depot.pages(0) == 512);
       CHECK(depot.pages(1) == 512);
-      // Where there is no memory.
+      // Addresses without memory.
       std::byte* const nowhere = reinterpret_cast<std::byte*>(page_size);
       CHECK(carry(nowhere, in_pool(0, start)) == OpStatus::bad_address);
       CHECK(carry(in_pool(1, start), nowhere) == OpStatus::bad_address);
@@ -190,7 +188,7 @@ TEST_CASE("a parcel's bytes arrive, and none beside them, from and to pools and 
   }
 }
 
-TEST_CASE("a parcel's bytes arrive from and to files that are no pools") {
+TEST_CASE("a byte transfer copies from and to files that are not pools") {
   constexpr std::uint64_t start = 600 * page_size + 123;
   for (const Way& way : ways) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{10'000}, 100 * page_size + 7}) {
@@ -211,7 +209,7 @@ TEST_CASE("a parcel's bytes arrive from and to files that are no pools") {
       CHECK(seen.front() == std::byte{0xee});
       CHECK(seen.back() == std::byte{0xee});
       CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias(0) + start, bytes) == 0);
-      // From the file into a pool, and from memory to the file.
+      // From the file into a pool, and from memory into the file.
       REQUIRE(carry(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
       CHECK(std::memcmp(depot.pool(1).alias(0) + start, seen.data() + 1, bytes) == 0);
       const std::vector<std::byte> other(bytes, std::byte{0x5a});
@@ -223,7 +221,7 @@ TEST_CASE("a parcel's bytes arrive from and to files that are no pools") {
   }
 }
 
-TEST_CASE("a created cargo is zero, the whole of it and nothing else") {
+TEST_CASE("created pages are zero, completely and alone") {
   for (const Way& way : ways) {
     for (const PageSpan span : spans) {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
@@ -238,7 +236,7 @@ TEST_CASE("a created cargo is zero, the whole of it and nothing else") {
   }
 }
 
-TEST_CASE("a whole block comes as one huge page where pools have such, and can be taken apart") {
+TEST_CASE("a whole block arrives as one huge page where pools have huge pages, and can be split") {
   for (const Way& way : ways) {
     INFO(way.name);
     Depot depot(way.make, way.method, way.huge);
@@ -253,7 +251,7 @@ TEST_CASE("a whole block comes as one huge page where pools have such, and can b
   }
 }
 
-TEST_CASE("cargoes under way at once arrive each for itself") {
+TEST_CASE("simultaneous transfers do not affect each other") {
   Depot depot(make_copy_backend, CopyMethod::write, HugePages::if_possible);
   CopyBackend& backend = depot.backend();
   const unsigned slots = backend.slots();
@@ -273,7 +271,7 @@ TEST_CASE("cargoes under way at once arrive each for itself") {
   CHECK(depot.pages(1) == slots * pages_per_block);
 }
 
-TEST_CASE("a parcel to memory that is held for a moment arrives when it is not any more") {
+TEST_CASE("a byte transfer to memory that is write-held completes when the hold ends") {
   std::vector<UffdAccess> accesses{UffdAccess::none};
   if (permissions().userfaultfd() != UffdAccess::none)
     accesses.push_back(UffdAccess::user_mode_only);
@@ -289,7 +287,7 @@ TEST_CASE("a parcel to memory that is held for a moment arrives when it is not a
         std::vector<std::byte> source(bytes, std::byte{7});
         std::promise<int> held;
         std::thread holder([&] {
-          // The third page of four: the kernel may copy a part before.
+          // The third page of four: Linux may copy a part before it stops.
           const std::uintptr_t page = target.address() + 2 * page_size;
           std::optional<Userfaultfd> trap;
           if (access != UffdAccess::none) trap.emplace(Userfaultfd::create(access));
@@ -311,7 +309,7 @@ TEST_CASE("a parcel to memory that is held for a moment arrives when it is not a
       }
 }
 
-TEST_CASE("what a ring does not take is carried all the same, and the log says so") {
+TEST_CASE("transfers that a ring does not accept are copied in another way, and the log says so") {
   if (!permissions()[Request::io_uring]) {
     WARN("not tried: io_uring is not permitted");
     return;
@@ -327,7 +325,7 @@ TEST_CASE("what a ring does not take is carried all the same, and the log says s
         const PageSpan span{512 + 64 * static_cast<std::uint64_t>(kind), 64};
         const PageSpan there =
             kind == PageTransfer::Kind::create ? PageSpan{span.first + 4096, 64} : span;
-        expect(depot.carry(kind, there).status == OpStatus::ok, "a cargo was not carried");
+        expect(depot.carry(kind, there).status == OpStatus::ok, "a page transfer failed");
         for (std::uint64_t page = there.first; page < there.end(); ++page) {
           expect(depot.holds(1, page), "a page has not arrived");
           expect(depot.holds(0, page) == (kind == PageTransfer::Kind::copy),
@@ -341,8 +339,8 @@ TEST_CASE("what a ring does not take is carried all the same, and the log says s
           1, ByteTransfer{bytes.data(), ByteTransfer::InPool{Processor{0}, 700 * page_size},
                           bytes.size()});
       const TransferResult outcome = depot.backend().next();
-      expect(outcome.slot == 1 && outcome.status == OpStatus::ok, "a parcel was not carried");
-      expect(bytes[0] == static_cast<std::byte>(Depot::value(700)), "a parcel has changed");
+      expect(outcome.slot == 1 && outcome.status == OpStatus::ok, "a byte transfer failed");
+      expect(bytes[0] == static_cast<std::byte>(Depot::value(700)), "the copied bytes are wrong");
     });
     INFO(way.name << ": " << outcome.describe());
     CHECK(outcome.passed());
@@ -350,7 +348,7 @@ TEST_CASE("what a ring does not take is carried all the same, and the log says s
   }
 }
 
-TEST_CASE("a limit on the size of files that is set later delays one cargo, and loses none") {
+TEST_CASE("a limit on file sizes that is set later delays one transfer, and loses none") {
   for (const Way& way : ways) {
     const Outcome outcome = in_fresh_process(
         [&way] {
@@ -361,13 +359,14 @@ TEST_CASE("a limit on the size of files that is set later delays one cargo, and 
           ::signal(SIGXFSZ, SIG_IGN);
           TransferResult outcome = depot.carry(PageTransfer::Kind::move, {512, 512});
           if (outcome.status != OpStatus::ok) {
-            if (outcome.released) throw std::runtime_error("released what did not arrive");
+            if (outcome.released)
+              throw std::runtime_error("pages were released that did not arrive");
             if (depot.pages(0) != 512) throw std::runtime_error("the source lost pages");
             (void)depot.pool(1).punch({512, 512});
             outcome = depot.carry(PageTransfer::Kind::move, {512, 512});
           }
           if (outcome.status != OpStatus::ok || !outcome.released)
-            throw std::runtime_error("not carried the second time either");
+            throw std::runtime_error("the second attempt failed, too");
           for (std::uint64_t page = 512; page < 1024; ++page)
             if (!depot.has_value(1, page, Depot::value(page)))
               throw std::runtime_error("wrong data");

@@ -34,7 +34,7 @@ Offer offer_of(const Fd& file) {
   offer.bytes = 100;
   return offer;
 }
-// Runs the look of another process.
+// Runs `body` in another process.
 void look(const std::function<void()>& body) {
   Child child(body);
   const Outcome outcome = child.wait();
@@ -48,7 +48,7 @@ Verdict find(const OfferHandle& handle, OfferKind kind = OfferKind::memory) {
 
 }  // namespace
 
-TEST_CASE("another process finds what is offered, as long as it is", "[memory]") {
+TEST_CASE("another process finds an offer as long as it exists", "[memory]") {
   const Fd file = make_file();
   OfferBoard board;
   const OfferHandle first = *board.post(offer_of(file));
@@ -62,20 +62,20 @@ TEST_CASE("another process finds what is offered, as long as it is", "[memory]")
     Fd opened;
     expect(found.open_file(opened) == Verdict::found && opened, "not opened");
     expect(found.stands(), "gone");
-    expect(find(first, OfferKind::event) == Verdict::unknown, "of another kind");
-    expect(find({}) == Verdict::unknown, "nothing is something");
+    expect(find(first, OfferKind::event) == Verdict::unknown, "an offer of another kind was found");
+    expect(find({}) == Verdict::unknown, "an empty handle was found");
   });
   board.withdraw(first);
   const OfferHandle third = *board.post(offer_of(file));
   CHECK(third.slot == first.slot);
   look([&] {
-    expect(find(first) == Verdict::unknown, "it was taken down");
-    expect(find(second) == Verdict::found, "it was not");
-    expect(find(third) == Verdict::found, "it is new");
+    expect(find(first) == Verdict::unknown, "the first offer still exists");
+    expect(find(second) == Verdict::found, "the second offer does not exist");
+    expect(find(third) == Verdict::found, "the new offer was not found");
   });
 }
 
-TEST_CASE("who has found an offer sees that it ends", "[memory]") {
+TEST_CASE("a process that has found an offer notices its end", "[memory]") {
   const Fd file = make_file();
   OfferBoard board;
   const OfferHandle handle = *board.post(offer_of(file));
@@ -84,10 +84,10 @@ TEST_CASE("who has found an offer sees that it ends", "[memory]") {
   Child child([&] {
     ForeignOffer found;
     expect(ForeignOffer::find(handle, OfferKind::memory, found) == Verdict::found, "not found");
-    expect(::write(STDOUT_FILENO, "found\n", 6) == 6, "cannot say so");
+    expect(::write(STDOUT_FILENO, "found\n", 6) == 6, "cannot write");
     char step = 0;
-    expect(::read(steps[0], &step, 1) == 1, "nobody goes on");
-    expect(!found.stands(), "it has been replaced");
+    expect(::read(steps[0], &step, 1) == 1, "the test does not continue");
+    expect(!found.stands(), "the replaced offer still stands");
   });
   REQUIRE(child.read_line() == "found");
   board.withdraw(handle);
@@ -118,7 +118,8 @@ TEST_CASE("every byte of a handle counts", "[memory]") {
   });
 }
 
-TEST_CASE("a full board takes no more, and has room again", "[memory]") {
+TEST_CASE("a full board accepts no more offers, and has free slots again after one is removed",
+          "[memory]") {
   const Fd file = make_file();
   OfferBoard board;
   OfferHandle last;

@@ -16,7 +16,7 @@ Allocation allocation(std::uint64_t first, std::uint64_t bytes, Ownership owner 
   return {first * page_size, bytes, 1, 0, owner};
 }
 
-TEST_CASE("pages belong to somebody while they are allocated", "[memory]") {
+TEST_CASE("pages have an owner while they are allocated", "[memory]") {
   PageOwners owners(arena_pages * page_size);
   const PageOwnersView view = owners.view();
   CHECK(view.count_accessible({0, arena_pages}, host) == 0);
@@ -32,7 +32,7 @@ TEST_CASE("pages belong to somebody while they are allocated", "[memory]") {
   CHECK(view.count_accessible({32, 3}, host) == 0);
 }
 
-TEST_CASE("a device's own memory is accessible to it alone", "[memory]") {
+TEST_CASE("device memory is accessible to its device only", "[memory]") {
   PageOwners owners(arena_pages * page_size);
   owners.allocated(allocation(16, 2 * page_size, {device1}));
   CHECK(owners.view().count_accessible({16, 2}, device1) == 2);
@@ -40,7 +40,7 @@ TEST_CASE("a device's own memory is accessible to it alone", "[memory]") {
   CHECK(owners.view().count_accessible({16, 2}, host) == 0);
 }
 
-TEST_CASE("who is let in may touch it, until it is kept out again", "[memory]") {
+TEST_CASE("a processor with access may use the memory, until its access is removed", "[memory]") {
   PageOwners owners(arena_pages * page_size);
   constexpr unsigned pool = Audiences::first_other + 3;
   owners.audiences().begin(pool, device1);
@@ -60,7 +60,7 @@ TEST_CASE("who is let in may touch it, until it is kept out again", "[memory]") 
   CHECK(view.count_accessible({18, 2}, device1) == 0);
 }
 
-TEST_CASE("neighbouring allocations are told apart", "[memory]") {
+TEST_CASE("neighbouring allocations are distinguished", "[memory]") {
   PageOwners owners(arena_pages * page_size);
   owners.allocated(allocation(16, 16 * page_size));
   owners.allocated(allocation(32, 16 * page_size));

@@ -8,7 +8,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("a pool's file is filled where nothing is, and only there") {
+TEST_CASE("a pool's file is filled where it has no pages, and only there") {
   MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
                       permissions().userfaultfd());
   std::vector<std::byte> data(2 * page_size, std::byte{7});

@@ -8,7 +8,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("staged bytes count until the last reference to them ends", "[memory]") {
+TEST_CASE("staged bytes count until the last reference to them is destroyed", "[memory]") {
   StagingMemory staging(4 * page_size);
   auto bytes = staging.take(100);
   REQUIRE(bytes);
@@ -23,7 +23,7 @@ TEST_CASE("staged bytes count until the last reference to them ends", "[memory]"
   CHECK(staging.bytes_taken() == 4 * page_size);
 }
 
-TEST_CASE("staging memory past its bound is refused, and costs nothing", "[memory]") {
+TEST_CASE("staging memory beyond its limit is refused, without cost", "[memory]") {
   StagingMemory staging(4 * page_size);
   const auto first = staging.take(3 * page_size);
   REQUIRE(first);
@@ -34,7 +34,7 @@ TEST_CASE("staging memory past its bound is refused, and costs nothing", "[memor
   CHECK(staging.take(page_size));
 }
 
-TEST_CASE("staged bytes may outlive what gave them", "[memory]") {
+TEST_CASE("staged bytes may outlive the object that allocated them", "[memory]") {
   std::optional<StagingMemory> staging(std::in_place, page_size);
   const auto bytes = staging->take(page_size);
   REQUIRE(bytes);
@@ -42,8 +42,8 @@ TEST_CASE("staged bytes may outlive what gave them", "[memory]") {
   std::memset(bytes.get(), 1, page_size);
 }
 
-TEST_CASE("no staging memory is given where Linux has none", "[memory]") {
-  // As much as a process has addresses.
+TEST_CASE("no staging memory is returned if Linux has none", "[memory]") {
+  // As much as the whole address space of a process.
   StagingMemory staging(std::size_t{1} << 48);
   CHECK_FALSE(staging.take(std::size_t{1} << 47));
   CHECK(staging.bytes_taken() == 0);

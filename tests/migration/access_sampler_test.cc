@@ -1,4 +1,4 @@
-// What is taken out of a device's page table so that accesses are seen, and what is left alone.
+// Which entries the sampler removes from a device's page table to detect accesses, and which not.
 #include "migration/access_sampler.h"
 
 #include <catch2/catch.hpp>
@@ -37,8 +37,7 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE(
-    "of each block that is watched one page has no entry, and the pool holds it all the same") {
+TEST_CASE("one page of each watched block has no page-table entry, but is still in the pool") {
   Setup s;
   s.sampler.watch(device, 3);
   unsigned watched = 0;
@@ -47,14 +46,14 @@ TEST_CASE(
     watched += s.watched(number) ? 1 : 0;
     Block& block = s.machine.blocks().at(number);
     const LockGuard guard(block.lock);
-    CHECK(block.at(device).mapped.count() == some.count);  // a superset of the truth
+    CHECK(block.at(device).mapped.count() == some.count);  // a superset of the actual entries
     CHECK(block.at(device).resident.count() == some.count);
   }
   CHECK(watched == 3);
   CHECK(s.machine.at(1).held() == blocks * some.count);
 }
 
-TEST_CASE("a touch of the page makes the block one that is in use") {
+TEST_CASE("an access to the page marks the block as used") {
   Setup s;
   s.sampler.watch(device, 1);
   std::uint64_t number = 0;
@@ -69,8 +68,7 @@ TEST_CASE("a touch of the page makes the block one that is in use") {
   CHECK(s.mapped(number) == some.count);
 }
 
-TEST_CASE(
-    "pages in flight, or whose view is being changed, are left alone, and do not count as idle") {
+TEST_CASE("pages in a transfer or a change of view are not unmapped, and do not count as idle") {
   Setup s;
   for (std::uint64_t number = 0; number < blocks; ++number) {
     Block& block = s.machine.blocks().at(number);
@@ -87,7 +85,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what a device that has ended cannot be asked does not count as idle") {
+TEST_CASE("blocks of a device that has ended do not count as idle") {
   Setup s;
   s.machine.at(1).die();
   s.sampler.watch(device, 4);

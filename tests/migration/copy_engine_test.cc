@@ -1,5 +1,5 @@
-// Copies against a machine in memory: what arrives, where pages are afterwards, and that nothing is
-// lost whatever fails or moves meanwhile.
+// Copies on a simulated machine: the copied bytes, where pages are afterwards, and that nothing is
+// lost when steps fail or pages move meanwhile.
 #include "migration/copy_engine.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ struct Setup {
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
-  // By this thread and by copiers.
+  // Copies by this thread or by copiers.
   OpStatus copy(const CopyRequest& request, bool with_copiers) {
     if (!with_copiers) return copies.carry(request);
     std::promise<OpStatus> done;
@@ -72,7 +72,7 @@ struct Setup {
     const LockGuard guard(block.lock);
     return block.residents(static_cast<unsigned>(page % pages_per_block));
   }
-  // Nothing is in flight, and pools hold what the books say.
+  // Checks that no transfer is in progress, and that the page state agrees with the pools.
   void check_books() {
     machine.blocks().for_each_used(0, blocks, [&](std::uint64_t number, Block& block) {
       const LockGuard guard(block.lock);
@@ -85,7 +85,7 @@ struct Setup {
             FAIL_CHECK("page " << page << " of block " << number);
     });
   }
-  // The bytes as whoever touches them sees them.
+  // The bytes that a processor would read.
   std::vector<std::byte> look(std::uint64_t offset, std::size_t bytes) {
     std::vector<std::byte> seen(bytes);
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -101,7 +101,7 @@ struct Setup {
 
 Side managed(std::uint64_t offset) {
   Side side{Memory::managed, offset};
-  side.allocation = 1;  // the first one's id, and there is one
+  side.allocation = 1;  // the id of the only allocation
   return side;
 }
 Side memory(const std::vector<std::byte>& bytes) {
@@ -127,13 +127,13 @@ CopyRequest row(Side to, Side from, std::uint64_t bytes, Processor home = device
 
 }  // namespace
 
-TEST_CASE("copies leave pages where they are and create those that lack at the request's home") {
+TEST_CASE("copies do not move pages, and create missing ones at the request's home") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
   s.touch(host, 10);
   s.touch(other_device, 11);
   const auto data = numbered(4 * page_size);
-  // Pages 9 to 13, of which 10 and 11 exist.
+  // Covers pages 9 to 13, of which 10 and 11 exist.
   CHECK(s.copy(row(managed(9 * page_size + 100), memory(data), data.size()), with_copiers) ==
         OpStatus::ok);
   CHECK(s.residents(9) == device.bit());
@@ -165,7 +165,7 @@ TEST_CASE("absent pages are read as zeros and stay absent") {
   s.check_books();
 }
 
-TEST_CASE("a written page has one copy afterwards, a read one as many as before") {
+TEST_CASE("a written page has one copy afterwards, and a read page keeps its copies") {
   Setup s;
   s.advice.change({0, 4}, {AdviceChange::Kind::set_read_mostly, {}});
   s.touch(host, 1);
@@ -192,7 +192,7 @@ TEST_CASE("pages are created where they are preferred, and on the host where a d
   s.check_books();
 }
 
-TEST_CASE("pages are created in whatever pool has room where home and host are full") {
+TEST_CASE("pages are created in any pool with space if home and host are full") {
   const bool with_copiers = GENERATE(false, true);
   Setup s(/*capacity_pages=*/8);
   s.advice.change({512, 8}, {AdviceChange::Kind::pinned, {}});
@@ -207,14 +207,14 @@ TEST_CASE("pages are created in whatever pool has room where home and host are f
   CHECK(s.machine.at(device.index).held() == 8);
   CHECK(s.machine.at(other_device.index).held() == 8);
   CHECK(s.look(0, data.size()) == data);
-  // Now there is none anywhere.
+  // Now no pool has space.
   CHECK(s.copy(row(managed(100 * page_size), memory(data), page_size), with_copiers) ==
         OpStatus::no_memory);
   CHECK(s.residents(100) == 0);
   s.check_books();
 }
 
-TEST_CASE("a copy that prefers a full host is created at a device that has room") {
+TEST_CASE("a copy that prefers a full host is created at a device with space") {
   Setup s;
   Reservation hosts;
   Capacity& at_host = s.machine.memory(host.index).capacity;
@@ -226,7 +226,7 @@ TEST_CASE("a copy that prefers a full host is created at a device that has room"
   s.check_books();
 }
 
-TEST_CASE("rows of any pitch arrive and nothing beside them changes") {
+TEST_CASE("rows of any pitch are copied, and no byte beside them changes") {
   const bool with_copiers = GENERATE(false, true);
   std::mt19937 random(17);
   for (int round = 0; round < 20; ++round) {
@@ -241,7 +241,7 @@ TEST_CASE("rows of any pitch arrive and nothing beside them changes") {
       side->pitch = request.width + (pick(2) ? pick(500) : 0);
       side->layer = side->pitch * request.rows + (pick(2) ? pick(5000) : 0);
     }
-    // Across the boundary of blocks.
+    // Crosses block boundaries.
     request.to.memory = request.from.memory = Memory::managed;
     request.to.allocation = request.from.allocation = s.whole.id;
     request.to.start = block_size - pick(20000);
@@ -274,7 +274,8 @@ TEST_CASE("a copy inside one block, and inside one page, holds each page once") 
   s.check_books();
 }
 
-TEST_CASE("what is carried stays where it is, and is not in flight afterwards, whatever fails") {
+TEST_CASE(
+    "copied pages stay where they are, and are in no transfer afterwards, even after failures") {
   Setup s;
   const auto data = numbered(page_size);
   bool in_flight = false;
@@ -296,14 +297,14 @@ TEST_CASE("what is carried stays where it is, and is not in flight afterwards, w
   s.check_books();
 }
 
-TEST_CASE("what is freed is not copied, and creates no pages of nobody") {
+TEST_CASE("freed memory is not copied, and no pages are created in it") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
   const auto data = numbered(4 * page_size);
   REQUIRE(s.address_space.begin_free(s.whole.offset));
   CHECK(s.copy(row(managed(0), memory(data), data.size()), with_copiers) == OpStatus::bad_address);
   s.address_space.end_free(s.whole);
-  // What lies there now is another allocation.
+  // Now another allocation is there.
   REQUIRE(s.address_space.allocate(blocks * block_size, 0));
   CHECK(s.copy(row(managed(0), memory(data), data.size()), with_copiers) == OpStatus::bad_address);
   Side own = managed(block_size);
@@ -324,7 +325,7 @@ TEST_CASE(
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
     if (operation == "zero") held_at_creation = s.address_space.is_held(s.whole);
   };
-  // The first piece is carried while its memory is being freed; the second is not begun.
+  // The memory is freed while the first piece is copied; the second piece is not begun.
   s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
     held_on_the_way = s.address_space.is_held(s.whole);
     if (s.haulage.carried == 0) CHECK(s.address_space.begin_free(s.whole.offset));
@@ -337,7 +338,7 @@ TEST_CASE(
   s.check_books();
 }
 
-TEST_CASE("copies across each other end while others move the pages") {
+TEST_CASE("copies in opposite directions complete while others move the pages") {
   Setup s;
   const auto data = numbered(64 * page_size);
   const std::uint64_t far = 3 * block_size;
@@ -367,11 +368,11 @@ TEST_CASE("copies across each other end while others move the pages") {
   s.check_books();
 }
 
-TEST_CASE("what lies in files is copied where it is, part by part") {
+TEST_CASE("memory in files is copied in place, part by part") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
-  // Two files, seen one after the other and the other way round, at places that blocks do not begin
-  // at.
+  // Two files, mapped one after the other and in reverse order, at addresses that are not block
+  // boundaries.
   constexpr std::uint64_t seen_at = 0x7100'0000'0000;
   constexpr std::uint64_t part_bytes = 3 * block_size / 2;
   const auto make_file = [] {
@@ -400,7 +401,7 @@ TEST_CASE("what lies in files is copied where it is, part by part") {
   s.check_books();
 }
 
-TEST_CASE("a pattern goes on from piece to piece") {
+TEST_CASE("a pattern continues from piece to piece") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
   CopyRequest request;

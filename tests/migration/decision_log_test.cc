@@ -1,4 +1,4 @@
-// What was decided last, as long as the log has room for it, also while others write.
+// The latest decisions, as many as fit into the log, also while other threads write.
 #include "migration/decision_log.h"
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 using impl::DecisionLog;
 using impl::DecisionRecord;
 
-// All of its numbers follow from one.
+// All fields are derived from one number.
 DecisionRecord record(std::uint64_t number) {
   DecisionRecord record;
   record.time_ns = number;
@@ -22,7 +22,7 @@ DecisionRecord record(std::uint64_t number) {
   return record;
 }
 
-TEST_CASE("the latest decisions about a page come first, and no others") {
+TEST_CASE("the latest decisions about a page come first, and only those about it") {
   DecisionLog log;
   CHECK(log.latest(0, 0, 8).empty());
   log.add({.time_ns = 1, .block = 7, .run = {0, 16}});
@@ -37,7 +37,7 @@ TEST_CASE("the latest decisions about a page come first, and no others") {
   CHECK(log.latest(7, 32, 8).empty());
 }
 
-TEST_CASE("what was decided before a page was released is not its story any more") {
+TEST_CASE("decisions before a page's release are not part of its history") {
   DecisionLog log;
   log.add({.time_ns = 1, .block = 7, .run = {0, 16}});
   log.add({.time_ns = 2, .block = 7, .run = {0, 8}, .cause = impl::EventCause::release});
@@ -47,7 +47,7 @@ TEST_CASE("what was decided before a page was released is not its story any more
   CHECK(log.latest(7, 9, 8).size() == 2);
 }
 
-TEST_CASE("what is oldest is forgotten") {
+TEST_CASE("the oldest decisions are overwritten") {
   DecisionLog log;
   log.add({.time_ns = 1, .block = 1, .run = {0, 1}});
   for (std::size_t i = 1; i < DecisionLog::capacity; ++i) log.add({.time_ns = 2, .block = 2});
@@ -56,7 +56,7 @@ TEST_CASE("what is oldest is forgotten") {
   CHECK(log.latest(1, 0, 8).empty());
 }
 
-TEST_CASE("nobody reads half of a decision, however many write") {
+TEST_CASE("no reader sees half of a decision, however many threads write") {
   DecisionLog log;
   std::atomic<bool> done = false;
   std::vector<std::thread> writers;

@@ -8,7 +8,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("evictions come out in the order in which they went in, once") {
+TEST_CASE("evictions are read once, in the order in which they were written") {
   EvictionLog log;
   std::array<Eviction, 8> taken;
   CHECK(log.take(taken) == 0);
@@ -22,7 +22,7 @@ TEST_CASE("evictions come out in the order in which they went in, once") {
   CHECK(log.dropped() == 0);
 }
 
-TEST_CASE("what does not fit is dropped and counted, and room that was made is used again") {
+TEST_CASE("evictions that do not fit are dropped and counted, and freed entries are reused") {
   EvictionLog log;
   for (std::uint64_t i = 0; i < EvictionLog::capacity + 5; ++i) log.add({.block = i});
   CHECK(log.dropped() == 5);
@@ -35,7 +35,7 @@ TEST_CASE("what does not fit is dropped and counted, and room that was made is u
   CHECK(log.dropped() == 5);
 }
 
-TEST_CASE("several threads write while one reads: nothing is lost unseen, torn or twice there") {
+TEST_CASE("with several writers and a reader no eviction is lost uncounted, torn or read twice") {
   constexpr std::uint64_t threads = 3, each = 20'000;
   EvictionLog log;
   std::vector<std::thread> writers;

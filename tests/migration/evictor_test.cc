@@ -1,5 +1,5 @@
-// Evictions against a machine in memory: what leaves and what stays, what is copied, and what is
-// said where nothing can leave.
+// Evictions on a simulated machine: which pages leave and which stay, which are copied, and what is
+// returned if nothing can leave.
 #include "migration/evictor.h"
 
 #include <catch2/catch.hpp>
@@ -30,7 +30,7 @@ struct Setup {
                   [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
 
   Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
-  // Pages of one block come to p.
+  // Creates pages of one block at p.
   void populate(std::uint64_t number, PageRun run, Processor p) {
     Block& block = machine.blocks().at(number);
     const LockGuard guard(block.lock);
@@ -63,7 +63,7 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE("room is made by whole blocks, and the eviction names who caused it") {
+TEST_CASE("whole blocks are evicted, and the eviction names the page that caused it") {
   Setup s;
   s.fill(device, 4);
   s.machine.at(1).set_value(3, 77);
@@ -84,8 +84,7 @@ TEST_CASE("room is made by whole blocks, and the eviction names who caused it") 
 }
 
 TEST_CASE(
-    "pages that others hold, too, are dropped without a copy, and only at the pool under "
-    "pressure") {
+    "pages with copies elsewhere are dropped without a copy, and only at the pool under pressure") {
   Setup s;
   s.fill(host, 4);
   for (std::uint64_t number = 0; number < 4; ++number) {
@@ -105,9 +104,7 @@ TEST_CASE(
   CHECK(evictions[0].moved == 0);
 }
 
-TEST_CASE(
-    "a block that was filled from one end to the other is to come back as a whole, one of pieces "
-    "is not") {
+TEST_CASE("a mostly full block without gaps is marked to return as a whole, others are not") {
   const auto marked = [](const std::vector<PageRun>& runs) {
     Setup s;
     for (const PageRun run : runs) s.populate(0, run, device);
@@ -124,7 +121,7 @@ TEST_CASE(
   CHECK_FALSE(marked({{0, 300}, {400, 40}}));
 }
 
-TEST_CASE("a block with pages in flight is not evicted, the next one is") {
+TEST_CASE("a block with pages in a transfer is not evicted, the next one is") {
   Setup s;
   s.fill(device, 4);
   const std::uint64_t first = s.engine.held_by(device).victim().value();
@@ -142,7 +139,7 @@ TEST_CASE("a block with pages in flight is not evicted, the next one is") {
   }
 }
 
-TEST_CASE("where everything is in flight it says to try again") {
+TEST_CASE("if all blocks are in transfers the result is to try again") {
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t number = 0; number < 4; ++number) {
@@ -155,7 +152,8 @@ TEST_CASE("where everything is in flight it says to try again") {
   CHECK(s.machine.at(1).held() == 4 * pages_per_block);
 }
 
-TEST_CASE("what the same round prefetched stays, and it says so when nothing else is there") {
+TEST_CASE(
+    "blocks that the same round prefetched stay, and the result says if there are no others") {
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t number = 0; number < 4; ++number) {
@@ -169,14 +167,14 @@ TEST_CASE("what the same round prefetched stays, and it says so when nothing els
   CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 9}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 10}, reservation) == OpStatus::ok);
-  // Who comes back was not prefetched.
+  // An evicted block no longer counts as prefetched.
   Block& block = s.machine.blocks().at(2);
   const LockGuard guard(block.lock);
   CHECK(block.prefetched_in == 0);
 }
 
-TEST_CASE("blocks that cannot leave do not hide those that can, however long that goes on") {
-  // Two blocks of sixteen may leave, while others come and go through them.
+TEST_CASE("blocks that cannot leave do not hide those that can, for any number of evictions") {
+  // Two of the sixteen blocks that fit may leave. Six blocks take turns in them.
   constexpr std::uint64_t blocks = 20;
   constexpr std::uint64_t stuck = 14;
   Setup s(blocks, 16);
@@ -206,7 +204,7 @@ TEST_CASE("blocks that cannot leave do not hide those that can, however long tha
     CHECK(s.machine.at(1).holds(number * pages_per_block));
 }
 
-TEST_CASE("more than the pool can ever hold is refused at once") {
+TEST_CASE("a request for more than the pool can ever hold is refused at once") {
   Setup s;
   s.fill(device, 1);
   Reservation reservation;
@@ -214,7 +212,7 @@ TEST_CASE("more than the pool can ever hold is refused at once") {
   CHECK(s.machine.at(1).held() == pages_per_block);
 }
 
-TEST_CASE("room that others are about to fill is waited for") {
+TEST_CASE("space reserved by others is waited for") {
   Setup s;
   Reservation theirs;
   REQUIRE(theirs.try_grow(s.capacity(device), 4 * pages_per_block));
@@ -222,7 +220,7 @@ TEST_CASE("room that others are about to fill is waited for") {
   CHECK(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::incomplete);
 }
 
-TEST_CASE("what an eviction frees goes to the oldest request that waits") {
+TEST_CASE("pages that an eviction frees go to the oldest waiting request") {
   Setup s;
   s.fill(device, 4);
   Reservation older;
@@ -230,13 +228,13 @@ TEST_CASE("what an eviction frees goes to the oldest request that waits") {
   Reservation younger;
   CHECK(s.evictor.make_room({device, 16, 0}, younger) == OpStatus::ok);
   CHECK(younger.pages() == 16);
-  // The first block that left was for the older one, which had not evicted anything itself.
+  // The first evicted block went to the older request, which had not evicted anything itself.
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
   CHECK(older.try_grow(s.capacity(device), 500));
   CHECK(s.capacity(device).reserved() == 2 * pages_per_block + 516);
 }
 
-TEST_CASE("a request that cannot be met keeps nothing from the others") {
+TEST_CASE("a request that cannot be met reserves nothing") {
   Setup s;
   s.fill(device, 4);
   s.advice.change({0, 3 * pages_per_block}, {AdviceChange::Kind::pinned, {}});
@@ -247,7 +245,7 @@ TEST_CASE("a request that cannot be met keeps nothing from the others") {
   CHECK(s.capacity(device).try_reserve(pages_per_block));
 }
 
-TEST_CASE("an eviction that stops early goes on with the next call, and nothing is lost") {
+TEST_CASE("an eviction that stops early continues with the next call, and nothing is lost") {
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
@@ -270,7 +268,7 @@ TEST_CASE("an eviction that stops early goes on with the next call, and nothing 
   }
 }
 
-TEST_CASE("a block that leaves is not locked meanwhile, and who needs room then takes another") {
+TEST_CASE("a block that leaves is not locked meanwhile, and another request evicts another block") {
   Setup s;
   s.fill(device, 4);
   std::vector<std::uint64_t> leaving;
@@ -291,7 +289,7 @@ TEST_CASE("a block that leaves is not locked meanwhile, and who needs room then 
   CHECK(s.machine.at(0).held() == 2 * pages_per_block);
 }
 
-TEST_CASE("a block whose flight fails leaves by pieces, with its contents") {
+TEST_CASE("a block whose transfer fails is moved in pieces, with its contents") {
   const OpStatus why = GENERATE(OpStatus::no_memory, OpStatus::incomplete);
   Setup s;
   s.fill(device, 4);
@@ -306,7 +304,7 @@ TEST_CASE("a block whose flight fails leaves by pieces, with its contents") {
     REQUIRE(s.machine.at(0).value(page) == page);
 }
 
-TEST_CASE("where no carrier can be made a block leaves by pieces") {
+TEST_CASE("if no copy backend can be created, a block is moved in pieces") {
   Setup s;
   s.fill(device, 4);
   Evictor evictor(
@@ -323,13 +321,14 @@ TEST_CASE("small pools keep nothing free, larger ones at least a block and a six
   CHECK(Watermarks::of(6400 * pages_per_block).low == 100 * pages_per_block);
 }
 
-TEST_CASE("a pool that gets full is given room by the thread, for the page that came last") {
+TEST_CASE("the background thread evicts from a pool that gets full, for the page that came last") {
   Setup s(20, 16);
   AccessSampler sampler(s.engine, s.machine.blocks(), s.machine.changers());
   BackgroundEvictor background(s.engine, s.evictor, sampler);
   background.start();
-  s.fill(device,
-         16);  // fills the last block too: room for it, or an eviction before, is all the same
+  // Fills the last block, too. It does not matter whether there is still space for it, or the
+  // background thread evicts before.
+  s.fill(device, 16);
   constexpr std::uint64_t expected = 14 * pages_per_block;
   for (int waited_ms = 0; s.capacity(device).reserved() > expected && waited_ms < 60'000;
        ++waited_ms)

@@ -1,4 +1,4 @@
-// Which flights are live, and that those who wait for one wake when it lands.
+// Which transfers are live, and that waiting threads wake when a transfer completes.
 #include "migration/in_flight_transfers.h"
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("pages are carried until they land, and by other threads than the one that asks") {
+TEST_CASE("pages are in a transfer until it completes, but not for the thread that carries it") {
   InFlightTransfers transfers;
   transfers.begun({10, 4});
   CHECK(transfers.is_carried({13, 1}));
@@ -21,16 +21,16 @@ TEST_CASE("pages are carried until they land, and by other threads than the one 
   CHECK_FALSE(transfers.is_carried({13, 1}));
 }
 
-TEST_CASE("a flight whose thread has ended is dead") {
+TEST_CASE("a transfer whose thread has ended is dead") {
   InFlightTransfers transfers;
   std::thread([&] { transfers.begun({10, 4}); }).join();
-  // Its task may be there for a moment after the join.
+  // Linux may still list the thread for a moment after the join.
   for (int looks = 0; transfers.is_carried({10, 4}) && looks < 60'000; ++looks)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK_FALSE(transfers.is_carried({10, 4}));
 }
 
-TEST_CASE("who waits for pages at rest sleeps until they land") {
+TEST_CASE("a thread that waits for pages sleeps until their transfer completes") {
   InFlightTransfers transfers;
   std::atomic<bool> ended{false};
   std::atomic<int> looks{0};
@@ -46,7 +46,7 @@ TEST_CASE("who waits for pages at rest sleeps until they land") {
   });
   while (looks == 0) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
-  // It looks ten times a second at most, and not all the time.
+  // The thread checks at most ten times a second.
   const int looks_asleep = looks;
   ended = true;
   transfers.ended({10, 4});

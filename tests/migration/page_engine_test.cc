@@ -1,5 +1,5 @@
-// The engine against a machine in memory: order of steps, and every way in which a step can stop
-// early.
+// The page engine on a simulated machine: the order of steps, and every way in which a step can
+// stop early.
 #include "migration/page_engine.h"
 
 #include <catch2/catch.hpp>
@@ -41,7 +41,7 @@ struct Setup {
     const LockGuard guard(block.lock);
     engine.collapse(block, 0, run, keeper);
   }
-  // The processor sees the owner's pool, and maps what is there.
+  // Makes the processor's view show the owner's pool, and maps the pages there.
   OpResult see(PageRun run, Processor p, Processor owner) {
     const LockGuard guard(block.lock);
     block.switch_begun(p, run);
@@ -49,7 +49,7 @@ struct Setup {
     block.switched(p, run, owner);
     return engine.map(block, 0, run, p);
   }
-  // The books say what the machine has.
+  // Checks that the page state agrees with the machine.
   void check() {
     const LockGuard guard(block.lock);
     block.check_invariants();
@@ -99,7 +99,7 @@ TEST_CASE("a move protects, copies, punches, then unprotects, in this order") {
   s.check();
 }
 
-TEST_CASE("a copy that stops early is taken up where it stopped") {
+TEST_CASE("a copy that stops early is continued where it stopped") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value(page, page + 1);
@@ -111,7 +111,8 @@ TEST_CASE("a copy that stops early is taken up where it stopped") {
   s.check();
 }
 
-TEST_CASE("a page that the target holds against the books is thrown out, not taken for the copy") {
+TEST_CASE(
+    "a page in the target pool that the page state lacks is removed, not taken for the copy") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   s.machine.at(0).set_value(7, 1234);
@@ -123,7 +124,7 @@ TEST_CASE("a page that the target holds against the books is thrown out, not tak
   s.check();
 }
 
-TEST_CASE("a first touch throws out a page that was there against the books") {
+TEST_CASE("a first touch removes a page that the page state lacks") {
   Setup s;
   s.machine.at(1).plant(2);
   s.machine.at(1).set_value(2, 666);
@@ -133,7 +134,8 @@ TEST_CASE("a first touch throws out a page that was there against the books") {
 }
 
 TEST_CASE(
-    "a move that runs out of memory keeps what arrived there and the rest here, all writable") {
+    "a move that runs out of memory keeps the pages that arrived, and the rest here, all "
+    "writable") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   for (unsigned page = 0; page < 16; ++page) s.machine.at(0).set_value(page, page + 1);
@@ -149,7 +151,7 @@ TEST_CASE(
   s.check();
 }
 
-TEST_CASE("a move to a process that dies on the way loses nothing") {
+TEST_CASE("a move to a process that dies during it loses nothing") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   s.machine.at(0).set_value(2, 99);
@@ -185,20 +187,20 @@ TEST_CASE("a source that cannot be protected is not copied") {
   s.check();
 }
 
-TEST_CASE(
-    "pages that the processor holds unmapped are entered, those entered already are skipped") {
+TEST_CASE("unmapped pages that the processor holds are mapped, and mapped ones are skipped") {
   Setup s;
   REQUIRE(s.populate({0, 8}, device));
   {
     const LockGuard guard(s.block.lock);
-    s.block.unmapped(device);  // a new process: it maps nothing; except that here it still does
+    // Marks all unmapped, like a new process; the fake page table keeps its entries.
+    s.block.unmapped(device);
     CHECK(s.engine.map(s.block, 0, {0, 8}, device).status == OpStatus::ok);
     CHECK(s.block.at(device).mapped == PageMask::of({0, 8}));
   }
   s.check();
 }
 
-TEST_CASE("entering a page that the pool lost is reported, not believed") {
+TEST_CASE("mapping a page that the pool lost is reported as an error") {
   Setup s;
   REQUIRE(s.populate({0, 1}, device));
   REQUIRE(s.machine.at(1).punch({0, 1}) == 0);
@@ -208,7 +210,7 @@ TEST_CASE("entering a page that the pool lost is reported, not believed") {
   CHECK(s.block.at(device).mapped.none());
 }
 
-TEST_CASE("a release empties every pool and gives the room back") {
+TEST_CASE("a release empties every pool and returns the capacity") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   REQUIRE(s.populate({16, 16}, device));
@@ -223,7 +225,7 @@ TEST_CASE("a release empties every pool and gives the room back") {
   s.check();
 }
 
-TEST_CASE("a copy is made of protected pages, and nobody may write either") {
+TEST_CASE("a copy is made of protected pages, and no processor may write either") {
   Setup s;
   REQUIRE(s.populate({0, 16}, host));
   s.machine.at(0).set_value(5, 42);
@@ -237,7 +239,7 @@ TEST_CASE("a copy is made of protected pages, and nobody may write either") {
   CHECK_FALSE(s.machine.at(1).maps_writable(5));
   CHECK(s.machine.memory(1).counters.duplicated == 16);
   s.check();
-  // A second copy finds the pages protected.
+  // A second copy finds the pages protected already.
   s.machine.log.clear();
   REQUIRE(s.duplicate({0, 16}, host, Processor::device(1)));
   CHECK(s.machine.log == std::vector<std::string>{"copy 2: 0+16"});
@@ -283,7 +285,7 @@ TEST_CASE("a remote mapping shows the same frames, writable, and ends when the p
   CHECK(s.machine.memory(1).counters.mapped_remotely == 8);
   s.machine.log.clear();
   REQUIRE(s.migrate({0, 16}, host, Processor::device(1)));
-  // Whoever may write the old copy is kept from it first.
+  // Processors that can write the old copy are write-protected first.
   CHECK(s.machine.log == std::vector<std::string>{"protect 0: 0+16", "protect 1: 0+8",
                                                   "copy 2: 0+16", "punch 0: 0+16",
                                                   "unprotect 2: 0+16"});
@@ -291,7 +293,7 @@ TEST_CASE("a remote mapping shows the same frames, writable, and ends when the p
   s.check();
 }
 
-TEST_CASE("pages come to a pool whose processor sees another one: filled, not mapped") {
+TEST_CASE("pages that come to a pool whose processor views another one are filled, not mapped") {
   Setup s;
   REQUIRE(s.populate({0, 8}, host));
   s.machine.at(0).set_value(2, 5);
@@ -314,7 +316,7 @@ TEST_CASE("pages come to a pool whose processor sees another one: filled, not ma
   s.check();
 }
 
-TEST_CASE("entering that stops early leaves the books right about what was entered") {
+TEST_CASE("a mapping that stops early leaves the page state correct") {
   Setup s;
   REQUIRE(s.populate({0, 8}, device));
   const LockGuard guard(s.block.lock);
@@ -338,7 +340,7 @@ TEST_CASE("a copy that is mapped already is protected if it is not") {
   CHECK_FALSE(s.machine.at(0).maps_writable(0));
 }
 
-TEST_CASE("pages come to the pool of a processor that has no process, mapped nowhere") {
+TEST_CASE("pages that come to the pool of a processor without a process are mapped nowhere") {
   Setup s;
   REQUIRE(s.populate({0, 4}, host));
   s.machine.at(0).set_value(1, 9);
@@ -356,7 +358,7 @@ TEST_CASE("pages come to the pool of a processor that has no process, mapped now
   s.check();
 }
 
-TEST_CASE("a copy is mapped write-protected, and given up where the kernel cannot do that") {
+TEST_CASE("a copy is mapped write-protected, and given up where Linux cannot do that") {
   Setup s;
   REQUIRE(s.populate({0, 4}, host));
   REQUIRE(s.duplicate({0, 4}, host, device));
@@ -371,7 +373,7 @@ TEST_CASE("a copy is mapped write-protected, and given up where the kernel canno
   s.block.check_invariants();
 }
 
-TEST_CASE("where a punch leaves page tables alone, pages are unmapped before they leave") {
+TEST_CASE("if a punch does not change page tables, pages are unmapped before they leave") {
   Setup s;
   s.machine.punch_unmaps = false;
   REQUIRE(s.populate({0, 16}, host));
@@ -391,7 +393,7 @@ TEST_CASE("where a punch leaves page tables alone, pages are unmapped before the
   s.check();
 }
 
-TEST_CASE("where a punch leaves page tables alone, nobody can ever touch a hole") {
+TEST_CASE("if a punch does not change page tables, no processor can ever access a hole") {
   Setup s;
   s.machine.punch_unmaps = false;
   std::mt19937_64 random(seed());

@@ -1,5 +1,5 @@
-// Prefetching against a machine in memory: where pages end up, what they hold, and that nothing is
-// lost whatever fails.
+// Prefetching on a simulated machine: where pages are afterwards, their contents, and that nothing
+// is lost when steps fail.
 #include "migration/prefetcher.h"
 
 #include <algorithm>
@@ -47,14 +47,14 @@ struct Setup {
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
-  // Every page of the span at p, each with its number in it.
+  // Puts every page of the span at p, with its number as the value.
   void stock(Processor p, PageSpan span) {
     for (std::uint64_t page = span.first; page < span.end(); page = (page / 16 + 1) * 16)
       touch(p, page);
     for (std::uint64_t page = span.first; page < span.end(); ++page)
       machine.at(p.index).set_value(page, page + 1);
   }
-  // Waits until it is done.
+  // Runs the request, and waits until it has completed.
   void run(const PrefetchRequest& request) {
     start();
     std::mutex lock;
@@ -84,7 +84,7 @@ struct Setup {
     copiers->start();
   }
 
-  // The books and the machine agree.
+  // Checks that the page state agrees with the machine.
   void check_books() {
     std::uint64_t held[3] = {};
     machine.blocks().for_each_used(0, blocks, [&](std::uint64_t number, Block& block) {
@@ -101,7 +101,7 @@ struct Setup {
     });
     for (int p = 0; p < 3; ++p) CHECK(machine.memory(p).capacity.reserved() == held[p]);
   }
-  // The span is at p alone (or also elsewhere), and holds what stock() put there.
+  // Checks that the span is at p (alone, unless `alone` is false), and has the values of stock().
   void check_at(Processor p, PageSpan span, bool alone = true) {
     for (std::uint64_t page = span.first; page < span.end(); ++page) {
       const bool elsewhere =
@@ -113,7 +113,7 @@ struct Setup {
   }
 
   std::unique_ptr<Prefetcher> prefetcher;
-  std::unique_ptr<Copiers> copiers;  // ends first
+  std::unique_ptr<Copiers> copiers;  // destroyed first
 
  private:
   unsigned copiers_;
@@ -148,7 +148,7 @@ TEST_CASE("memory that does not exist yet is created at the destination") {
   s.check_books();
 }
 
-TEST_CASE("what is at the destination already only gets mapped") {
+TEST_CASE("pages that are at the destination already are only mapped") {
   Setup s;
   s.stock(device, several_blocks);
   s.machine.at(1).unmap(200);
@@ -173,7 +173,7 @@ TEST_CASE("read-mostly memory gets a copy at the destination") {
   s.check_books();
 }
 
-TEST_CASE("where the kernel cannot map copies protected later they come mapped") {
+TEST_CASE("where Linux cannot map copies protected later, they arrive mapped") {
   Setup s;
   s.stock(host, several_blocks);
   s.advice.change(several_blocks, {AdviceChange::Kind::set_read_mostly, {}});
@@ -184,7 +184,7 @@ TEST_CASE("where the kernel cannot map copies protected later they come mapped")
   s.check_books();
 }
 
-TEST_CASE("pages from everywhere come together, in whatever pieces they lie") {
+TEST_CASE("pages from all pools are collected, in any number of pieces") {
   Setup s;
   for (std::uint64_t page = 0; page < 1024; page += 16) {
     const Processor owner{static_cast<int>(page / 16 % 4)};
@@ -200,7 +200,7 @@ TEST_CASE("pages from everywhere come together, in whatever pieces they lie") {
   s.check_books();
 }
 
-TEST_CASE("a cargo that fails is carried again, and nothing is lost or left behind") {
+TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind") {
   const OpStatus statuses[] = {OpStatus::ok, OpStatus::incomplete, OpStatus::no_memory};
   for (const OpStatus status : statuses) {
     for (const std::uint64_t arrived : {0, 1, 300}) {
@@ -226,7 +226,7 @@ TEST_CASE("a failing creation leaves nothing behind") {
   s.check_books();
 }
 
-TEST_CASE("while pages are in flight they can be read where they were, and nowhere be written") {
+TEST_CASE("during a transfer pages can be read at their source, and be written nowhere") {
   Setup s;
   s.stock(host, {0, pages_per_block});
   int looked = 0;
@@ -235,7 +235,7 @@ TEST_CASE("while pages are in flight they can be read where they were, and nowhe
     ++looked;
     CHECK(s.machine.at(0).maps(transfer.span.first));
     CHECK_FALSE(s.machine.at(0).maps_writable(transfer.span.first));
-    // Who touches them waits; who touches their neighbours does not.
+    // Faults on these pages wait, and faults on their neighbours do not.
     for (const Processor p : {host, device}) {
       Fault fault =
           s.service.take(p, {base + transfer.span.first * page_size, 1, true, true, false});
@@ -250,10 +250,10 @@ TEST_CASE("while pages are in flight they can be read where they were, and nowhe
   s.check_books();
 }
 
-TEST_CASE("a neighbour of pages in flight is answered, and they are left alone") {
+TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does not affect them") {
   Setup s;
   s.stock(host, {0, 16});
-  // Half of a fault's region is on its way.
+  // Half of a fault's region is in a transfer.
   s.stock(host, {0, pages_per_block});
   bool looked = false;
   s.haulage.on_the_way = [&](const PageTransfer& transfer) {
@@ -271,7 +271,7 @@ TEST_CASE("a neighbour of pages in flight is answered, and they are left alone")
   s.check_books();
 }
 
-TEST_CASE("what others take away again after its turn stays with them") {
+TEST_CASE("pages that other processors take after their transfer stay there") {
   Setup s;
   constexpr PageSpan taken{0, 32};
   s.stock(host, {0, 100});
@@ -283,7 +283,7 @@ TEST_CASE("what others take away again after its turn stays with them") {
     for (std::uint64_t page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
   };
   s.prefetch({0, 260}, Location::device(0));
-  // One from the host, one that creates what lies between, one from the other device.
+  // One transfer from the host, one that creates the pages between, one from the other device.
   CHECK(transfers == 3);
   s.check_at(host, taken);
   s.check_at(device, {taken.end(), 100 - taken.end()});
@@ -291,7 +291,7 @@ TEST_CASE("what others take away again after its turn stays with them") {
   s.check_books();
 }
 
-TEST_CASE("memory that was freed meanwhile is left alone, and what lies there now, too") {
+TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocation there") {
   Setup s;
   s.stock(host, several_blocks);
   int seen = 0;
@@ -302,7 +302,7 @@ TEST_CASE("memory that was freed meanwhile is left alone, and what lies there no
     s.whole = s.address_space.allocate(blocks * block_size, 0).value();
   };
   s.prefetch(several_blocks, Location::device(0));
-  // What was under way landed; nothing began after that.
+  // The transfer in progress completed, and no other one began.
   CHECK(s.machine.at(1).held() <= 4 * pages_per_block);
   CHECK(s.machine.at(0).held() > 0);
   s.check_books();
@@ -318,7 +318,8 @@ TEST_CASE("discarded memory is gone") {
   s.check_books();
 }
 
-TEST_CASE("discarded and prefetched memory is at the destination, and nothing was copied for it") {
+TEST_CASE(
+    "discarded and then prefetched memory is at the destination, and nothing was copied for it") {
   Setup s;
   s.stock(host, {0, 800});
   s.stock(device, {800, 224});
@@ -326,13 +327,13 @@ TEST_CASE("discarded and prefetched memory is at the destination, and nothing wa
          PrefetchRequest::Kind::discard_and_prefetch,
          0});
   CHECK(s.machine.at(1).held() == 1024);
-  CHECK(s.machine.at(1).value(0) == 1);  // shares its page with others' bytes
+  CHECK(s.machine.at(1).value(0) == 1);  // shares its page with bytes outside the range
   CHECK(s.machine.at(1).value(900) == 901);
   CHECK(s.machine.memory(1).counters.bytes_copied == page_size);
   s.check_books();
 }
 
-TEST_CASE("ranges that overlap are done in their order") {
+TEST_CASE("overlapping ranges are processed in their order") {
   Setup s;
   s.stock(host, several_blocks);
   s.run({{{several_blocks, several_blocks, Location::device(0)},
@@ -345,7 +346,7 @@ TEST_CASE("ranges that overlap are done in their order") {
   s.check_books();
 }
 
-TEST_CASE("what is prefetched to a node of the host goes to that node, unless it is pinned") {
+TEST_CASE("memory prefetched to a node of the host goes to that node, unless it is pinned") {
   Setup s;
   s.stock(host, {0, 100});
   s.stock(device, {100, 100});
@@ -364,7 +365,7 @@ TEST_CASE("what is prefetched to a node of the host goes to that node, unless it
   CHECK_FALSE(moved("0+40"));
 }
 
-TEST_CASE("requests without pages are done at once, also in the middle of others") {
+TEST_CASE("requests without pages complete at once, also between others") {
   Setup s;
   s.stock(host, several_blocks);
   s.run({{}, PrefetchRequest::Kind::prefetch, 0});
@@ -372,7 +373,7 @@ TEST_CASE("requests without pages are done at once, also in the middle of others
   s.check_at(host, several_blocks);
 }
 
-TEST_CASE("a full destination gives way to what is prefetched") {
+TEST_CASE("a full destination evicts for prefetched pages") {
   Setup s(2 * pages_per_block);
   s.stock(device, {0, 2 * pages_per_block});
   s.stock(host, {3 * pages_per_block, pages_per_block});
@@ -382,7 +383,7 @@ TEST_CASE("a full destination gives way to what is prefetched") {
   s.check_books();
 }
 
-TEST_CASE("where not all fits comes what does, and nothing goes that has just come") {
+TEST_CASE("of too many pages those that fit arrive, and no page that has just arrived is evicted") {
   constexpr std::uint64_t capacity = 2 * pages_per_block + 77;
   Setup s(capacity, /*copiers=*/1);
   const bool exists = GENERATE(true, false);
@@ -395,7 +396,9 @@ TEST_CASE("where not all fits comes what does, and nothing goes that has just co
   s.check_books();
 }
 
-TEST_CASE("who uses memory while it is prefetched to and fro loses nothing, whatever fails") {
+TEST_CASE(
+    "memory that is used while it is prefetched back and forth loses nothing, even after "
+    "failures") {
   constexpr PageSpan used{0, 4 * pages_per_block};
   for (int round = 0; round < 4; ++round) {
     Setup s(3 * pages_per_block, 3);

@@ -1,4 +1,4 @@
-// Changes of views against a machine in memory: which runs change, what happens to pages that move
+// Changes of views on a simulated machine: which runs change, what happens to pages that move
 // meanwhile, and when changes are declined.
 #include "migration/view_switcher.h"
 
@@ -44,13 +44,13 @@ struct Setup {
     REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
     REQUIRE(engine.migrate(block, 0, run, from, to, reservation, MoveCause::fault));
   }
-  // Has it done. False: declined.
+  // Requests the change and waits for it. Returns false if it was declined.
   bool request(Processor p, PageRun run, Wish wish) {
     if (!switcher.request(p, 0, PageMask::of(run), wish)) return false;
     REQUIRE(switcher.wait_until_done(limit_ms));
     return true;
   }
-  // The changes of views, as the machine has logged them.
+  // The changes of views in the machine's log.
   std::vector<std::string> changes() const {
     std::vector<std::string> found;
     for (const std::string& line : machine.log)
@@ -74,7 +74,7 @@ using Changes = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a processor comes to see pages where they are, each run with one change") {
+TEST_CASE("a processor gets a view of pages where they are, with one change per run") {
   Setup s;
   s.populate({0, 8}, host);
   s.populate({8, 8}, other_device);
@@ -82,13 +82,13 @@ TEST_CASE("a processor comes to see pages where they are, each run with one chan
   CHECK(s.request(device, {0, 32}, Wish::see));
   CHECK(s.changes() == Changes{"view 0 of 1: 0+8", "view 2 of 1: 8+8", "view 0 of 1: 24+8"});
   for (const std::uint64_t page : {0, 7, 8, 15, 24, 31}) CHECK(s.machine.at(1).maps_writable(page));
-  // Pages that nobody holds stay to be faulted on.
+  // Pages that no pool holds stay unmapped, and fault.
   CHECK_FALSE(s.machine.at(1).maps(16));
   CHECK(s.machine.at(1).held() == 0);
   s.check();
 }
 
-TEST_CASE("what the view shows already is entered without a change") {
+TEST_CASE("pages that the view shows already are mapped without a change") {
   Setup s;
   s.populate({0, 4}, host);
   CHECK(s.request(device, {0, 4}, Wish::see));
@@ -105,7 +105,7 @@ TEST_CASE("what the view shows already is entered without a change") {
   s.check();
 }
 
-TEST_CASE("a processor that holds a copy sees its own") {
+TEST_CASE("a processor that holds a copy views its own") {
   Setup s;
   s.populate({0, 4}, host);
   CHECK(s.request(device, {0, 4}, Wish::see));
@@ -117,7 +117,7 @@ TEST_CASE("a processor that holds a copy sees its own") {
   s.check();
 }
 
-TEST_CASE("going home changes what is foreign, and nothing else") {
+TEST_CASE("a change back to the own pool affects only pages with another view") {
   Setup s;
   s.populate({0, 16}, host);
   CHECK(s.request(device, {4, 4}, Wish::see));
@@ -131,7 +131,7 @@ TEST_CASE("going home changes what is foreign, and nothing else") {
   s.check();
 }
 
-TEST_CASE("pages that move while the view is changed are not entered where they were") {
+TEST_CASE("pages that move during a change of view are not mapped at their old place") {
   Setup s;
   s.populate({0, 8}, host);
   bool moved = false;
@@ -149,14 +149,14 @@ TEST_CASE("pages that move while the view is changed are not entered where they 
   CHECK_FALSE(s.machine.at(1).maps(0));
   CHECK(s.machine.at(1).maps_writable(4));
   s.check();
-  // Whoever asks again gets to see them where they went.
+  // A new request maps them where they went.
   CHECK(s.request(device, {0, 8}, Wish::see));
   CHECK(s.machine.at(1).maps_writable(0));
   CHECK(s.machine.at(1).view(0) == 2);
   s.check();
 }
 
-TEST_CASE("pages that come home while the view is changed are filled in, and shown later") {
+TEST_CASE("pages that come to the own pool during a change of view are filled, and mapped later") {
   Setup s;
   s.populate({0, 4}, host);
   s.machine.at(0).set_value(1, 42);
@@ -185,9 +185,9 @@ TEST_CASE("after a failure changes are declined for a while, and nothing has cha
   s.machine.view_error = 0;
   const std::uint64_t failed_ns = now_ns();
   const bool declined = !s.request(device, {0, 4}, Wish::see);
-  // Unless this machine took that long for the two lines above.
+  // Not declined if the two lines above took that long on this machine.
   CHECK((declined || now_ns() - failed_ns > 10'000'000));
-  // Others are not concerned.
+  // Other processors are not affected.
   CHECK(s.request(other_device, {0, 4}, Wish::see));
   CHECK(s.machine.at(2).view(0) == 0);
   while (!s.request(device, {0, 4}, Wish::see)) {
@@ -198,7 +198,7 @@ TEST_CASE("after a failure changes are declined for a while, and nothing has cha
   s.check();
 }
 
-TEST_CASE("a process that is gone has no view changed") {
+TEST_CASE("the view of a process that has ended is not changed") {
   Setup s;
   s.populate({0, 4}, host);
   s.machine.at(1).die();
@@ -207,7 +207,7 @@ TEST_CASE("a process that is gone has no view changed") {
   s.check();
 }
 
-TEST_CASE("near the budget of mappings changes are declined, with room again they are made") {
+TEST_CASE("near the budget of mappings changes are declined, and below it they are made again") {
   Setup s(120);
   s.machine.mappings = 119;
   s.populate({0, 8}, host);
@@ -224,7 +224,7 @@ TEST_CASE("near the budget of mappings changes are declined, with room again the
   s.check();
 }
 
-TEST_CASE("the way home is open also without room for mappings") {
+TEST_CASE("changes back to the own pool are made even without spare mappings") {
   Setup s(104);
   s.populate({0, 8}, host);
   CHECK(s.request(device, {0, 8}, Wish::see));
@@ -238,7 +238,7 @@ TEST_CASE("the way home is open also without room for mappings") {
   s.check();
 }
 
-TEST_CASE("tidying sends home what no pool holds, and leaves alone what is in use again") {
+TEST_CASE("tidying changes back the views of pages that no pool holds, except those in use again") {
   Setup s;
   s.populate({0, 8}, host);
   CHECK(s.request(device, {0, 8}, Wish::see));
@@ -254,12 +254,12 @@ TEST_CASE("tidying sends home what no pool holds, and leaves alone what is in us
   s.check();
 }
 
-TEST_CASE("what was withdrawn before its turn does not happen") {
+TEST_CASE("a request that is withdrawn before its turn is not executed") {
   Setup s;
   s.populate({0, 32}, host);
   {
     const ViewSwitcher::Pause pause(s.switcher, device);
-    // The first one may be under way already; what comes after it waits.
+    // The first request may be in progress already; the second one waits.
     REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 1}), Wish::home));
     REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 32}), Wish::see));
     s.switcher.withdraw(device, 0, PageMask::of({8, 8}));
@@ -271,22 +271,22 @@ TEST_CASE("what was withdrawn before its turn does not happen") {
   s.check();
 }
 
-TEST_CASE("the mappings are counted again before changes are declined") {
+TEST_CASE("mappings are counted again before changes are declined") {
   Setup s(110);
   s.machine.mappings = 100;
-  // Many more changes than the budget has room for, were each to cost what it can cost at most.
+  // Many more changes than the budget would allow if each had its worst-case cost.
   s.populate({0, 512}, host);
   for (unsigned page = 0; page < 200; page += 2) CHECK(s.request(device, {page, 1}, Wish::see));
   CHECK(s.changes().size() == 100);
   s.check();
 }
 
-TEST_CASE("several requests for one block that wait are one") {
+TEST_CASE("several waiting requests for one block are merged") {
   Setup s;
   s.populate({0, 64}, host);
   {
     const ViewSwitcher::Pause pause(s.switcher, device);
-    // The first one is taken up, and waits for the pause to end.
+    // The first request is taken up, and waits for the pause to end.
     for (unsigned page = 0; page < 64; ++page)
       REQUIRE(s.switcher.request(device, 0, PageMask::of({page, 1}), Wish::see));
     CHECK(s.changes().empty());
@@ -297,7 +297,7 @@ TEST_CASE("several requests for one block that wait are one") {
   s.check();
 }
 
-TEST_CASE("no view changes during a pause, and a pause waits for the change under way") {
+TEST_CASE("no view changes during a pause, and a pause waits for the change in progress") {
   Setup s;
   s.populate({0, 4}, host);
   std::promise<void> changing;
@@ -323,8 +323,7 @@ TEST_CASE("no view changes during a pause, and a pause waits for the change unde
   s.check();
 }
 
-TEST_CASE(
-    "a device that does not answer keeps the changes of other processors' views from nothing") {
+TEST_CASE("a device that does not answer does not block changes of other processors' views") {
   Setup s;
   s.populate({0, 4}, host);
   std::promise<void> changing;

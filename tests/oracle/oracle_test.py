@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""libcuda.so.1 answers as a real driver did: ../shared/oracle beside the project holds a program that makes some thousand calls
-with every edge of their arguments, and what the driver answered.
+"""libcuda.so.1 answers like a real driver: ../shared/oracle beside the project holds a program that
+makes some thousand calls with edge cases of their arguments, and the driver's answers.
 
-Every answer that differs must be in docs/differences.md, where the first cells of a table have patterns of case names; and so many must be
-equal that REQUIRED_SHARE is reached.
+Every different answer must be in docs/differences.md, where the first cells of a table have
+patterns of case names; and the share of equal answers must reach REQUIRED_SHARE.
 
 Usage: oracle_test.py ROOT COMPAT CC...
 """
@@ -15,9 +15,9 @@ import tempfile
 from answers import ask, build_oracle, compare, explained_patterns, find_oracle, oracle_answers
 
 REQUIRED_SHARE = 0.98
-# As many devices as the driver's machine had.
+# The driver's machine had one device.
 SETTINGS = {"WHERRY_DEVICES": "capacity=2G"}
-# Without `order`, which order_test.py asks for, and `perf`, which has timings.
+# Without `order`, which order_test.py runs, and `perf`, which measures times.
 GROUPS = "noctx alloc adv advkind range rattrs prefetch pointer memkinds copy stream batch".split()
 
 
@@ -29,7 +29,8 @@ def main():
         printed, complaints = ask([program, *GROUPS], compat, SETTINGS | settings)
     expected = oracle_answers(next(oracle.glob("driver-*-h100.tsv")).read_text())
     print(complaints)
-    sys.exit(compare(expected, oracle_answers(printed), explained_patterns(root, "cases"), REQUIRED_SHARE))
+    sys.exit(compare(expected, oracle_answers(printed), explained_patterns(root, "Cases"),
+                     REQUIRED_SHARE))
 
 
 main()

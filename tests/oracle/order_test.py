@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Calls wait for pending work where a real driver's do, and only there: the oracle's group `order` asks what waits for what.
+"""Calls wait for pending work exactly where a real driver's do: the oracle's group `order` tests
+which calls wait for which work.
 
-The program decides from sleeps of some milliseconds, so a delayed thread can spoil an answer. The group is therefore asked up
-to ATTEMPTS times, and a case is right if one answer was. Every case must be right.
+The program decides by sleeps of some milliseconds, so a delayed thread can change an answer. The
+group therefore runs up to ATTEMPTS times, and a case is right if one of its answers was. Every case
+must be right.
 
-At a part of the length (WHERRY_TEST_SCALE) only some of the streams that have the pending work are asked about.
+With WHERRY_TEST_SCALE below 1 only some of the streams with pending work are tested.
 
 Usage: order_test.py ROOT COMPAT CC...
 """
@@ -32,10 +34,11 @@ def question_of(case):
 
 
 def left_out(cases, streams):
-    """ORACLE_SKIP for what is asked about other streams. All that is known about: the answers are those to a part of the cases."""
+    """ORACLE_SKIP for all cases of streams but `streams`. `cases`: the names of all cases."""
     questions = {question_of(case) for case in cases}
     others = [stream for stream in STREAMS if stream not in streams]
-    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others for question in questions) + ","
+    return "".join(f",order.{stream}.{question}=SKIPPED" for stream in others
+                   for question in questions) + ","
 
 
 def choose_streams():
@@ -56,7 +59,7 @@ def main():
         settings |= SETTINGS | {"ORACLE_SKIP": left_out(all_cases, streams)}
         got = {}
         for attempt in range(ATTEMPTS):
-            # What the program itself starts for a group: it reads ORACLE_SKIP.
+            # The command that the program itself runs for a group; it reads ORACLE_SKIP.
             printed, complaints = ask([program, "-child", "order"], compat, settings)
             for case, answer in oracle_answers(printed).items():
                 if got.get(case) != expected.get(case):

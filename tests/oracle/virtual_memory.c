@@ -1,6 +1,6 @@
-/* Questions about virtual memory that a program manages itself, for any libcuda.so.1: a line for
- * each, with tabs between the case, the result and what was told beside it. Later questions depend
- * on what earlier ones have left. */
+/* Queries about virtual memory management, for any libcuda.so.1. Prints a line for each, with tabs
+ * between the case, the result and the returned values. Later queries depend on the state that
+ * earlier ones left. */
 #include <cuda.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -20,11 +20,11 @@ enum {
   no_location
 };
 
-/* Reserved, and what is mapped there: the first memory has two steps, the second one has one. */
+/* The reserved range, and the memory mapped there: `first` has two steps, `second` has one. */
 static CUdeviceptr place;
 static CUmemGenericAllocationHandle first, second;
 
-/* ---- telling */
+/* ---- output */
 
 static const char* text(const char* format, ...) {
   static char texts[4][80];
@@ -52,7 +52,7 @@ static const char* number(unsigned long long value) {
   return value == UNTOUCHED ? "-" : text("%#llx", value);
 }
 
-/* Addresses differ from run to run: how far from the one that was asked about. */
+/* Addresses differ from run to run, so prints the distance from the queried address. */
 static const char* address(unsigned long long value, CUdeviceptr from) {
   if (value == UNTOUCHED) return "-";
   return value == 0 ? "0" : text("p%+lld", (long long)(value - from));
@@ -79,7 +79,7 @@ static const char* attribute_value(int attribute, unsigned long long value, CUde
   }
 }
 
-/* All that can be asked of a pointer, but for P2P_TOKENS, which would change it. */
+/* Queries all attributes of a pointer, except P2P_TOKENS, which would change its state. */
 static void ask_pointer(const char* name, CUdeviceptr at) {
   for (int attribute = CU_POINTER_ATTRIBUTE_CONTEXT;
        attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE; ++attribute) {
@@ -94,7 +94,7 @@ static void ask_pointer(const char* name, CUdeviceptr at) {
   tell(text("%s.range", name), result, text("%s %zu", address(base, at), size));
 }
 
-/* ---- what is asked with */
+/* ---- arguments */
 
 static CUmemLocation location(int type, int id) {
   CUmemLocation made = {0};
@@ -168,7 +168,7 @@ static void ask_properties(const char* name, CUmemGenericAllocationHandle handle
             told.location.id));
 }
 
-/* ---- the questions */
+/* ---- the queries */
 
 static void granularity(void) {
   size_t bytes = 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Of virtual memory that a program manages itself libcuda.so.1 tells what a real driver told: virtual_memory.c asks, and
-virtual_memory.tsv has the driver's answers.
+"""libcuda.so.1 answers queries about virtual memory management like a real driver: virtual_memory.c
+makes the queries, and virtual_memory.tsv has the driver's answers.
 
-Every answer that differs must be in docs/differences.md, in the table of these cases.
+Every different answer must be in docs/differences.md, in the table of these cases.
 
 Usage: virtual_memory_test.py ROOT COMPAT CC...
 """
@@ -14,12 +14,12 @@ import tempfile
 from answers import ask, compare, compile_program, explained_patterns
 
 REQUIRED_SHARE = 0.97
-# As many devices as the driver's machine had.
+# The driver's machine had one device.
 SETTINGS = {"WHERRY_DEVICES": "capacity=64M"}
 
 
 def answers(text):
-    """case -> (result, what was told beside it)."""
+    """case -> (result, returned values)."""
     lines = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
     return {words[0]: tuple(words[1:]) for words in lines}
 
@@ -29,11 +29,12 @@ def main():
     here = root / "tests/oracle"
     with tempfile.TemporaryDirectory() as name:
         program = pathlib.Path(name, "virtual_memory")
-        compile_program(compiler, root, here / "virtual_memory.c", pathlib.Path(compat, "libcuda.so.1"), "-o", program)
+        compile_program(compiler, root, here / "virtual_memory.c",
+                        pathlib.Path(compat, "libcuda.so.1"), "-o", program)
         printed, complaints = ask([program], compat, SETTINGS)
     print(complaints)
     expected = answers((here / "virtual_memory.tsv").read_text())
-    patterns = explained_patterns(root, "cases of virtual memory")
+    patterns = explained_patterns(root, "Cases of virtual memory")
     sys.exit(compare(expected, answers(printed), patterns, REQUIRED_SHARE))
 
 

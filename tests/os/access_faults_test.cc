@@ -1,7 +1,7 @@
-// What an application sees of its signals while faults on a range are claimed: most cases run one
-// scenario in three processes, without a claim, with one before and with one after the
-// application's own calls, and compare all that it saw and how it ended. Own memory is the claimed
-// range's, foreign memory everything else.
+// The application's signals while the library claims faults on a range. Most cases run one scenario
+// in three processes: without a claim, with a claim before the application's own calls, and with
+// one after them. The test compares everything that the application sees, and how it ends. "Own"
+// memory is the claimed range, "foreign" memory is all other memory.
 #include "os/signals/access_faults.h"
 
 #include <elf.h>
@@ -40,8 +40,8 @@
 #include "support/child.h"
 #include "support/conditions.h"
 
-// Accesses that nobody instruments, whose one instruction is as long as a handler believes that
-// skips it.
+// Accesses without instrumentation. Their single instruction has the length that skip_access()
+// assumes.
 #if defined(__x86_64__)
 asm(R"(
 .text
@@ -70,7 +70,7 @@ store_byte:
 extern "C" unsigned char load_byte(const void*);
 extern "C" void store_byte(void*, unsigned char);
 
-// Deprecated, or for other standards, and still there.
+// Deprecated functions, and functions for other standards, which still exist.
 extern "C" void (*__sysv_signal(int, void (*)(int)) noexcept)(int);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -83,14 +83,14 @@ constexpr std::size_t own_count = 64;
 constexpr std::size_t foreign_count = 4;
 
 char* own_pages = nullptr;
-char* foreign_pages = nullptr;  // behind them, without access
+char* foreign_pages = nullptr;  // behind the own pages, not accessible
 std::atomic<int> reads_resolved = 0;
 std::atomic<int> writes_resolved = 0;
 std::atomic<bool> claimed = false;
 
 bool open_own_page(const AccessFault& fault) {
   ++(fault.write ? writes_resolved : reads_resolved);
-  errno = ENOTTY;  // what a hook does to it must not be seen
+  errno = ENOTTY;  // the hook's change of errno must not be visible
   void* page = reinterpret_cast<void*>(round_down(fault.address, page_size));
   return ::mprotect(page, page_size, fault.write ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
 }
@@ -102,7 +102,7 @@ char* map(std::size_t pages) {
   return static_cast<char*>(start);
 }
 
-// Asserts nothing, allocates nothing: for handlers too.
+// Contains no assertions and allocates nothing, so handlers can call it.
 [[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
   va_list values;
   va_start(values, format);
@@ -119,7 +119,7 @@ void claim() {
   claimed = true;
 }
 
-// A write to own memory, that faults where it is claimed. Says so when that went wrong.
+// Writes to own memory, which faults if it is claimed. Prints a line if that went wrong.
 void touch_own() {
   static std::atomic<unsigned> next = 0;
   char* page = own_pages + next++ % own_count * page_size;
@@ -131,8 +131,8 @@ void touch_own() {
     say("own memory: value %d, errno %d", *page, errno);
 }
 
-// When the scenario's process claims: never, before all that it does about signals, or after what
-// it does about them first.
+// When the scenario's process claims: never, before its first call that concerns signals, or after
+// it has set up handlers and masks.
 enum class Claim {
   never,
   first,
@@ -147,7 +147,7 @@ class Scene {
     ::mprotect(foreign_pages, foreign_count * page_size, PROT_NONE);
     if (when == Claim::first) claim();
   }
-  // To be called once when handlers and masks are as the scenario wants them.
+  // To be called once, when the scenario has set up its handlers and masks.
   void start() const {
     if (when_ == Claim::last) claim();
     touch_own();
@@ -163,7 +163,7 @@ std::string run(Claim when, const Scenario& scenario) {
   return test::in_fresh_process([&] { scenario(Scene(when)); }).describe();
 }
 
-// Returns what it was the same.
+// Returns the common result.
 std::string same_with_claim(const Scenario& scenario) {
   const std::string without = run(Claim::never, scenario);
   INFO("without a claim: " << without);
@@ -180,7 +180,7 @@ constexpr std::uint64_t bit_of(int signal) {
   return std::uint64_t{1} << (signal - 1);
 }
 
-// SIGSTKFLT counts as blocked where SIGSEGV is.
+// SIGSTKFLT is ignored: the library blocks it where the application blocks SIGSEGV.
 std::uint64_t shown(const sigset_t& set) {
   std::uint64_t bits;
   std::memcpy(&bits, &set, sizeof bits);
@@ -225,7 +225,7 @@ void install(int signal, void (*handler)(int, siginfo_t*, void*), int flags,
 void skip_access(ucontext_t& context) {
 #if defined(__x86_64__)
   context.uc_mcontext.gregs[REG_RIP] += 2;
-  if ((context.uc_mcontext.gregs[REG_ERR] & 2) != 0)  // the store's has a prefix
+  if ((context.uc_mcontext.gregs[REG_ERR] & 2) != 0)  // the store's instruction has a prefix
     context.uc_mcontext.gregs[REG_RIP] += 1;
 #elif defined(__aarch64__)
   context.uc_mcontext.pc += 4;
@@ -238,7 +238,7 @@ bool on_alternate_stack() {
   return (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-// Other signals' handlers find the mask before them as Linux has it.
+// For other signals than SIGSEGV the handler sees Linux's saved mask, so it is not printed.
 void tell(int signal, const siginfo_t* info, const ucontext_t* context) {
   const bool sent = info->si_code <= 0;
   say("signal %d: %d, code %d, address %#lx, mask %#lx, before %#lx, alternate %d", signal,
@@ -273,7 +273,7 @@ void in_thread(Body body) {
   std::thread(body).join();
 }
 
-TEST_CASE("Faults on claimed memory are resolved, and reads told from writes") {
+TEST_CASE("Faults on claimed memory are resolved, and reads are told from writes") {
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
     const auto counts_after = [](const char* what, auto access) {
@@ -310,7 +310,7 @@ TEST_CASE("Faults on claimed memory are resolved, and reads told from writes") {
         "the last byte: 1 0\nreplaced: 0 0\nunmapped: 1\n");
 }
 
-TEST_CASE("What the hook refuses, and a jump into claimed memory, is the application's") {
+TEST_CASE("The application gets faults that the hook refuses, and a jump into claimed memory") {
   const auto refused = [](const Scene& scene) {
     install(SIGSEGV, tell_and_skip, 0);
     scene.start();
@@ -334,8 +334,7 @@ TEST_CASE("What the hook refuses, and a jump into claimed memory, is the applica
   CHECK(mentions(same_with_claim(jump), "signal 11"));
 }
 
-TEST_CASE(
-    "A handler gets the signal, information, masks and stack that it would get without a claim") {
+TEST_CASE("A handler gets the same signal, information, masks and stack as without a claim") {
   const int flag_sets[] = {0, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_NODEFER,
                            static_cast<int>(SA_RESETHAND)};
   const auto non_canonical = reinterpret_cast<void*>(0x8000'0000'0000'0000);
@@ -368,7 +367,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Handlers of the simple kind work, however they were installed") {
+TEST_CASE("Handlers without SA_SIGINFO work, however they were installed") {
   const struct {
     const char* name;
     void (*(*install)(int, void (*)(int)) noexcept)(int);
@@ -395,10 +394,10 @@ TEST_CASE("Handlers of the simple kind work, however they were installed") {
   }
 }
 
-TEST_CASE("The action that was asked is the action that is told") {
+TEST_CASE("sigaction() returns the action that the application set") {
   same_with_claim([](const Scene& scene) {
     const auto tell_action = [](int signal) {
-      constexpr int restorer = 0x04000000;  // the C library's own business
+      constexpr int restorer = 0x04000000;  // set by the C library
       struct sigaction action {};
       const int result = ::sigaction(signal, nullptr, &action);
       say("%d %d: handler %d, flags %#x, mask %#lx", signal, result,
@@ -430,8 +429,7 @@ TEST_CASE("The action that was asked is the action that is told") {
   });
 }
 
-TEST_CASE(
-    "Masks that were asked are the masks that are told, in new threads and forked processes too") {
+TEST_CASE("Signal masks are returned as they were set, in new threads and forked processes too") {
   same_with_claim([](const Scene& scene) {
     const auto step = [](int how, sigset_t set) {
       sigset_t before = set_of({});
@@ -520,7 +518,7 @@ TEST_CASE("Handlers may be left by siglongjmp, again and again") {
     });
     CHECK(mentions(text, "100 returns"));
   }
-  // Without the mask the second fault finds its signal blocked.
+  // If the mask is not restored, the second fault finds its signal blocked.
   const auto text = same_with_claim([](const Scene& scene) {
     install(SIGSEGV, jump_out, 0);
     scene.start();
@@ -539,7 +537,7 @@ TEST_CASE("Handlers may be left by siglongjmp, again and again") {
   return frames == 0 ? 0 : use_stack(frames - 1) + frame[0];
 }
 
-// Of the main thread, whose stack is first made small enough.
+// Overflows the main thread's stack, after reducing its limit.
 void overflow_stack() {
   const rlimit limit{1 << 20, 1 << 20};
   ::setrlimit(RLIMIT_STACK, &limit);
@@ -573,12 +571,12 @@ TEST_CASE("What a handler changes in the interrupted context takes effect") {
     load_byte(foreign_pages);
     say("mask %#lx", current_mask());
     touch_own();
-    load_byte(foreign_pages);  // with SIGSEGV blocked
+    load_byte(foreign_pages);  // SIGSEGV is blocked now
   });
   CHECK(mentions(text, "signal 11"));
 }
 
-TEST_CASE("A handler that repairs the place and returns has the access tried again") {
+TEST_CASE("After a handler that repairs the cause and returns, the access is repeated") {
   const auto text = same_with_claim([](const Scene& scene) {
     ::signal(SIGSEGV, open_foreign);
     scene.start();
@@ -592,7 +590,7 @@ TEST_CASE("A handler that repairs the place and returns has the access tried aga
   CHECK(mentions(text, "exit code 0"));
 }
 
-TEST_CASE("Claimed memory can be touched in handlers that block every signal") {
+TEST_CASE("Claimed memory can be accessed in handlers that block every signal") {
   const auto text = same_with_claim([](const Scene& scene) {
     for (const int signal : {SIGUSR1, SIGSEGV, SIGRTMIN, SIGBUS})
       install(signal, tell_signal, 0, full_set());
@@ -604,7 +602,7 @@ TEST_CASE("Claimed memory can be touched in handlers that block every signal") {
   CHECK(mentions(text, "signal 34"));
 }
 
-TEST_CASE("Claimed memory can be touched in handlers that run during a wait under a full mask") {
+TEST_CASE("Claimed memory can be accessed in handlers that run during a wait under a full mask") {
   const auto text = same_with_claim([](const Scene& scene) {
     install(SIGUSR1, tell_signal, 0);
     const sigset_t full = full_set();
@@ -631,7 +629,7 @@ TEST_CASE("Claimed memory can be touched in handlers that run during a wait unde
   CHECK(mentions(text, "-1 4"));
 }
 
-TEST_CASE("Threads that block all signals touch claimed memory, beside one in sigwait") {
+TEST_CASE("Threads that block all signals access claimed memory, beside one in sigwait") {
   const auto text = same_with_claim([](const Scene& scene) {
     const sigset_t all = full_set();
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -657,7 +655,7 @@ TEST_CASE("Threads that block all signals touch claimed memory, beside one in si
   CHECK(mentions(text, "exit code 0"));
 }
 
-TEST_CASE("A thread with the smallest stack touches claimed memory") {
+TEST_CASE("A thread with the smallest stack accesses claimed memory") {
   const auto text = same_with_claim([](const Scene& scene) {
     scene.start();
     pthread_attr_t attributes;
@@ -679,8 +677,8 @@ TEST_CASE("A thread with the smallest stack touches claimed memory") {
   CHECK(mentions(text, "exit code 0"));
 }
 
-// The end of a process as its tracer sees it, which is what a core shows: the last signal that
-// came, and where.
+// The end of a process as its tracer sees it, which is also what a core dump shows: the last
+// signal, and the address of the instruction.
 struct End {
   int status = 0;
   siginfo_t info{};
@@ -794,14 +792,15 @@ TEST_CASE("A stack overflow without a handler is a crash at the same place") {
   };
   const End without = end_of(Claim::never, scenario);
   for (const Claim when : {Claim::first, Claim::last}) {
-    // Linux has no room for our handler, either, and tells that instead of the address.
+    // Linux has no space on the stack for the library's handler either, and reports that instead of
+    // the address.
     const End end = end_of(when, scenario);
     CHECK(end.status == without.status);
     CHECK(end.place == without.place);
   }
 }
 
-TEST_CASE("A crash whose cause another thread takes away is a crash nevertheless") {
+TEST_CASE("A crash whose cause another thread removes is still a crash") {
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
     claim_access_faults(reinterpret_cast<std::uintptr_t>(own_pages),
@@ -839,7 +838,8 @@ TEST_CASE("A SIGSEGV that is sent ends, is ignored or is handled as without a cl
                  "signal 11"));
 }
 
-TEST_CASE("A SIGSEGV that is sent to who blocks it waits until it is opened, or taken") {
+TEST_CASE(
+    "A SIGSEGV that is sent to a thread that blocks it waits until it is unblocked or taken") {
   const sigset_t segv = set_of({SIGSEGV});
   const auto blocked = [segv](void (*prepare)(), auto continuation) {
     return same_with_claim([=](const Scene& scene) {
@@ -886,8 +886,8 @@ TEST_CASE("A SIGSEGV that is sent to who blocks it waits until it is opened, or 
     say("took %d: %d", result, signal);
   };
   CHECK(mentions(blocked([] {}, take), "took 0: 11"));
-  // One thread of the process has it open: that one gets it, not the main thread, which Linux asks
-  // first.
+  // One thread of the process has it unblocked: that thread gets it, not the main thread, which
+  // Linux tries first.
   const auto other = same_with_claim([segv](const Scene& scene) {
     static std::atomic<bool> done = false;
     install(
@@ -912,7 +912,7 @@ TEST_CASE("A SIGSEGV that is sent to who blocks it waits until it is opened, or 
   CHECK(mentions(other, "in the main thread 0"));
 }
 
-TEST_CASE("SIGBUS goes to the application as ever") {
+TEST_CASE("SIGBUS goes to the application as without a claim") {
   const auto text = same_with_claim([](const Scene& scene) {
     install(SIGSEGV, tell_and_skip, 0);
     install(SIGBUS, tell_and_skip, SA_ONSTACK);
@@ -927,7 +927,7 @@ TEST_CASE("SIGBUS goes to the application as ever") {
   CHECK(mentions(text, "signal 11: 11, code 2"));
 }
 
-TEST_CASE("A claim opens SIGSEGV for its caller, and for others with their next change") {
+TEST_CASE("A claim unblocks SIGSEGV for its caller, and for other threads at their next change") {
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::never);
     const sigset_t all = full_set();
@@ -960,7 +960,7 @@ TEST_CASE("A claim opens SIGSEGV for its caller, and for others with their next 
   CHECK(outcome.out == "blocked 1\n");
 }
 
-TEST_CASE("In a forked child the application's handlers go on, and it may claim for itself") {
+TEST_CASE("In a forked child the application's handlers still work, and it may claim for itself") {
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
     install(SIGSEGV, tell_and_skip, 0);
@@ -1009,7 +1009,7 @@ TEST_CASE("In a forked child the application's handlers go on, and it may claim 
   CHECK_FALSE(mentions(outcome.out, "own memory"));
 }
 
-TEST_CASE("A child of vfork() that resets its signals resets none of its parent's") {
+TEST_CASE("A child of vfork() that resets its signals does not reset its parent's") {
   const auto text = same_with_claim([](const Scene& scene) {
     install(SIGSEGV, tell_and_skip, 0);
     scene.start();
@@ -1028,7 +1028,7 @@ TEST_CASE("A child of vfork() that resets its signals resets none of its parent'
   CHECK(mentions(text, "exit code 0"));
 }
 
-TEST_CASE("Faults, crashes that are caught, and changes of the action go on side by side") {
+TEST_CASE("Faults, crashes that are caught, and changes of the action work concurrently") {
   const auto outcome = test::in_fresh_process([] {
     const Scene scene(Claim::first);
     static std::atomic<int> caught = 0;

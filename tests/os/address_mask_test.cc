@@ -1,5 +1,5 @@
-// What of the address map is hidden. The mask at work is tested with devices
-// (devices/device_memory_test.cc).
+// Which mappings of the address map are hidden. devices/device_memory_test.cc tests the mask in
+// devices.
 #include "os/memory/address_mask.h"
 
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ TEST_CASE("Lines of the address map are read field by field") {
   CHECK_FALSE(next_mapping(text));
 }
 
-TEST_CASE("Memory of one's own is found in the address map, and nothing where nothing is") {
+TEST_CASE("Memory of the process is found in the address map, and no mapping elsewhere") {
   const std::string map = read_address_map();
   int local = 0;
   const auto stack = find_mapping(map, reinterpret_cast<std::uintptr_t>(&local));
@@ -69,7 +69,7 @@ TEST_CASE("Large anonymous, large shared writable memory and the main stack are 
   CHECK_FALSE(hidden("7f0000000000-7f0000100000 r--s 00000000 08:01 5   /lib/cache"));
 }
 
-TEST_CASE("What no other range covers of a range is found, in order") {
+TEST_CASE("The parts of a range that no other range covers are found, in order") {
   const auto uncovered = [](AddressRange range, const std::vector<AddressRange>& kept) {
     std::vector<AddressRange> parts;
     const int error = for_each_uncovered(range, kept, [&](AddressRange part) {

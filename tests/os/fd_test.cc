@@ -29,7 +29,7 @@ Fd open_one() {
   return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-// As the library's handlers around fork() do. The status of a child that runs `body`.
+// Forks like the library's fork handlers. Returns the status of a child that runs `body`.
 template <typename Body>
 int fork_and_wait(const Body& body) {
   begin_fork_of_descriptors();
@@ -46,22 +46,22 @@ int fork_and_wait(const Body& body) {
 
 }  // namespace
 
-TEST_CASE("a descriptor never has the number of a standard stream that the program has closed",
+TEST_CASE("a descriptor never gets the number of a standard stream that the program has closed",
           "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::close(standard);
     const Fd one = open_one();
     const Fd other = duplicate_fd(one.get());
     expect(one.get() > STDERR_FILENO && other.get() > STDERR_FILENO, "a low number");
-    expect(::fcntl(one.get(), F_GETFD) == FD_CLOEXEC, "a program that this executes has it");
+    expect(::fcntl(one.get(), F_GETFD) == FD_CLOEXEC, "the descriptor is not close-on-exec");
     for (const int standard : {STDIN_FILENO, STDOUT_FILENO})
-      expect(::fcntl(standard, F_GETFD) < 0, "the number is taken all the same");
+      expect(::fcntl(standard, F_GETFD) < 0, "the number of a standard stream is in use");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a child has none of the descriptors, and closes nothing that is its own", "[os]") {
+TEST_CASE("a child has none of the descriptors, and closes no descriptor of its own", "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     const std::set<int> before = open_descriptors();
     Fd kept = open_one();
@@ -76,8 +76,8 @@ TEST_CASE("a child has none of the descriptors, and closes nothing that is its o
       kept.reset();
       return ::fcntl(own, F_GETFD) >= 0 ? 0 : 3;
     });
-    expect(status == 0, "the child says " + std::to_string(status));
-    expect(::fcntl(kept.get(), F_GETFD) >= 0, "it is closed here, too");
+    expect(status == 0, "the child returned " + std::to_string(status));
+    expect(::fcntl(kept.get(), F_GETFD) >= 0, "the parent's descriptor is closed, too");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -105,11 +105,11 @@ TEST_CASE("a handler that interrupts the closing of a descriptor may fork", "[os
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a child has none of what other threads close while it is made", "[os]") {
+TEST_CASE("a child has no descriptor that other threads close during the fork", "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     const std::set<int> before = open_descriptors();
-    // What they have opened, and not yet given to an Fd, would stay open: they have all of theirs
-    // already.
+    // Opens all descriptors first: a descriptor that another thread has opened, and not yet given
+    // to an Fd, would stay open in the child.
     std::vector<Fd> many;
     for (int i = 0; i < 200; ++i) many.push_back(open_one());
     std::atomic<bool> begun = false;
@@ -123,9 +123,9 @@ TEST_CASE("a child has none of what other threads close while it is made", "[os]
     while (!begun) std::this_thread::yield();
     for (int round = 0; round < 20; ++round)
       expect(fork_and_wait([&] { return open_descriptors() == before ? 0 : 1; }) == 0,
-             "something is open in child " + std::to_string(round));
+             "a descriptor is open in child " + std::to_string(round));
     closer.join();
-    expect(open_descriptors() == before, "something is open here");
+    expect(open_descriptors() == before, "a descriptor is open in the parent");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

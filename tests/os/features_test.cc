@@ -5,7 +5,7 @@
 
 namespace wherry::impl {
 
-TEST_CASE("every missing capability says how to enable it and a present one has nothing to add") {
+TEST_CASE("every missing capability says how to enable it, and a present one says nothing") {
   for (const Features& features : {Features{}, probe_features()}) {
     std::set<std::string> names;
     for (const Capability& row : features.capabilities()) {
@@ -18,7 +18,7 @@ TEST_CASE("every missing capability says how to enable it and a present one has 
   }
 }
 
-TEST_CASE("what is known of userfaultfd fits together, on a kernel that we support") {
+TEST_CASE("the userfaultfd features are consistent, on a supported kernel") {
   const Features features = probe_features();
   CHECK_FALSE(features.kernel_release.empty());
   if (features.permissions.userfaultfd() == UffdAccess::none)

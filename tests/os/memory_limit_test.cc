@@ -1,4 +1,4 @@
-// Control groups that this machine need not have: folders of files.
+// Control groups that this machine need not have, as folders of files.
 #include "os/memory/memory_limit.h"
 
 #include <catch2/catch.hpp>
@@ -39,13 +39,13 @@ class Root {
   const fs::path path_;
 };
 
-// Version 2 at its usual place.
+// Sets up version 2 at its usual place.
 void second(const Root& root, const std::string& group) {
   root.write("proc/self/cgroup", "0::" + group + "\n");
   root.write("proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n");
 }
 
-// Version 1, where each controller has a hierarchy of its own.
+// Sets up version 1, where each controller has a hierarchy of its own.
 void first(const Root& root, const std::string& group) {
   root.write("proc/self/cgroup", "3:cpuset:/elsewhere\n2:memory:" + group + "\n1:cpu:/\n");
   root.write("proc/self/mountinfo",
@@ -87,11 +87,12 @@ TEST_CASE(
   CHECK(limit->file == root.path() + "/sys/fs/cgroup/app/memory.high");
 }
 
-TEST_CASE("the tightest limit on the way to the top counts, and the least that any level leaves") {
+TEST_CASE("the tightest limit among all ancestors counts, and so does the least available memory") {
   const Root root;
   second(root, "/slice/app/inner");
   root.write("sys/fs/cgroup/slice/memory.max", 300 * mib);
-  root.write("sys/fs/cgroup/slice/memory.current", 290 * mib);  // others of the slice use it
+  // Other processes of the slice use it.
+  root.write("sys/fs/cgroup/slice/memory.current", 290 * mib);
   root.write("sys/fs/cgroup/slice/app/memory.max", 100 * mib);
   root.write("sys/fs/cgroup/slice/app/memory.current", 20 * mib);
   root.write("sys/fs/cgroup/slice/app/inner/memory.max", "max\n");
@@ -118,7 +119,7 @@ TEST_CASE("a group of version 1 is found in the hierarchy of the memory controll
   CHECK(limit->available == 100 * mib);
 }
 
-TEST_CASE("a container that sees the names of the machine's groups has the group that is mounted") {
+TEST_CASE("a container that sees the machine's group names uses the mounted group") {
   const Root root;
   root.write("proc/self/cgroup", "2:memory:/docker/1234\n");
   root.write("proc/self/mountinfo",
@@ -130,7 +131,7 @@ TEST_CASE("a container that sees the names of the machine's groups has the group
   CHECK(limit->available == 64 * mib);
 }
 
-TEST_CASE("a group above the visible ones is the top of the hierarchy") {
+TEST_CASE("a group above the visible ones is treated as the top of the hierarchy") {
   const Root root;
   second(root, "/../../other");
   root.write("sys/fs/cgroup/memory.max", 77 * mib);

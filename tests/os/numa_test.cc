@@ -1,4 +1,5 @@
-// The kernel is the witness: policies are read back with get_mempolicy, places with move_pages.
+// Checked against Linux: policies are read back with get_mempolicy, and pages' nodes with
+// move_pages.
 #include "os/memory/numa.h"
 
 #include <numaif.h>
@@ -45,7 +46,7 @@ int node_with_memory() {
 }  // namespace
 
 TEST_CASE(
-    "the machine has memory, its nodes cover the allowed CPUs and each is nearest to itself") {
+    "the machine has memory, its nodes cover the allowed CPUs, and each is nearest to itself") {
   const Machine machine = read_machine();
   REQUIRE_FALSE(machine.nodes.empty());
   REQUIRE(machine.find(machine.start_node) != nullptr);
@@ -61,7 +62,7 @@ TEST_CASE(
   CHECK(cpus == allowed_cpus());
 }
 
-TEST_CASE("a single node has the memory that the kernel reports, several have no more than that") {
+TEST_CASE("a single node has the memory that Linux reports, several have no more than that") {
   const Machine machine = read_machine();
   std::uint64_t sum = 0;
   for (const NumaNode& node : machine.nodes) sum += node.total_bytes;
@@ -84,7 +85,7 @@ TEST_CASE("allowed CPUs follow the affinity of the thread") {
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
-TEST_CASE("the node that a thread runs on, and how far it is to others, are the machine's") {
+TEST_CASE("the node that a thread runs on, and its distances to others, are the machine's") {
   const Machine machine = read_machine();
   CHECK(machine.find(current_node()) != nullptr);
   for (const NumaNode& from : machine.nodes) {
@@ -95,7 +96,7 @@ TEST_CASE("the node that a thread runs on, and how far it is to others, are the 
   }
 }
 
-TEST_CASE("a bound file carries the policy to every mapping of it and places pages on the node") {
+TEST_CASE("a bound file applies the policy to every mapping of it and places pages on the node") {
   SharedMapping mapping;
   const std::vector<int> nodes{node_with_memory()};
   REQUIRE(bind_shared(mapping.address, bytes, nodes) == 0);
@@ -123,7 +124,7 @@ TEST_CASE("placing on nodes that do not exist, or on none, is an error") {
   CHECK(bind_shared(mapping.address, bytes, std::vector<int>{1000}) == EINVAL);
 }
 
-TEST_CASE("a page that was never touched is on no node and asking does not touch it") {
+TEST_CASE("a page that was never accessed is on no node, and the query does not create it") {
   SharedMapping mapping;
   CHECK(node_of(mapping.address) == -1);
   CHECK(node_of(mapping.address) == -1);

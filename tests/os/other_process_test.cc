@@ -25,14 +25,14 @@ constexpr pid_t nobody = 0x7fff'fff0;
 
 }  // namespace
 
-TEST_CASE("a process is told apart by when it started, whatever its name is", "[os]") {
+TEST_CASE("a process is identified by its start time, whatever its name is", "[os]") {
   const ProcessIdentity own = own_identity();
   CHECK(own.pid == ::getpid());
   CHECK(own.start_time != 0);
   CHECK(identify_process(own.pid).identity == own);
   Child child([] {
     ::prctl(PR_SET_NAME, ") Z (1 2) 3");
-    expect(::write(STDOUT_FILENO, "named\n", 6) == 6, "cannot say so");
+    expect(::write(STDOUT_FILENO, "named\n", 6) == 6, "cannot write");
     ::pause();
   });
   REQUIRE(child.read_line() == "named");
@@ -44,25 +44,26 @@ TEST_CASE("a process is told apart by when it started, whatever its name is", "[
   CHECK(identify_process(-1).error == ESRCH);
 }
 
-TEST_CASE("a process that has ended is none, also while its parent has not asked", "[os]") {
+TEST_CASE("a process that has ended no longer exists, even before its parent has reaped it",
+          "[os]") {
   Child child([] {});
   pid_t pid = child.pid();
   for (int i = 0; i < 2000 && identify_process(pid).error == 0; ++i) ::usleep(10'000);
   CHECK(identify_process(pid).error == ESRCH);
 }
 
-TEST_CASE("a process whose first thread has ended runs as long as another one does", "[os]") {
+TEST_CASE("a process whose first thread has ended runs as long as another thread does", "[os]") {
   Child child([] {
     std::thread([] {
-      // Until the first one is gone.
+      // Waits until the first thread has ended.
       for (char state = 'R'; state != 'Z'; ::usleep(1000)) {
         std::ifstream stat("/proc/self/stat");
         std::string name;
         stat >> name >> name >> state;
       }
       const ProcessIdentity own = own_identity();
-      expect(identify_process(::getpid()).identity == own, "it is none to itself");
-      expect(::write(STDOUT_FILENO, "alone\n", 6) == 6, "cannot say so");
+      expect(identify_process(::getpid()).identity == own, "the process does not identify itself");
+      expect(::write(STDOUT_FILENO, "alone\n", 6) == 6, "cannot write");
       ::pause();
     }).detach();
     ::syscall(SYS_exit, 0);
@@ -72,7 +73,7 @@ TEST_CASE("a process whose first thread has ended runs as long as another one do
   CHECK(found.error == 0);
 }
 
-TEST_CASE("a process of which the kernel does not tell is not taken to have ended", "[os]") {
+TEST_CASE("a process that Linux does not let us inspect is not taken to have ended", "[os]") {
   const ProcessIdentity own = own_identity();
   const Fd file(::memfd_create("opened", MFD_CLOEXEC));
   const FileIdentity identity = identify_file(file.get());
@@ -87,12 +88,12 @@ TEST_CASE("a process of which the kernel does not tell is not taken to have ende
   CHECK(of_file == EMFILE);
 }
 
-TEST_CASE("the file of another process is opened if it is that one", "[os]") {
+TEST_CASE("the file of another process is opened only if it is the identified one", "[os]") {
   const Fd file(::memfd_create("opened", MFD_CLOEXEC));
   const Fd other(::memfd_create("other", MFD_CLOEXEC));
   REQUIRE(::ftruncate(file.get(), 100) == 0);
   Child child([] {
-    expect(::write(STDOUT_FILENO, "there\n", 6) == 6, "cannot say so");
+    expect(::write(STDOUT_FILENO, "there\n", 6) == 6, "cannot write");
     ::pause();
   });
   REQUIRE(child.read_line() == "there");

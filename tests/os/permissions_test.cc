@@ -46,7 +46,7 @@ void expect_answer(const Permissions& found, Request request, Verdict verdict, i
                       to_string(found[request]) + ", expected: it " + to_string(expected));
 }
 
-// What a process of ours hears that asks for itself: 0 or an errno.
+// The result if this process tries the request directly: 0 or an errno.
 int ask_directly(Request request) {
   int fd = -1;
   switch (request) {
@@ -85,12 +85,12 @@ sigset_t blocked_signals() {
   return mask;
 }
 
-// An empty folder that core dumps would go to.
+// A new empty folder, where core dumps would be written.
 class DumpFolder {
  public:
   DumpFolder() {
     char name[] = "/tmp/wherry-permissions-XXXXXX";
-    expect(::mkdtemp(name) != nullptr && ::chdir(name) == 0, "no folder of our own");
+    expect(::mkdtemp(name) != nullptr && ::chdir(name) == 0, "cannot make a folder");
     path_ = name;
     rlimit limit{};
     ::getrlimit(RLIMIT_CORE, &limit);
@@ -104,7 +104,7 @@ class DumpFolder {
   std::filesystem::path path_;
 };
 
-// Tries, and checks that this process cannot tell from anything but the answer.
+// Tries all requests, and checks that the process notices nothing except the answer.
 Permissions try_unnoticed() {
   const DumpFolder folder;
   struct sigaction action {};
@@ -119,10 +119,10 @@ Permissions try_unnoticed() {
   for (int signal = 1; signal < NSIG; ++signal)
     expect(::sigismember(&mask, signal) == ::sigismember(&mask_after, signal),
            "the signal mask changed");
-  expect(signals_caught == 0, "a signal came");
-  expect(open_descriptors() == descriptors, "a descriptor stays");
-  expect(::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD, "wait() knows of a child");
-  expect(::waitpid(-1, nullptr, WNOHANG | __WALL) == -1 && errno == ECHILD, "a child stays");
+  expect(signals_caught == 0, "a signal was delivered");
+  expect(open_descriptors() == descriptors, "a descriptor is left");
+  expect(::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD, "wait() finds a child");
+  expect(::waitpid(-1, nullptr, WNOHANG | __WALL) == -1 && errno == ECHILD, "a child is left");
   expect(folder.empty(), "a core dump was left");
   return found;
 }
@@ -142,7 +142,8 @@ const std::map<std::string, Forbidden> forbidden_calls = {
     {"io_uring_setup", {SYS_io_uring_setup, {Request::io_uring}}},
 };
 
-// Under the filter those requests are answered so, and the others as without it.
+// Checks that under the filter the forbidden requests have the expected answer, and the others the
+// same as without it.
 void expect_under_filter(const Forbidden& forbidden, FilterAction action, const Answer& expected) {
   const Permissions before = try_unnoticed();
   test::forbid_system_call(forbidden.number, action);
@@ -156,7 +157,7 @@ void expect_under_filter(const Forbidden& forbidden, FilterAction action, const 
 
 }  // namespace
 
-TEST_CASE("the answers are those that a process gets that asks for itself, root's and nobody's") {
+TEST_CASE("the answers are those that a direct request gets, for root and for nobody") {
   for (const bool as_nobody : {false, true}) {
     check_passed(test::in_fresh_process([as_nobody] {
       if (as_nobody) test::become_nobody();
@@ -167,12 +168,13 @@ TEST_CASE("the answers are those that a process gets that asks for itself, root'
         expect_answer(found, request, error == 0 ? Verdict::permitted : Verdict::refused, error);
       }
       expect((found.userfaultfd() != UffdAccess::none) == (found.userfaultfd_features != 0),
-             "features without a userfaultfd, or none of one");
+             "features without a userfaultfd, or a userfaultfd without features");
     }));
   }
 }
 
-TEST_CASE("under a seccomp filter the answers say what it does, and the application sees nothing") {
+TEST_CASE(
+    "under a seccomp filter the answers report its effect, and the application notices nothing") {
   struct Expectation {
     FilterAction action;
     Answer answer;
@@ -197,7 +199,7 @@ TEST_CASE("under a seccomp filter the answers say what it does, and the applicat
   }
 }
 
-TEST_CASE("a filter that kills for everything is found out one request after the other") {
+TEST_CASE("a filter that kills for every request is detected for one request after the other") {
   check_passed(test::in_fresh_process([] {
     test::become_nobody();
     for (const auto& [name, forbidden] : forbidden_calls)
@@ -209,7 +211,7 @@ TEST_CASE("a filter that kills for everything is found out one request after the
   }));
 }
 
-TEST_CASE("a call that never returns is given up, and nothing else is tried") {
+TEST_CASE("a call that never returns is given up, and no other request is tried") {
   check_passed(test::in_fresh_process([] {
     test::forbid_system_call(SYS_userfaultfd, FilterAction::hang);
     const Permissions found = try_unnoticed();
@@ -217,11 +219,11 @@ TEST_CASE("a call that never returns is given up, and nothing else is tried") {
     for (const Request request :
          {Request::userfaultfd_device, Request::userfaultfd_user_mode, Request::io_uring})
       expect_answer(found, request, Verdict::not_tried);
-    expect(found.userfaultfd() == UffdAccess::none, "userfaultfd is taken for permitted");
+    expect(found.userfaultfd() == UffdAccess::none, "userfaultfd is reported as permitted");
   }));
 }
 
-TEST_CASE("where no process can be started nothing is tried") {
+TEST_CASE("where no process can be started, no request is tried") {
   check_passed(test::in_fresh_process([] {
     test::become_nobody();
     rlimit before{};
@@ -235,7 +237,7 @@ TEST_CASE("where no process can be started nothing is tried") {
   }));
 }
 
-TEST_CASE("processes that are killed harm neither the memory nor the other threads") {
+TEST_CASE("processes that are killed affect neither the memory nor the other threads") {
   check_passed(test::in_fresh_process([] {
     std::atomic<bool> stop = false;
     std::atomic<int> errors = 0;
@@ -259,11 +261,11 @@ TEST_CASE("processes that are killed harm neither the memory nor the other threa
     }
     stop = true;
     for (std::thread& thread : threads) thread.join();
-    expect(errors == 0, "a thread saw something wrong");
+    expect(errors == 0, "a thread read a wrong value");
   }));
 }
 
-TEST_CASE("the best that is permitted is taken") {
+TEST_CASE("the best permitted access is chosen") {
   const auto with = [](std::vector<Request> permitted) {
     Permissions permissions;
     for (const Request request : permitted)

@@ -19,7 +19,7 @@
 namespace wherry::impl {
 namespace {
 
-// Has one further thread while it lives.
+// Runs one more thread during its lifetime.
 class SecondThread {
  public:
   SecondThread() : thread_([this] { stop_.wait(false); }) {}
@@ -53,7 +53,8 @@ const std::map<std::string, SpawnMethod> child_methods = {
     {"risky clone", SpawnMethod::risky_clone},
 };
 
-TEST_CASE("A spawned process runs its entry with a copy of memory; only reap() learns its end") {
+TEST_CASE(
+    "A spawned process runs its entry with a copy of memory; only reap() returns its result") {
   for (const auto& [name, method] : child_methods) {
     INFO(name);
     int code = 7;
@@ -70,7 +71,7 @@ TEST_CASE("A spawned process runs its entry with a copy of memory; only reap() l
   }
 }
 
-TEST_CASE("A spawned process runs until it is killed, and its end says so") {
+TEST_CASE("A spawned process runs until it is killed, and its result says so") {
   for (const auto& [name, method] : child_methods) {
     INFO(name);
     const SpawnedProcess process = spawn_process(method, wait_for_ever, nullptr);
@@ -87,7 +88,7 @@ TEST_CASE("A spawned process runs until it is killed, and its end says so") {
   }
 }
 
-TEST_CASE("An orphan is nobody's child here, and its descriptor tells its end") {
+TEST_CASE("An orphan is no child of this process, and its descriptor reports its end") {
   const SpawnedProcess process = spawn_process(SpawnMethod::orphan, wait_for_ever, nullptr);
   CHECK_FALSE(process.ours);
   CHECK(wait_reports_nothing());
@@ -97,14 +98,14 @@ TEST_CASE("An orphan is nobody's child here, and its descriptor tells its end") 
   CHECK_FALSE(reap(process.pidfd));
 }
 
-TEST_CASE("The method fits what the program is") {
+TEST_CASE("The method fits the kind of program") {
   CHECK(choose_spawn_method() == SpawnMethod::clone);
   {
     const SecondThread thread;
     const SpawnMethod method = choose_spawn_method();
     CHECK((method == SpawnMethod::sibling || method == SpawnMethod::orphan));
   }
-  // An orphan would come back: never where the program adopts orphans.
+  // An orphan would become a child again if the program adopts orphans, so it is not used there.
   const auto outcome = test::in_fresh_process([] {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     const SecondThread thread;
@@ -114,7 +115,7 @@ TEST_CASE("The method fits what the program is") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("fork() in a spawned sibling is an ordinary fork again") {
+TEST_CASE("fork() in a spawned sibling is an ordinary fork") {
   const SecondThread thread;
   const SpawnedProcess process = spawn_process(
       SpawnMethod::sibling,

@@ -11,7 +11,7 @@
 
 namespace wherry::impl {
 
-TEST_CASE("a forked process reads published memory as it changes, and cannot write to it") {
+TEST_CASE("a forked process sees changes of published memory, and cannot write to it") {
   constexpr std::size_t bytes = 8192;
   const PublishedMemory memory("wherry-test", bytes);
   auto* const written = static_cast<volatile int*>(memory.data());
@@ -20,13 +20,13 @@ TEST_CASE("a forked process reads published memory as it changes, and cannot wri
   REQUIRE(shown[0] == 1);
   test::Child child([&] {
     while (shown[1] == 0) continue;
-    test::expect(shown[0] == 2, "the change is seen");
+    test::expect(shown[0] == 2, "the change is not visible");
     void* const start = const_cast<void*>(memory.shown());
     test::expect(::mprotect(start, bytes, PROT_READ | PROT_WRITE) != 0 && errno == EACCES,
-                 "it cannot be made writable");
+                 "the memory can be made writable");
     unsigned char there = 0;
     test::expect(::mincore(memory.data(), 4096, &there) != 0 && errno == ENOMEM,
-                 "what the publisher writes to is not there");
+                 "the publisher's own mapping exists in the child");
   });
   written[0] = 2;
   written[1] = 1;

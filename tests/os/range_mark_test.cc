@@ -24,17 +24,17 @@ Fd make_file() {
   REQUIRE(::ftruncate(file.get(), bytes) == 0);
   return file;
 }
-// A description of its own.
+// A second open file description of the same file.
 Fd reopen(int fd) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  expect(static_cast<bool>(file), "cannot open it again");
+  expect(static_cast<bool>(file), "cannot open the file again");
   return file;
 }
 
 }  // namespace
 
-TEST_CASE("marks of others are seen where they are, and one's own are not", "[os]") {
+TEST_CASE("marks of other descriptions are seen where they are, and one's own are not", "[os]") {
   const Fd file = make_file();
   Fd one = reopen(file.get());
   Fd other = reopen(file.get());
@@ -51,7 +51,7 @@ TEST_CASE("marks of others are seen where they are, and one's own are not", "[os
   CHECK(!is_range_marked(file.get(), 0, bytes));
 }
 
-TEST_CASE("a mark lasts as long as a mapping does", "[os]") {
+TEST_CASE("a mark lasts as long as a mapping exists", "[os]") {
   const Fd file = make_file();
   Fd one = reopen(file.get());
   REQUIRE(mark_range(one.get(), 0, 4096) == 0);
@@ -63,13 +63,13 @@ TEST_CASE("a mark lasts as long as a mapping does", "[os]") {
   CHECK(!is_range_marked(file.get(), 0, 4096));
 }
 
-TEST_CASE("the mark of a process that is killed is gone", "[os]") {
+TEST_CASE("the mark of a process that is killed is removed", "[os]") {
   const Fd file = make_file();
   {
     Child child([&] {
       const Fd own = reopen(file.get());
       expect(mark_range(own.get(), 0, 100) == 0, "cannot mark");
-      expect(::write(STDOUT_FILENO, "marked\n", 7) == 7, "cannot say so");
+      expect(::write(STDOUT_FILENO, "marked\n", 7) == 7, "cannot write");
       ::pause();
     });
     REQUIRE(child.read_line() == "marked");

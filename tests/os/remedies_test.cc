@@ -21,7 +21,7 @@ Answer refused(int error) {
   return {Verdict::refused, error};
 }
 
-// Refused everywhere: what the third answer asks for.
+// The remedy when the first two requests are refused. `user_mode` is the third answer.
 std::string remedy_of(const Answer& user_mode, const MachineSettings& settings = {0, 0}) {
   return userfaultfd_remedy(userfaultfd_answers(refused(EPERM), refused(EACCES), user_mode),
                             settings);
@@ -33,16 +33,16 @@ std::string io_uring_remedy_of(const Answer& answer, const MachineSettings& sett
 
 }  // namespace
 
-TEST_CASE("what is permitted needs no remedy") {
+TEST_CASE("a permitted request needs no remedy") {
   CHECK(userfaultfd_remedy(userfaultfd_answers(permitted, refused(EACCES), permitted), {0, 0})
             .empty());
   CHECK(userfaultfd_remedy(userfaultfd_answers(killed, permitted, killed), {0, 0}).empty());
   CHECK(io_uring_remedy_of(permitted, {0, 1}).empty());
 }
 
-TEST_CASE("want of privilege is cured by the setting, a filter by another one") {
+TEST_CASE("missing privilege is remedied by a setting, a filter by an option of the container") {
   CHECK(remedy_of(permitted) == "as root: sysctl vm.unprivileged_userfaultfd=1");
-  // The setting permits it: then it is a filter that looks at the flags.
+  // The setting permits the call, so a filter must be looking at its flags.
   CHECK_THAT(remedy_of(permitted, {1, 0}), StartsWith("docker run --security-opt seccomp="));
   CHECK_THAT(userfaultfd_remedy(userfaultfd_answers(killed, refused(EACCES), permitted), {0, 0}),
              StartsWith("docker run"));
@@ -52,20 +52,20 @@ TEST_CASE("want of privilege is cured by the setting, a filter by another one") 
                StartsWith("docker run --security-opt seccomp=") && Contains("userfaultfd(2)"));
 }
 
-TEST_CASE("a kernel without it, or too old, is said to be that") {
+TEST_CASE("a kernel that lacks the feature, or is too old, is named as the cause") {
   CHECK(remedy_of(refused(ENOSYS), {std::nullopt, 0}) == "a kernel with CONFIG_USERFAULTFD");
   CHECK(remedy_of({Verdict::too_old, EINVAL}) == "Linux 5.19 or newer");
   CHECK(remedy_of(refused(EINVAL)) == "Linux 5.19 or newer");
 }
 
-TEST_CASE("limits that are in the way are named") {
+TEST_CASE("limits that prevent the request are named") {
   CHECK_THAT(remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
   CHECK_THAT(remedy_of(refused(EMFILE)), Contains("ulimit -n"));
   CHECK_THAT(io_uring_remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
   CHECK_THAT(io_uring_remedy_of(refused(ENOMEM)), Contains("ulimit -l"));
 }
 
-TEST_CASE("io_uring is switched on by the setting that switched it off, or by the filter") {
+TEST_CASE("io_uring is enabled by the setting that disabled it, or by the filter's option") {
   CHECK(io_uring_remedy_of(refused(EPERM), {0, 2}) == "as root: sysctl kernel.io_uring_disabled=0");
   CHECK(io_uring_remedy_of(refused(EPERM), {0, 1}) == "as root: sysctl kernel.io_uring_disabled=0");
   for (const Answer& answer : {refused(EPERM), refused(ENOSYS), killed})

@@ -13,7 +13,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// A soft limit of this process while it lives.
+// Sets a soft limit of this process during its lifetime.
 class SoftLimit {
  public:
   SoftLimit(__rlimit_resource kind, rlim_t value) : kind_(kind) {

@@ -21,7 +21,7 @@ ReceivedMessage receive(const Fd& socket, std::span<std::byte> buffer, std::uint
   return receive_message(socket, buffer, patience);
 }
 
-TEST_CASE("Messages arrive whole and in order, with their descriptors") {
+TEST_CASE("Messages arrive complete and in order, with their descriptors") {
   const auto [one, other] = make_socket_pair();
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -47,7 +47,7 @@ TEST_CASE("Messages arrive whole and in order, with their descriptors") {
   CHECK_FALSE(second.passed);
 }
 
-TEST_CASE("Receiving ends with its limit, and with the other end") {
+TEST_CASE("Receiving ends at its time limit, and when the other end closes") {
   auto [one, other] = make_socket_pair();
   std::array<std::byte, 4> buffer;
   CHECK(receive(other, buffer, 10).error == ETIMEDOUT);

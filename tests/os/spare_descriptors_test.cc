@@ -27,31 +27,33 @@ Fd open_one() {
 
 }  // namespace
 
-TEST_CASE("many descriptors go beyond those that the application can have", "[os]") {
+TEST_CASE("many descriptors are placed beyond the application's limit", "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     limit_to(1024);
     std::vector<Fd> kept;
     for (int i = 0; i < 200; ++i) kept.push_back(move_apart(open_one()));
-    expect(open_one().get() <= static_cast<int>(own_limit / 2), "its own numbers are taken");
+    expect(open_one().get() <= static_cast<int>(own_limit / 2),
+           "the application's numbers are in use");
     int apart = 0;
     for (const Fd& fd : kept) {
       expect(fd.get() <= static_cast<int>(own_limit / 2) || fd.get() >= static_cast<int>(own_limit),
-             "it has one of the application's numbers");
-      expect(::fcntl(fd.get(), F_GETFD) == FD_CLOEXEC, "it is not open, or stays so");
+             "a descriptor has one of the application's numbers");
+      expect(::fcntl(fd.get(), F_GETFD) == FD_CLOEXEC,
+             "a descriptor is closed, or not close-on-exec");
       apart += fd.get() >= static_cast<int>(own_limit);
     }
-    expect(apart > 160, "too few are apart");
+    expect(apart > 160, "too few are beyond the application's limit");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("where no more can be had they stay where they are", "[os]") {
+TEST_CASE("descriptors stay where they are if the limit cannot be raised", "[os]") {
   const auto outcome = wherry::test::in_fresh_process([] {
     limit_to(own_limit);
     std::vector<Fd> kept;
     for (int i = 0; i < 50; ++i) kept.push_back(move_apart(open_one()));
-    expect(kept.back().get() < static_cast<int>(own_limit), "it is beyond the limit");
+    expect(kept.back().get() < static_cast<int>(own_limit), "a descriptor is beyond the limit");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// Bytes of [start, start + bytes) that this process may write, as Linux says.
+// How many bytes of [start, start + bytes) this process may write, by Linux's address map.
 std::size_t writable_bytes(const std::byte* start, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
   const std::string text = read_address_map();
@@ -29,7 +29,7 @@ std::size_t writable_bytes(const std::byte* start, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("bookkeeping memory is accessible only around what was asked for") {
+TEST_CASE("bookkeeping memory is accessible only around the requested parts") {
   SparseMemory memory(512 * mib);
   CHECK(writable_bytes(memory.data(), memory.size()) == 0);
   REQUIRE(memory.commit(100 * mib + 5, 10) == 0);
@@ -42,7 +42,7 @@ TEST_CASE("bookkeeping memory is accessible only around what was asked for") {
   CHECK(memory.data()[100 * mib + 5] == std::byte{1});
 }
 
-TEST_CASE("the last bytes of bookkeeping memory can be used, whatever its size") {
+TEST_CASE("the last bytes of bookkeeping memory are usable, whatever its size") {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{70'000}, 300 * mib + 4096}) {
     SparseMemory memory(bytes);
     REQUIRE(memory.commit(bytes - 1, 1) == 0);

@@ -20,7 +20,7 @@ TEST_CASE("small allocations share a 2 MiB chunk on 64 KiB boundaries, large one
   CHECK(d->offset == 65536 * 3);
 }
 
-TEST_CASE("what is live is found by every byte of its pages, and by no other") {
+TEST_CASE("a live allocation is found by every byte of its pages, and by no other") {
   AddressSpace space(64 * block_size);
   const auto a = space.allocate(5000, 7);
   REQUIRE(a);
@@ -32,7 +32,7 @@ TEST_CASE("what is live is found by every byte of its pages, and by no other") {
   CHECK_FALSE(space.begin_free(a->offset));
 }
 
-TEST_CASE("an address that is leaving is not handed out before its pages are gone") {
+TEST_CASE("an address that is being freed is not handed out before its pages are gone") {
   AddressSpace space(block_size);
   const auto a = space.allocate(block_size, 0);
   REQUIRE(a);
@@ -45,7 +45,7 @@ TEST_CASE("an address that is leaving is not handed out before its pages are gon
   CHECK(again->id != a->id);
 }
 
-TEST_CASE("an allocation is held as often as somebody holds it, and by nobody who comes too late") {
+TEST_CASE("an allocation counts its holders, and cannot be held any more once it is freed") {
   AddressSpace space(2 * block_size);
   const auto a = space.allocate(block_size, 0);
   REQUIRE(a);
@@ -65,7 +65,7 @@ TEST_CASE("an allocation is held as often as somebody holds it, and by nobody wh
   CHECK_FALSE(space.hold(again->offset, a->id));
 }
 
-TEST_CASE("a retired page of a live allocation is left out when the allocation ends") {
+TEST_CASE("a retired page of a live allocation is excluded when the allocation ends") {
   AddressSpace space(2 * block_size);
   const auto a = space.allocate(2 * block_size, 0);
   REQUIRE(a);
@@ -79,7 +79,7 @@ TEST_CASE("a retired page of a live allocation is left out when the allocation e
   CHECK_FALSE(space.allocate(1, 0));
 }
 
-TEST_CASE("sizes that cannot exist are refused") {
+TEST_CASE("impossible sizes are refused") {
   AddressSpace space(64 * block_size);
   CHECK_FALSE(space.allocate(0, 0));
   CHECK_FALSE(space.allocate(std::uint64_t{1} << 60, 0));
@@ -87,7 +87,7 @@ TEST_CASE("sizes that cannot exist are refused") {
   CHECK_FALSE(space.allocate(65 * block_size, 0));
 }
 
-TEST_CASE("random allocations never overlap, and everything merges back into one stretch") {
+TEST_CASE("random allocations never overlap, and all free ranges merge back into one") {
   const unsigned seed = 4242;
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -117,7 +117,7 @@ TEST_CASE("random allocations never overlap, and everything merges back into one
   CHECK(space.allocate(32 * block_size, 0));
 }
 
-TEST_CASE("a stretch is had exactly where it is asked for, while that is free") {
+TEST_CASE("a range is allocated exactly at the requested address if it is free") {
   AddressSpace space(8 * block_size);
   const auto there = space.allocate_at(3 * block_size, 2 * block_size);
   REQUIRE(there);
@@ -133,9 +133,9 @@ TEST_CASE("a stretch is had exactly where it is asked for, while that is free") 
   CHECK(space.allocate_at(3 * block_size, 2 * block_size));
 }
 
-TEST_CASE("a stretch begins where an address is a multiple, if there is such a place") {
+TEST_CASE("a range begins at a multiple of the alignment if such a place is free") {
   AddressSpace space(16 * block_size);
-  // Offset 0 is one step past such an address.
+  // Offset 0 is one step past an aligned address.
   constexpr std::uint64_t base = 9 * block_size;
   const auto align = [&](std::uint64_t steps, std::uint64_t alignment) {
     return space.allocate_aligned(steps * block_size, alignment, base);
@@ -149,7 +149,7 @@ TEST_CASE("a stretch begins where an address is a multiple, if there is such a p
   const auto second = align(1, 8 * block_size);
   REQUIRE(second);
   CHECK(second->offset == 15 * block_size);
-  // What lies before and between is still there for others.
+  // The ranges before and between are still free.
   CHECK(space.allocate(7 * block_size, 0)->offset == 0);
   CHECK(space.allocate(6 * block_size, 0)->offset == 9 * block_size);
 }

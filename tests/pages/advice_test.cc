@@ -64,7 +64,7 @@ TEST_CASE(
         Location::host_node(3));
 }
 
-TEST_CASE("who takes read-mostly back forbids duplication, until it is set again", "[pages]") {
+TEST_CASE("unsetting read-mostly forbids duplication, until it is set again", "[pages]") {
   CHECK_FALSE(after({}).no_duplication);
   CHECK(after({not_read_mostly}).no_duplication);
   CHECK_FALSE(after({read_mostly, not_read_mostly}).read_mostly);
@@ -72,7 +72,7 @@ TEST_CASE("who takes read-mostly back forbids duplication, until it is set again
   CHECK_FALSE(after({not_read_mostly, read_mostly}).no_duplication);
 }
 
-TEST_CASE("without advice one stretch has all pages", "[pages]") {
+TEST_CASE("without advice one segment has all pages", "[pages]") {
   AdviceMap map;
   CHECK(map.empty());
   CHECK(map.at(1000).span.first == 0);
@@ -83,7 +83,7 @@ TEST_CASE("without advice one stretch has all pages", "[pages]") {
   CHECK(map.empty());
 }
 
-TEST_CASE("advice on part of a stretch splits it, and equal neighbours merge", "[pages]") {
+TEST_CASE("advice on part of a segment splits it, and equal neighbours merge", "[pages]") {
   AdviceMap map;
   map.change({100, 50}, read_mostly);
   CHECK_FALSE(map.empty());
@@ -113,7 +113,7 @@ TEST_CASE("advice on part of a stretch splits it, and equal neighbours merge", "
   CHECK(map.empty());
 }
 
-TEST_CASE("a visit ends when the visitor has seen enough, and may change what it visits",
+TEST_CASE("a visit ends when the visitor returns false, and may change the visited segments",
           "[pages]") {
   AdviceMap map;
   map.change({10, 1}, read_mostly);
@@ -133,7 +133,7 @@ TEST_CASE("a visit ends when the visitor has seen enough, and may change what it
   CHECK(map.at(0).span == PageSpan{0, 30});
 }
 
-TEST_CASE("100,000 alternating single pages stay apart, and merge back into one stretch",
+TEST_CASE("100,000 alternating single pages stay apart, and merge back into one segment",
           "[pages]") {
   constexpr std::uint64_t pages = 200'000;
   AdviceMap map;
@@ -146,7 +146,7 @@ TEST_CASE("100,000 alternating single pages stay apart, and merge back into one 
   CHECK(map.empty());
 }
 
-TEST_CASE("random advice on overlapping stretches gives what an array of pages gives", "[pages]") {
+TEST_CASE("random advice on overlapping ranges agrees with an array of pages", "[pages]") {
   std::mt19937 random(static_cast<unsigned>(wherry::test::seed()));
   constexpr std::uint64_t pages = 300;
   std::vector<Advice> model(pages);
@@ -162,7 +162,7 @@ TEST_CASE("random advice on overlapping stretches gives what an array of pages g
       map.change(span, change);
       for (std::uint64_t page = span.first; page < span.end(); ++page) change.apply(model[page]);
     }
-    // Every stretch is as the model has it, and ends where the model changes.
+    // Every segment agrees with the model, and ends where the model changes.
     std::uint64_t next = 0;
     map.for_each({0, pages}, [&](const AdviceMap::Segment& segment) {
       REQUIRE(segment.span.first == next);
@@ -178,7 +178,7 @@ TEST_CASE("random advice on overlapping stretches gives what an array of pages g
   CHECK(map.empty());
 }
 
-TEST_CASE("the pinned pages of a block are told, and unpinned ones are not") {
+TEST_CASE("the pinned pages of a block are reported, and unpinned ones are not") {
   AdviceMap map;
   CHECK(map.pinned(0).none());
   map.change({500, 20}, {Kind::pinned, {}});

@@ -37,7 +37,7 @@ PlacedPages place(ArenaLayout& layout, std::uintptr_t address, std::uint64_t pag
 
 }  // namespace
 
-TEST_CASE("pages lie in a row, and where that ends nobody's is") {
+TEST_CASE("pages are contiguous, and addresses beyond the last one belong to no allocation") {
   const ArenaLayout layout(base, bytes, placed_bytes);
   CHECK(layout.page_of(base) == 0u);
   CHECK(layout.page_of(base + 3 * page_size + 5) == 3u);
@@ -48,7 +48,7 @@ TEST_CASE("pages lie in a row, and where that ends nobody's is") {
   CHECK(layout.address_of(7) == base + 7 * page_size);
 }
 
-TEST_CASE("placed pages have their own addresses, and agree with them within a block") {
+TEST_CASE("placed pages have addresses of their own, with the same offsets inside a block") {
   ArenaLayout layout(base, bytes, placed_bytes);
   const PlacedPages one = place(layout, elsewhere, 700);
   const PlacedPages other = place(layout, elsewhere + 700 * page_size, 3);
@@ -61,11 +61,11 @@ TEST_CASE("placed pages have their own addresses, and agree with them within a b
       REQUIRE(layout.address_of(placed.pages.first + i) == address);
     }
   }
-  // No block is of both, also where their addresses are neighbours.
+  // No block contains pages of both, even if their addresses are adjacent.
   CHECK(block_of(one.pages.end() - 1) < block_of(other.pages.first));
   CHECK_FALSE(layout.page_of(elsewhere - 1));
   CHECK_FALSE(layout.page_of(elsewhere + 703 * page_size));
-  // A block begins somewhere, though it may be in other memory.
+  // A block has a start address, even if other memory is there.
   CHECK(layout.address_of(round_down(one.pages.first, pages_per_block)) ==
         round_down(elsewhere, block_size));
 }
@@ -86,7 +86,7 @@ TEST_CASE("a span has the addresses of its pages and no others") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("a copy has what there was, and room ends before the last page of all") {
+TEST_CASE("a copy has the same placed pages, and placing fails before the last page of all") {
   ArenaLayout layout(base, bytes, placed_bytes);
   place(layout, elsewhere, 1);
   const ArenaLayout copy(layout);

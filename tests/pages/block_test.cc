@@ -13,7 +13,7 @@ constexpr Processor device = Processor::device(0);
 
 }  // namespace
 
-TEST_CASE("pages go from absent to populated to moved to released, and the books follow") {
+TEST_CASE("pages become absent, populated, moved and released, and the page state follows") {
   BlockDirectory blocks(4, 3);
   Block& block = blocks.at(2);
   const LockGuard guard(block.lock);
@@ -44,7 +44,7 @@ TEST_CASE("pages go from absent to populated to moved to released, and the books
 }
 
 TEST_CASE(
-    "copies: several pools hold the page, nobody may write it, the last copy is owned again") {
+    "copies: several pools hold the page, it is write-protected, the last copy is owned again") {
   BlockDirectory blocks(1, 3);
   Block& block = blocks.at(0);
   const LockGuard guard(block.lock);
@@ -65,7 +65,7 @@ TEST_CASE(
   block.check_invariants();
 }
 
-TEST_CASE("a foreign view: the page is mapped from the other pool, until it leaves that pool") {
+TEST_CASE("a foreign view: the page is mapped from the other pool until it leaves that pool") {
   BlockDirectory blocks(1, 3);
   Block& block = blocks.at(0);
   const LockGuard guard(block.lock);
@@ -86,7 +86,7 @@ TEST_CASE("a foreign view: the page is mapped from the other pool, until it leav
   block.moved(host, other, {5, 1});
   CHECK(block.mappers(5) == 0);
   CHECK(block.mappers(6) == device.bit());
-  CHECK(block.view(device, 5) == host);  // the view stays; there is nothing in it
+  CHECK(block.view(device, 5) == host);  // the view stays, but no page is there
   block.switch_begun(device, {0, 16});
   block.switch_failed(device, {0, 16});
   CHECK(block.view(device, 6) == host);
@@ -97,7 +97,7 @@ TEST_CASE("a foreign view: the page is mapped from the other pool, until it leav
   block.check_invariants();
 }
 
-TEST_CASE("a process that is gone takes its entries and its foreign views with it") {
+TEST_CASE("when a process ends, its entries and its foreign views are removed") {
   BlockDirectory blocks(1, 3);
   Block& block = blocks.at(0);
   const LockGuard guard(block.lock);
@@ -111,7 +111,7 @@ TEST_CASE("a process that is gone takes its entries and its foreign views with i
   block.check_invariants();
 }
 
-TEST_CASE("a block exists from its first use on, and only then") {
+TEST_CASE("a block exists from its first use on") {
   BlockDirectory blocks(1000, 3);
   CHECK(blocks.find(130) == nullptr);
   Block& block = blocks.at(130);
@@ -126,7 +126,7 @@ TEST_CASE("a block exists from its first use on, and only then") {
   CHECK(used.empty());
 }
 
-TEST_CASE("a walk over many blocks finds exactly those in use") {
+TEST_CASE("a walk over many blocks finds exactly the used ones") {
   constexpr std::uint64_t count = 100'000;
   BlockDirectory blocks(count, 2);
   std::vector<std::uint64_t> expected;
@@ -150,7 +150,7 @@ TEST_CASE("a walk over many blocks finds exactly those in use") {
   }
 }
 
-TEST_CASE("metadata is at most a thousandth of what it describes") {
+TEST_CASE("metadata takes at most a thousandth of the memory that it describes") {
   for (int processors = 2; processors <= max_processors; ++processors)
     CHECK(BlockDirectory(1, processors).bytes_per_block() * 1000 <= block_size);
 }

@@ -30,7 +30,7 @@ bool any(const MemoryRecord&) {
 
 }  // namespace
 
-TEST_CASE("a record is found with all that is known of it, until it is taken") {
+TEST_CASE("a record is found with all its fields until it is removed") {
   MemoryRecords records(arena_bytes);
   MemoryRecord record = record_at(somewhere, 5000, MemoryKind::device);
   record.device = 3;
@@ -68,7 +68,7 @@ TEST_CASE("ids are never used twice") {
   CHECK(ids.size() == 100);
 }
 
-TEST_CASE("memory that devices have elsewhere is found by either address") {
+TEST_CASE("memory with a separate device address is found by either address") {
   MemoryRecords records(arena_bytes);
   MemoryRecord record = record_at(somewhere + 100, 10'000, MemoryKind::registered);
   record.device_base = somewhere + block_size + 100;
@@ -79,18 +79,18 @@ TEST_CASE("memory that devices have elsewhere is found by either address") {
     CHECK(found->host_address(address) == record.base + 9'999);
     CHECK(found->device_address(address) == record.device_base + 9'999);
   }
-  // Of its first page it has no more than it has.
+  // Bytes of its first page before its start do not belong to it.
   CHECK_FALSE(records.find(somewhere + 99));
   CHECK_FALSE(records.sort_of(somewhere + 99));
   CHECK(records.sort_of(somewhere + 100));
-  // Which no other one may share.
+  // No other record may share that page.
   CHECK_FALSE(records.insert(record_at(somewhere + 12'000, 100, MemoryKind::registered)));
   CHECK(records.take(record.base, any));
   CHECK_FALSE(records.find(record.device_base));
   CHECK(records.insert(record_at(somewhere + 12'000, 100, MemoryKind::registered)));
 }
 
-TEST_CASE("sync_memops changes for the record that was meant, and for no later one") {
+TEST_CASE("sync_memops changes for the intended record, and for no later one") {
   MemoryRecords records(arena_bytes);
   REQUIRE(records.insert(record_at(somewhere, 1, MemoryKind::device)));
   const auto first = *records.find(somewhere);
@@ -102,7 +102,7 @@ TEST_CASE("sync_memops changes for the record that was meant, and for no later o
   CHECK_FALSE(records.find(somewhere)->sync_memops);
 }
 
-TEST_CASE("a look sees one record, never parts of two that follow each other") {
+TEST_CASE("a lookup returns one record, never parts of two successive ones") {
   MemoryRecords records(arena_bytes);
   std::atomic<bool> stop = false;
   std::atomic<int> mixed = 0;

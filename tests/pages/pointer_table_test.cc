@@ -19,7 +19,7 @@ constexpr std::size_t arena_bytes = std::size_t{1} << 40;
 
 }  // namespace
 
-TEST_CASE("a range is found from its first byte to its last, whatever its size") {
+TEST_CASE("a range of any size is found from its first byte to its last") {
   PointerTable table(arena_bytes);
   const std::size_t bytes = GENERATE(as<std::size_t>(), 1, 4095, 4096, 65537, block_size - 1,
                                      block_size, 3 * block_size + 5000, std::size_t{40} << 30);
@@ -36,7 +36,7 @@ TEST_CASE("a range is found from its first byte to its last, whatever its size")
   CHECK_FALSE(table.find(start + bytes - 1));
 }
 
-TEST_CASE("no number is too large to ask for") {
+TEST_CASE("any number can be looked up") {
   PointerTable table(arena_bytes);
   table.insert(page_size, 1, {1, 0});
   CHECK(table.find(page_size));
@@ -45,7 +45,7 @@ TEST_CASE("no number is too large to ask for") {
     CHECK_FALSE(table.find(address));
 }
 
-TEST_CASE("ranges that come and go side by side are found as in a map") {
+TEST_CASE("adjacent ranges that are inserted and removed are found as in a map") {
   PointerTable table(arena_bytes);
   std::map<std::uintptr_t, std::pair<std::size_t, PointerTable::Entry>> model;
   std::mt19937_64 random(wherry::test::seed());
@@ -83,7 +83,7 @@ TEST_CASE("ranges that come and go side by side are found as in a map") {
   }
 }
 
-TEST_CASE("who looks while neighbours come and go finds what stays") {
+TEST_CASE("a concurrent reader finds the ranges that stay") {
   PointerTable table(arena_bytes);
   table.insert(somewhere, 65536, {1, 1});
   table.insert(somewhere + block_size, block_size, {2, 2});

@@ -23,7 +23,7 @@ PoolSpace one_slab() {
   return space;
 }
 
-TEST_CASE("a pool hands out parts of its slab, the shortest that fits", "[pages]") {
+TEST_CASE("a pool hands out parts of its slab, from the smallest free range that fits", "[pages]") {
   PoolSpace space = one_slab();
   const auto a = space.allocate(4 * page_size, 1);
   const auto b = space.allocate(2 * page_size, 1);
@@ -31,7 +31,7 @@ TEST_CASE("a pool hands out parts of its slab, the shortest that fits", "[pages]
   REQUIRE((a && b && c));
   CHECK(*a == base);
   space.free(*b);
-  space.free(*a);  // six pages now
+  space.free(*a);  // leaves six free pages
   CHECK(space.allocate(5 * page_size, 2) == *a);
   CHECK(space.used().now == 9 * page_size);
   CHECK(space.used().high == 10 * page_size);
@@ -39,7 +39,8 @@ TEST_CASE("a pool hands out parts of its slab, the shortest that fits", "[pages]
   CHECK_FALSE(space.allocate(slab_pages * page_size, 1));
 }
 
-TEST_CASE("what a stream has freed is its own until it gets there", "[pages]") {
+TEST_CASE("a range freed in a stream is reusable by that stream only, until the stream gets there",
+          "[pages]") {
   PoolSpace space = one_slab();
   const auto all = space.allocate(slab_pages * page_size, 1);
   REQUIRE(all);
@@ -55,7 +56,7 @@ TEST_CASE("what a stream has freed is its own until it gets there", "[pages]") {
   CHECK_FALSE(space.find_leaving(page_size));
 }
 
-TEST_CASE("ranges that leave in one stream are one, and leave when the last of them does",
+TEST_CASE("adjacent ranges freed in one stream merge, and become free with the last of them",
           "[pages]") {
   PoolSpace space = one_slab();
   const auto a = space.allocate(32 * page_size, 1);
@@ -73,7 +74,7 @@ TEST_CASE("ranges that leave in one stream are one, and leave when the last of t
   CHECK(space.reserved().high == slab_pages * page_size);
 }
 
-TEST_CASE("slabs stay apart, and leave only as a whole", "[pages]") {
+TEST_CASE("slabs stay apart, and are returned only as a whole", "[pages]") {
   PoolSpace space = one_slab();
   space.add({base + slab_pages * page_size, slab_pages * page_size});
   CHECK_FALSE(space.allocate((slab_pages + 1) * page_size, 1));
@@ -86,10 +87,10 @@ TEST_CASE("slabs stay apart, and leave only as a whole", "[pages]") {
   CHECK(space.slab_of(*a + 5).base == *a);
 }
 
-// What is known of a page of the pool.
+// The model of a page of the pool.
 struct Page {
   bool live = false;
-  std::uint64_t stream = 0;  // whose free it was, the last time
+  std::uint64_t stream = 0;  // the stream in which it was freed last
   std::uint64_t number = 0;
 };
 
@@ -117,7 +118,7 @@ class Model {
     }
     live_[*at] = count;
   }
-  // stream 0: at once.
+  // Stream 0: frees at once.
   void free(std::size_t which, std::uint64_t stream) {
     if (live_.empty()) return;
     const auto chosen = std::next(live_.begin(), static_cast<long>(which % live_.size()));
@@ -145,8 +146,8 @@ class Model {
     const auto reached = reached_.find(page.stream);
     return page.stream == 0 || (reached != reached_.end() && reached->second >= page.number);
   }
-  // Of pages that no stream has still to free, which may have become one with some that have not
-  // left.
+  // The longest run of free pages. Pages that no stream still has to free may have merged with
+  // pages that are not free yet; then returns 0.
   std::size_t longest_free() const {
     std::size_t longest = 0;
     std::size_t length = 0;

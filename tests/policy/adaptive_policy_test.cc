@@ -1,4 +1,4 @@
-// Pages move where that pays: with a clock, costs and a machine of the test's.
+// Pages move where that pays. The clock, the costs and the machine are the test's own.
 #include "policy/adaptive_policy.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,8 @@ constexpr Processor device = Processor::device(0);
 constexpr std::uint64_t us = 1000;
 constexpr std::uint64_t ms = 1'000'000;
 
-// The host and a device; each takes so many percent of the time for memory of the other.
+// The access costs of the host and a device; the memory of the other takes `percent` of the time of
+// the own memory.
 AccessCosts access_costs(std::uint16_t percent) {
   AccessCosts access_costs;
   access_costs.percent[0] = {100, percent};
@@ -30,7 +31,7 @@ AccessCosts access_costs(std::uint16_t percent) {
   return access_costs;
 }
 
-// A block, where its pages are, and who has them mapped.
+// A block, the places of its pages, and which processors map them.
 struct Game {
   explicit Game(std::uint16_t percent, AdaptiveParameters parameters = {})
       : policy(parameters, access_costs(percent)) {}
@@ -50,7 +51,7 @@ struct Game {
     facts.page_ns = 1 * us;
     return facts;
   }
-  // As a fault service does. Where it came, or is seen.
+  // Acts like the fault service. Returns where the page is mapped afterwards.
   Processor touch(Processor faulting_processor, unsigned page) {
     ++faults;
     opinion = policy.on_fault(facts(faulting_processor, page), history);
@@ -72,7 +73,7 @@ struct Game {
     mapped[faulting_processor.index] |= region;
     return to;
   }
-  // Goes through the block, page by page.
+  // Accesses the pages of the block in order.
   void sweep(Processor faulting_processor) {
     for (unsigned page = 0; page < 512; ++page)
       if (!mapped[faulting_processor.index].test(page)) touch(faulting_processor, page);
@@ -83,7 +84,7 @@ struct Game {
     mapped[0] = mapped[1] = {};
     history = nullptr;
   }
-  // Those whose time is over fault again.
+  // Unmaps the pages whose temporary pins have ended, so that they fault again.
   PageMask end_temporary_pins() {
     const PageMask ended = history ? policy.end_temporary_pins(now, *history) : PageMask{};
     mapped[0] -= ended & at_device;
@@ -104,7 +105,7 @@ struct Game {
   unsigned migrations = 0;
 };
 
-TEST_CASE("where all memory is equally fast nothing moves") {
+TEST_CASE("where all memory is equally fast no page moves") {
   Game game(100);
   CHECK_FALSE(game.policy.remembers());
   CHECK(game.touch(device, 3) == device);
@@ -116,7 +117,7 @@ TEST_CASE("where all memory is equally fast nothing moves") {
   CHECK(game.migrations == 0);
 }
 
-TEST_CASE("where others' memory is slow, pages come to who touches them") {
+TEST_CASE("where the memory of others is slow, pages move to the accessing processor") {
   Game game(200);
   CHECK(game.policy.remembers());
   CHECK(game.touch(device, 3) == device);
@@ -128,7 +129,7 @@ TEST_CASE("where others' memory is slow, pages come to who touches them") {
   CHECK(game.migrations == 3);
 }
 
-TEST_CASE("pages that are taken back too soon to have paid stay, and are tried again ever later") {
+TEST_CASE("pages that move back too early to pay are pinned, and retried at growing intervals") {
   Game game(200);
   game.touch(host, 3);
   std::uint64_t last_length = 0;
@@ -145,7 +146,7 @@ TEST_CASE("pages that are taken back too soon to have paid stay, and are tried a
     const std::uint64_t end = game.opinion.pin_until_ns;
     CHECK(end - game.now > last_length);
     last_length = end - game.now;
-    // Nobody moves it until then, and it is the same stay.
+    // No page moves until then, and the temporary pin stays the same.
     game.now = end - 1;
     const unsigned moved = game.migrations;
     game.touch(host, 3);
@@ -159,8 +160,9 @@ TEST_CASE("pages that are taken back too soon to have paid stay, and are tried a
   }
 }
 
-TEST_CASE("a move pays from a time on that follows from what it costs and what it saves") {
-  // It takes 36 us to bring 16 pages, and half of half of the time is saved: 144 us.
+TEST_CASE("a move pays from a time on that follows from its cost and its savings") {
+  // Moving 16 pages costs 36 us. Remote access takes twice as long, and half of the difference
+  // counts: 36 / (1/2 * 1/2) = 144 us.
   for (const auto& [stayed, moves] : {std::pair{100 * us, false}, std::pair{200 * us, true}}) {
     Game game(200);
     for (int i = 0; i < 3; ++i, game.now += stayed) game.touch(i % 2 == 0 ? host : device, 3);
@@ -168,19 +170,19 @@ TEST_CASE("a move pays from a time on that follows from what it costs and what i
     game.touch(device, 3);
     CHECK((game.migrations == 3) == moves);
   }
-  // Twice as slow again: three quarters of half, 96 us.
+  // Remote access takes four times as long: 36 / (3/4 * 1/2) = 96 us.
   Game game(400);
   for (int i = 0; i < 3; ++i, game.now += 100 * us) game.touch(i % 2 == 0 ? host : device, 3);
   game.touch(device, 3);
   CHECK(game.migrations == 3);
 }
 
-TEST_CASE("neighbours that two fight for do not come along, and others do") {
+TEST_CASE("neighbours that two processors contend for do not come along, and others do") {
   Game game(200);
   for (unsigned page = 0; page < 512; page += 16) game.touch(host, page);
   for (int i = 0; !game.opinion.pins; ++i, game.now += 30 * us) {
     REQUIRE(i < 20);
-    game.touch(i % 2 == 0 ? device : host, 40);  // the region of pages 32 to 47
+    game.touch(i % 2 == 0 ? device : host, 40);  // in the region of pages 32 to 47
   }
   for (const unsigned page : {0u, 16u, 48u, 64u, 80u, 96u}) game.touch(device, page);
   CHECK_FALSE(game.at_device.test(32));
@@ -188,7 +190,7 @@ TEST_CASE("neighbours that two fight for do not come along, and others do") {
   CHECK(game.at_device.test(64));
 }
 
-TEST_CASE("a sweep takes six faults for its first block, and one for each that follows") {
+TEST_CASE("a sweep takes six faults for its first block, and one for each following block") {
   for (const std::uint16_t percent : {100, 200}) {
     Game game(percent);
     game.sweep(device);
@@ -199,7 +201,7 @@ TEST_CASE("a sweep takes six faults for its first block, and one for each that f
       game.sweep(device);
       CHECK(game.faults == 1);
     }
-    // Downwards as well, and nobody else's.
+    // The same downwards, and no effect on another processor.
     game.next_block();
     game.block = 99;
     game.faults = 0;
@@ -213,7 +215,7 @@ TEST_CASE("a sweep takes six faults for its first block, and one for each that f
   }
 }
 
-TEST_CASE("pages that are few and far between bring no more than their regions") {
+TEST_CASE("sparse accesses bring no more than their regions") {
   Game game(100);
   for (int i = 0; i < 20; ++i) {
     game.touch(device, 5);
@@ -223,7 +225,7 @@ TEST_CASE("pages that are few and far between bring no more than their regions")
   }
 }
 
-TEST_CASE("nothing is evicted for what is touched the first time") {
+TEST_CASE("nothing is evicted for a first access") {
   Game game(200);
   game.free_pages = 8;
   CHECK(game.touch(device, 3) == host);
@@ -231,7 +233,7 @@ TEST_CASE("nothing is evicted for what is touched the first time") {
   game.free_pages = 100'000;
   CHECK(game.touch(device, 100) == device);
 
-  // What the host has is mapped, and tried again later.
+  // Pages at the host are mapped remotely, and retried later.
   game.next_block();
   game.touch(host, 3);
   game.free_pages = 0;
@@ -242,7 +244,7 @@ TEST_CASE("nothing is evicted for what is touched the first time") {
   CHECK(game.touch(device, 3) == device);
 }
 
-TEST_CASE("what comes back from an eviction comes as a whole") {
+TEST_CASE("pages that return from an eviction return as a whole block") {
   Game game(200);
   FaultFacts facts = game.facts(device, 7);
   facts.residents = host.bit();
@@ -250,7 +252,7 @@ TEST_CASE("what comes back from an eviction comes as a whole") {
   CHECK(game.policy.on_fault(facts, game.history).region == PageRun{0, 512});
 }
 
-TEST_CASE("what comes to a processor in pieces has not been taken away in between") {
+TEST_CASE("pages that move to a processor one by one have not been taken away in between") {
   AdaptiveParameters parameters;
   parameters.prefetches = false;
   Game game(200, parameters);
@@ -260,10 +262,11 @@ TEST_CASE("what comes to a processor in pieces has not been taken away in betwee
   CHECK(game.migrations == 512);
 }
 
-TEST_CASE("what the toucher has takes no more room, and a little may fit where much does not") {
+TEST_CASE(
+    "pages already at the processor need no more space, and a region may fit if a block does not") {
   Game game(200);
   for (unsigned page = 0; page < 256; page += 16) game.touch(device, page);
-  game.free_pages = 300;  // 256 come with the next
+  game.free_pages = 300;  // 256 pages come with the next access
   CHECK(game.touch(device, 256) == device);
   game.next_block();
   game.block = 300;
@@ -273,7 +276,7 @@ TEST_CASE("what the toucher has takes no more room, and a little may fit where m
   CHECK(game.exists.count() == 256 + 16);
 }
 
-TEST_CASE("pages that come to another one's memory are none of the toucher's") {
+TEST_CASE("pages that go to another processor's memory do not count for the faulting processor") {
   Game game(200);
   FaultFacts facts = game.facts(host, 7);
   facts.preferred = device;
@@ -282,7 +285,7 @@ TEST_CASE("pages that come to another one's memory are none of the toucher's") {
   CHECK_FALSE(opinion.region);
 }
 
-TEST_CASE("a stay that is over is tried, whether anybody has ended it or not") {
+TEST_CASE("after the end of a temporary pin the move is retried, even if the pin was not removed") {
   Game game(200);
   game.touch(host, 3);
   for (int i = 0; !game.opinion.pins; ++i, game.now += 30 * us) {
@@ -295,7 +298,7 @@ TEST_CASE("a stay that is over is tried, whether anybody has ended it or not") {
   CHECK_FALSE(game.opinion.pins);
 }
 
-TEST_CASE("who is asked twice about one fault says the same") {
+TEST_CASE("two questions about one fault have the same answer") {
   Game game(200);
   game.sweep(device);
   game.next_block();
@@ -304,7 +307,7 @@ TEST_CASE("who is asked twice about one fault says the same") {
     CHECK(game.policy.on_fault(facts, game.history).region == PageRun{0, 512});
 }
 
-TEST_CASE("a block that left and is touched again is no sweep") {
+TEST_CASE("a block that left and is accessed again is not a sweep") {
   Game game(200);
   game.sweep(host);
   game.sweep(device);
@@ -312,14 +315,14 @@ TEST_CASE("a block that left and is touched again is no sweep") {
   CHECK(game.opinion.region->count == 16);
 }
 
-TEST_CASE("where the program puts pages, what was seen before is forgotten") {
+TEST_CASE("when the program places pages, earlier observations are forgotten") {
   Game game(200);
   for (int i = 0; i < 3; ++i, game.now += 20 * us) game.touch(i % 2 == 0 ? host : device, 3);
   game.policy.on_arrival({{0, 512}, host, MoveCause::prefetch, false, game.now}, game.history);
   CHECK(game.touch(device, 3) == device);
 }
 
-TEST_CASE("the program may say how far the memory of others is") {
+TEST_CASE("the program may set the cost of other processors' memory") {
   AdaptiveParameters parameters;
   parameters.far_percent = 300;
   Game game(100, parameters);

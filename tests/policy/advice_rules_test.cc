@@ -16,26 +16,26 @@ FaultFacts touch(unsigned page, PageRun stretch) {
 
 }  // namespace
 
-TEST_CASE("the page goes to the toucher with its natural region") {
+TEST_CASE("the page moves to the faulting processor with its natural region") {
   const AdviceRules rules(16);
   const Decision decision = rules.decide(touch(37, {0, 512}), {});
   CHECK(decision.destination == Processor::device(1));
   CHECK(decision.region == PageRun{32, 16});
 }
 
-TEST_CASE("the region ends where the stretch of equal advice ends") {
+TEST_CASE("the region ends where the range of equal advice ends") {
   const AdviceRules rules(16);
   CHECK(rules.decide(touch(37, {35, 4}), {}).region == PageRun{35, 4});
   CHECK(rules.decide(touch(33, {0, 34}), {}).region == PageRun{32, 2});
 }
 
-TEST_CASE("a region of one page brings nothing along, one of a block everything") {
+TEST_CASE("a region of one page brings no other pages, one of a block brings the whole block") {
   CHECK(AdviceRules(1).decide(touch(511, {0, 512}), {}).region == PageRun{511, 1});
   CHECK(AdviceRules(512).decide(touch(5, {0, 512}), {}).region == PageRun{0, 512});
 }
 
 TEST_CASE(
-    "where a page is only mapped its region is mapped, whatever the policy would have moved") {
+    "where a page is only mapped, its whole region is mapped, whatever the policy would move") {
   const AdviceRules rules(16);
   FaultFacts facts = touch(37, {0, 512});
   facts.residents = Processor::host().bit();
@@ -50,7 +50,8 @@ TEST_CASE(
   opinion.region = PageRun{37, 1};
   CHECK(rules.decide(facts, opinion).region == PageRun{36, 4});
 
-  // What moves is the policy's to say, and what stays for others' sake is.
+  // The policy chooses the region that moves. What stays because of other processors is mapped by
+  // regions, except temporary pins.
   facts = touch(37, {0, 512});
   facts.residents = Processor::host().bit();
   CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
@@ -60,7 +61,7 @@ TEST_CASE(
   CHECK(rules.decide(facts, opinion).region == PageRun{37, 1});
 }
 
-TEST_CASE("the region grows to the grain, as far as the stretch of equal advice reaches") {
+TEST_CASE("the region grows to the grain, within the range of equal advice") {
   FaultFacts facts = touch(137, {40, 400});
   facts.residents = Processor::host().bit();
   facts.grain = 16;
@@ -73,7 +74,7 @@ TEST_CASE("the region grows to the grain, as far as the stretch of equal advice 
   CHECK(AdviceRules(16).decide(facts, {}).region == PageRun{40, 400});
 }
 
-TEST_CASE("a block is created for the grain when a good part of it is there, else a region") {
+TEST_CASE("for the grain a whole block is created if a good part of it exists, else a region") {
   FaultFacts facts = touch(137, {0, 512});
   facts.grain = 512;
   facts.present = 127;
@@ -83,15 +84,14 @@ TEST_CASE("a block is created for the grain when a good part of it is there, els
   CHECK(AdviceRules(1).decide(facts, {}).region == PageRun{0, 512});
 }
 
-TEST_CASE(
-    "holes are filled for the grain where a first touch would have them, unless they are pinned") {
+TEST_CASE("holes are filled for the grain at the first-touch destination, unless they are pinned") {
   FaultFacts facts = touch(137, {0, 512});
   facts.residents = facts.faulting_processor.bit();
   facts.present = 200;
   CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
   facts.grain = 512;
   CHECK(AdviceRules(1).decide(facts, {}).fills);
-  facts.present = 100;  // too few for so many
+  facts.present = 100;  // too few for so many holes
   CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
   facts.grain = 16;
   CHECK(AdviceRules(1).decide(facts, {}).fills);
@@ -103,7 +103,7 @@ TEST_CASE(
   CHECK_FALSE(AdviceRules(1).decide(facts, {}).fills);
 }
 
-TEST_CASE("what was evicted together comes back together, to nobody else") {
+TEST_CASE("pages that were evicted together return together, but not to another processor") {
   const AdviceRules rules(16);
   FaultFacts facts = touch(37, {20, 300});
   facts.evicted = true;
@@ -114,7 +114,7 @@ TEST_CASE("what was evicted together comes back together, to nobody else") {
   CHECK(rules.decide(facts, {}).region == PageRun{32, 16});
 }
 
-TEST_CASE("without advice the page goes to the toucher from wherever it is") {
+TEST_CASE("without advice the page moves to the faulting processor from wherever it is") {
   FaultFacts facts = touch(3, {0, 512});
   facts.residents = Processor::host().bit();
   facts.write = GENERATE(false, true);
@@ -123,8 +123,7 @@ TEST_CASE("without advice the page goes to the toucher from wherever it is") {
   CHECK_FALSE(decision.duplicate);
 }
 
-TEST_CASE(
-    "read-mostly: a read makes a copy, a write has the page alone, whatever else is advised") {
+TEST_CASE("read-mostly: a read makes a copy, a write leaves one page, whatever the other advice") {
   FaultFacts facts = touch(3, {0, 512});
   facts.residents = Processor::host().bit();
   facts.read_mostly = true;
@@ -137,8 +136,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "preferred location: the first touch goes there, data there stays, data elsewhere goes to the "
-    "toucher") {
+    "preferred location: first touches go there, pages there stay, others move to the faulting "
+    "processor") {
   FaultFacts facts = touch(3, {0, 512});
   facts.preferred = Processor::host();
   CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::host());
@@ -151,17 +150,17 @@ TEST_CASE(
   CHECK(AdviceRules(16).decide(facts, {}).destination == facts.faulting_processor);
 }
 
-TEST_CASE("accessed-by: the page stays where it is; nowhere yet, it goes to the toucher") {
+TEST_CASE("accessed-by: an existing page stays, a new one is created at the faulting processor") {
   FaultFacts facts = touch(3, {0, 512});
   facts.accessed_by = facts.faulting_processor.bit();
   CHECK(AdviceRules(16).decide(facts, {}).destination == facts.faulting_processor);
   facts.residents = Processor::device(0).bit();
   CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::device(0));
-  facts.preferred = Processor::host();  // elsewhere: accessed-by keeps the page from moving
+  facts.preferred = Processor::host();  // elsewhere: accessed-by still prevents the move
   CHECK(AdviceRules(16).decide(facts, {}).destination == Processor::device(0));
 }
 
-TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets no copies") {
+TEST_CASE("a pinned page stays where it is, whatever the other advice, and gets no copies") {
   FaultFacts facts = touch(3, {0, 512});
   facts.pinned = true;
   facts.residents = Processor::device(2).bit();
@@ -171,6 +170,6 @@ TEST_CASE("a pinned page stays where it is, whatever else is advised, and gets n
   const Decision decision = AdviceRules(16).decide(facts, {});
   CHECK(decision.destination == Processor::device(2));
   CHECK_FALSE(decision.duplicate);
-  // Nothing moves, so all of it is shown at once.
+  // No page moves, so all of them are mapped at once.
   CHECK(decision.region == facts.stretch);
 }

@@ -1,5 +1,5 @@
-// The density tree against what was measured of the driver's rule: how many faults fill a block, by
-// the order of touches.
+// The density tree compared with measurements of the driver's rule: how many faults fill a block,
+// by the order of accesses.
 #include "policy/density_tree.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Outcome {
   PageMask present;
 };
 
-// Touches the pages in this order; whatever is not there faults, and brings its neighbours.
+// Accesses the pages in this order. Absent pages fault, and bring their neighbors.
 Outcome touch(const std::vector<unsigned>& pages, const PageMask& barred = {},
               PageRun stretch = whole, unsigned threshold_percent = 51) {
   const impl::DensityTree tree{threshold_percent};
@@ -47,7 +47,7 @@ std::vector<unsigned> every(unsigned stride) {
   return pages;
 }
 
-TEST_CASE("a block that is touched in order takes six faults, each doubling what is there") {
+TEST_CASE("a block that is accessed in order takes six faults, each doubling the present pages") {
   std::vector<unsigned> pages = every(1);
   CHECK(touch(pages).faults == 6);
   std::reverse(pages.begin(), pages.end());
@@ -74,7 +74,7 @@ TEST_CASE("strides: 64 KiB is dense, 128 KiB and more never are") {
   CHECK(quarter.present.count() == 128);
 }
 
-TEST_CASE("random touches take between seven and seventeen faults, fourteen on average") {
+TEST_CASE("random accesses take between seven and seventeen faults, fourteen on average") {
   std::mt19937_64 random{seed()};
   std::vector<unsigned> pages = every(1);
   constexpr int blocks = 1000;
@@ -90,20 +90,20 @@ TEST_CASE("random touches take between seven and seventeen faults, fourteen on a
   CHECK(sum / double{blocks} == Approx(13.8).margin(0.5));
 }
 
-TEST_CASE("a page that thrashes comes with nobody, brings nobody, and keeps its region small") {
+TEST_CASE("a page that thrashes comes alone, and does not count for the density of its region") {
   const PageMask thrashing = PageMask::of({5, 1});
   const impl::DensityTree tree;
   CHECK(tree.neighbours(PageMask::of({5, 1}), {}, thrashing, whole).none());
   CHECK(tree.neighbours(PageMask::of({3, 1}), {}, thrashing, whole).none());
   CHECK(tree.neighbours(PageMask::of({20, 1}), {}, thrashing, whole).count() == 15);
-  // What is dense around it grows all the same.
+  // The dense part around it grows as usual.
   const PageMask most = PageMask::of({0, 400}) - thrashing;
   CHECK(tree.neighbours(PageMask::of({400, 1}), most, thrashing, whole) ==
         PageMask::of({401, 111}));
 }
 
-TEST_CASE("parts end where the stretch does, and count what they have of it") {
-  // 40 pages: the first fault's region is what is left of it.
+TEST_CASE("parts end at the end of the range, and count only pages inside it") {
+  // 40 pages: the first fault's region is cut to the range.
   const PageRun stretch{8, 40};
   const impl::DensityTree tree;
   CHECK(tree.neighbours(PageMask::of({8, 1}), {}, {}, stretch) == PageMask::of({9, 7}));
@@ -111,9 +111,9 @@ TEST_CASE("parts end where the stretch does, and count what they have of it") {
   CHECK(tree.neighbours(PageMask::of({7, 1}), {}, {}, stretch).none());
 }
 
-TEST_CASE("the threshold says how eager it is") {
+TEST_CASE("the threshold sets the density above which pages come along") {
   CHECK(touch(every(32), {}, whole, 49).faults < 16);
-  // Nothing is denser than all of it: regions alone come.
+  // No part is denser than 100%: only regions come.
   CHECK(touch(every(1), {}, whole, 100).faults == 32);
 }
 

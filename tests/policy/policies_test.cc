@@ -1,4 +1,4 @@
-// Policies by name, and the ones that always do the same.
+// Policies by name, and the fixed policies.
 #include "policy/policies.h"
 
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ std::string refused(std::string_view text) {
   return std::get<std::string>(choice);
 }
 
-// Where a page of these facts goes under the policy.
+// The destination of a page with these facts under the policy.
 Processor destination(std::string_view policy, const FaultFacts& facts) {
   const auto made = make_policy(chosen(policy), {});
   std::unique_ptr<BlockHistory> history;
@@ -46,7 +46,7 @@ constexpr Processor host = Processor::host();
 constexpr Processor device0 = Processor::device(0);
 constexpr Processor device1 = Processor::device(1);
 
-TEST_CASE("every policy is found by its name, and the first one where none is named") {
+TEST_CASE("every policy is found by its name, and the default one without a name") {
   CHECK(chosen("").name == impl::built_in_policies()[0].name);
   for (const auto& policy : impl::built_in_policies()) {
     CHECK(chosen(policy.name).name == policy.name);
@@ -54,7 +54,7 @@ TEST_CASE("every policy is found by its name, and the first one where none is na
   }
 }
 
-TEST_CASE("parameters are numbers within their limits, and the usual ones are within them") {
+TEST_CASE("parameters are numbers within their limits, and so are their defaults") {
   for (const auto& policy : impl::built_in_policies()) {
     for (const auto& parameter : policy.parameters) {
       INFO(policy.name << " " << parameter.name);
@@ -73,7 +73,7 @@ TEST_CASE("parameters are numbers within their limits, and the usual ones are wi
   CHECK(two.values.at("prefetch_threshold") == 75);
 }
 
-TEST_CASE("what is no policy, parameter or number is refused with what there is") {
+TEST_CASE("an invalid policy, parameter or number is refused with the valid ones") {
   CHECK(refused("uvn").find("first-touch") != std::string::npos);
   CHECK(refused("uvm,thrashing_naps=2").find("thrashing_nap,") != std::string::npos);
   CHECK(refused("first-touch,nap=2") == "'nap=2': first-touch has no parameters");
@@ -82,7 +82,7 @@ TEST_CASE("what is no policy, parameter or number is refused with what there is"
         "uvm,thrashing_nap=1x", "uvm,", ",", "uvm,thrashing_nap=99999999999999999999"}) {
     INFO(text);
     if (std::string_view(text) == "uvm,")
-      chosen(text);  // nothing follows
+      chosen(text);  // no exception
     else
       refused(text);
   }
@@ -103,7 +103,7 @@ TEST_CASE("the fixed policies send a page where their names say") {
   CHECK(destination("remote-always", touch_by(device1, host.bit())) == host);
 }
 
-TEST_CASE("advice comes before any policy") {
+TEST_CASE("advice takes precedence over every policy") {
   const std::string_view name = GENERATE("first-touch", "remote-always", "uvm", "adaptive");
   auto facts = touch_by(device1, device0.bit());
   facts.preferred = device1;

@@ -1,5 +1,5 @@
-// The replacement against traces whose hit rates are known for others: what it keeps, and what it
-// costs where the order of use is the best that can be done.
+// The replacement on traces with known hit rates of other algorithms: which blocks it keeps, and
+// its loss where LRU is optimal.
 #include "policy/replacement.h"
 
 #include <catch2/catch.hpp>
@@ -31,8 +31,8 @@ struct Rates {
   double optimum;
 };
 
-// From access number `first` on. `watches`: one block for each eviction has its next touch seen;
-// else only misses are.
+// The hit rates from access number `first` on. `watches`: for each eviction the next access to one
+// block is observed; otherwise only misses are.
 Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
   Setup s;
   std::vector<bool> held(blocks);
@@ -63,7 +63,7 @@ Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
 
 }  // namespace
 
-TEST_CASE("a sweep over more than fits hits what a part of it, kept, would hit") {
+TEST_CASE("a repeated sweep over more than fits hits like a fixed part that is kept") {
   for (const bool watches : {false, true}) {
     const Rates quarter = play(sweep_trace(capacity * 5 / 4, 40), capacity * 5 / 2, watches);
     CHECK(quarter.lru == 0);
@@ -77,7 +77,7 @@ TEST_CASE("a sweep over more than fits hits what a part of it, kept, would hit")
   }
 }
 
-TEST_CASE("a scan that never comes back does not drive out what is used all the time") {
+TEST_CASE("a scan without reuse does not evict blocks that are used all the time") {
   std::mt19937_64 random(1);
   AccessTrace trace;
   const std::uint32_t hot = capacity * 3 / 4;
@@ -86,11 +86,11 @@ TEST_CASE("a scan that never comes back does not drive out what is used all the 
   for (const bool watches : {false, true}) {
     const Rates rates = play(trace, 1000, watches);
     CHECK(rates.lru < 0.3);
-    CHECK(rates.ours >= 0.45);  // of 0.5 that can be hit
+    CHECK(rates.ours >= 0.45);  // at most 0.5 is possible
   }
 }
 
-TEST_CASE("where the latest used are the best to keep it is not much worse than that") {
+TEST_CASE("where LRU is the best choice the replacement is not much worse") {
   std::mt19937_64 random(1);
   for (const std::uint32_t window : {capacity / 4, capacity / 2, capacity * 3 / 4}) {
     AccessTrace trace;
@@ -103,7 +103,7 @@ TEST_CASE("where the latest used are the best to keep it is not much worse than 
   }
 }
 
-TEST_CASE("watching makes up for hits that are not seen where some blocks are more popular") {
+TEST_CASE("watching makes up for unobserved hits if some blocks are more popular") {
   for (const double exponent : {0.7, 1.0}) {
     const AccessTrace trace = zipf_trace(capacity * 4, 40'000, exponent, 1);
     const Rates blind = play(trace, 1000, false);
@@ -114,7 +114,7 @@ TEST_CASE("watching makes up for hits that are not seen where some blocks are mo
   }
 }
 
-TEST_CASE("what was kept gives way when the program turns to something else") {
+TEST_CASE("kept blocks are evicted when the program changes its working set") {
   AccessTrace trace;
   for (std::uint32_t phase = 0; phase < 4; ++phase) {
     for (const std::uint32_t block : sweep_trace(capacity * 3 / 4, 30))
@@ -126,7 +126,7 @@ TEST_CASE("what was kept gives way when the program turns to something else") {
   }
 }
 
-TEST_CASE("an empty pool has no victim, and one of one block has that") {
+TEST_CASE("an empty pool has no victim, and a pool with one block has that one") {
   Setup s;
   CHECK_FALSE(s.replacement.victim());
   CHECK_FALSE(s.replacement.watch());
@@ -139,7 +139,7 @@ TEST_CASE("an empty pool has no victim, and one of one block has that") {
   CHECK(s.replacement.size() == 0);
 }
 
-TEST_CASE("victims that cannot leave give way until every block was asked") {
+TEST_CASE("victims that cannot leave are skipped until every block was tried") {
   Setup s;
   for (std::uint64_t block = 0; block < capacity; ++block) s.come(block);
   std::vector<bool> asked(capacity);
@@ -152,7 +152,7 @@ TEST_CASE("victims that cannot leave give way until every block was asked") {
   }
 }
 
-TEST_CASE("random calls leave links and sizes in agreement") {
+TEST_CASE("random calls leave links and sizes consistent") {
   Setup s;
   std::mt19937_64 random(7);
   std::vector<bool> held(200);

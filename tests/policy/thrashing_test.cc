@@ -1,4 +1,4 @@
-// The thrashing rules, case by case, by a clock that the test turns.
+// The thrashing rules, case by case, with the test's clock.
 #include "policy/thrashing.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ constexpr unsigned page = 7;
 constexpr std::uint64_t us = 1000;
 constexpr std::uint64_t ms = 1'000'000;
 
-// Everybody maps everything, from afar.
+// All processors can map all memory, but no other memory is close.
 AccessCosts far_reach() {
   AccessCosts access_costs;
   access_costs.maps.fill(~ProcessorMask{0});
@@ -44,12 +44,13 @@ struct Game {
   Thrashing::Hint ask(Processor faulting_processor, std::optional<Processor> preferred = {}) {
     return thrashing.hint({page, faulting_processor, now, at, preferred}, access_costs, parameters);
   }
-  // Moves until the page thrashes; it is at the device then.
+  // Moves the page back and forth until it thrashes. It is at the device then.
   void fight() {
     for (int i = 0; i < 5; ++i, now += 20 * us) move_to(i % 2 == 0 ? device : host);
     REQUIRE(thrashing.thrashing().test(page));
   }
-  // A touch, as a fault service would answer it. True: the toucher has the page, or maps it.
+  // An access, as the fault service would answer it. Returns true if the processor has the page or
+  // maps it.
   bool touch(Processor faulting_processor) {
     const Thrashing::Hint hint = ask(faulting_processor);
     if (hint.kind == Kind::throttle) {
@@ -69,11 +70,11 @@ TEST_CASE("two processors that take a page from each other thrash with the fifth
     CHECK(game.move_to(i % 2 == 0 ? host : device) == (i == 5));
     CHECK(game.thrashing.thrashing().test(page) == (i == 5));
   }
-  CHECK_FALSE(game.move_to(host));  // it did before
+  CHECK_FALSE(game.move_to(host));  // it thrashed before already
   CHECK(game.thrashing.thrashing().count() == 1);
 }
 
-TEST_CASE("slow moves are no fight, nor are moves to one processor") {
+TEST_CASE("slow moves are no thrashing, nor are moves to one processor") {
   Game game;
   for (int i = 0; i < 50; ++i, game.now += game.parameters.lapse_ns + 1)
     CHECK_FALSE(game.move_to(i % 2 == 0 ? device : host));
@@ -82,19 +83,19 @@ TEST_CASE("slow moves are no fight, nor are moves to one processor") {
   CHECK(game.thrashing.thrashing().none());
 }
 
-TEST_CASE("moves that are not in a row are counted from the first again") {
+TEST_CASE("after a pause moves are counted from the first again") {
   Game game;
   for (int i = 0; i < 4; ++i, game.now += 10 * us) game.move_to(i % 2 == 0 ? device : host);
   game.now += game.parameters.lapse_ns;
-  // The block is known by now: one to begin with, three in a row.
+  // The block has history now, so three moves after the first suffice.
   for (int i = 1; i <= 4; ++i, game.now += 10 * us)
     CHECK(game.move_to(i % 2 == 0 ? host : device) == (i == 4));
 }
 
-TEST_CASE("the page is one processor's at a time, and nobody's twice in a row") {
+TEST_CASE("the page belongs to one processor at a time, and to none twice in a row") {
   Game game;
   game.fight();
-  CHECK(game.touch(host));  // begins a period of its own
+  CHECK(game.touch(host));  // starts a period of its own
   const std::uint64_t end = game.now + game.parameters.nap_ns;
   game.now += 10 * us;
   const Thrashing::Hint waits = game.ask(device);
@@ -102,21 +103,22 @@ TEST_CASE("the page is one processor's at a time, and nobody's twice in a row") 
   CHECK(waits.until_ns == end);
   CHECK(game.touch(host));
 
-  // The host comes first when it is over, but has had its turn: whoever comes next is served.
+  // After the period the host asks first, but has had its turn: the next other processor is served.
   game.now = end + us;
   CHECK(game.ask(host).kind == Kind::throttle);
   CHECK(game.touch(device));
   game.now += 10 * us;
   CHECK(game.ask(host).kind == Kind::throttle);
 
-  // Who waited comes first: it is its turn.
+  // The host waited, and asks first: it is its turn.
   game.now += game.parameters.nap_ns + us;
   CHECK(game.touch(host));
   game.now += 10 * us;
   CHECK_FALSE(game.touch(device));
 }
 
-TEST_CASE("throttled ten times it is pinned, and everybody who wanted it maps it there") {
+TEST_CASE(
+    "after ten throttles the page is pinned, and all processors that wanted it map it there") {
   Game game;
   game.fight();
   int throttled = 0;
@@ -142,7 +144,7 @@ TEST_CASE("throttled ten times it is pinned, and everybody who wanted it maps it
   CHECK(pinned.until_ns == game.now + game.parameters.pin_ns);
   CHECK(game.thrashing.pinned() == PageMask::of({page, 1}));
 
-  // The other maps it there, too, and does not wait.
+  // The other processor maps it there, too, and does not wait.
   game.now += 10 * us;
   const Thrashing::Hint same = game.ask(pinned.at == host ? device : host);
   CHECK(same.kind == Kind::pin);
@@ -150,7 +152,7 @@ TEST_CASE("throttled ten times it is pinned, and everybody who wanted it maps it
   CHECK(same.until_ns == pinned.until_ns);
 }
 
-TEST_CASE("a third one that comes to a pinned page maps it where it is, and it stays there") {
+TEST_CASE("a third processor that accesses a pinned page maps it where it is, and the page stays") {
   Game game;
   game.fight();
   while (game.thrashing.pinned().none()) {
@@ -168,7 +170,7 @@ TEST_CASE("a third one that comes to a pinned page maps it where it is, and it s
     }
 }
 
-TEST_CASE("however long the naps are, each who fights gets the page in turn") {
+TEST_CASE("however long the naps, each contending processor gets the page in turn") {
   Game game;
   game.parameters.nap_ns = 100 * game.parameters.lapse_ns;
   game.fight();
@@ -180,7 +182,7 @@ TEST_CASE("however long the naps are, each who fights gets the page in turn") {
   CHECK(turns[1] == 3);
 }
 
-TEST_CASE("a pin ends after its time, and the page may fight again") {
+TEST_CASE("a pin ends after its time, and the page may thrash again") {
   Game game;
   game.parameters.pin_threshold = 1;
   game.fight();
@@ -200,7 +202,7 @@ TEST_CASE("a pin ends after its time, and the page may fight again") {
   CHECK(game.thrashing.thrashing().none());
 }
 
-TEST_CASE("with a pin time of 0 it stays pinned") {
+TEST_CASE("with a pin time of 0 the page stays pinned") {
   Game game;
   game.parameters.pin_threshold = 1;
   game.parameters.pin_ns = 0;
@@ -214,7 +216,7 @@ TEST_CASE("with a pin time of 0 it stays pinned") {
   CHECK(game.ask(host).kind == Kind::pin);
 }
 
-TEST_CASE("a preferred location that all can use gets the page at once") {
+TEST_CASE("a preferred location that all processors can map gets the page at once") {
   Game game;
   game.fight();
   for (const Processor home : {host, device, other_device}) {
@@ -224,7 +226,7 @@ TEST_CASE("a preferred location that all can use gets the page at once") {
   }
 }
 
-TEST_CASE("processors that are close share the page where it is, at once") {
+TEST_CASE("processors with close memory share the page where it is, at once") {
   Game game;
   game.access_costs.close.fill(~ProcessorMask{0});
   game.fight();
@@ -233,16 +235,16 @@ TEST_CASE("processors that are close share the page where it is, at once") {
   CHECK(hint.at == device);
 }
 
-TEST_CASE("what the others cannot use is pinned at home only when its turn comes after ten waits") {
+TEST_CASE("pages that others cannot map are pinned only at the processor's turn after ten waits") {
   Game game;
-  game.access_costs.maps[0] = host.bit();  // the host maps its own memory only
+  game.access_costs.maps[0] = host.bit();  // the host can map only its own memory
   game.fight();
-  CHECK(game.ask(device, device).kind == Kind::none);  // its turn
+  CHECK(game.ask(device, device).kind == Kind::none);  // it is its turn
   game.now += us;
   CHECK(game.ask(host, device).kind == Kind::throttle);
 }
 
-TEST_CASE("after a second without thrashing the block is forgotten, four times in its life") {
+TEST_CASE("after a second without thrashing the block's history is reset, at most four times") {
   Game game;
   for (unsigned i = 0; i <= game.parameters.resets_max; ++i) {
     game.fight();
@@ -252,7 +254,7 @@ TEST_CASE("after a second without thrashing the block is forgotten, four times i
   }
 }
 
-TEST_CASE("a pinned page keeps its block from being forgotten") {
+TEST_CASE("a pinned page keeps its block's history") {
   Game game;
   game.access_costs.close.fill(~ProcessorMask{0});
   game.parameters.pin_ns = 10 * game.parameters.epoch_ns;
@@ -262,7 +264,7 @@ TEST_CASE("a pinned page keeps its block from being forgotten") {
   CHECK(game.ask(device).kind == Kind::pin);
 }
 
-TEST_CASE("what the program says ends what was seen") {
+TEST_CASE("the program's own placement resets the history") {
   Game game;
   game.fight();
   game.thrashing.forget({page, 1});
@@ -270,7 +272,7 @@ TEST_CASE("what the program says ends what was seen") {
   CHECK(game.ask(host).kind == Kind::none);
 }
 
-TEST_CASE("pages of a block fight by themselves") {
+TEST_CASE("pages of a block thrash independently") {
   Game game;
   game.fight();
   CHECK(game.thrashing

@@ -1,4 +1,5 @@
-// The driver's heuristics as a policy: what comes along, who waits, and what stays where.
+// The driver's heuristics as a policy: which pages come along, which faults wait, and which pages
+// stay.
 #include "policy/uvm_policy.h"
 
 #include <catch2/catch.hpp>
@@ -29,7 +30,7 @@ impl::AccessCosts far_reach() {
   return access_costs;
 }
 
-// A block of which the host has every page, and two who touch it.
+// A block with all its pages at the host, and two processors that access it.
 struct Game {
   UvmParameters parameters{};
   UvmPolicy policy{parameters, far_reach()};
@@ -54,7 +55,7 @@ struct Game {
   Opinion ask(Processor faulting_processor, unsigned page) {
     return policy.on_fault(facts(faulting_processor, page), history);
   }
-  // Who fights for pages that thrash since then.
+  // Moves the pages. Returns the processors that contend for pages that thrash since this move.
   ProcessorMask move(PageRun run, Processor to, MoveCause cause = MoveCause::fault,
                      bool is_copy = false) {
     if (to == device)
@@ -63,7 +64,7 @@ struct Game {
       at_device -= PageMask::of(run);
     return policy.on_arrival({run, to, cause, is_copy, now}, history);
   }
-  // As a fault service does; false: it has to wait.
+  // Acts like the fault service. Returns false if the fault has to wait.
   bool touch(Processor faulting_processor, unsigned page) {
     if (owner(page) == faulting_processor) return true;
     const Opinion opinion = ask(faulting_processor, page);
@@ -73,7 +74,7 @@ struct Game {
       move(opinion.region.value(), to, opinion.pins ? MoveCause::thrash_pin : MoveCause::fault);
     return true;
   }
-  // The page, alone, goes to and fro until it thrashes; the device has it then.
+  // Moves the page, alone, back and forth until it thrashes. It is at the device then.
   void fight(unsigned page) {
     for (int i = 0; i < 5; ++i, now += 20 * us) {
       const ProcessorMask fighters = move({page, 1}, i % 2 == 0 ? device : host);
@@ -82,7 +83,7 @@ struct Game {
   }
 };
 
-TEST_CASE("a device that walks through a block takes six faults, if neighbours may come") {
+TEST_CASE("a device that walks through a block takes six faults with prefetching") {
   for (const bool prefetches : {true, false}) {
     UvmParameters parameters;
     parameters.prefetches = prefetches;
@@ -98,8 +99,7 @@ TEST_CASE("a device that walks through a block takes six faults, if neighbours m
   }
 }
 
-TEST_CASE(
-    "what is created where it is preferred comes as a whole, and elsewhere nothing comes along") {
+TEST_CASE("pages created at their preferred location come as a whole block, and elsewhere alone") {
   Game game;
   FaultFacts facts = game.facts(device, 100);
   facts.residents = 0;
@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(game.policy.on_fault(facts, game.history).region == PageRun{100, 1});
 }
 
-TEST_CASE("of two who fight for a page one waits, each in turn, until it stays for both") {
+TEST_CASE("of two contending processors one waits, in turns, until the page is pinned for both") {
   Game game;
   game.fight(7);
   int waits = 0;
@@ -135,7 +135,7 @@ TEST_CASE("of two who fight for a page one waits, each in turn, until it stays f
   }
   REQUIRE(pinned);
   CHECK(waits >= 10);
-  // What stays does so for whoever asks, and ends by itself.
+  // The pin applies to every processor, and ends by itself.
   const Opinion again = game.ask(device, 7);
   CHECK(again.pins);
   CHECK_FALSE(again.pin_begins);
@@ -144,17 +144,17 @@ TEST_CASE("of two who fight for a page one waits, each in turn, until it stays f
   CHECK_FALSE(game.ask(device, 7).pins);
 }
 
-TEST_CASE("neighbours of a page that thrashes come without it, and none with it") {
+TEST_CASE("neighbours of a page that thrashes come without it, and none come with it") {
   Game game;
   game.fight(40);
-  game.now += 2 * ms;  // the fight is over, the page is still known
+  game.now += 2 * ms;  // the thrashing has ended, but the page's history remains
   game.move({40, 1}, host, MoveCause::eviction);
   for (const unsigned page : {0u, 16u, 48u}) REQUIRE(game.touch(device, page));
   CHECK(game.owner(40) == host);
   CHECK(game.owner(63) == device);
 }
 
-TEST_CASE("what the program asked for itself is no fight") {
+TEST_CASE("moves that the program requested are no thrashing") {
   const auto [cause, is_copy] = GENERATE(table<MoveCause, bool>({{MoveCause::prefetch, false},
                                                                  {MoveCause::eviction, false},
                                                                  {MoveCause::thrash_pin, false},
@@ -165,7 +165,7 @@ TEST_CASE("what the program asked for itself is no fight") {
   CHECK(game.ask(host, 7).wait_until_ns == 0);
 }
 
-TEST_CASE("a prefetch, or its end, makes that a page thrashed forgotten") {
+TEST_CASE("a prefetch, or its end, resets the history of thrashing") {
   Game game;
   game.fight(7);
   if (GENERATE(true, false))
@@ -178,7 +178,7 @@ TEST_CASE("a prefetch, or its end, makes that a page thrashed forgotten") {
   }
 }
 
-TEST_CASE("without detection nothing is remembered") {
+TEST_CASE("without detection no history is kept") {
   UvmParameters parameters;
   parameters.detects_thrashing = false;
   Game game(parameters);

@@ -1,4 +1,4 @@
-// An engine with a device that does nothing by itself, and work whose end the test decides.
+// An engine with a simulated device, and work whose end the test decides.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace wherry::test {
 
 inline void some_kernel(const void*, std::size_t, std::size_t) {}
 
-// An engine with one device that never does anything by itself.
+// An engine with one device whose work ends only when the test says so.
 struct Bench {
   explicit Bench(std::size_t slots = 64) : target(std::make_shared<FakeTarget>(slots)) {
     engine.attach(target);
@@ -26,7 +26,7 @@ struct Bench {
   std::shared_ptr<impl::Stream> stream(impl::StreamKind kind = impl::StreamKind::non_blocking) {
     return engine.create_stream(context, kind);
   }
-  // A launch that can be told from others by its number of items.
+  // A launch that is identified by its number of items.
   impl::WorkStatus launch(const std::shared_ptr<impl::Stream>& on, std::size_t items) {
     return engine.launch(on, some_kernel, {}, items);
   }
@@ -51,7 +51,7 @@ struct Bench {
 
 using Sizes = std::vector<std::size_t>;
 
-// A host function that says that it ran, and waits for permission to return.
+// A host function that signals that it runs, and waits for permission to return.
 struct Gate {
   std::promise<void> entered;
   std::promise<void> leave;
@@ -76,7 +76,7 @@ inline bool comes_true(const std::atomic<bool>& flag) {
   return flag;
 }
 
-// An operation that is over when the test says so.
+// An operation that ends when the test says so.
 struct OperationRecord {
   std::atomic<bool> begun = false;
   impl::Completion done;

@@ -14,7 +14,7 @@ using namespace wherry::impl;
 using namespace std::chrono_literals;
 using namespace wherry::test;
 
-TEST_CASE("a kernel on an idle stream is with the device when launch returns", "[streams]") {
+TEST_CASE("a kernel on an idle stream is posted to the device when launch returns", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   const std::byte args[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
@@ -34,7 +34,7 @@ TEST_CASE("a launch of no items runs nothing", "[streams]") {
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
-TEST_CASE("a kernel that the device does not know is refused and harms nothing", "[streams]") {
+TEST_CASE("a kernel that the device does not know is refused without other effects", "[streams]") {
   Bench bench;
   bench.target->know_no_kernels();
   const auto stream = bench.stream();
@@ -43,13 +43,12 @@ TEST_CASE("a kernel that the device does not know is refused and harms nothing",
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
-TEST_CASE("the next kernel of a stream is posted when the one before it has finished",
-          "[streams]") {
+TEST_CASE("the next kernel of a stream is posted when the previous one has finished", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   for (std::size_t items = 1; items <= 3; ++items) bench.launch(stream, items);
   CHECK(bench.running() == Sizes{1});
-  // Nobody waits: the engine's own thread has to notice.
+  // No thread waits: the engine's own thread has to notice.
   bench.finish(1);
   REQUIRE(bench.target->wait_for_running(1));
   CHECK(bench.running() == Sizes{2});
@@ -90,7 +89,7 @@ TEST_CASE("a host function runs between the kernels around it", "[streams]") {
   CHECK(bench.running() == Sizes{2});
 }
 
-TEST_CASE("host functions know that they are on a thread of the library", "[streams]") {
+TEST_CASE("host functions run on threads that are marked as the library's", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   std::promise<bool> answer;
@@ -104,8 +103,7 @@ TEST_CASE("host functions know that they are on a thread of the library", "[stre
   CHECK_FALSE(HostFunctionThread::is_current_thread());
 }
 
-TEST_CASE("an operation begins in its turn, and what stands behind it waits until it is over",
-          "[streams]") {
+TEST_CASE("an operation begins in its turn, and later work waits until it has ended", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   OperationRecord operation;
@@ -122,7 +120,7 @@ TEST_CASE("an operation begins in its turn, and what stands behind it waits unti
   CHECK(bench.running() == Sizes{2});
 }
 
-TEST_CASE("an operation may be over before its start returns", "[streams]") {
+TEST_CASE("an operation may end before its start returns", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.engine.enqueue_operation(stream, [](const Completion& done) { done(); });
@@ -130,7 +128,7 @@ TEST_CASE("an operation may be over before its start returns", "[streams]") {
   CHECK(bench.running() == Sizes{1});
 }
 
-TEST_CASE("whoever waits for a stream is woken by the end of its operation", "[streams]") {
+TEST_CASE("a thread that waits for a stream is woken by the end of its operation", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   OperationRecord operation;
@@ -141,8 +139,7 @@ TEST_CASE("whoever waits for a stream is woken by the end of its operation", "[s
   CHECK(waiting.get() == WorkStatus::ok);
 }
 
-TEST_CASE("an operation that has begun is waited for, whatever becomes of its device",
-          "[streams]") {
+TEST_CASE("an operation that has begun is waited for, even if its device ends", "[streams]") {
   OperationRecord old;
   OperationRecord later;
   Bench bench;
@@ -155,13 +152,13 @@ TEST_CASE("an operation that has begun is waited for, whatever becomes of its de
   };
   bench.engine.enqueue_operation(stream, old.operation());
 
-  SECTION("it dies") {
+  SECTION("its device dies") {
     bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
     CHECK(ends_with_the_operation([&] { return bench.engine.wait(stream); }) ==
           WorkStatus::launch_failed);
     bench.engine.detach(bench.context);
   }
-  SECTION("it is replaced") {
+  SECTION("its device is replaced") {
     ends_with_the_operation([&] {
       bench.engine.detach(bench.context);
       return 0;
@@ -170,14 +167,13 @@ TEST_CASE("an operation that has begun is waited for, whatever becomes of its de
   bench.engine.attach(std::make_shared<FakeTarget>());
   bench.engine.enqueue_operation(stream, later.operation());
   REQUIRE(later.begun);
-  old.done();  // a second time: changes nothing
+  old.done();  // the second call changes nothing
   CHECK(bench.engine.query(stream) == StreamState::busy);
   later.done();
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
-TEST_CASE("an operation that fails fails its context, and what stands behind it is not begun",
-          "[streams]") {
+TEST_CASE("an operation that fails fails its context, and later work is not begun", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   OperationRecord operation;
@@ -191,7 +187,7 @@ TEST_CASE("an operation that fails fails its context, and what stands behind it 
   CHECK(bench.engine.enqueue_operation(stream, later.operation()) == WorkStatus::illegal_address);
 }
 
-TEST_CASE("what a caller carries out has its turn in the stream, and others wait for it",
+TEST_CASE("work that the caller carries out has its turn in the stream, and others wait for it",
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
@@ -215,14 +211,14 @@ TEST_CASE("what a caller carries out has its turn in the stream, and others wait
   CHECK(bench.target->wait_for_running(1));
   bench.finish(2);
   CHECK(bench.engine.wait(stream) == WorkStatus::ok);
-  // An idle stream's turn comes at once.
+  // In an idle stream the caller runs it at once.
   bool done = false;
   CHECK(bench.engine.carry_out(stream, [&] { done = true; }) == WorkStatus::ok);
   CHECK(done);
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
-TEST_CASE("what a caller may carry out is enqueued where the stream is busy", "[streams]") {
+TEST_CASE("work that the caller may carry out is enqueued if the stream is busy", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   OperationRecord operation;
@@ -257,7 +253,7 @@ TEST_CASE("what a caller may carry out is enqueued where the stream is busy", "[
   CHECK(done == 2);
 }
 
-TEST_CASE("what a caller would carry out after work that fails is not begun", "[streams]") {
+TEST_CASE("work that the caller would carry out after failed work is not begun", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -272,7 +268,7 @@ TEST_CASE("what a caller would carry out after work that fails is not begun", "[
   CHECK_FALSE(done);
 }
 
-TEST_CASE("an operation may be over when its engine is gone", "[streams]") {
+TEST_CASE("an operation may end after its engine has been destroyed", "[streams]") {
   OperationRecord operation;
   {
     Bench bench;
@@ -281,7 +277,7 @@ TEST_CASE("an operation may be over when its engine is gone", "[streams]") {
   operation.done();
 }
 
-TEST_CASE("ten thousand operations that are over at once overflow no stack", "[streams]") {
+TEST_CASE("ten thousand operations that end at once do not overflow the stack", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -292,7 +288,8 @@ TEST_CASE("ten thousand operations that are over at once overflow no stack", "[s
   CHECK(bench.engine.wait(stream) == WorkStatus::ok);
 }
 
-TEST_CASE("a stream's prefetch epoch changes with its launches, and is its own", "[streams]") {
+TEST_CASE("a stream's prefetch epoch changes with its launches, separately for each stream",
+          "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   const auto other = bench.stream();
@@ -307,7 +304,7 @@ TEST_CASE("a stream's prefetch epoch changes with its launches, and is its own",
   bench.launch(stream, 2);
   CHECK(bench.engine.prefetch_epoch(stream) != first);
   bench.finish(2);
-  // Whoever waits for what was prefetched is about to use it.
+  // A thread that waits for prefetched memory is about to use it.
   const std::uint32_t second = bench.engine.prefetch_epoch(other);
   bench.finish(1);
   CHECK(bench.engine.wait(other) == WorkStatus::ok);
@@ -318,7 +315,7 @@ TEST_CASE("a stream's prefetch epoch changes with its launches, and is its own",
   CHECK(bench.engine.prefetch_epoch(other) != third);
 }
 
-TEST_CASE("waiting for a stream ends with the work that was given before", "[streams]") {
+TEST_CASE("waiting for a stream ends with the work that was given before the wait", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -341,7 +338,8 @@ TEST_CASE("several threads can wait for different streams at once", "[streams]")
     waiting.push_back(
         std::async(std::launch::async, [&, stream] { return bench.engine.wait(stream); }));
   }
-  // The last first: a thread that takes completions for all must pass that on when its own is done.
+  // The last one first: a thread that takes completions for all must pass this role on when its own
+  // work has ended.
   for (std::size_t i = 4; i >= 1; --i) {
     bench.finish(i);
     CHECK(waiting[i - 1].get() == WorkStatus::ok);
@@ -367,7 +365,7 @@ TEST_CASE("waiting for a context waits for all its streams and for no other cont
   CHECK(bench.running() == Sizes{9});
 }
 
-TEST_CASE("the default stream waits for blocking streams, and they for it", "[streams]") {
+TEST_CASE("the default stream waits for blocking streams, and they wait for it", "[streams]") {
   Bench bench;
   const auto legacy = bench.engine.default_stream(*bench.context);
   const auto first = bench.stream(StreamKind::blocking);
@@ -404,12 +402,12 @@ TEST_CASE("non-blocking streams and other contexts are not ordered with the defa
   CHECK(bench.running() == Sizes{1, 2, 3});
 }
 
-TEST_CASE("when the device has no free slot, streams get the next ones in the order they came",
+TEST_CASE("if the device has no free slot, streams get the next slots in their order of arrival",
           "[streams]") {
   Bench bench(2);
   std::vector<std::shared_ptr<Stream>> streams;
   for (std::size_t i = 0; i < 4; ++i) streams.push_back(bench.stream());
-  // Stream i launches i+1 and then i+11.
+  // Stream i launches i+1 and then i+11 items.
   for (std::size_t i = 0; i < 4; ++i) bench.launch(streams[i], i + 1);
   for (std::size_t i = 0; i < 4; ++i) bench.launch(streams[i], i + 11);
   Sizes order;
@@ -434,7 +432,7 @@ TEST_CASE("streams of higher priority get the next slots first", "[streams]") {
   bench.launch(with_priority(-1), 5);
   Sizes order;
   while (order.size() < 5) {
-    REQUIRE(bench.target->wait_for_running(1));  // the engine's own thread brings the next one
+    REQUIRE(bench.target->wait_for_running(1));  // the engine's own thread posts the next one
     order.push_back(bench.running().at(0));
     bench.target->finish_oldest();
   }
@@ -458,7 +456,7 @@ TEST_CASE("a destroyed stream still finishes its work", "[streams]") {
   CHECK(ran);
 }
 
-TEST_CASE("destroying a context waits for its work, and then it takes no more", "[streams]") {
+TEST_CASE("destroying a context waits for its work, and then refuses more", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -472,7 +470,7 @@ TEST_CASE("destroying a context waits for its work, and then it takes no more", 
   CHECK(bench.target->posted() == 1);
 }
 
-TEST_CASE("what a context is given while it is destroyed is refused or carried out, never lost",
+TEST_CASE("work given to a context during its destruction is refused or done, never lost",
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
@@ -502,7 +500,7 @@ TEST_CASE("what a context is given while it is destroyed is refused or carried o
   CHECK(carried_out == taken);
 }
 
-TEST_CASE("a context waits also for what its streams were given after they were destroyed",
+TEST_CASE("a context also waits for work that its streams got before they were destroyed",
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
@@ -517,7 +515,7 @@ TEST_CASE("a context waits also for what its streams were given after they were 
   destroying.get();
 }
 
-TEST_CASE("an illegal address fails the context of the kernel so, and the others as lost",
+TEST_CASE("an illegal address fails the kernel's context with that error, and the others as lost",
           "[streams]") {
   Bench bench;
   const auto innocent = bench.engine.create_context();
@@ -549,7 +547,7 @@ TEST_CASE("any other end of the device process fails every context as lost", "[s
   CHECK(bench.engine.wait(stream) == WorkStatus::launch_failed);
 }
 
-TEST_CASE("what finished before the device process ended counts as finished", "[streams]") {
+TEST_CASE("work that finished before the device process ended counts as finished", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   std::atomic<bool> ran = false;
@@ -577,7 +575,7 @@ TEST_CASE("host functions behind a failed kernel are not run", "[streams]") {
   bench.target->die(failure_of(DeviceFailure::Kind::illegal_address, bench.id_of(1)));
   CHECK(bench.engine.wait(stream) == WorkStatus::illegal_address);
   gate.leave.set_value();
-  // A function given after a fresh start stands behind all of them in the thread's line.
+  // A function given after a fresh start is behind all of them in the thread's queue.
   bench.engine.detach(bench.context);
   bench.engine.attach(std::make_shared<FakeTarget>());
   std::atomic<bool> later = false;
@@ -586,7 +584,7 @@ TEST_CASE("host functions behind a failed kernel are not run", "[streams]") {
   CHECK_FALSE(ran);
 }
 
-TEST_CASE("a fresh device process makes the renewed context good again, and no other",
+TEST_CASE("a fresh device process makes the renewed context usable again, and no other",
           "[streams]") {
   Bench bench;
   const auto other = bench.engine.create_context();
@@ -636,7 +634,8 @@ TEST_CASE("replacing a healthy device process fails only contexts with unfinishe
 
 namespace {
 
-// What the random test checks against: for every kernel, what must have finished before it starts.
+// The model of the random test: for every kernel, the work that must have finished before it
+// starts.
 struct Model {
   struct Entry {
     StreamKind kind;
@@ -646,7 +645,7 @@ struct Model {
   std::mutex lock;
   std::vector<Entry> given;  // by number, in the order they were given
 
-  // The number of an earlier entry that must be finished and is not; or none.
+  // The number of an earlier entry that must have finished and has not, or none.
   std::optional<std::size_t> offence(std::size_t number) const {
     const Entry& now = given[number];
     for (std::size_t i = 0; i < number; ++i) {
@@ -673,7 +672,8 @@ TEST_CASE("random work on random streams always runs in order", "[streams]") {
     const auto begins = [&](std::size_t number) {
       const std::lock_guard guard(model.lock);
       if (const auto before = model.offence(number)) {
-        offences += " " + std::to_string(number) + " began before " + std::to_string(*before);
+        offences += " " + std::to_string(number) + " was started before the end of " +
+                    std::to_string(*before);
       }
     };
     const auto ends = [&](std::size_t number) {
@@ -686,7 +686,7 @@ TEST_CASE("random work on random streams always runs in order", "[streams]") {
     std::deque<HostWork> host_work;
 
     Bench bench(1 + random() % 4);
-    // Items are the number plus one, because a launch of none runs nothing.
+    // The number of items is the number plus one, because a launch of no items runs nothing.
     bench.target->on_post([&](const FakeTarget::Posted& launch) { begins(launch.items - 1); });
     std::vector<std::pair<std::shared_ptr<Stream>, StreamKind>> streams{
         {bench.engine.default_stream(*bench.context), StreamKind::context_default}};
@@ -742,8 +742,7 @@ TEST_CASE("random work on random streams always runs in order", "[streams]") {
 
 // ---- the default stream
 
-TEST_CASE("a question about the default stream includes blocking streams, not the others",
-          "[streams]") {
+TEST_CASE("a query of the default stream includes blocking streams, not the others", "[streams]") {
   Bench bench;
   const auto legacy = bench.engine.default_stream(*bench.context);
   const auto blocking = bench.stream(StreamKind::blocking);
@@ -755,7 +754,7 @@ TEST_CASE("a question about the default stream includes blocking streams, not th
   CHECK(bench.engine.query(legacy) == StreamState::busy);
   bench.finish(2);
   CHECK(bench.engine.query(legacy) == StreamState::idle);
-  // Also of a stream that the program has destroyed.
+  // Also a stream that the program has destroyed.
   bench.launch(blocking, 3);
   bench.engine.destroy_stream(blocking);
   CHECK(bench.engine.query(legacy) == StreamState::busy);
@@ -763,7 +762,7 @@ TEST_CASE("a question about the default stream includes blocking streams, not th
   CHECK(bench.engine.query(legacy) == StreamState::idle);
 }
 
-TEST_CASE("a question about a blocking stream does not include the default stream", "[streams]") {
+TEST_CASE("a query of a blocking stream does not include the default stream", "[streams]") {
   Bench bench;
   const auto legacy = bench.engine.default_stream(*bench.context);
   const auto blocking = bench.stream(StreamKind::blocking);
@@ -773,7 +772,7 @@ TEST_CASE("a question about a blocking stream does not include the default strea
   CHECK(bench.running() == Sizes{1});
 }
 
-TEST_CASE("a wait for the default stream is over when blocking streams have done what they had",
+TEST_CASE("a wait for the default stream ends when blocking streams have done their earlier work",
           "[streams]") {
   Bench bench;
   const auto legacy = bench.engine.default_stream(*bench.context);
@@ -781,7 +780,7 @@ TEST_CASE("a wait for the default stream is over when blocking streams have done
   bench.launch(blocking, 1);
   auto waiting = std::async(std::launch::async, [&] { return bench.engine.wait(legacy); });
   while (!bench.target->is_waited_for()) std::this_thread::yield();
-  // This comes after the call, and is not waited for.
+  // Given after the call, so it is not waited for.
   bench.launch(blocking, 2);
   bench.finish(1);
   CHECK(waiting.wait_for(10s) == std::future_status::ready);
@@ -789,7 +788,7 @@ TEST_CASE("a wait for the default stream is over when blocking streams have done
   CHECK(bench.running() == Sizes{2});
 }
 
-TEST_CASE("a wait for the default stream learns that a blocking stream lost its work",
+TEST_CASE("a wait for the default stream returns the error if a blocking stream lost its work",
           "[streams]") {
   Bench bench;
   const auto legacy = bench.engine.default_stream(*bench.context);
@@ -809,7 +808,7 @@ TEST_CASE("a wait for the default stream learns that a blocking stream lost its 
   }
 }
 
-TEST_CASE("a stream is ready when what it gets begins at once", "[streams]") {
+TEST_CASE("a stream is ready if new work would begin at once", "[streams]") {
   Bench bench;
   const auto legacy = bench.engine.default_stream(*bench.context);
   const auto blocking = bench.stream(StreamKind::blocking);

@@ -24,7 +24,7 @@ std::shared_ptr<Recording> record(DeviceEngine& engine, const std::shared_ptr<St
   return recording;
 }
 
-// A callback that keeps what it was told.
+// A callback that records its arguments.
 struct Told {
   std::atomic<bool> called = false;
   std::atomic<int> times = 0;
@@ -41,7 +41,7 @@ struct Told {
 
 }  // namespace
 
-TEST_CASE("an event is over when the work before it has finished, and not earlier", "[streams]") {
+TEST_CASE("an event completes when the work before it has finished, and not earlier", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -55,7 +55,7 @@ TEST_CASE("an event is over when the work before it has finished, and not earlie
   CHECK(bench.running() == Sizes{2});
 }
 
-TEST_CASE("an event in an idle stream is over at once", "[streams]") {
+TEST_CASE("an event in an idle stream completes at once", "[streams]") {
   Bench bench;
   const auto before = std::chrono::steady_clock::now();
   const auto event = record(bench.engine, bench.stream());
@@ -64,14 +64,14 @@ TEST_CASE("an event in an idle stream is over at once", "[streams]") {
   CHECK(event->outcome()->time <= std::chrono::steady_clock::now());
 }
 
-TEST_CASE("an event's time is that of the end of the work before it", "[streams]") {
+TEST_CASE("an event's time is the end of the work before it", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
   const auto event = record(bench.engine, stream);
   const auto still_running = std::chrono::steady_clock::now();
   bench.finish(1);
-  // Nobody waits: the engine's own thread takes it.
+  // No thread waits: the engine's own thread completes the event.
   while (!event->outcome()) std::this_thread::sleep_for(1ms);
   const auto seen = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(5ms);
@@ -80,7 +80,7 @@ TEST_CASE("an event's time is that of the end of the work before it", "[streams]
   CHECK(event->outcome()->time <= seen);
 }
 
-TEST_CASE("a thread can wait for an event, and not for what comes after it", "[streams]") {
+TEST_CASE("a thread can wait for an event, and not for later work", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -107,7 +107,7 @@ TEST_CASE("a stream waits for an event of another stream, of its device or of an
   CHECK(here.engine.query(second) == StreamState::busy);
   CHECK(here.id_of(2) == 0);
   other.finish(1);
-  // Nobody asks either of them.
+  // No thread queries either of them.
   const auto limit = std::chrono::steady_clock::now() + 10s;
   while (here.id_of(2) == 0 && std::chrono::steady_clock::now() < limit) {
     std::this_thread::sleep_for(1ms);
@@ -115,7 +115,7 @@ TEST_CASE("a stream waits for an event of another stream, of its device or of an
   CHECK(here.id_of(2) != 0);
 }
 
-TEST_CASE("whoever waits for a stream is woken by another device's event", "[streams]") {
+TEST_CASE("a thread that waits for a stream is woken by another device's event", "[streams]") {
   Bench here;
   Bench elsewhere;
   const auto first = elsewhere.stream();
@@ -128,7 +128,7 @@ TEST_CASE("whoever waits for a stream is woken by another device's event", "[str
   CHECK(waiting.get() == WorkStatus::ok);
 }
 
-TEST_CASE("an event that is over is not waited for", "[streams]") {
+TEST_CASE("a completed event is not waited for", "[streams]") {
   Bench here;
   Bench elsewhere;
   const auto event = record(elsewhere.engine, elsewhere.stream());
@@ -138,8 +138,7 @@ TEST_CASE("an event that is over is not waited for", "[streams]") {
   CHECK(here.running() == Sizes{1});
 }
 
-TEST_CASE("an event in the default stream stands for the blocking streams' work, too",
-          "[streams]") {
+TEST_CASE("an event in the default stream includes the blocking streams' work", "[streams]") {
   Bench bench;
   const auto blocking = bench.stream(StreamKind::blocking);
   bench.launch(blocking, 1);
@@ -183,7 +182,7 @@ TEST_CASE("a destroyed stream still waits, and records", "[streams]") {
   CHECK(bench.engine.wait(*last) == WorkStatus::ok);
 }
 
-TEST_CASE("an event of a device that died ends with the error", "[streams]") {
+TEST_CASE("an event of a device that died completes with the error", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
@@ -195,7 +194,7 @@ TEST_CASE("an event of a device that died ends with the error", "[streams]") {
   CHECK(bench.engine.query(*event)->status == WorkStatus::illegal_address);
 }
 
-TEST_CASE("who waits for an event of a context that fails, fails", "[streams]") {
+TEST_CASE("work that waits for an event of a failing context fails", "[streams]") {
   Bench here;
   auto elsewhere = std::make_unique<Bench>();
   const auto first = elsewhere->stream();
@@ -226,24 +225,24 @@ TEST_CASE("who waits for an event of a context that fails, fails", "[streams]") 
     CHECK(here.engine.wait(untouched) == WorkStatus::launch_failed);
     return;
   }
-  SECTION("when its engine is gone") {
+  SECTION("when its engine is destroyed") {
     elsewhere.reset();
     CHECK(here.engine.wait(*behind) == WorkStatus::launch_failed);
   }
-  // Its work that had begun is left to end, as nobody can stop it; nothing else begins.
+  // Its kernel that has begun goes on, because it cannot be stopped. No other work begins.
   CHECK(here.engine.status(*here.context) != WorkStatus::ok);
   CHECK(here.running() == Sizes{3});
   CHECK(here.engine.query(third) == StreamState::busy);
   here.finish(3);
   CHECK(here.engine.wait_all(here.context) == here.engine.status(*here.context));
   CHECK(here.target->posted() == 1);
-  // The device is well, and so are its other contexts.
+  // The device and its other contexts are not affected.
   CHECK(here.engine.status(*innocent) == WorkStatus::ok);
   CHECK(here.engine.launch(untouched, some_kernel, {}, 4) == WorkStatus::ok);
   CHECK(here.running() == Sizes{4});
 }
 
-TEST_CASE("failure passes along a chain of devices, and a reset ends it", "[streams]") {
+TEST_CASE("failure propagates along a chain of devices, and a reset ends it", "[streams]") {
   Bench benches[3];
   std::shared_ptr<Stream> streams[3];
   for (int i = 0; i < 3; ++i) streams[i] = benches[i].stream();
@@ -262,7 +261,7 @@ TEST_CASE("failure passes along a chain of devices, and a reset ends it", "[stre
 
 // ---- callbacks
 
-TEST_CASE("a callback is called in its turn, and what stands behind it waits", "[streams]") {
+TEST_CASE("a callback is called in its turn, and later work waits", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   Told told;
@@ -277,7 +276,7 @@ TEST_CASE("a callback is called in its turn, and what stands behind it waits", "
   CHECK(bench.running() == Sizes{2});
 }
 
-TEST_CASE("callbacks behind a failed kernel are told so, once", "[streams]") {
+TEST_CASE("callbacks behind a failed kernel get its error, once", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   const auto other = bench.stream();
@@ -298,7 +297,7 @@ TEST_CASE("callbacks behind a failed kernel are told so, once", "[streams]") {
   CHECK(comes_true(queued.called));
   CHECK(due.status == WorkStatus::illegal_address);
   CHECK(queued.status == WorkStatus::illegal_address);
-  // What is called after a fresh start is called after all of them.
+  // A callback given after a fresh start is called after all of them.
   bench.engine.detach(bench.context);
   bench.engine.attach(std::make_shared<FakeTarget>());
   Told later;
@@ -310,7 +309,7 @@ TEST_CASE("callbacks behind a failed kernel are told so, once", "[streams]") {
   CHECK_FALSE(ran);
 }
 
-TEST_CASE("callbacks whose work a reset threw away are told that it is lost", "[streams]") {
+TEST_CASE("callbacks whose work a reset discarded get the error that it is lost", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   Told told;
@@ -327,8 +326,8 @@ namespace {
 
 constexpr std::size_t program_length = 40;
 
-// A program of streams and events on two devices, as a plain model understands it: what each piece
-// of work comes after. The devices do as they are told, so at any time it is known what has to run.
+// A program of streams and events on two devices, and a model: for each piece of work, the work
+// before it. The devices are simulated, so it is always known which work has to run.
 class Program {
  public:
   explicit Program(std::uint64_t seed) : random_(seed) {
@@ -348,17 +347,17 @@ class Program {
     }
   }
 
-  // Gives and finishes work in random order until all has finished. What went wrong; empty:
-  // nothing.
+  // Gives and finishes work in random order until all has finished. Returns a description of the
+  // error, or an empty string.
   std::string run() {
     while (given_ < program_length || unfinished() > 0) {
       const bool give = given_ < program_length && (unfinished() == 0 || random_() % 3 != 0);
       give ? give_one() : finish_one();
-      if (!comes_to_rest()) fail("what has to run does not");
+      if (!comes_to_rest()) fail("work that has to run does not");
       if (!problem_.empty()) return problem_;
     }
     for (const auto& [recording, after] : recordings_) {
-      if (!recording->outcome()) return "an event is not over at the end";
+      if (!recording->outcome()) return "an event is not complete at the end";
     }
     return {};
   }
@@ -371,7 +370,7 @@ class Program {
     std::shared_ptr<WorkContext> context;
     std::shared_ptr<Stream> stream;
     StreamKind kind;
-    Set before = {};  // what the next piece of work comes after, as far as this stream is concerned
+    Set before = {};  // the work before the next piece, by this stream's own order
   };
 
   void add_stream(int device, const std::shared_ptr<WorkContext>& context,
@@ -379,7 +378,7 @@ class Program {
     lines_.push_back({device, context, stream, kind});
   }
 
-  // What comes before a piece of work that is now given to the line.
+  // The work before a piece of work that is given to the line now.
   Set before(const Line& line) const {
     Set all = line.before;
     for (const Line& other : lines_) {
@@ -421,7 +420,7 @@ class Program {
     }
   }
 
-  // Numbers a piece of work that can be seen to run.
+  // Assigns a number to a piece of work whose start can be observed.
   std::size_t note(const Set& after, Line& line) {
     const std::lock_guard guard(lock_);
     const std::size_t number = given_++;
@@ -457,8 +456,8 @@ class Program {
     }
   }
 
-  // Whether all that has nothing unfinished before it runs, and every such event is over; waits for
-  // that.
+  // Waits until all work without unfinished predecessors runs, and every such event has completed.
+  // Returns false if that takes too long.
   bool comes_to_rest() {
     const auto limit = std::chrono::steady_clock::now() + 30s;
     while (!is_at_rest()) {
@@ -475,7 +474,7 @@ class Program {
     }
     for (const auto& [recording, after] : recordings_) {
       const bool has_come = (after & ~finished_).none();
-      if (recording->outcome() && !has_come) fail("an event was over too early");
+      if (recording->outcome() && !has_come) fail("an event completed too early");
       if (has_come && !recording->outcome()) return false;
     }
     return true;
@@ -489,7 +488,7 @@ class Program {
   void fail(const std::string& what) { problem_ += what + "; "; }
 
   std::mt19937_64 random_;
-  std::vector<std::pair<std::shared_ptr<Recording>, Set>> recordings_;  // and what is before each
+  std::vector<std::pair<std::shared_ptr<Recording>, Set>> recordings_;  // with the work before each
   Completion done_[program_length];
 
   mutable std::recursive_mutex lock_;
@@ -505,7 +504,7 @@ class Program {
 
 }  // namespace
 
-TEST_CASE("a thousand random programs of streams and events run in the order of a plain model",
+TEST_CASE("a thousand random programs of streams and events run in the order of a simple model",
           "[streams]") {
   std::mt19937_64 seeds(wherry::test::seed());
   const auto programs = wherry::test::scaled(1000);

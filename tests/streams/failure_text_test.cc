@@ -5,7 +5,7 @@
 
 using namespace wherry::impl;
 
-TEST_CASE("the line about a crash names device, process, kernel and address", "[streams]") {
+TEST_CASE("the message about a crash names device, process, kernel and address", "[streams]") {
   DeviceFailure failure;
   failure.kind = DeviceFailure::Kind::illegal_address;
   failure.address = 0xdead000;
@@ -16,7 +16,7 @@ TEST_CASE("the line about a crash names device, process, kernel and address", "[
                        Catch::Contains("0xdead000"));
 }
 
-TEST_CASE("the line about another end says what ended the process", "[streams]") {
+TEST_CASE("the message about another end says what ended the process", "[streams]") {
   DeviceFailure failure;
   failure.kind = DeviceFailure::Kind::signal;
   failure.signal = SIGFPE;

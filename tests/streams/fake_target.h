@@ -1,5 +1,5 @@
-// A device process that is none: keeps what was posted until the test says that it has finished,
-// and dies on demand.
+// A simulated device process: keeps posted launches until the test finishes them, and dies on
+// demand.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class FakeTarget final : public impl::LaunchTarget {
  public:
   explicit FakeTarget(std::size_t slots = 64) : slots_(slots) {}
 
-  // One launch as the device sees it.
+  // A launch as the device sees it.
   struct Posted {
     std::uint64_t id = 0;
     std::uintptr_t kernel = 0;
@@ -28,16 +28,16 @@ class FakeTarget final : public impl::LaunchTarget {
     std::size_t items = 0;
   };
 
-  // Called for every launch that is posted, under the engine's lock.
+  // Called for every posted launch, under the engine's lock.
   void on_post(std::function<void(const Posted&)> observer) { observer_ = std::move(observer); }
   void know_no_kernels() { knows_kernels_ = false; }
 
-  // What runs now, oldest first.
+  // The launches that run now, oldest first.
   std::vector<Posted> running() const {
     const std::lock_guard guard(lock_);
     return running_;
   }
-  // Waits until `count` launches run. False after ten seconds.
+  // Waits until `count` launches run. Returns false after ten seconds.
   bool wait_for_running(std::size_t count) const {
     std::unique_lock guard(lock_);
     return changed_.wait_for(guard, std::chrono::seconds(10),
@@ -67,8 +67,8 @@ class FakeTarget final : public impl::LaunchTarget {
     impl::signal_eventfd(exit_);
   }
 
-  // Whether somebody has begun to wait for a launch to finish. The engine's own thread does, too,
-  // where work stands behind one.
+  // Whether a thread has begun to wait for a completion. The engine's own thread does so, too, if
+  // work depends on one.
   bool is_waited_for() const { return waited_for_; }
 
   int completion_fd() const override {

@@ -17,7 +17,7 @@ using wherry::test::expect;
 
 namespace {
 
-// Another open file description, as who opens it through /proc has it.
+// A second open file description, as a process gets it that opens the file through /proc.
 Fd reopen(int file) {
   return Fd(::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR | O_CLOEXEC));
 }
@@ -32,7 +32,7 @@ bool comes_true(const std::function<bool()>& condition) {
 
 }  // namespace
 
-TEST_CASE("each moment of a shared event ends by itself", "[streams]") {
+TEST_CASE("each recording of a shared event ends independently", "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   const auto other = open_again(*event);
   REQUIRE(other);
@@ -50,13 +50,13 @@ TEST_CASE("each moment of a shared event ends by itself", "[streams]") {
   CHECK(other->wait(of_second) == WorkStatus::ok);
 }
 
-TEST_CASE("a moment that is dropped has failed", "[streams]") {
+TEST_CASE("a recording that is dropped has failed", "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   (void)event->begin();
   CHECK(event->query(event->last()) == WorkStatus::launch_failed);
 }
 
-TEST_CASE("a moment that has failed has, whatever was recorded since", "[streams]") {
+TEST_CASE("a failed recording stays failed, whatever is recorded later", "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   event->begin()->finish(WorkStatus::ok);
   const std::uint64_t good = event->last();
@@ -69,25 +69,26 @@ TEST_CASE("a moment that has failed has, whatever was recorded since", "[streams
   CHECK(event->wait(bad) == WorkStatus::launch_failed);
 }
 
-TEST_CASE("a program that replaces itself by another one no longer works at a moment",
+TEST_CASE("a program that executes another one no longer counts as working at a recording",
           "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   Child child([&] {
     const auto its = open_again(*event);
     const auto moment = its->begin();
-    expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot say so");
+    expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot write");
     while (its->last() == 1) ::usleep(1000);
     ::execlp("sleep", "sleep", "1000", nullptr);
-    ::pause();  // and the wait below does not end
+    ::pause();  // the wait below does not end before
   });
   REQUIRE(child.read_line() == "begun");
   const std::uint64_t moment = event->last();
   CHECK(!event->query(moment));
-  const auto next = event->begin();  // what it waits for
+  const auto next = event->begin();  // the recording that it waits for
   CHECK(event->wait(moment) == WorkStatus::launch_failed);
 }
 
-TEST_CASE("so many moments can be begun and not more, until the oldest is over", "[streams]") {
+TEST_CASE("the number of recordings in progress is limited, until the oldest one ends",
+          "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   std::vector<std::shared_ptr<SharedEvent::Pending>> moments;
   for (std::uint64_t i = 0; i < SharedEvent::moments_max; ++i) moments.push_back(event->begin());
@@ -104,7 +105,7 @@ TEST_CASE("so many moments can be begun and not more, until the oldest is over",
   for (const auto& moment : moments) moment->finish(WorkStatus::ok);
 }
 
-TEST_CASE("recordings end with their moments, and when nobody is left to finish them",
+TEST_CASE("recordings end when they complete, or when no process is left to complete them",
           "[streams]") {
   const auto event = std::make_shared<SharedEvent>();
   const auto own = event->begin();
@@ -113,10 +114,10 @@ TEST_CASE("recordings end with their moments, and when nobody is left to finish 
   const auto lost = std::make_shared<Recording>();
   {
     Child child([&] {
-      // What it inherited is not mapped here.
+      // The inherited mapping does not exist here.
       const auto its = open_again(*event);
       const auto moment = its->begin();
-      expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot say so");
+      expect(::write(STDOUT_FILENO, "begun\n", 6) == 6, "cannot write");
       ::pause();
     });
     REQUIRE(child.read_line() == "begun");
@@ -134,7 +135,7 @@ TEST_CASE("recordings end with their moments, and when nobody is left to finish 
   CHECK(lost->outcome()->status == WorkStatus::launch_failed);
 }
 
-TEST_CASE("a file that is no shared event is not taken for one", "[streams]") {
+TEST_CASE("a file that is no shared event is refused", "[streams]") {
   const Fd file(::memfd_create("event", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   CHECK(SharedEvent::of(duplicate_fd(file.get())) == nullptr);
   REQUIRE(::ftruncate(file.get(), static_cast<off_t>(SharedEvent::bytes())) == 0);

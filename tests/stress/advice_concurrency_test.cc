@@ -1,6 +1,6 @@
-// Advice changes at random while host threads and three devices work on the memory that it is
-// about: on single pages and on all of it, so that pages are copied, collapsed, moved, evicted, and
-// mapped remotely by anybody at any time. The data is never wrong, and nobody hangs.
+// Random advice changes while host threads and three devices work on the advised memory. Advice
+// covers single blocks or all of it, so pages are copied, collapsed, moved, evicted and mapped
+// remotely by any processor at any time. The data is never wrong, and no thread hangs.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -20,7 +20,7 @@ class Adviser {
   Adviser(const Session& session, const Managed<std::byte>& memory)
       : session_(session), memory_(memory), random_(seed()) {}
 
-  // From whichever thread.
+  // Any thread may call this.
   void advise() {
     WHERRY_TRY(cuCtxSetCurrent(session_.context(0)));
     constexpr std::array all{
@@ -31,7 +31,7 @@ class Adviser {
     const int processor = static_cast<int>(random_() % (SharedPagesGame::devices + 1)) - 1;
     const std::size_t pages = memory_.bytes() / page_bytes;
     const std::size_t first = random_() % pages;
-    // Now and then everything, mostly a few blocks.
+    // Covers all pages now and then, and mostly a few blocks.
     const std::size_t count =
         random_() % 16 == 0 ? pages - first : std::min(pages - first, 1 + random_() % 1024);
     const CUmemLocation location = processor == CU_DEVICE_CPU

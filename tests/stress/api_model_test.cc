@@ -1,13 +1,12 @@
-// Random programs on the whole API give what plain memory gives: two or three host threads and
-// three small devices, all kinds of memory, advice, prefetches, discards, copies, fills, pins, host
-// functions, forks and resets, under every policy. Each seed is a process of its own. A case that
-// fails is made shorter and printed.
+// Random programs on the whole API, compared with a model in plain memory: two or three host
+// threads and three small devices, all kinds of memory, advice, prefetches, discards, copies,
+// fills, pins, host functions, forks and resets, under every policy. Each seed runs in a process of
+// its own. A failing case is shortened and printed.
 //
-//   WHERRY_TEST_SEED     the first seed; each next process has the next one
-//   WHERRY_TEST_REPLAY   runs the script in this file, as often as WHERRY_TEST_TIMES says (1)
-//   WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them: the folder gets NAME.script
-//   as
-//                        drawn, NAME.short and NAME.log of each failure
+// WHERRY_TEST_SEED     the first seed; each further process uses the next one
+// WHERRY_TEST_REPLAY   runs the script in this file, WHERRY_TEST_TIMES times (default 1)
+// WHERRY_TEST_SECONDS, WHERRY_TEST_FOLDER   as tools/soak sets them; for each failure the folder
+// gets NAME.script as drawn, NAME.short and NAME.log
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
@@ -79,7 +78,7 @@ int times_to_replay() {
   return text != nullptr ? std::stoi(text) : 1;
 }
 
-TEST_CASE("what fails is shortened to what it takes to fail", "[stress]") {
+TEST_CASE("a failing script is shortened to the operations that make it fail", "[stress]") {
   std::vector<int> script(1000);
   std::iota(script.begin(), script.end(), 0);
   int trials = 0;
@@ -104,7 +103,7 @@ TEST_CASE("a case of the model is read back as it was printed", "[stress]") {
   CHECK_THROWS(case_from("seed 1"));
 }
 
-TEST_CASE("random programs on the whole API give what plain memory gives", "[stress]") {
+TEST_CASE("random programs on the whole API agree with a model in plain memory", "[stress]") {
   if (const char* path = std::getenv("WHERRY_TEST_REPLAY")) {
     const Case replayed = case_from(contents_of(path));
     for (int n = times_to_replay(); n > 0; --n) {

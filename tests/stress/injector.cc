@@ -21,7 +21,7 @@ using impl::Processor;
 using impl::TransferResult;
 using impl::ViewChanger;
 
-// What the call returns, which only takes longer.
+// Returns the call's result, with a delay before or after the call.
 template <typename Call>
 auto with_delay(const Injector& injector, Trouble trouble, Call call) {
   if (trouble == Trouble::delay_before) injector.delay();
@@ -37,8 +37,8 @@ class TroubledMapper final : public Mapper {
 
   bool punch_unmaps() const override { return real_.punch_unmaps(); }
   unsigned grain() const override { return real_.grain(); }
-  // The first step of what begins by protecting where faults are trapped otherwise; it only takes
-  // time.
+  // The traps without write protection begin a change by unmapping instead of protecting. Unmapping
+  // can only be delayed, not failed.
   OpResult unmap(PageSpan span) override {
     const Trouble trouble = injector_.trouble_for(Step::protect, processor_);
     return with_delay(injector_, trouble, [&] { return real_.unmap(span); });
@@ -104,7 +104,7 @@ class TroubledMapper final : public Mapper {
   Mapper& real_;
 };
 
-// A number that says nothing about those of the calls before and after.
+// A hash of the call's number, so that the results of consecutive calls are unrelated.
 std::uint64_t scattered(std::uint64_t call) {
   std::uint64_t value = (call + 1) * 0x9e3779b97f4a7c15;
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
@@ -112,7 +112,7 @@ std::uint64_t scattered(std::uint64_t call) {
   return value ^ value >> 31;
 }
 
-// A change of a view that is delayed, or fails as if the process had no mappings left.
+// Delays a change of a view, or fails it as if the process had no mappings left.
 class TroubledChanger final : public ViewChanger {
  public:
   TroubledChanger(Injector& injector, Processor processor, ViewChanger& real)
@@ -156,8 +156,8 @@ class TroubledPool final : public PoolFile {
  private:
   template <typename Call>
   OpResult step(Call call) {
-    // Where faults are trapped by protection a move copies into the file, and only then enters the
-    // copy.
+    // With the protection trap a move copies into the pool file first, and maps the copy
+    // afterwards.
     const bool is_copy = traps_by_protection();
     Trouble trouble = injector_.trouble_for(Step::fill, processor_);
     if (trouble == Trouble::none && is_copy)
@@ -172,8 +172,8 @@ class TroubledPool final : public PoolFile {
   PoolFile& real_;
 };
 
-// A cargo is late on its way, late to be noticed, arrives by half, or stays at its source as well.
-// The copy is real, as far as it goes.
+// Delays the start or the completion of a transfer, copies only half of it, or leaves the pages at
+// their source as well. The copied part is a real copy.
 class TroubledBackend final : public CopyBackend {
  public:
   TroubledBackend(Injector& injector, std::unique_ptr<CopyBackend> real)
@@ -194,7 +194,8 @@ class TroubledBackend final : public CopyBackend {
     if (trouble == Trouble::partial) changed.span.count = (transfer.span.count + 1) / 2;
     real_->begin(slot, changed);
   }
-  // Late, or in vain: what is under way half could not be told from the rest of the target.
+  // Only delays or fails byte transfers: a half-copied byte transfer cannot be told from the rest
+  // of the target.
   void begin(unsigned slot, const ByteTransfer& transfer) override {
     const auto* const pooled = std::get_if<ByteTransfer::InPool>(&transfer.to);
     const Trouble trouble =
@@ -295,7 +296,7 @@ bool can_happen(Step step, Trouble trouble) {
 }
 
 std::string Injection::describe() const {
-  const std::string whose = processor < 0    ? "anybody's"
+  const std::string whose = processor < 0    ? "every processor's"
                             : processor == 0 ? "the host's"
                                              : "device " + std::to_string(processor - 1) + "'s";
   return std::string{to_string(trouble)} + " " + whose + " " + to_string(step);
@@ -316,8 +317,8 @@ Trouble Injector::trouble_for(Step step, int processor) {
   if (trouble == Trouble::none || step_.load() != step) return Trouble::none;
   const int wanted = processor_.load();
   if (wanted >= 0 && wanted != processor) return Trouble::none;
-  // In no fixed order: a transition that calls a step twice would else fail each time, and never
-  // end.
+  // Fails a pseudo-random half of the calls. With a fixed order a transition that calls a step
+  // twice could fail on every attempt, and never end.
   const bool half = trouble == Trouble::again || trouble == Trouble::occupied;
   if (half && scattered(calls_.fetch_add(1)) % 2 != 0) return Trouble::none;
   hits_.fetch_add(1);

@@ -1,6 +1,6 @@
-// Sits between the page engine and the kernel, one wrapper per processor, and delays or fails
-// single steps of every transition: a step is one call of a Mapper or of a PoolFile, or one cargo
-// of a CopyBackend. Any thread.
+// Wraps the interfaces between the page engine and Linux, one wrapper per processor, and delays or
+// fails single steps of every transition. A step is one call of a Mapper or a PoolFile, or one
+// transfer of a CopyBackend. Any thread may call it.
 #pragma once
 
 #include <array>
@@ -37,22 +37,22 @@ enum class Trouble {
   none,
   delay_before,
   delay_after,
-  again,     // "try again" (a view: no more mappings), nothing done: half of the calls
-  partial,   // half of the pages done, then "try again": every call for more than one page
-  occupied,  // "a page is there already", nothing done: half of the calls (copy and zero)
-  kept,      // a cargo arrives, and is not taken out of the source's pool
+  again,     // "try again" (a view: no more mappings), nothing done; affects half of the calls
+  partial,   // half of the pages done, then "try again"; affects every call for more than one page
+  occupied,  // "a page is there already", nothing done; affects half of the calls (copy and zero)
+  kept,      // a transfer copies the pages, but does not remove them from the source's pool
 };
 inline constexpr std::array all_troubles{Trouble::delay_before, Trouble::delay_after,
                                          Trouble::again,        Trouble::partial,
                                          Trouble::occupied,     Trouble::kept};
 const char* to_string(Trouble trouble);
-// The kernel can answer so: a wake and a punch only take time.
+// Whether Linux can answer the step in this way: a wake or a punch can only be delayed.
 bool can_happen(Step step, Trouble trouble);
 
 struct Injection {
   Step step = Step::copy;
   Trouble trouble = Trouble::none;
-  int processor = -1;  // whose step; -1: everybody's
+  int processor = -1;  // the processor whose steps are affected; -1: every processor
   int delay_us = 100;
 
   std::string describe() const;
@@ -60,7 +60,7 @@ struct Injection {
 
 class Injector {
  public:
-  // Replaces what was injected before; takes effect with the next step.
+  // Replaces the previous injection; takes effect with the next step.
   void set(const Injection& injection);
   // How many steps were delayed or failed since set().
   std::uint64_t hits() const { return hits_.load(); }
@@ -76,7 +76,7 @@ class Injector {
   std::unique_ptr<wherry::impl::CopyBackend> wrap(
       std::unique_ptr<wherry::impl::CopyBackend> backend);
 
-  // For the wrappers: what to do with this call.
+  // For the wrappers: the trouble for this call.
   Trouble trouble_for(Step step, int processor);
   void delay() const;
 

@@ -1,7 +1,7 @@
 // Devices are killed, stopped and continued at random instants of faults, prefetches, evictions and
-// launches: what was committed survives, errors arrive within a second of running time, a reset
-// device works, and no process, descriptor or mapping is left over. The last line of the output
-// sums up: "kills: N, lost: 0, late: 0".
+// launches: committed data survives, errors arrive within a second of running time, a reset device
+// works, and no process, descriptor or mapping is left over. The last line of the output is a
+// summary: "kills: N, lost: 0, late: 0".
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,22 +29,22 @@ namespace fs = std::filesystem;
 using std::chrono::microseconds;
 
 constexpr int devices = 2;
-// Each device holds half of the memory, so that evictions go on all the time.
+// Each device holds half of the memory, so that evictions happen all the time.
 constexpr const char* device_list = "capacity=2M,workers=2;capacity=2M,workers=2";
 constexpr std::size_t page_words = 512;
 constexpr std::size_t pages = 1024;
 constexpr std::uint64_t rounds_wanted = 60;
-constexpr int limit_ms = 24 * 3600 * 1000;  // a soak is long; meson has a limit of its own
+constexpr int limit_ms = 24 * 3600 * 1000;  // a soak runs long; meson has its own limit
 constexpr std::size_t rings_of_threads_max = 8;
 constexpr auto late_after = std::chrono::seconds(1);
 
 enum class Blow {
   kill,
-  stop,  // and continue
+  stop,  // the device is continued afterwards
 };
 
-// Running time since it was made: a look counts 20 ms at most, since on a busy machine this thread
-// may get no CPU for longer.
+// Running time since construction. Each call of look() adds at most 20 ms, because on a busy
+// machine this thread may get no CPU for longer.
 class RunningTime {
  public:
   void look() {
@@ -61,15 +61,16 @@ class RunningTime {
   std::chrono::steady_clock::duration counted_{};
 };
 
-// Every player (a device, or the host) has a word of its own on each page, which counts the rounds.
-// So each page belongs to all of them at once, and a page that went back to an older version shows.
+// Every player (a device or the host) has a word of its own on each page, which holds the number of
+// the last round. So all players use each page at the same time, and a page that went back to an
+// older version is noticed.
 struct Board {
   std::uint64_t* words;
 
   std::uint64_t& word(std::size_t page, int player) const {
     return words[page * page_words + static_cast<std::size_t>(player) * 8];
   }
-  // Player's turn: its words of all pages, in an order of the round's own.
+  // Writes the player's words of all pages, in an order that depends on `order`.
   void play(int player, std::uint64_t round, std::uint64_t order) const {
     for (std::size_t i = 0; i < pages; ++i) word((i * 1021 + order) % pages, player) = round;
   }
@@ -132,7 +133,7 @@ class Game {
       WHERRY_TRY(cuMemPrefetchAsync_v2(start + random_() % 4 * part, part, here, 0,
                                        session_.stream(device)));
     session_.launch(device, 2, [board = board_, device, order, round = round_](std::size_t half) {
-      // Each worker plays its half of the order.
+      // Each worker writes half of the pages.
       for (std::size_t i = half; i < pages; i += 2)
         board.word((i * 1021 + order) % pages, device) = round;
     });
@@ -140,12 +141,12 @@ class Game {
 
   void play_host(std::uint64_t order) { board_.play(host_player, round_, order); }
 
-  // True: it came within a second of running time.
+  // Returns true if the error arrived within a second of running time.
   bool wait_for_error(int victim) {
     RunningTime time;
     for (;;) {
       const CUresult found = cuStreamQuery(session_.stream(victim));
-      // The work may have been done just before: the next launch says it.
+      // The work may have finished before the kill: then the next launch returns the error.
       if (found == CUDA_SUCCESS &&
           wherryLaunch(
               session_.stream(victim), [](const void*, std::size_t, std::size_t) {}, nullptr, 0,
@@ -157,7 +158,7 @@ class Game {
       }
       std::this_thread::sleep_for(microseconds(500));
       time.look();
-      expect(!time.is_hopeless(), "no error came");
+      expect(!time.is_hopeless(), "no error arrived");
     }
     return !time.is_late();
   }
@@ -167,8 +168,8 @@ class Game {
     session_.renew_stream(victim);
   }
 
-  // Words that do not have this round's number; the victim's may have that of the last one, and get
-  // this one's.
+  // Counts words without this round's number. The victim's words may have the number of the last
+  // round; they are set to this one's.
   std::uint64_t count_wrong(int victim) {
     std::uint64_t wrong = 0;
     for (std::size_t page = 0; page < pages; ++page)
@@ -198,7 +199,7 @@ class Game {
   std::uint64_t round_ = 0;
 };
 
-// Without those with which Linux carries out what rings ask for: they come and go.
+// Counts this process's threads, except Linux's io_uring workers, which come and go.
 std::size_t count_threads() {
   std::size_t threads = 0;
   for (const auto& entry : fs::directory_iterator("/proc/self/task")) {
@@ -217,7 +218,7 @@ struct Descriptors {
 Descriptors count_descriptors() {
   Descriptors counts;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
-    std::error_code error;  // the iterator's own is gone, or will be
+    std::error_code error;  // replaces the iterator's own error, whose file may be gone
     const bool is_ring =
         fs::read_symlink(entry, error).string().find("[io_uring]") != std::string::npos;
     ++(is_ring ? counts.rings : counts.others);
@@ -225,8 +226,8 @@ Descriptors count_descriptors() {
   return counts;
 }
 
-// A memory cgroup of version 1 or 2 with so little room that a device in it is killed by the
-// kernel. Nothing: none can be had.
+// A memory cgroup of version 1 or 2 with so small a limit that Linux kills a device in it. Holds
+// nothing if no cgroup can be created.
 class SmallCgroup {
  public:
   SmallCgroup() {
@@ -240,7 +241,7 @@ class SmallCgroup {
       folder_ = folder;
       limit_ = folder / (first ? "memory.limit_in_bytes" : "memory.max");
       if (write(limit_, "67108864")) {
-        // So that the kernel kills instead of swapping.
+        // Makes Linux kill instead of swap.
         (void)write(folder / (first ? "memory.swappiness" : "memory.swap.max"), "0");
         return;
       }
@@ -283,7 +284,7 @@ TEST_CASE("devices that are killed or stopped at random instants lose nothing an
       [rounds] {
         Sum sum;
         Game game;
-        // The first rounds leave what is made once.
+        // The first rounds create what is created only once.
         for (int round = 0; round < 3; ++round) game.play_round(sum);
         const std::size_t descriptors = count_descriptors().others;
         const std::size_t threads = count_threads();
@@ -295,14 +296,14 @@ TEST_CASE("devices that are killed or stopped at random instants lose nothing an
             static_cast<unsigned long long>(sum.lost), static_cast<unsigned long long>(sum.late));
         std::fflush(stdout);
         expect(sum.lost == 0, "words were lost");
-        expect(sum.late == 0, "errors came late");
+        expect(sum.late == 0, "errors were late");
         const Descriptors left = count_descriptors();
         expect(left.others == descriptors, "descriptors are left");
-        // Each copier makes a ring when it first has work, and so does each thread of this test.
+        // Each copier creates a ring when it first has work, and so does each thread of this test.
         expect(left.rings <= std::thread::hardware_concurrency() + rings_of_threads_max,
                "rings are left");
         expect(count_threads() == threads, "threads are left");
-        // Remote mappings come and go; what a killed device left would add up.
+        // The number of remote mappings varies. Mappings left by killed devices would add up.
         expect(count_mappings() <= mappings + 64 + rounds / 4, "mappings are left");
         siginfo_t info{};
         const bool zombie = ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
@@ -316,7 +317,7 @@ TEST_CASE("devices that are killed or stopped at random instants lose nothing an
 }
 
 TEST_CASE(
-    "a device that the kernel kills for want of memory is lost alone, and comes back after a reset",
+    "a device that Linux kills for lack of memory is lost alone, and works again after a reset",
     "[stress]") {
   const SmallCgroup cgroup;
   if (!cgroup) {
@@ -341,7 +342,7 @@ TEST_CASE(
         for (std::size_t i = 0; i < step; i += 4096) block[i] = 1;
       }
     });
-    expect(session.wait(0) == CUDA_ERROR_LAUNCH_FAILED, "the device went on");
+    expect(session.wait(0) == CUDA_ERROR_LAUNCH_FAILED, "the device was not killed");
     for (std::size_t i = 0; i < words.size(); ++i) expect(words[i] == i, "memory was lost");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     session.renew_stream(0);

@@ -1,9 +1,10 @@
-// Each way a page changes its place or state, with a delay or a failure at each of its steps, under
-// four litmus patterns played by the host and the devices on the pages that move: not one
-// violation.
+// Every transition of a page's place or state, with a delay or a failure at each of its steps,
+// while the host and the devices play four litmus patterns on the moving pages. No pattern may be
+// violated.
 //
-// Random stress proves little here: a wrong order of two steps shows only to whoever looks in
-// between, so the time in between is stretched, step by step.
+// Random stress finds little here: a wrong order of two steps is visible only to a processor that
+// reads between them. The injector therefore stretches the time between steps, one step after
+// another.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -19,18 +20,19 @@ namespace {
 
 using Kind = impl::AdviceChange::Kind;
 
-// A few workers each, because a thread that never sleeps on a fault sees what a faulting one
-// cannot.
+// Several workers each, because a thread that is not waiting for a fault can see states that a
+// faulting thread cannot.
 constexpr const char* roomy_devices = "capacity=64M,workers=3;capacity=64M,workers=3";
-// Long enough that the other players get to run, and look.
+// Long enough for the other players to run and read.
 constexpr int delay_us = 400;
 constexpr const char* tiny_device = "capacity=2M,workers=4";
 
-// From how many pages on a run is carried in flight, and not moved under its block's lock.
+// The number of pages from which on a run is moved by a transfer, instead of under its block's
+// lock.
 constexpr unsigned all_fly = 1;
 constexpr unsigned none_flies = impl::pages_per_block + 1;
 
-// One transition's matches: every pattern with every trouble at every step.
+// The matches of one transition: every pattern with every trouble at every step.
 class Course {
  public:
   Course(const char* devices, std::vector<Step> steps, unsigned transfer_pages_min = all_fly)
@@ -38,8 +40,8 @@ class Course {
 
   Rig& rig() { return rig_; }
 
-  // Plays `shape` with every pattern, once where a single look at an old copy shows and once
-  // elsewhere.
+  // Plays `shape` with every pattern, step and trouble: once where a single read of an old copy is
+  // noticed, and once at a random placement.
   void run(const Match& shape, const std::vector<std::vector<int>>& casts,
            const MatchHooks& hooks = {}) {
     for (const Step step : all_steps) {
@@ -67,13 +69,14 @@ class Course {
   const typename List::value_type& drawn(const List& list) {
     return list[random_() % list.size()];
   }
-  // Half of the time everybody is in trouble, otherwise one processor and the others are not.
+  // Half of the time all processors are in trouble, otherwise one random processor.
   int drawn_processor() {
     if (random_() % 2 == 0) return -1;
     return static_cast<int>(random_() % static_cast<unsigned>(1 + rig_.runtime().device_count()));
   }
 
-  // What happens seldom may not have happened to whom the trouble was for: plays on until it does.
+  // A rare step may not have been hit at the chosen processor. Plays more matches until the step is
+  // hit.
   void reach(Step step, const Match& shape, const std::vector<std::vector<int>>& casts,
              const MatchHooks& hooks) {
     constexpr int more_matches = 50;
@@ -99,7 +102,7 @@ class Course {
   }
 
   Rig rig_;
-  std::vector<Step> steps_;  // those that this transition consists of
+  std::vector<Step> steps_;  // the steps that this transition consists of
   std::array<std::uint64_t, all_steps.size()> hits_{};
   std::uint64_t matches_ = 0;
   std::mt19937_64 random_{seed()};
@@ -111,8 +114,8 @@ void require_clean(const std::function<void()>& course) {
   CHECK(outcome.passed());
 }
 
-// What device 0 works on beside its players, and what pushes their pages out of its pool all the
-// time.
+// Memory that device 0 writes besides its players' cells. It keeps pushing their pages out of its
+// pool.
 class Ballast {
  public:
   explicit Ballast(Rig& rig) : rig_(rig), memory_(rig.allocate(regions * region_bytes)) {}
@@ -132,7 +135,7 @@ class Ballast {
   std::byte* const memory_;
 };
 
-// What happens once in a stage is played in as many.
+// How many stages a match plays, for events that happen once in a stage.
 std::uint32_t scaled_stages(std::uint32_t stages) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(2, scaled(stages)));
 }
@@ -140,7 +143,7 @@ std::uint32_t scaled_stages(std::uint32_t stages) {
 const std::vector<Step> steps_of_migration{Step::copy, Step::protect, Step::unprotect, Step::wake,
                                            Step::punch};
 
-TEST_CASE("populating a page at whoever touches it first loses and reorders nothing") {
+TEST_CASE("populating a page at the processor that accesses it first loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, {Step::zero, Step::wake}};
     Match match;
@@ -183,7 +186,8 @@ TEST_CASE("evicting pages that are in use loses and reorders nothing") {
     const Ballast ballast{rig};
     Match match;
     match.until_moved = scaled(1000);
-    match.visitor = on_host;  // pages leave because they must, not because the host calls
+    // Pages leave because of eviction, not because the host accesses them often.
+    match.visitor = on_host;
     const MatchHooks hooks{{}, [&] { ballast.push(); }};
     course.run(match,
                {{0, 0, on_host}, {0, on_host, 0}, {on_host, 0, 0}, {0, on_host}, {on_host, 0}},
@@ -198,8 +202,8 @@ TEST_CASE("freeing memory and allocating it again elsewhere loses and reorders n
     Match match;
     match.stages = 2;
     match.rounds_max = 40;
-    // Between two matches, and so next to the memory of the coming one: allocations that come, are
-    // used, and go.
+    // Between two matches, in memory next to that of the coming one: makes allocations, uses them
+    // and frees them.
     const MatchHooks hooks{[&](std::byte*, std::size_t) {
                              for (int i = 0; i < 8; ++i) {
                                std::byte* const passing = rig.allocate(impl::page_size << (i % 5));
@@ -270,7 +274,7 @@ TEST_CASE("copying read-mostly pages and collapsing the copies loses and reorder
   });
 }
 
-TEST_CASE("setting read-mostly and taking it back under way loses and reorders nothing") {
+TEST_CASE("setting and unsetting read-mostly during accesses loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, steps_of_migration};
     Rig& rig = course.rig();
@@ -358,7 +362,7 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
   });
 }
 
-// Sends memory from place to place, one after the other.
+// Prefetches memory to one place after another, in turns.
 class Courier {
  public:
   Courier(Rig& rig, std::vector<impl::Location> places) : rig_(rig), places_(std::move(places)) {}
@@ -421,7 +425,7 @@ TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
   });
 }
 
-TEST_CASE("prefetching memory that comes into use at the same time loses and reorders nothing") {
+TEST_CASE("prefetching memory while its use begins loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};
     Courier courier{course.rig(), everywhere};

@@ -12,11 +12,13 @@ namespace {
 
 constexpr std::size_t players_max = 6;
 constexpr std::uint32_t visitor_pause_us = 150;
-constexpr std::uint64_t arrival_limit_ms = 150'000;  // less than a kernel, and the test, may take
-constexpr std::chrono::seconds moving_limit{3};      // then fewer pages moved than asked for
+// Less than the limits of a kernel and of the test.
+constexpr std::uint64_t arrival_limit_ms = 150'000;
+// A match ends after this time even if fewer pages moved.
+constexpr std::chrono::seconds moving_limit{3};
 
 struct Layout {
-  std::size_t bytes;  // of managed memory, in all
+  std::size_t bytes;  // of managed memory, in total
   std::size_t x_stage_bytes;
   std::size_t y_offset;
   std::size_t y_stage_bytes;
@@ -45,7 +47,8 @@ struct Team {
   void operator()(std::size_t i) const { players[i].play(); }
 };
 
-// Until enough pages moved, or every player has played all its rounds.
+// Returns when enough pages moved, when every player has played all its rounds, or after
+// `moving_limit`.
 void wait_for_moves(Rig& rig, const Match& match, Cell& x, const std::atomic<int>& host_players,
                     const std::vector<int>& launched, const MatchHooks& hooks) {
   const std::uint64_t wanted = rig.pages_moved() + match.until_moved;

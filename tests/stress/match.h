@@ -1,4 +1,4 @@
-// One run of a litmus pattern: who plays, where the words lie, and until when.
+// One run of a litmus pattern: which processors play, where the cells are, and when it ends.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace wherry::test {
 
-// Where the two cells of a pattern lie: they move together, one by one under the same lock, or
-// under two locks; or one of them in memory that does not move at all and never faults, which shows
-// even a short look at an old copy.
+// Where the two cells of a pattern are. They move together, or separately under the same block
+// lock, or under two block locks. With `one_still` one cell is in memory that never moves and never
+// faults, so that even a single read of an old copy is noticed.
 enum class Placement {
   same_page,
   same_block,
@@ -34,21 +34,22 @@ struct Match {
   std::vector<int> cast;  // player i's processor: on_host, or a device; at most 6
   std::uint32_t stages = 1;
   std::uint64_t rounds_max = 100'000;
-  std::optional<int>
-      visitor;  // a processor that looks in now and then, and so seldom waits for a page
-  std::uint64_t until_moved = 0;  // stops when so many pages have moved; 0: plays all rounds
+  // A processor that reads the cells now and then, and so rarely waits for a page.
+  std::optional<int> visitor;
+  std::uint64_t until_moved = 0;  // stops when this many pages have moved; 0: plays all rounds
 
   std::string describe() const;
 };
 
-// Called with the cells' memory before anybody plays; and again and again while they play.
+// `before` is called with the cells' memory before the players start, and `meanwhile` repeatedly
+// while they play.
 struct MatchHooks {
   std::function<void(std::byte* memory, std::size_t bytes)> before;
   std::function<void()> meanwhile;
 };
 
-// Plays it on fresh memory, which is freed afterwards. Returns what was violated; empty when
-// nothing was.
+// Plays the match on fresh memory, which is freed afterwards. Returns a description of the first
+// violation, or an empty string.
 std::string play(Rig& rig, const Match& match, const MatchHooks& hooks = {});
 
 }  // namespace wherry::test

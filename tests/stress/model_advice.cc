@@ -8,7 +8,7 @@
 namespace wherry::test {
 namespace {
 
-// Other lanes may evict the page while its places are read one by one.
+// Other lanes may evict the page between the reads of its location, so the test retries.
 constexpr auto limit_to_agree = std::chrono::seconds{20};
 
 CUdevice number_of(const Slot::Page& page) {
@@ -88,7 +88,8 @@ void check_attributes(World& world, Slot& slot, const View& view, std::size_t op
                                      slot.known(view.offset), view.width));
     return answer;
   };
-  // What all pages have in common: as many as the width has, from the first one on.
+  // The attributes that all pages have in common. The number of pages follows from the view's
+  // width.
   const Slot::Page& first = slot.pages()[first_page(view)];
   const std::size_t end = first_page(view) + (view.width + model_page - 1) / model_page;
   bool read_mostly = true, same_type = true, same_number = true;
@@ -102,24 +103,24 @@ void check_attributes(World& world, Slot& slot, const View& view, std::size_t op
                 number_of(page) == number_of(first);
   }
   require(ask(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1)[0] == (read_mostly ? 1 : 0),
-          "read-mostly is not what was advised");
+          "read-mostly differs from the advice");
   require(ask(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, 1)[0] ==
               (same_number ? number_of(first) : CU_DEVICE_INVALID),
-          "the preferred location is not what was advised");
-  // The library answers the current node's number.
+          "the preferred location differs from the advice");
+  // For "current node" the library returns that node's number.
   const int type = !same_type ? CU_MEM_LOCATION_TYPE_INVALID
                    : first.preferred.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
                        ? CU_MEM_LOCATION_TYPE_HOST_NUMA
                        : static_cast<int>(first.preferred.type);
   require(ask(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1)[0] == type,
-          "the preferred location's type is not what was advised");
+          "the preferred location's type differs from the advice");
   std::vector<int> accessors;
   for (int device = 0; device < model_devices; ++device)
     if ((accessed_by & 2u << device) != 0) accessors.push_back(device);
   if ((accessed_by & 1) != 0) accessors.push_back(CU_DEVICE_CPU);
   accessors.resize(model_devices + 2, CU_DEVICE_INVALID);
   require(ask(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, accessors.size()) == accessors,
-          "accessed-by is not what was advised");
+          "accessed-by differs from the advice");
 
   const auto* const address = reinterpret_cast<const void*>(slot.known(view.offset));
   const auto deadline = std::chrono::steady_clock::now() + limit_to_agree;

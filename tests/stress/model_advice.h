@@ -1,11 +1,11 @@
-// What a lane says of managed memory of its own, and what must be answered when it asks.
+// A lane's advice on its own managed memory, and checks of the attributes that the API returns.
 #pragma once
 
 #include "stress/model_world.h"
 
 namespace wherry::test {
 
-// What cuMemAdvise is called with, drawn from the operation.
+// The arguments of cuMemAdvise, drawn from the operation.
 struct DrawnAdvice {
   CUmem_advise advice{};
   CUmemLocation location{};
@@ -15,11 +15,12 @@ struct DrawnAdvice {
 
 CUmemLocation location_of(int device);
 
-// The pages that the view touches get the advice in the model.
+// Records the advice in the model, for the pages that the view overlaps.
 void note_advice(Slot& slot, const View& view, const DrawnAdvice& drawn);
 
-// All attributes of the view's pages are those of the model, and the first page is where the
-// library and Linux say. Requires: no work of the slot's is pending, and the view is one row.
+// Checks that the attributes of the view's pages agree with the model, and that the library and
+// Linux agree on where the first page is. Requires: no work on the slot is pending, and the view is
+// one row.
 void check_attributes(World& world, Slot& slot, const View& view, std::size_t operation);
 
 }  // namespace wherry::test

@@ -19,7 +19,7 @@ enum : unsigned {
   blocking
 };
 
-// The processes of devices read it, too.
+// In shared memory: device processes read it, too.
 struct KernelHead {
   Board* board;
   Touch touches[1];
@@ -202,7 +202,7 @@ void Lane::wait_for(unsigned stream, unsigned variant) {
       LANE_TRY(cuCtxSynchronize());
       whole_device = true;
   }
-  // A default stream has finished when the blocking ones have, but not the other way round.
+  // Waiting for the default stream waits for the blocking streams, but not the other way round.
   const bool whole_default = stream % streams_per_device == legacy;
   std::erase_if(pending_, [&](const Pending& pending) {
     return pending.stream == stream || (whole_default && ordered_by_kind(stream, pending.stream)) ||
@@ -302,7 +302,7 @@ void Lane::touched(unsigned number, const View& view) {
     used.pages()[i].touched = true;
 }
 
-// ---- touches
+// ---- accesses
 
 void Lane::touch(const Operation& operation) {
   if (operation.slot == counter_slot) return;

@@ -1,7 +1,6 @@
-// One host thread of the model test: carries its operations of a script out, on the library and on
-// the model, in the script's order. Where two pieces of work need the same bytes, and one writes,
-// the lane orders them as a program must: by streams, events, or by waiting. Otherwise they run as
-// they like.
+// One host thread of the model test. It executes its operations of a script in order, on the
+// library and on the model. If two pieces of work use the same bytes and one writes, the lane
+// orders them as a program must: by streams, by events or by waiting. Other work runs unordered.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@ class Lane {
   static constexpr unsigned streams = model_devices * streams_per_device;
   static constexpr std::size_t touches_max = 64;  // of a launch
 
-  // A stream of this lane's; the first one of each device is its legacy default stream.
+  // A stream of this lane. The first stream of each device is its legacy default stream.
   struct Stream {
     CUstream handle = nullptr;
     CUevent event = nullptr;
@@ -33,7 +32,7 @@ class Lane {
     std::size_t first = 0, end = 0;  // bytes
     bool writes = false;
     unsigned stream = 0;
-    std::uint64_t number = 0;  // later work has higher ones
+    std::uint64_t number = 0;  // increases with each piece of work
   };
   struct Use {
     unsigned slot;
@@ -47,7 +46,7 @@ class Lane {
 
   static unsigned stream_of(const Operation& operation);
   static int device_of(unsigned stream) { return static_cast<int>(stream / streams_per_device); }
-  // Work of the one stream runs in the order of that of the other, without a word.
+  // Whether streams order the two pieces of work implicitly, because of the kinds of the streams.
   static bool ordered_by_kind(unsigned later, unsigned earlier);
 
   void step(const Operation& operation);
@@ -73,21 +72,21 @@ class Lane {
   void fork_child(const Operation& operation);
 
   Slot& slot(unsigned number) { return world_.slot(number); }
-  // It is shared, or this lane's.
+  // Whether the slot is shared or belongs to this lane.
   bool may_use(unsigned number) const;
-  // What the operation means of its slot, in whole `unit`s.
+  // The bytes of the slot that the operation refers to, in multiples of `unit`.
   std::optional<View> view_of(const Operation& operation, std::size_t unit);
   void touched(unsigned slot, const View& view);
 
-  // Launches what has been gathered.
+  // Launches a kernel with the accesses gathered so far.
   void launch();
-  // Work given to the stream, or to the host, from now on may use these bytes.
+  // Makes later work of the stream, or of the host, wait for all work that conflicts with the use.
   void order_in(unsigned stream, const Use& use, unsigned variant);
   void order_here(const Use& use, unsigned variant);
   bool conflicts(const Pending& pending, const Use& use) const;
   void is_pending(unsigned stream, const Use& use);
   void forget_slot(unsigned slot);
-  // Waits for all work of the stream, in one of several ways.
+  // Waits for all work of the stream. `variant` selects one of several functions.
   void wait_for(unsigned stream, unsigned variant);
   void synchronize_all(unsigned variant);
   void renew(unsigned stream, unsigned variant);
@@ -98,11 +97,11 @@ class Lane {
 
   World& world_;
   const unsigned number_;
-  std::size_t current_ = 0;  // operation of the script
+  std::size_t current_ = 0;  // index of the current operation in the script
   std::array<Stream, streams> streams_;
   std::vector<Pending> pending_;
   std::uint64_t last_number_ = 0;
-  // The work of the one that the other has waited for in the order of streams: [later][earlier].
+  // The last work number of stream `earlier` that `later` waits for: [later][earlier].
   std::uint64_t waited_for_[streams][streams] = {};
   Kernel kernel_;
   std::vector<Pending> kernel_uses_;

@@ -1,4 +1,5 @@
-// A lane's copies, fills, advice, prefetches, discards and pins, and the children that it forks.
+// A lane's copies, fills, advice, prefetches, discards and pins, and the child processes that it
+// forks.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ bool is_device_memory(Memory memory) {
   return memory == Memory::device || memory == Memory::pool || memory == Memory::mapped;
 }
 
-// One side of a rectangle's copy: the address as the API wants it for this kind of memory.
+// One side of a copy of rows: the address in the form that the API expects for this kind of memory.
 struct Side {
   CUmemorytype type = CU_MEMORYTYPE_DEVICE;
   void* host = nullptr;
@@ -42,7 +43,7 @@ struct Side {
   }
 };
 
-// Makes two views the same shape: rows to rows, or rows to bytes one after the other.
+// Gives both views the same shape. A row of bytes is divided into the other view's rows.
 void match(View& from, View& to) {
   const auto rows_of_bytes = [](View& bytes, const View& rows) {
     bytes.height = std::min(rows.height, bytes.width / rows.width);
@@ -98,7 +99,7 @@ void Lane::copy(const Operation& operation) {
   target.copy_from(source, *from, *to);
   touched(operation.other, *to);
 
-  // When the call returns, cuda_copies.h says.
+  // cuda_copies.h documents which copies have finished when the call returns.
   if (!asynchronous) {
     if (!is_device_memory(source.memory()) || !is_device_memory(target.memory())) return;
   } else if (target.memory() == Memory::pageable ||
@@ -280,7 +281,7 @@ void Lane::discard(const Operation& operation) {
   else
     LANE_TRY(
         cuMemDiscardAndPrefetchBatchAsync(&address, &bytes, 1, &location, &index, 1, 0, handle));
-  // Its bytes are anything now.
+  // Discarded bytes are undefined, so writes them again.
   const auto byte = static_cast<unsigned char>(operation.variant / 128);
   LANE_TRY(cuMemsetD8Async(address, byte, bytes, handle));
   used.fill(*view, &byte, 1);
@@ -304,7 +305,7 @@ void Lane::pin(const Operation& operation) {
 }
 
 void Lane::system_calls(const Operation& operation) {
-  constexpr std::size_t bytes_max = 16384;  // fit into a pipe
+  constexpr std::size_t bytes_max = 16384;  // fits into a pipe
   constexpr int attempts_max = 100'000;
   if (operation.slot == counter_slot || operation.other == counter_slot ||
       !may_use(operation.other))
@@ -323,8 +324,8 @@ void Lane::system_calls(const Operation& operation) {
 
   int ends[2] = {};
   if (::pipe(ends) != 0) fail(world_.board(), current_, "no pipe can be made");
-  // Where system calls are not served a prepared one may fail again, when another lane takes the
-  // page.
+  // Where the library cannot answer faults inside system calls, a prepared call may fail again
+  // because another lane moved the page.
   const auto all_bytes = [&](std::byte* at, unsigned access, const auto& transfer) {
     int attempts = 0;
     for (std::size_t done = 0; done < from->width;) {
@@ -351,7 +352,8 @@ void Lane::system_calls(const Operation& operation) {
 }
 
 void Lane::fork_child(const Operation& operation) {
-  // Its ordinary memory is a copy, registered or not; everything else is not for it.
+  // The child has a copy of ordinary memory, registered or not. It cannot access other memory of
+  // the library.
   std::vector<unsigned> copied;
   for (unsigned n = 0; n < private_slots; ++n) {
     const unsigned number = shared_slots + number_ * private_slots + n;
@@ -375,7 +377,8 @@ void Lane::fork_child(const Operation& operation) {
   }
   if (child < 0) fail(world_.board(), current_, "fork failed");
   world_.board().count();
-  if (!exits_well(child)) fail(world_.board(), current_, "a forked child saw what it must not");
+  if (!exits_well(child))
+    fail(world_.board(), current_, "a forked child has wrong results or wrong memory contents");
 
   const Slot& shared = slot(0);
   if (!shared.exists() || operation.variant % 4 != 0) return;

@@ -18,12 +18,12 @@ std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-// Tells which operation wrote it, and where.
+// A value that names the operation that wrote it, and its offset.
 std::uint64_t written_word(std::size_t operation, std::size_t offset) {
   return (operation + 1) << offset_bits | offset / word;
 }
 
-// Calls function(offset of the row from the first one) for each row.
+// Calls function(the row's offset in the slot) for each row.
 template <typename Function>
 void each_row(const View& view, const Function& function) {
   for (std::size_t row = 0; row < view.height; ++row) function(view.offset + row * view.pitch);

@@ -1,10 +1,10 @@
-// Memory of every kind that the API has, each with its model: the bytes that it must hold, in
-// ordinary memory. And the touches of it, which the host, kernels and host functions carry out
-// alike.
+// Memory of every kind in the API. Each piece has a model in ordinary memory: the bytes that it
+// must hold. Also the accesses to it, which the host, kernels and host functions execute with the
+// same code.
 //
-// A slot is one lane's own, or shared: then stripes of it belong to the lanes in turn, so that
-// lanes never write each other's bytes and often each other's pages. Lanes may use different bytes
-// of a shared slot at once; a slot is allocated and freed while no lane uses it.
+// A slot belongs to one lane, or is shared. Stripes of a shared slot belong to the lanes in turn,
+// so lanes never write each other's bytes, but often each other's pages. Lanes may use different
+// bytes of a shared slot at the same time; a slot is allocated and freed while no lane uses it.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -22,21 +22,21 @@ namespace wherry::test {
 
 inline constexpr std::size_t model_page = 4096;
 
-// What all processes of a case see. The parent that watches them reads it, too.
+// State in memory that all processes of a case share, also with the parent that watches them.
 struct Board {
-  static constexpr int exit_code = 3;  // of a process whose failure stands here
+  static constexpr int exit_code = 3;  // the exit code of a process that recorded a failure here
   enum : std::uint32_t {
     good,
     failing,
     failed
   };
 
-  std::atomic<std::uint64_t> operations;  // calls of the API, and touches
-  std::atomic<std::uint64_t> beats;       // changes as long as the process does something
+  std::atomic<std::uint64_t> operations;  // calls of the API, and accesses
+  std::atomic<std::uint64_t> beats;       // changes while the process makes progress
   std::atomic<std::uint64_t> migrated, evicted, duplicated, collapsed, remote;
   std::atomic<int> devices[model_devices];  // process ids
   std::atomic<std::uint32_t> state;
-  std::uint32_t operation;  // of the script, that failed
+  std::uint32_t operation;  // the operation of the script that failed
   char what[1000];
 
   void count(std::uint64_t number = 1) {
@@ -45,12 +45,12 @@ struct Board {
   }
 };
 
-// The first failure of a process is written down. Kernels may call it.
+// Records the first failure of a process. Kernels may call it.
 void note_failure(Board& board, std::size_t operation, const char* what);
-// ... and ends this process.
+// Records a failure like note_failure(), and ends this process.
 [[noreturn]] void fail(Board& board, std::size_t operation, const std::string& what);
 
-// Equally long rows of bytes in a slot.
+// Rows of equal length in a slot.
 struct View {
   std::size_t offset = 0;
   std::size_t width = 0;
@@ -75,10 +75,11 @@ struct Touch {
   std::uint32_t operation = 0;
   std::uint64_t value =
       0;  // read: the hash of what must be there; increment, count_up: the summand
-  std::uint64_t offset = 0;  // of the address in the slot, which what is written depends on
+  std::uint64_t offset = 0;  // the address's offset in the slot; written values depend on it
 };
 
-// Requires: whole words. A read that sees something else is a failure.
+// Executes an access. Requires: whole words. A read of other data than expected is recorded as a
+// failure.
 void carry_out(Board& board, const Touch& touch);
 
 enum class Memory {
@@ -86,7 +87,7 @@ enum class Memory {
   managed,
   device,
   pool,
-  mapped,  // by hand: cuMemCreate, cuMemMap
+  mapped,  // cuMemCreate and cuMemMap
   host,
   write_combined,
   registered,
@@ -95,7 +96,7 @@ enum class Memory {
 
 class Slot {
  public:
-  // What the kernel and the API say of a page, in the API's words; kept for slots of one lane.
+  // The expected attributes of a page, in the API's terms. Only kept for slots of one lane.
   struct Page {
     bool touched = false;
     bool read_mostly = false;
@@ -104,11 +105,12 @@ class Slot {
   };
 
   Slot() = default;
-  // Memory at these addresses, null where the host or kernels have it at none. `devices`: a mask.
+  // Memory at these addresses; an address is null if the host, or kernels, cannot access it.
+  // `devices` is a mask of the devices whose kernels can.
   Slot(Memory memory, int device, std::size_t bytes, void* for_host, void* for_kernels,
        unsigned devices);
 
-  // Divides it between lanes.
+  // Divides the slot between lanes.
   void share(unsigned lanes, unsigned stripe);
   void make_counters();
 
@@ -122,16 +124,16 @@ class Slot {
   bool is_for_device(int device) const {
     return for_kernels_ != nullptr && (devices_ >> device & 1) != 0;
   }
-  // An address that the API knows, or the host's of pageable memory.
+  // An address that the API accepts; for pageable memory the host's address.
   CUdeviceptr known(std::size_t offset = 0) const;
   std::vector<Page>& pages() { return pages_; }
 
-  // The lane's bytes from its byte `first` on, about `count` of them; both become multiples of
+  // The lane's bytes from its byte `first` on, about `count` of them, both rounded to multiples of
   // `unit`. Returns nullopt if the slot has no such bytes.
   std::optional<View> view(unsigned lane, std::size_t first, std::size_t count,
                            std::size_t unit) const;
 
-  // What a touch by this address must find or leave, in the model.
+  // An access at this address: the data that a read must find, or that a write leaves in the model.
   Touch touch(Touch::Kind kind, const View& view, std::byte* base, std::size_t operation);
   Touch count_up(std::size_t first, std::size_t words, std::byte* base, std::size_t operation);
   void fill(const View& view, const void* pattern, std::size_t pattern_bytes);
@@ -139,7 +141,7 @@ class Slot {
   void copy_from(const Slot& source, const View& from, const View& to);
 
   const std::uint8_t* model() const { return model_.data(); }
-  // The model of counters is what was added to them, by all lanes.
+  // Writes the sums of all lanes' additions to the counters into the model.
   void settle_counters();
   std::uint64_t hash() const;
 

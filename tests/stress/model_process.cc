@@ -22,12 +22,13 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr auto look = milliseconds{50};
-// A look that took longer means that the machine stood still: no more than this counts.
+// The longest interval that counts as waiting. A longer one means that the whole machine stood
+// still.
 constexpr auto longest_look = milliseconds{200};
 constexpr auto patience_of_trials = std::chrono::seconds{10};
-constexpr int runs_of_trial = 3;  // threads do not do the same twice
+constexpr int runs_of_trial = 3;  // threads do not do the same in each run
 
-// Small, so that devices, too, have the memory that all processes share.
+// Small enough to be in the shared memory of devices, too.
 struct SharedBoard {
   SharedBoard() {
     void* const memory =
@@ -105,7 +106,7 @@ CaseResult run_in_process(const Case& drawn, std::chrono::seconds patience) {
     beats = board.beats.load();
     if (silence < patience) continue;
     result.hung = true;
-    result.failure = "nothing happened for " + std::to_string(patience.count()) + " s\n" +
+    result.failure = "no progress for " + std::to_string(patience.count()) + " s\n" +
                      stacks_of_all(child.pid(), board);
     child.kill_group();
     break;

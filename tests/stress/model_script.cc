@@ -14,7 +14,7 @@ using Kind = OperationKind;
 using Random = std::mt19937_64;
 
 constexpr unsigned page_bytes = 4096;
-constexpr unsigned large_pages = 1200;  // more than the smallest device holds
+constexpr unsigned large_pages = 1200;  // more than the smallest device can hold
 constexpr unsigned small_pages = 40;
 constexpr unsigned touches_per_burst = 40;
 
@@ -65,7 +65,7 @@ Settings draw_settings(Random& random) {
   return settings;
 }
 
-// The draws of one lane's next operations.
+// Draws the operations of one lane.
 class LaneDraw {
  public:
   LaneDraw(Random& random, unsigned lane) : random_(random), lane_(lane) {}
@@ -111,7 +111,7 @@ class LaneDraw {
     return 1 + (below(random_, 8) == 0 ? below(random_, 64 * page_bytes)
                                        : below(random_, 4 * page_bytes));
   }
-  // Most operations are on memory that all lanes use.
+  // Half of the operations are on memory that all lanes use.
   unsigned slot() {
     const unsigned drawn = below(random_, 2 * private_slots);
     return drawn < private_slots ? shared_slots + lane_ * private_slots + drawn
@@ -134,7 +134,7 @@ class LaneDraw {
   }
   void add(Script& script, Kind kind, unsigned count) { script.push_back(draw(kind, count)); }
 
-  // Touches by one processor, in one stream.
+  // Several accesses by one processor, in one stream.
   void burst(Script& script) {
     const Operation like = draw(Kind::read, 0);
     const unsigned writes = below(random_, 3);  // none, a quarter or half of them

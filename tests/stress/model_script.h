@@ -1,5 +1,5 @@
 // Random programs for the whole API: the settings of a process, and the operations that its host
-// threads ("lanes") carry out. A case is drawn from a seed, or read from text that a failure
+// threads ("lanes") execute. A case is drawn from a seed, or read from text that a failing run
 // printed.
 #pragma once
 
@@ -17,8 +17,8 @@ inline constexpr unsigned slots_max = shared_slots + model_lanes_max * private_s
 inline constexpr unsigned counter_slot = shared_slots - 1;
 inline constexpr unsigned streams_per_device = 3;  // legacy default, non-blocking, blocking
 
-// What an operation does. Lanes meet before and after an operation of the last group, which lane 0
-// carries out alone.
+// What an operation does. The last group runs in lane 0 only: all lanes wait for each other before
+// and after such an operation.
 enum class OperationKind : unsigned {
   allocate,  // slot: `variant` chooses the memory, `count` its pages
   free,
@@ -29,21 +29,21 @@ enum class OperationKind : unsigned {
   copy,       // from the slot to the other slot
   fill,
   advise,
-  query,  // attributes, and where the first page is
+  query,  // reads attributes, and where the first page is
   prefetch,
-  discard,  // and write again
+  discard,  // discards, and writes again
   pin,
   unpin,
   touch,  // wherryTouch
   host_function,
-  system_calls,  // from the slot into a pipe, and from there into the other slot
+  system_calls,  // copies from the slot through a pipe to the other slot
   synchronize,
   renew_stream,
   fork,
   meet,  // compares all memory with the model
   allocate_shared,
   free_shared,
-  fail_device,  // a kernel fails, the device is reset
+  fail_device,  // a kernel fails, then the device is reset
 };
 inline constexpr OperationKind last_of_lanes = OperationKind::fork;
 inline constexpr OperationKind last_operation = OperationKind::fail_device;
@@ -52,15 +52,15 @@ inline bool is_meeting(OperationKind kind) {
   return kind > last_of_lanes;
 }
 
-// Every combination of numbers is an operation: numbers that are too large wrap around, and an
-// operation on a slot without memory does nothing. So each part of a script is a script.
+// Every combination of numbers is a valid operation: numbers that are too large wrap around, and an
+// operation on a slot without memory does nothing. So each subset of a script is a script.
 struct Operation {
   OperationKind kind = OperationKind::read;
   unsigned lane = 0;
   unsigned slot = 0;
   unsigned other = 0;    // a copy's destination
-  unsigned first = 0;    // byte of the slot that belongs to the lane
-  unsigned at = 0;       // byte of the other slot
+  unsigned first = 0;    // an offset in the lane's bytes of the slot
+  unsigned at = 0;       // an offset in the other slot
   unsigned count = 0;    // bytes; pages of an allocation
   int device = -1;       // -1: the host
   unsigned stream = 0;   // of the device
@@ -68,14 +68,14 @@ struct Operation {
 };
 using Script = std::vector<Operation>;
 
-// The environment of a process.
+// The environment of the process.
 struct Settings {
   unsigned lanes = 2;
-  bool peers = false;    // every device may access the others' own memory
-  unsigned stripe = 64;  // bytes of the shared slots that belong to one lane before the next one's
-  std::string devices;   // WHERRY_DEVICES
-  std::string policy;    // WHERRY_POLICY
-  std::string region;    // WHERRY_FAULT_REGION
+  bool peers = false;      // every device may access the others' own memory
+  unsigned stripe = 64;    // bytes of a shared slot that belong to one lane, before the next lane's
+  std::string devices;     // WHERRY_DEVICES
+  std::string policy;      // WHERRY_POLICY
+  std::string region;      // WHERRY_FAULT_REGION
   std::string huge_pages;  // WHERRY_HUGE_PAGES
   std::string host;        // WHERRY_HOST_CAPACITY, or "-"
   std::string copiers;     // WHERRY_COPIERS
@@ -90,9 +90,9 @@ struct Case {
 Case draw_case(std::uint64_t seed, std::size_t operations);
 
 std::string text_of(const Operation& operation);
-// What case_from() reads.
+// The text that case_from() reads.
 std::string text_of(const Case& drawn);
-// Throws std::runtime_error where the text is not that of a case.
+// Throws std::runtime_error if the text is not a case.
 Case case_from(const std::string& text);
 
 }  // namespace wherry::test

@@ -21,7 +21,7 @@ void* private_pages(std::size_t bytes) {
   return pages;
 }
 
-// The memory that a lane's allocation gets: half of it managed.
+// The kind of memory of a lane's allocation; half of the allocations are managed.
 Memory drawn_memory(unsigned variant) {
   constexpr std::array choices{Memory::managed,    Memory::managed,  Memory::managed,
                                Memory::managed,    Memory::managed,  Memory::managed,
@@ -155,7 +155,7 @@ void World::allocate(unsigned number, unsigned pages, unsigned variant, int devi
       if (const CUresult result = cuMemAllocAsync(&address, bytes, stream);
           result != CUDA_ERROR_OUT_OF_MEMORY)
         MODEL_TRY(*this, operation, result);
-      // What it holds at first nobody knows.
+      // New memory of a pool has undefined contents.
       if (address != 0)
         MODEL_TRY(*this, operation, cuMemsetD32Async(address, 0, bytes / 4, stream));
       break;
@@ -236,7 +236,7 @@ void World::compare(unsigned variant, std::size_t operation) {
   }
 }
 
-// The host looks itself, or has the contents copied to it, or a device looks.
+// `variant` selects whether the host reads the contents, a copy does, or a device.
 void World::compare(Slot& slot, unsigned number, unsigned variant, std::size_t operation) {
   const int device = slot.is_for_device(static_cast<int>(variant / 4 % model_devices))
                          ? static_cast<int>(variant / 4 % model_devices)
@@ -283,7 +283,7 @@ void World::fail_device(int device, std::size_t operation) {
     if (result != CUDA_ERROR_ILLEGAL_ADDRESS)
       fail(board_, operation,
            std::string{what} + " answered " + name_of(result) +
-               " after a kernel had touched what there is not");
+               " after a kernel had accessed an unmapped address");
   };
   require(session_.wait(device), "cuStreamSynchronize");
   WHERRY_TRY(cuCtxSetCurrent(session_.context(device)));

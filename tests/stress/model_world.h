@@ -1,5 +1,5 @@
-// A process of the model test: the library with three devices, all slots, and what lanes do
-// together when they meet. Lane 0 calls the functions that need the others to stand still.
+// A process of the model test: the library with three devices, all slots, and what lanes do when
+// they meet. Lane 0 calls the functions that require that the other lanes wait.
 #pragma once
 
 #include <barrier>
@@ -24,25 +24,25 @@ class World {
   Slot& slot(unsigned number) { return slots_[number]; }
   void wait_for_lanes() { lanes_.arrive_and_wait(); }
 
-  // Fails the process unless the call succeeded; counts it.
+  // Counts the call, and fails the process unless it succeeded.
   void check(CUresult result, const char* call, std::size_t operation) const;
 
-  // Allocates memory of a kind that `variant` chooses, of that many pages; no memory where the API
-  // answers that there is none. The slot has none before. The device's context is current.
-  // Memory of a pool has its first contents from `stream`.
+  // Allocates `pages` pages of memory of a kind that `variant` selects. The slot stays empty if the
+  // API returns "out of memory". Requires: the slot is empty, and the device's context is current.
+  // Memory of a pool is initialized in `stream`.
   void allocate(unsigned number, unsigned pages, unsigned variant, int device, CUstream stream,
                 std::size_t operation);
-  // Frees the slot's memory, which may have none. Memory of a pool is freed in the stream.
+  // Frees the slot's memory, if it has any. Memory of a pool is freed in the stream.
   void release(unsigned number, CUstream stream, std::size_t operation);
 
-  // While all lanes stand still and their work has finished:
-  // All memory is what the model says.
+  // The next three require that all lanes wait and that their work has finished.
+  // Compares all memory with the model.
   void compare(unsigned variant, std::size_t operation);
   void allocate_shared(unsigned number, unsigned pages, std::size_t operation);
-  // A kernel fails; the device's context says so until it is reset.
+  // Makes a kernel fail, checks that the device's context reports the error, and resets the device.
   void fail_device(int device, std::size_t operation);
 
-  // Frees everything; then no pool has a page.
+  // Frees everything, and checks that no pool has a page.
   void finish();
 
  private:

@@ -23,7 +23,7 @@ Cell& y_at(const Player& player, std::uint32_t stage) {
                                   stage * player.y_stage_bytes);
 }
 
-// Keeps its numbers on the player's own stack, and remembers the first violation.
+// Holds its numbers on the player's own stack, and records the first violation.
 class Judge {
  public:
   void expect_at_least(std::uint64_t seen, std::uint64_t least) {
@@ -49,7 +49,7 @@ class Judge {
   Score score_{};
 };
 
-// About a microsecond, never the same twice: so that players do not fall into step.
+// Pauses for about a microsecond, with a varying length so that players do not run in lockstep.
 class Pause {
  public:
   explicit Pause(std::uint64_t seed) : state_(seed * 2 + 1) {}
@@ -64,16 +64,17 @@ class Pause {
   std::uint64_t state_;
 };
 
-// The first player that has not arrived at the stage; nothing: all have.
+// The first player that has not arrived at the stage, or nothing if all have.
 std::optional<std::uint32_t> absent_part(const Player& player, std::uint32_t stage) {
   for (std::uint32_t part = 0; part < player.players; ++part)
     if (player.presence[part].stages.load() <= stage) return part;
   return std::nullopt;
 }
 
-// All players have touched the stage's cells when this returns. An arrival is counted in the cell
-// first, and then in memory that does not move: if that has all of them and the cell has not, the
-// cell has lost one. Else a player is late, which a slow machine may be the reason for.
+// When this returns, all players have accessed the stage's cells. A player counts its arrival in
+// the cell first, and then in memory that does not move. If the latter has all arrivals and the
+// cell does not, the cell has lost an increment. Otherwise a player is late, possibly because the
+// machine is slow.
 void meet(const Player& player, std::uint32_t stage, Cell& cell, Judge& judge) {
   cell.arrived.fetch_add(1);
   player.presence[player.part].stages.store(stage + 1);
@@ -87,7 +88,7 @@ void meet(const Player& player, std::uint32_t stage, Cell& cell, Judge& judge) {
     if (waited >= limit) return judge.late(*absent, stage);
     ::sched_yield();
     const auto now = std::chrono::steady_clock::now();
-    // While this player did not run it has not waited.
+    // Time in which this player did not run does not count as waiting.
     waited += std::min<std::chrono::steady_clock::duration>(now - before, longest_turn);
     before = now;
   }
@@ -128,8 +129,8 @@ void message_passing(const Player& player, Cell& x, Cell& y, Judge& judge) {
   });
 }
 
-// Part 0 writes x and looks at y, part 1 the other way round. The logs show afterwards whether both
-// missed each other.
+// Part 0 writes x and reads y, part 1 writes y and reads x. Afterwards the logs show whether both
+// missed each other's write.
 void store_buffering(const Player& player, Cell& x, Cell& y, Judge& judge, std::uint32_t* log) {
   std::uint64_t last_x = 0, last_y = 0;
   repeat(player, x, judge, [&](std::uint64_t n) {
@@ -205,8 +206,8 @@ std::string check_counters(const std::vector<Player>& players) {
          " and " + std::to_string(counted_y);
 }
 
-// Part 0's round i wrote x = i and then saw y = a; so the other side's write of a + 1 came later,
-// and its look at x after that write must have seen at least i.
+// In round i part 0 wrote x = i and then read y = a. So part 1 wrote a + 1 later, and its read of x
+// after that write must have seen at least i.
 std::string check_logs(const Player& a, const Player& b) {
   for (std::uint32_t stage = 0; stage < a.stages; ++stage) {
     const std::uint32_t* const log_a = a.log + stage * (a.rounds_max + 1);

@@ -1,9 +1,10 @@
-// The four classic tests of a memory model, as roles that host threads and kernels play on the same
+// Four classic tests of a memory model, as roles that host threads and kernels play on the same
 // managed words: message passing, store buffering, a sequence lock, and read-modify-write. Each
-// role checks what it can see itself; check_together() checks what only all roles together show.
+// role checks what it can see itself; check_together() checks what only the combination of all
+// roles shows.
 //
-// On hardware with one memory none can fail. Here each word lives on a page that moves under the
-// players.
+// On hardware with a single memory none can fail. Here each word is on a page that moves while the
+// players use it.
 #pragma once
 
 #include <array>
@@ -37,7 +38,7 @@ struct alignas(64) Cell {
   std::array<std::uint64_t, 8> owned;  // word i is written by player i alone
 };
 
-// What a player reports, in managed memory.
+// The result of a player, in managed memory.
 struct alignas(64) Score {
   std::uint64_t rounds;
   std::uint64_t violations;
@@ -47,34 +48,37 @@ struct alignas(64) Score {
   std::uint64_t late_stage;
 };
 
-// A player's own word in memory that never moves: how many stages it has arrived at.
+// A player's own word in memory that never moves: the number of stages it has arrived at.
 struct alignas(64) Presence {
   std::atomic<std::uint64_t> stages;
 };
 
-// One player. Copied as bytes into kernels.
+// One player. Kernels get it as a copy of its bytes.
 struct Player {
   Pattern pattern;
-  std::uint32_t part;         // 0 and 1 are the pattern's two sides; further ones look on (or,
-                              // read-modify-write, join)
-  std::uint32_t players;      // in all: they wait for each other at the start of every stage
-  std::uint32_t stages;       // how often with fresh cells
-  std::size_t x_stage_bytes;  // from one stage's x to the next one's
+  // 0 and 1 are the pattern's two sides. Further players only read; in read-modify-write they
+  // write.
+  std::uint32_t part;
+  // The number of players; they wait for each other at the start of every stage.
+  std::uint32_t players;
+  std::uint32_t stages;       // the number of stages, each with fresh cells
+  std::size_t x_stage_bytes;  // the distance from one stage's x to the next one's
   std::size_t y_stage_bytes;
   std::uint64_t rounds_max;  // per stage; the host can stop a stage earlier
-  std::uint32_t pause_us;    // sleeps so long after each round; 0: goes on at once
+  std::uint32_t pause_us;    // how long to sleep after each round; 0: not at all
   Cell* x;
   Cell* y;
   Score* score;
-  Presence* presence;              // every player's
-  std::uint64_t arrival_limit_ms;  // how long a player waits for the others, while it runs itself
+  Presence* presence;  // of all players
+  // How long a player waits for the others, counting only time in which it runs.
+  std::uint64_t arrival_limit_ms;
   std::uint32_t* log;  // store buffering, parts 0 and 1: stages * (rounds_max + 1) entries
 
   void play() const;
 };
 
-// What the players' scores and logs contradict, or which player was late for so long that the
-// others gave up; empty when nothing. Called after all have ended.
+// Returns the contradiction in the players' scores and logs, or which player was so late that the
+// others stopped waiting; empty if there is none. Requires: all players have ended.
 std::string check_together(const std::vector<Player>& players);
 
 }  // namespace wherry::test

@@ -1,4 +1,4 @@
-// What players of a litmus pattern say when one of them does not arrive where they meet.
+// What players of a litmus pattern report when one of them does not arrive at a stage.
 #include "stress/patterns.h"
 
 #include <catch2/catch.hpp>
@@ -33,7 +33,7 @@ constexpr std::uint64_t long_ms = 60'000;
 
 }  // namespace
 
-TEST_CASE("players that all arrive contradict nothing, however late one of them is") {
+TEST_CASE("if all players arrive there is no contradiction, however late one of them is") {
   Table table;
   const std::vector<Player> players{table.player(0, long_ms), table.player(1, long_ms)};
   std::thread late([&] {
@@ -45,7 +45,7 @@ TEST_CASE("players that all arrive contradict nothing, however late one of them 
   CHECK(check_together(players).empty());
 }
 
-TEST_CASE("a player that does not arrive is late, and is named; no order is violated") {
+TEST_CASE("a player that does not arrive is reported as late by its number; no order is violated") {
   Table table;
   const std::vector<Player> players{table.player(0, 200), table.player(1, 200)};
   players[0].play();
@@ -55,9 +55,9 @@ TEST_CASE("a player that does not arrive is late, and is named; no order is viol
   CHECK(said.find("player 1 was late for stage 0") != std::string::npos);
 }
 
-TEST_CASE("an arrival that the cell has lost is a violation, and is found at once") {
+TEST_CASE("an arrival that is lost in the cell is a violation, and is found at once") {
   Table table;
-  table.x.arrived = ~std::uint64_t{0};  // as if one of two increments were lost
+  table.x.arrived = ~std::uint64_t{0};  // the value after one of two increments was lost
   const std::vector<Player> players{table.player(0, long_ms), table.player(1, long_ms)};
   std::thread other([&] { players[1].play(); });
   players[0].play();

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds launch_limit{200};
 constexpr std::chrono::milliseconds look{100};
 
-constexpr std::size_t still_bytes = 16384;  // little enough that devices leave it mapped
+constexpr std::size_t still_bytes = 16384;  // so few bytes that devices leave them mapped
 
 std::byte* map_still_memory() {
   void* const place =
@@ -55,7 +55,7 @@ Rig::Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pa
           new impl::Runtime(make_options(devices, region_pages, transfer_pages_min, injector_))) {}
 
 std::byte* Rig::zeroed_still_memory(std::size_t bytes) {
-  if (bytes > still_bytes) throw std::runtime_error("not so much still memory");
+  if (bytes > still_bytes) throw std::runtime_error("the still memory is smaller");
   std::memset(still_, 0, still_bytes);
   return still_;
 }
@@ -94,7 +94,7 @@ void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
   request.from.start = *runtime_->offset_of(reinterpret_cast<std::uintptr_t>(memory));
   request.to.start = reinterpret_cast<std::uintptr_t>(copied_.data());
   request.width = bytes;
-  // What fails on purpose is nobody's loss.
+  // The copy's status is ignored: injected failures are expected.
   runtime_->copy(std::move(request), [this](impl::OpStatus) { copies_ = false; });
 }
 
@@ -127,7 +127,7 @@ void Rig::wait_for(int device, std::uint64_t id) {
     ::poll(polled, 2, static_cast<int>(look.count()));
     if (polled[1].revents != 0) throw std::runtime_error("a device process ended");
     const auto now = std::chrono::steady_clock::now();
-    // While this thread did not run it has not waited.
+    // Time in which this thread did not run does not count as waiting.
     waited += std::min<std::chrono::steady_clock::duration>(now - before, 2 * look);
     before = now;
     if (waited >= launch_limit) throw std::runtime_error("a kernel did not end within its limit");

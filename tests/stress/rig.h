@@ -1,5 +1,6 @@
-// A runtime of its own, without the C API, whose every step can be delayed or failed; and kernels
-// started directly in its device processes. One per process: the runtime is never destroyed.
+// A runtime of its own, without the C API, in which every step can be delayed or failed, and
+// kernels that are started directly in its device processes. One per process: the runtime is never
+// destroyed.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,9 @@ namespace wherry::test {
 
 class Rig {
  public:
-  // devices: as in WHERRY_DEVICES. region_pages: how much a fault brings along. transfer_pages_min:
-  // how much is carried without a lock; 1, so that the few pages of a match go the way of many.
+  // devices: as in WHERRY_DEVICES. region_pages: how many pages a fault brings. transfer_pages_min:
+  // from how many pages on a transfer copies without holding the block's lock; 1 makes even the few
+  // pages of a match use transfers.
   Rig(const std::string& devices, unsigned region_pages, unsigned transfer_pages_min);
 
   impl::Runtime& runtime() { return *runtime_; }
@@ -29,27 +31,28 @@ class Rig {
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* memory);
 
-  // Says it of all pages of this memory.
+  // Gives the advice on all pages of this memory.
   void advise(const std::byte* memory, std::size_t bytes, const impl::AdviceChange& change);
 
-  // Has it prefetched, unless two prefetches are under way already. Does not wait.
+  // Prefetches the memory, unless two prefetches are in progress already. Does not wait.
   void prefetch(const std::byte* memory, std::size_t bytes, impl::Location to);
 
-  // Memory that all processes share and that nobody manages: the same every time, zeroed anew.
-  // Requires: it fits.
+  // Zeroes and returns memory that all processes share and that is not managed. It is the same
+  // memory on every call. Requires: `bytes` fit.
   std::byte* zeroed_still_memory(std::size_t bytes);
 
-  // Starts function(i) for every i below `items` on the device's workers. One at a time on a
+  // Starts function(i) for every i below `items` on the device's workers. One launch at a time on a
   // device.
   template <typename Function>
   void launch(int device, std::size_t items, const Function& function) {
     static_assert(std::is_trivially_copyable_v<Function>);
     launched_[device] = post(device, call<Function>, &function, sizeof function, items);
   }
-  // Waits for it. Throws std::runtime_error when the process dies, or after some minutes.
+  // Waits for the launch. Throws std::runtime_error when the device process dies, or after some
+  // minutes.
   void wait(int device) { wait_for(device, launched_[device]); }
   bool has_ended(int device) { return finished(device, launched_[device]); }
-  // Starts function() beside the device's launch, unless the last one so started still runs.
+  // Starts function() beside the device's launch, unless the previous such function still runs.
   template <typename Function>
   void launch_beside(int device, const Function& function) {
     static_assert(std::is_trivially_copyable_v<Function>);
@@ -57,11 +60,12 @@ class Rig {
     beside_[device] = post(device, call_once<Function>, &function, sizeof function, 1);
   }
 
-  // Has it copied to memory of this process, unless that is under way already. Does not wait.
+  // Copies the memory to memory of this process, unless such a copy is in progress already. Does
+  // not wait.
   void copy_out(const std::byte* memory, std::size_t bytes);
 
-  // Pages that came to any pool so far, by populating, migration, eviction and as copies, or that
-  // somebody came to see in another's pool.
+  // How many pages came to a pool so far, by populating, migration, eviction or duplication, or
+  // were mapped remotely.
   std::uint64_t pages_moved() const;
 
  private:
@@ -74,19 +78,19 @@ class Rig {
   static void call_once(const void* args, std::size_t, std::size_t) {
     (*static_cast<const Function*>(args))();
   }
-  // Return and take launch ids, which count from 1; 0 is a launch that has finished.
+  // Launch ids count from 1; 0 stands for a launch that has finished.
   std::uint64_t post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
                      std::size_t items);
   bool finished(int device, std::uint64_t id);
   void wait_for(int device, std::uint64_t id);
 
   Injector injector_;
-  std::byte* still_;        // mapped before the devices are forked
+  std::byte* still_;        // mapped before the device processes are forked
   impl::Runtime* runtime_;  // lives until the process ends
   std::uint64_t next_id_ = 1;
   std::atomic<int> prefetches_open_{0};
   std::atomic<bool> copies_{false};
-  std::vector<std::byte> copied_;  // what copies_ writes to
+  std::vector<std::byte> copied_;  // the destination of copy_out()
   std::map<int, std::uint64_t> launched_, beside_;
   std::set<std::uint64_t> running_;
 };

@@ -81,7 +81,7 @@ class SharedPagesGame::Player {
     report_.accesses += 6 * burst;
   }
 
-  // The message lies on the next page, so that the two move independently.
+  // The message is on the next page, so that the two pages move independently.
   void send(unsigned number, unsigned burst) {
     std::atomic<std::uint64_t>& flag = table_.page(number).flag;
     std::atomic<std::uint64_t>& message = table_.page(number + pages_per_group).message;

@@ -1,7 +1,7 @@
-// A game of many players on shared pages, each page with everything that can go wrong on it: a
-// counter that all increment, words of each player alone, a sequence lock, and messages announced
-// on another page. Host threads and kernels of three devices play; every player's sequence of
-// operations depends on the seed alone.
+// A game of many players on shared pages. Each page has a counter that all players increment, words
+// that belong to one player each, a sequence lock, and messages announced on another page. Host
+// threads and kernels of three devices play. Every player's sequence of operations depends on the
+// seed alone.
 #pragma once
 
 #include <array>
@@ -21,24 +21,24 @@ class SharedPagesGame {
   static constexpr int workers = 2;  // of each device
   static constexpr unsigned players = host_threads + devices * workers;
   static constexpr unsigned pages = 512;
-  // For the session that it is played in: the pages' regions are 4 MiB, a device holds 2.
+  // Devices for the session: the pages' regions take 4 MiB, and each device holds 2.
   static constexpr const char* device_list =
       "capacity=2M,workers=2;capacity=2M,workers=2;capacity=2M,workers=2";
 
-  // `accesses`: of all players together, about.
+  // `accesses`: the approximate total of all players.
   SharedPagesGame(const Session& session, std::uint64_t accesses);
 
-  // The memory on which it is played.
+  // The memory that the game uses.
   const Managed<std::byte>& memory() const { return memory_; }
 
-  // Returns when all players have ended. Meanwhile calls `beside` again and again, in a thread of
-  // its own, if there is one.
+  // Returns when all players have ended. Meanwhile calls `beside` repeatedly in a thread of its
+  // own, if it is given.
   void play(const std::function<void()>& beside = {});
-  // CHECKs that nothing was lost, torn or overtaken. Returns how many accesses there were.
+  // CHECKs that nothing was lost, torn or overtaken. Returns the number of accesses.
   std::uint64_t check() const;
 
  private:
-  // The page's words are the players'; everything else about it is its one owner's.
+  // A page's words. Each word is for all players or for one of them, as its name says.
   struct alignas(4096) SharedPage {
     std::atomic<std::uint64_t> counter;
     std::array<std::uint64_t, players> owned;
@@ -49,7 +49,7 @@ class SharedPagesGame {
   };
   struct alignas(4096) Report {
     std::uint64_t accesses;
-    std::uint64_t lost;       // own words that somebody else changed
+    std::uint64_t lost;       // a player's own words that changed unexpectedly
     std::uint64_t torn;       // sequence lock: a mixture was read
     std::uint64_t overtaken;  // a flag without its message, or time running backwards
     std::array<std::uint64_t, pages> increments;
@@ -58,7 +58,7 @@ class SharedPagesGame {
   static constexpr unsigned pages_per_group = 8;          // neighbours in one region
   static constexpr std::size_t group_bytes = 512u << 10;  // four groups in a block
 
-  // What a kernel needs to play.
+  // The arguments of a kernel that plays.
   struct Table {
     std::byte* memory;
     Report* reports;

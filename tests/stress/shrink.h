@@ -1,4 +1,4 @@
-// Makes a failing script shorter: what can be left out without the failure going away is left out.
+// Shortens a failing script: removes operations as long as the script still fails.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace wherry::test {
 
-// The shortest script found from which `fails` still returns true, in at most `trials_max` calls.
-// Removes stretches, long ones first. Requires: `fails(script)`.
+// Returns the shortest script found for which `fails` returns true, with at most `trials_max`
+// calls. Removes stretches of operations, long ones first. Requires: `fails(script)`.
 template <typename Operation, typename Predicate>
 std::vector<Operation> shrink(std::vector<Operation> script, Predicate fails, int trials_max) {
   int trials = 0;

@@ -1,5 +1,5 @@
 // Host threads and three devices, all at once, on pages that are shared, falsely shared, evicted
-// and handed around: no increment is lost, no value is torn, no message overtakes its data. Ten
+// and passed around: no increment is lost, no value is torn, no message overtakes its data. Ten
 // million accesses, drawn from a printed seed; every player's sequence of operations depends on the
 // seed alone.
 #include <catch2/catch.hpp>
@@ -12,8 +12,8 @@ namespace wherry::test {
 namespace {
 
 constexpr std::uint64_t accesses_wanted = 10'000'000;
-// On a machine that is busy with other things the devices may take so long turns that none of them
-// ever fills its pool. Then they play again.
+// On a busy machine the devices may take such long turns that none of them ever fills its pool.
+// Then they play again.
 constexpr int games_max = 20;
 
 TEST_CASE(

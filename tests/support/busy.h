@@ -1,4 +1,4 @@
-// A kernel that runs until the test says so.
+// A kernel that runs until the test ends it.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -14,10 +14,10 @@ namespace wherry::test {
 
 class Busy {
  public:
-  // Launches it. Needs a current context.
+  // Launches the kernel. Requires: a current context.
   explicit Busy(CUstream stream) {
     CUdeviceptr memory = 0;
-    // Never freed: that would wait for other busy kernels, too.
+    // Never freed: freeing would wait for other busy kernels, too.
     WHERRY_TRY(cuMemAllocManaged(&memory, sizeof(Flags), CU_MEM_ATTACH_GLOBAL));
     flags_ = reinterpret_cast<Flags*>(memory);
     WHERRY_TRY(wherryLaunch(
@@ -34,7 +34,7 @@ class Busy {
   Busy& operator=(const Busy&) = delete;
 
   bool has_begun() const { return flags_->begun != 0; }
-  // Throws std::runtime_error when it does not within a minute.
+  // Throws std::runtime_error if it does not begin within a minute.
   void wait_until_begun() const {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!has_begun() && std::chrono::steady_clock::now() < limit) {

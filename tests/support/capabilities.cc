@@ -17,15 +17,15 @@
 namespace wherry::test {
 namespace {
 
-#ifndef USERFAULTFD_IOC_NEW  // younger than the oldest kernel headers that this compiles with
+#ifndef USERFAULTFD_IOC_NEW  // newer than the oldest kernel headers that this must compile with
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-// In a process of its own: where the system call is forbidden, asking may be the end of it.
+// Tries the system call in a child: where it is forbidden, the call may end the process.
 bool has_system_call(int flags) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::prctl(PR_SET_DUMPABLE, 0);  // no core of what is expected
+    ::prctl(PR_SET_DUMPABLE, 0);  // no core dump of an expected signal
     ::_exit(::syscall(SYS_userfaultfd, O_CLOEXEC | flags) >= 0 ? 0 : 1);
   }
   int status = 0;

@@ -1,8 +1,8 @@
-// What a test program may need of the machine before it makes sense to run it.
+// What a test program may need of the machine.
 //
-// Each test program is linked with one list of needs (the `needs` of its row in tests/meson.build);
-// main() asks here and skips the program as a whole when one is missing. Asks the kernel itself,
-// not the library under test.
+// Each test program is linked with one list of needs (the `needs` of its row in tests/meson.build).
+// main() checks them here, and skips the whole program if one is missing. The checks ask Linux, not
+// the library under test.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,22 @@ namespace wherry::test {
 // The needs of this program, separated by spaces; one definition per program, in needs.cc.
 extern const char* const needs;
 
-// Why `need` is not met here; nothing when it is. Known needs:
-//   trap              whatever Wherry is to run on: userfaultfd in any mode, or
-//   WHERRY_TRAP=mprotect
-//   userfaultfd       userfaultfd in any mode
-//   userfaultfd-full  also for faults taken inside system calls (root, or access to
-//   /dev/userfaultfd)
-//   root              effective user id 0
-//   frame-numbers     /proc/self/pagemap shows physical frame numbers
-//   nodes=N           at least N NUMA nodes with memory
+// Returns why `need` is not met here, or nothing if it is met. Known needs:
+// trap              any trap that Wherry can use: userfaultfd in any mode, or
+//                   WHERRY_TRAP=mprotect
+// userfaultfd       userfaultfd in any mode
+// userfaultfd-full  userfaultfd also for faults taken inside system calls (root, or access to
+//                   /dev/userfaultfd)
+// root              effective user id 0
+// frame-numbers     /proc/self/pagemap shows physical frame numbers
+// nodes=N           at least N NUMA nodes with memory
 // Throws std::invalid_argument for any other word.
 std::optional<std::string> why_missing(std::string_view need);
 
-// Whether the library is told to trap by page protection.
+// Whether the environment selects the protection trap.
 bool traps_by_protection();
-// Whether system calls can be given managed memory that is elsewhere.
+// Whether faults inside system calls are answered, so that they can get managed memory that is at
+// another processor.
 bool serves_system_calls();
 
 }  // namespace wherry::test

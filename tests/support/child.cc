@@ -31,7 +31,7 @@ int milliseconds_until(Clock::time_point deadline) {
   return left.count() > 0 ? static_cast<int>(left.count()) : 0;
 }
 
-// Appends what is there; false at the end of the file.
+// Appends the available bytes. Returns false at the end of the file.
 bool append_available(int fd, std::string& text) {
   char buffer[4096];
   const ssize_t got = ::read(fd, buffer, sizeof buffer);
@@ -69,16 +69,16 @@ Child::Child(const std::function<void()>& body) {
   if (pid_ == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG,
-            SIGKILL);  // a test that is stopped from outside leaves nothing behind
+            SIGKILL);  // a test that is killed leaves no process behind
     ::dup2(out[1], STDOUT_FILENO);
     ::dup2(err[1], STDERR_FILENO);
     for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
-    // Catch2 turns fatal signals into its own report; here they must be what they are.
+    // Catch2 replaces fatal signals with its own report; the tests need the signals.
     for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGINT, SIGTERM})
       ::signal(signal, SIG_DFL);
     run_and_exit(body);
   }
-  ::setpgid(pid_, pid_);  // whichever of the two is first
+  ::setpgid(pid_, pid_);  // parent and child both call it, because either may run first
   ::close(out[1]);
   ::close(err[1]);
   out_ = out[0];
@@ -94,7 +94,7 @@ Child::~Child() {
   if (err_ >= 0) ::close(err_);
 }
 
-// Takes in what comes within the limit; false when both streams have ended.
+// Reads output for at most `limit_ms`. Returns false when both streams have ended.
 bool Child::read_some(int limit_ms) {
   pollfd polled[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};
   if (out_ < 0 && err_ < 0) return false;
@@ -119,7 +119,7 @@ std::string Child::read_line(int limit_ms) {
       return line;
     }
     if (Clock::now() >= deadline || !read_some(milliseconds_until(deadline)))
-      throw std::runtime_error("no line came; " + outcome_.describe());
+      throw std::runtime_error("no line was written; " + outcome_.describe());
   }
 }
 
@@ -183,7 +183,7 @@ void as_first_process(const std::function<void()>& body) {
   ::waitpid(first, &status, 0);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw std::runtime_error("the first process failed");
-  // Nothing more can be forked into the namespace, as a leak checker at exit would.
+  // Skips exit handlers: the namespace's PID 1 has ended, so a leak checker could no longer fork.
   ::_exit(0);
 }
 

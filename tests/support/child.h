@@ -1,6 +1,6 @@
-// Runs part of a test in a process of its own: a fresh library, a topology of its own, or an end
-// that only a process can have. What the process wrote and how it ended comes back as a value. No
-// process outlives its limit.
+// Runs part of a test in a process of its own: to get a fresh library or another topology, or
+// because the process is expected to die. The process's output and result are returned as a value.
+// No process outlives its time limit.
 #pragma once
 
 #include <sys/types.h>
@@ -12,33 +12,33 @@ namespace wherry::test {
 
 struct Outcome {
   int exit_code = -1;      // -1: it did not exit by itself
-  int signal = 0;          // that ended it; 0: none
-  bool timed_out = false;  // it was killed by us
-  bool closed = false;     // nobody holds its stdout and stderr any more: no process of its is left
+  int signal = 0;          // the signal that ended it; 0: none
+  bool timed_out = false;  // it was killed at its time limit
+  bool closed = false;     // its stdout and stderr were closed, so none of its processes is left
   std::string out;
   std::string err;
 
   bool passed() const { return exit_code == 0 && !timed_out; }
-  // Everything above, for messages.
+  // All fields, for messages.
   std::string describe() const;
 };
 
-// A forked process that is running. Requires, as fork() does for this: no other threads, no
-// initialized library.
+// A running child process. Requires, because of fork(): no other threads, and the library is not
+// initialized.
 class Child {
  public:
-  // Runs `body` in the new process; it then exits with 0, or with 70 and the message on stderr when
-  // `body` throws. The process leads a process group of its own.
+  // Runs `body` in the new process, which then exits with 0, or with 70 and the message on stderr
+  // if `body` throws. The process leads a process group of its own.
   explicit Child(const std::function<void()>& body);
   ~Child();  // kills it if it still runs
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Reads its stdout up to and without the next newline. Throws std::runtime_error when none comes
-  // within `limit_ms`.
+  // Reads its stdout up to the next newline, and returns the text without it. Throws
+  // std::runtime_error if no newline arrives within `limit_ms`.
   std::string read_line(int limit_ms = 20'000);
-  // Takes in what it writes, for about `limit_ms`; false once it has ended.
+  // Reads its output for about `limit_ms`. Returns false once it has ended.
   bool runs_on(int limit_ms);
   // Kills it and all processes of its group.
   void kill_group();
@@ -55,8 +55,8 @@ class Child {
   Outcome outcome_;
 };
 
-// For a fresh process: runs `body` in a child that is PID 1 of a namespace of its own, then ends.
-// Throws if the child fails; prints why, and returns, where no namespace can be made.
+// For a fresh process: runs `body` in a child that is PID 1 of a new PID namespace, then exits.
+// Throws if the child fails. If no namespace can be made, prints why and returns.
 void as_first_process(const std::function<void()>& body);
 
 Outcome in_fresh_process(const std::function<void()>& body, int limit_ms = 60'000);

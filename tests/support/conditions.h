@@ -1,6 +1,5 @@
-// The conditions of one test run, which main() prints and the environment can repeat:
-// WHERRY_TEST_SEED (default: drawn at random) and WHERRY_TEST_SCALE (default 1; the sanitizer runs
-// use 0.1).
+// Settings of a test run. main() prints them, and the environment can repeat them: WHERRY_TEST_SEED
+// (default: random) and WHERRY_TEST_SCALE (default 1; the sanitizer runs use 0.1).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@ namespace wherry::test {
 // Seeds every random generator of the run; the same value on each call.
 std::uint64_t seed();
 
-// Sanitizers need descriptors to look at objects, and map memory of their own wherever they like.
+// Sanitizers need descriptors to examine objects, and map memory at addresses of their choice.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 inline constexpr bool is_sanitized = true;
@@ -21,7 +20,7 @@ inline constexpr bool is_sanitized = false;
 inline constexpr bool is_sanitized = false;
 #endif
 
-// What to multiply the length of a stress or a random walk by.
+// The factor for the length of stress tests and random walks.
 double scale();
 
 // `count` times scale(), at least 1.

@@ -1,5 +1,5 @@
-// Carries between the pools of a machine in memory (fake_machine.h), and the test's memory, and
-// fails on demand.
+// A copy backend between the pools of a FakeMachine (fake_machine.h) and the test's memory, which
+// can fail on demand.
 #pragma once
 
 #include <algorithm>
@@ -17,22 +17,23 @@
 
 namespace wherry::test {
 
-// What happens to one cargo instead of its arrival.
+// What happens to one transfer instead of its completion.
 struct Mishap {
-  OpStatus status = OpStatus::incomplete;  // ok: it arrives, and is only not released at the source
-  std::uint64_t pages = 0;                 // as many arrive before
+  // With ok the pages arrive, but are not released at the source.
+  OpStatus status = OpStatus::incomplete;
+  std::uint64_t pages = 0;  // how many pages arrive before the failure
 };
 
-// What several carriers share.
+// State that several backends share.
 struct Haulage {
   explicit Haulage(FakeMachine& of) : machine(of) {}
 
   FakeMachine& machine;
-  // Called when a cargo is on its way: between the beginning of a flight and its end.
+  // Called during a page transfer, between its begin and its end.
   std::function<void(const PageTransfer&)> on_the_way;
   std::function<void(const ByteTransfer&)> byte_transfer_under_way;
   std::mutex lock;
-  std::deque<Mishap> mishaps;  // each concerns the next cargo, or parcel, in order
+  std::deque<Mishap> mishaps;  // each applies to the next transfer, in order
   int carried = 0;
 };
 
@@ -87,7 +88,7 @@ class FakeBackend final : public CopyBackend {
     return {slot, OpStatus::ok, releases && source.punch(transfer.span) == 0};
   }
 
-  // A mishap's pages are ignored: nothing arrives.
+  // A mishap's pages are ignored: no byte arrives.
   TransferResult carry(unsigned slot, const ByteTransfer& transfer) {
     if (haulage_.byte_transfer_under_way) haulage_.byte_transfer_under_way(transfer);
     {

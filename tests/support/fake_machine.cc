@@ -28,7 +28,7 @@ OpResult FakeProcessor::each(const char* operation, PageSpan span,
   for (; done < limit; ++done) {
     const OpStatus answer = step(span.first + done);
     if (answer == OpStatus::ok) continue;
-    // As the kernel has it: progress first, the reason next time.
+    // Like Linux: first reports the progress, and the error in the next call.
     status = done == 0 ? answer : OpStatus::incomplete;
     break;
   }
@@ -204,7 +204,7 @@ void FakeMachine::unmap_from(int owner, std::uint64_t page, bool may_be_mapped) 
   for (const auto& processor : processors_) {
     if (processor->view(page) != owner) continue;
     WHERRY_CHECK(may_be_mapped || !processor->maps(page),
-                 "page {} leaves the pool of processor {} while somebody can touch it", page,
+                 "page {} leaves the pool of processor {} while a processor can access it", page,
                  owner);
     processor->unmap(page);
   }
@@ -212,7 +212,7 @@ void FakeMachine::unmap_from(int owner, std::uint64_t page, bool may_be_mapped) 
 
 void FakeMachine::check_coherent(PageSpan span) const {
   for (std::uint64_t page = span.first; page < span.end(); ++page) {
-    std::set<int> shown;  // whose copies are mapped
+    std::set<int> shown;  // the processors whose copies are mapped
     bool writable = false;
     for (const auto& processor : processors_) {
       if (processor->maps(page)) shown.insert(processor->view(page));

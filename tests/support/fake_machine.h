@@ -1,9 +1,8 @@
-// A machine of a few processors in memory: pools and page tables that behave as the kernel's do,
-// checked after every call, and that fail on demand. For tests of the layers that drive mappers and
-// pools.
+// A simulated machine of a few processors: pools and page tables that behave like Linux's, are
+// checked after every call, and fail on demand. For tests of the layers that use mappers and pools.
 //
-// After each call the machine asserts the rule that all coherence rests on: never two mappings of a
-// page of which one is writable.
+// After each call the machine asserts the coherence rule: a page never has two mappings of
+// different copies of which one is writable.
 #pragma once
 
 #include <cstring>
@@ -26,8 +25,8 @@ using namespace wherry::impl;
 
 class FakeMachine;
 
-// What the next call of an operation answers instead of doing its work; the first `pages` are done
-// all the same.
+// The next call of the operation returns `status`, after it has done the work for the first
+// `pages`.
 struct Failure {
   std::string operation;
   OpStatus status;
@@ -62,14 +61,14 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
     return file_.data() + page * page_size;
   }
 
-  // The process has ended: every call says so from now on, and nothing is mapped there.
+  // The process has ended: from now on every call returns that, and it maps nothing.
   void die() {
     dead_ = true;
     table_.clear();
     views_.clear();
   }
 
-  // A new process has taken its place.
+  // A new process replaces it.
   void revive() { dead_ = false; }
 
   bool holds(std::uint64_t page) const { return held_.contains(page); }
@@ -78,14 +77,14 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
     const auto entry = table_.find(page);
     return entry != table_.end() && entry->second;
   }
-  // Whose pool a mapping of the page shows.
+  // The processor whose pool a mapping of the page shows.
   int view(std::uint64_t page) const {
     const auto foreign = views_.find(page);
     return foreign == views_.end() ? id_.index : foreign->second;
   }
   bool forbids(std::uint64_t page) const { return forbidden_.contains(page); }
   std::size_t held() const { return held_.size(); }
-  // Puts a page into the file that nobody accounted for.
+  // Adds a page to the file without accounting for it.
   void plant(std::uint64_t page) { held_.insert(page); }
   // The first eight bytes of a page, as a value.
   std::uint64_t value(std::uint64_t page) const {
@@ -101,9 +100,9 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   void set_grain(unsigned grain) { grain_ = grain; }
 
  private:
-  // data: nothing for zeros.
+  // data: null for zeros.
   void put(std::uint64_t page, const std::byte* data);
-  // Does `step` for each page, until it says something else than ok or a planned failure says stop.
+  // Does `step` for each page, until a step does not return ok, or a planned failure stops it.
   OpResult each(const char* operation, PageSpan span,
                 const std::function<OpStatus(std::uint64_t page)>& step, bool by_process = true);
 
@@ -112,7 +111,8 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
   std::vector<std::byte> file_;
   std::set<std::uint64_t> held_;
   std::map<std::uint64_t, bool> table_;  // page -> writable
-  std::map<std::uint64_t, int> views_;   // page -> whose pool, where that is not its own
+  // For each page whose view shows another processor's pool: that processor.
+  std::map<std::uint64_t, int> views_;
   std::set<std::uint64_t> forbidden_;
   bool dead_ = false;
   unsigned grain_ = 1;
@@ -128,24 +128,26 @@ class FakeMachine {
   std::vector<ViewChanger*> changers();
   BlockDirectory& blocks() { return blocks_; }
 
-  // Called before every operation; may sleep, count, or change the world.
+  // Called before every operation. May sleep, count, or change state.
   std::function<void(const std::string& operation, Processor p, PageSpan span)> before;
   std::deque<Failure> failures;  // each applies to the next call of its operation, in order
   std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
-  std::uint64_t mappings = 100;  // of every process
-  int view_error = 0;            // what changes of views answer
-  bool punch_unmaps = true;  // false: who can touch a page that is punched makes a new one, as with
-                             // the mprotect trap
+  std::uint64_t mappings = 100;  // reported for every process
+  int view_error = 0;            // the result of changes of views
+  // False: an access to a punched page that is still mapped makes a new page, as with the mprotect
+  // trap.
+  bool punch_unmaps = true;
 
-  // Every operation begins with this: the log, then `before`, which may call operations itself.
+  // Every operation calls this first. It logs, then calls `before`, which may call operations
+  // itself.
   void begin(const std::string& operation, Processor p, PageSpan span);
-  // Held by each operation after that: several threads may call them.
+  // Each operation holds it afterwards: several threads may call them.
   std::mutex lock;
 
-  // Removes the page from every table that shows this pool. Aborts the test if it is in one and may
-  // not be.
+  // Removes the page from every table that shows this pool. Aborts the test if the page is in one
+  // and `may_be_mapped` is false.
   void unmap_from(int owner, std::uint64_t page, bool may_be_mapped);
-  // Aborts the test when a page has two mappings of different copies of which one is writable.
+  // Aborts the test if a page has mappings of different copies of which one is writable.
   void check_coherent(PageSpan span) const;
 
  private:

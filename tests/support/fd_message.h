@@ -1,4 +1,4 @@
-// Messages over a Unix socket (SOCK_SEQPACKET), each with a descriptor if need be.
+// Messages over a Unix socket (SOCK_SEQPACKET), each with an optional descriptor.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace wherry::test {
 
-// A negative fd: none goes along. False: the other end is closed, or does not take it.
+// A negative fd: sends none. Returns false if the other end is closed or does not read.
 bool send_bytes(int socket, const void* message, std::size_t bytes, int fd);
-// fd: the one that came, -1 for none; it closes on exec. False: the other end is closed, or silent
-// beyond SO_RCVTIMEO.
+// fd: the received descriptor, or -1; it is close-on-exec. Returns false if the other end is
+// closed, or silent for longer than SO_RCVTIMEO.
 bool receive_bytes(int socket, void* message, std::size_t bytes, int& fd);
 
 template <typename Message>

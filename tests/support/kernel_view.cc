@@ -41,8 +41,7 @@ struct MappingLine {
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
 
-// The node of a mapped page, or the negative errno that move_pages gives for a page that is not
-// there.
+// The node of a mapped page, or move_pages' negative errno for an absent page.
 int node_or_error(pid_t process, const void* address) {
   void* page = const_cast<void*>(page_start(address));
   int status = INT_MIN;
@@ -64,7 +63,7 @@ PoolFile::PoolFile(int processor) : fd_(-1) {
     const std::string path = std::string{"/proc/self/fd/"} + entry->d_name;
     char target[PATH_MAX] = {};
     if (::readlink(path.c_str(), target, sizeof target - 1) < 0) continue;
-    // "/memfd:NAME (deleted)", or a path that ends in the name and the same mark.
+    // The link is "/memfd:NAME (deleted)", or a path that ends in "NAME (deleted)".
     std::string name = target;
     name = name.substr(0, name.find(" (deleted)"));
     name = name.substr(name.find_last_of("/:") + 1);
@@ -111,8 +110,8 @@ int PoolFile::node_of(const void* address) const {
 }
 
 std::uint64_t pool_offset(const void* address) {
-  // Pages share an offset for as long as the arena stands, so the last answer serves its
-  // neighbours.
+  // Mappings of the arena never change their offsets, so the last result is valid for neighbouring
+  // addresses.
   thread_local MappingLine last{""};
   const auto wanted = reinterpret_cast<std::uintptr_t>(page_start(address));
   if (last.contains(wanted)) return wanted - last.start + last.offset;

@@ -1,9 +1,8 @@
-// What the kernel says about managed memory: the witness that tests believe instead of the
-// library's own books.
+// Linux's view of managed memory. Tests rely on it instead of on the library's own bookkeeping.
 //
 // Pools are found by their names among this process's descriptors, page-table entries in
-// /proc/PID/pagemap, mappings in /proc/PID/maps. Everything here only looks, with one exception
-// that its comment names. Throws std::runtime_error where the kernel gives no answer.
+// /proc/PID/pagemap, and mappings in /proc/PID/maps. All functions only read, except one whose
+// comment says so. They throw std::runtime_error if Linux returns an error.
 #pragma once
 
 #include <sys/types.h>
@@ -27,11 +26,11 @@ class PoolFile {
 
   // Whether the pool has a page for this managed address (SEEK_DATA).
   bool holds(const void* address) const;
-  // What the pool really takes (st_blocks).
+  // The bytes that the pool's file occupies (st_blocks).
   std::uint64_t allocated_bytes() const;
-  // The NUMA node of the page that the pool holds for this address; maps the page in this process
-  // for a moment, through a mapping of its own. Requires: holds(address), and that nothing moves
-  // the page meanwhile.
+  // The NUMA node of the page that the pool holds for this address. Maps the page in this process
+  // for a moment, through a mapping of its own. Requires: holds(address), and that the page does
+  // not move meanwhile.
   int node_of(const void* address) const;
 
  private:
@@ -50,23 +49,22 @@ struct PageEntry {
 };
 PageEntry page_entry(pid_t process, const void* address);
 
-// What the mapping that contains the address lets a process do; nothing where none does.
+// The rights of the mapping that contains the address, or nothing if there is no mapping.
 struct Permissions {
   bool read = false;
   bool write = false;
 };
 Permissions permissions(pid_t process, const void* address);
 
-// Whether somebody has this process's faults on pages that a file holds (minor faults) reported to
-// a userfaultfd.
+// Whether a userfaultfd gets this process's faults on pages that a file already holds (minor
+// faults).
 bool userfaultfd_tracks_memory();
 
-// How many bytes of a pool the process has in its page table as huge pages, in the mapping that
+// How many bytes of a pool the process maps by huge page-table entries, in the mapping that
 // contains the address.
 std::uint64_t huge_entries(pid_t process, const void* address);
 
-// The NUMA node of the page that `process` has mapped at the address; nothing when it has none
-// mapped there.
+// The NUMA node of the page that `process` has mapped at the address, or nothing if none is mapped.
 std::optional<int> mapped_node(pid_t process, const void* address);
 
 }  // namespace wherry::test

@@ -1,4 +1,4 @@
-// The witness of the other tests, against mappings whose permissions are known.
+// Tests kernel_view.h with mappings whose permissions are known.
 #include "support/kernel_view.h"
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 
-// One page for each way to protect it, in this order.
+// One page for each protection, in this order.
 constexpr int protections[] = {PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE};
 
 class Pages {
@@ -29,7 +29,8 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // The last byte of a page; page 3 is the first one of all, which is mapped nowhere.
+  // The last byte of a page. Page 3 stands for the first page of the address space, which is never
+  // mapped.
   const std::byte* end_of(std::size_t page) const {
     return page == 3 ? reinterpret_cast<const std::byte*>(page_bytes - 1)
                      : start_ + (page + 1) * page_bytes - 1;
@@ -50,11 +51,11 @@ void check_permissions(pid_t process, const Pages& pages) {
   }
 }
 
-TEST_CASE("what a mapping allows is known of this process") {
+TEST_CASE("the rights of a mapping are read for this process") {
   check_permissions(::getpid(), Pages{});
 }
 
-TEST_CASE("what a mapping allows is known of another process") {
+TEST_CASE("the rights of a mapping are read for another process") {
   const Pages pages;
   const Child child{[] { ::pause(); }};
   check_permissions(child.pid(), pages);

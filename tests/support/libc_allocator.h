@@ -1,4 +1,4 @@
-// The C library's allocator, behind the names that a test program with a malloc of its own takes.
+// The C library's allocator functions, for test programs that define their own malloc.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // The main() of every Catch2 test program. Exit codes as Meson reads them: 0 passed, 1 failed, 77
-// skipped. Catch2's own main returns the number of failed assertions, and 77 of them would read as
+// skipped. Catch2's own main returns the number of failed assertions, and 77 of them would count as
 // a skip.
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ constexpr int exit_skipped = 77;
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Whoever tests may have GPUs to choose from.
+  // The caller's environment may select real GPUs.
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   ::unsetenv("CUDA_LAUNCH_BLOCKING");
   std::istringstream words{wherry::test::needs};

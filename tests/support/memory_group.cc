@@ -9,7 +9,7 @@
 namespace wherry::test {
 namespace {
 
-// Of version 1 and of version 2; a folder without the counts is no such group.
+// Version 1 and version 2. A folder without the counters is not usable.
 constexpr const char* const roots[] = {"/sys/fs/cgroup/memory/", "/sys/fs/cgroup/"};
 
 }  // namespace

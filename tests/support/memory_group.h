@@ -1,5 +1,4 @@
-// A memory cgroup of a test's own: Linux counts what its processes leave behind, apart from all
-// others.
+// A memory cgroup for one test: Linux counts separately what the test's processes leave behind.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +9,17 @@ namespace wherry::test {
 
 class MemoryGroup {
  public:
-  // Returns nullptr where this process may make none.
+  // Returns nullptr if this process may not create one.
   static std::unique_ptr<MemoryGroup> make();
-  ~MemoryGroup();  // processes in it have ended
+  ~MemoryGroup();  // requires: processes in it have ended
   MemoryGroup(const MemoryGroup&) = delete;
   MemoryGroup& operator=(const MemoryGroup&) = delete;
 
-  // The calling process, and those that it forks from now on, belong to it.
+  // Adds the calling process, and those that it forks from now on.
   void join() const;
-  // Bytes of files in memory that processes of the group have made, also after their end.
+  // Bytes of memory files that processes of the group created, also after the processes ended.
   std::uint64_t file_memory() const;
-  // Whether a process is in it.
+  // Whether the group contains a process.
   bool is_used() const;
 
  private:

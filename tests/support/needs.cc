@@ -1,4 +1,4 @@
-// Compiled once for each list of needs that a row of tests/meson.build has.
+// Compiled once for each list of needs in the rows of tests/meson.build.
 #include "support/capabilities.h"
 
 namespace wherry::test {

@@ -14,7 +14,7 @@ void become_nobody() {
   constexpr unsigned nobody = 65534;
   if (::setgroups(0, nullptr) != 0 || ::setgid(nobody) != 0 || ::setuid(nobody) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot become nobody");
-  ::prctl(PR_SET_DUMPABLE, 1);  // or /proc/self would still be root's
+  ::prctl(PR_SET_DUMPABLE, 1);  // otherwise /proc/self would still belong to root
 }
 
 }  // namespace wherry::test

@@ -1,9 +1,9 @@
-// Tests that ask what an ordinary user may do, when root runs them.
+// Lets tests that root runs check what an ordinary user may do.
 #pragma once
 
 namespace wherry::test {
 
-// Gives up root's identity and privileges for good; nothing where there are none. Throws
+// Permanently drops root's identity and privileges; does nothing if the process has none. Throws
 // std::system_error.
 void become_nobody();
 

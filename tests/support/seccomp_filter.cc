@@ -14,7 +14,7 @@
 #include <span>
 #include <system_error>
 
-#ifndef USERFAULTFD_IOC_NEW  // younger than the oldest kernel headers that this compiles with
+#ifndef USERFAULTFD_IOC_NEW  // newer than the oldest kernel headers that this must compile with
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 #ifndef UFFD_USER_MODE_ONLY

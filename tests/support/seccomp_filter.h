@@ -1,26 +1,27 @@
-// Seccomp filters as containers have them: from now on this process, and all that it starts, may
-// not use one system call, or some of its uses.
+// Seccomp filters like those of containers: from now on this process, and all that it starts, may
+// not use one system call, or some uses of it.
 #pragma once
 
 namespace wherry::test {
 
 // What happens to the caller of a forbidden system call.
 enum class FilterAction {
-  refuse_eperm,   // it fails with EPERM
-  refuse_enosys,  // it fails with ENOSYS, as if the kernel did not have it
-  refuse_eagain,  // it fails with EAGAIN, as if the kernel were short of something for a moment
-  trap,           // its thread gets SIGSYS
-  kill,           // its process ends, as by a SIGSYS that nobody can catch
-  hang,           // it waits for an answer that never comes; a descriptor stays open for that
+  refuse_eperm,   // the call fails with EPERM
+  refuse_enosys,  // the call fails with ENOSYS, as if Linux did not have it
+  refuse_eagain,  // the call fails with EAGAIN, like a temporary lack of resources
+  trap,           // the calling thread gets SIGSYS
+  kill,           // the process ends as by a SIGSYS that cannot be caught
+  hang,           // the call waits forever; a descriptor stays open for that
 };
 
-// Of the calling thread and of whatever it starts later; cannot be taken back. Needs no privilege.
-// Throws std::system_error.
+// Applies to the calling thread and to everything that it starts later, and cannot be removed.
+// Needs no privilege. Throws std::system_error.
 void forbid_system_call(long number, FilterAction action);
 
-// Leaves of userfaultfd what a program gets without any privilege: user-mode-only, which does not
-// serve faults taken inside system calls. Also on machines that give more
-// (vm.unprivileged_userfaultfd=1, an accessible /dev/userfaultfd). Otherwise as above.
+// Restricts userfaultfd to what an unprivileged program gets: user-mode-only, which does not serve
+// faults taken inside system calls. Also works on machines that allow more
+// (vm.unprivileged_userfaultfd=1, an accessible /dev/userfaultfd). Otherwise like
+// forbid_system_call().
 void leave_user_mode_only_userfaultfd();
 
 }  // namespace wherry::test

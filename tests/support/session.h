@@ -1,4 +1,4 @@
-// The driver API as tests use it: errors become exceptions with the error's name and the call.
+// The driver API for tests: errors become exceptions with the error's name and the call.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -19,11 +19,12 @@ void check(CUresult result, const char* what);
 #define WHERRY_TRY(call) ::wherry::test::check((call), #call)
 
 // Throws std::runtime_error with the message unless `condition`. For code where Catch2's assertions
-// do not reach: other processes and threads.
+// cannot be used: other processes and threads.
 void expect(bool condition, const std::string& message);
 
-// The initialized library: WHERRY_DEVICES set, cuInit called, every device's primary context at
-// hand, device 0's current. Once per process; the library lives until the process ends.
+// The initialized library: sets WHERRY_DEVICES, calls cuInit, retains every device's primary
+// context, and makes device 0's current. Once per process; the library lives until the process
+// ends.
 class Session {
  public:
   explicit Session(const char* devices);
@@ -31,11 +32,11 @@ class Session {
   int devices() const { return static_cast<int>(contexts_.size()); }
   CUcontext context(int device) const { return contexts_.at(static_cast<std::size_t>(device)); }
   CUstream stream(int device) const { return streams_.at(static_cast<std::size_t>(device)); }
-  // After cuDevicePrimaryCtxReset: the old stream is gone.
+  // Replaces the stream, which cuDevicePrimaryCtxReset has destroyed.
   void renew_stream(int device);
 
-  // Calls function(index) for every index below `items` on the device; asynchronous. The function's
-  // captures are copied as bytes.
+  // Calls function(index) for every index below `items` on the device, asynchronously. The
+  // function's captures are copied as bytes.
   template <typename Function>
   void launch(int device, std::size_t items, const Function& function) const {
     static_assert(std::is_trivially_copyable_v<Function>);

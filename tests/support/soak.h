@@ -1,4 +1,4 @@
-// What tools/soak asks of a test that it runs for long.
+// Functions for tests that tools/soak runs for a long time.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@
 
 namespace wherry::test {
 
-// WHERRY_TEST_SECONDS: the test runs with new seeds for so long, and does not stop at a failure.
+// WHERRY_TEST_SECONDS: the test runs with new seeds for this time, and does not stop at a failure.
 std::optional<std::chrono::seconds> soak_time();
 
-// Writes a file into WHERRY_TEST_FOLDER, which holds what a failure leaves; nothing where that is
-// not set.
+// Writes a file into WHERRY_TEST_FOLDER, where tests leave what describes a failure. Does nothing
+// if the variable is not set.
 void keep_for_soak(const std::string& name, const std::string& text);
 
 }  // namespace wherry::test

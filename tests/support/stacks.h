@@ -1,4 +1,4 @@
-// The stacks of all threads of a process that hangs.
+// The stacks of all threads of a hanging process.
 #pragma once
 
 #include <sys/types.h>
@@ -7,8 +7,7 @@
 
 namespace wherry::test {
 
-// As gdb tells them, if there is one; else where Linux has each thread. Stops the process for up to
-// a minute.
+// Uses gdb if it is installed, otherwise /proc. Stops the process for up to a minute.
 std::string stacks_of(pid_t process);
 
 }  // namespace wherry::test

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int mapping_limit_ms = 30'000;
 
-// So little that devices leave it mapped.
+// So small that device processes leave it mapped.
 std::uint64_t* map_answer() {
   void* const place =
       ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
-// Where the tests of advice play: the library with some devices, who touches which word, and what
-// the kernel says of it afterwards. Processors are numbered as the API does it: the host is -1.
+// The setting of the tests of advice: the library with some devices, accesses by chosen processors,
+// and Linux's view of the pages afterwards. Processors are numbered as in the API: the host is -1.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ inline constexpr std::size_t page_words = page_bytes / sizeof(std::uint64_t);
 inline constexpr std::size_t region_bytes = 16 * page_bytes;  // what a fault brings along
 inline constexpr std::size_t region_words = 16 * page_words;
 
-// As in the masks of Witness and of wherryPageInfo.
+// The processor's bit in the masks of Witness and of wherryPageInfo.
 constexpr std::uint32_t bit_of(int processor) {
   return 1u << (processor + 1);
 }
-// As in events and in wherryExplanation: the host is 0.
+// The processor's number in events and in wherryExplanation: the host is 0.
 constexpr int index_of(int processor) {
   return processor + 1;
 }
@@ -35,7 +35,7 @@ constexpr CUmemLocation location_of(int processor) {
                            : CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, processor};
 }
 
-// Managed words, on regions of their own.
+// Managed words, in regions of their own.
 using Words = Managed<std::uint64_t>;
 
 inline CUdeviceptr address_of(const Words& words) {
@@ -43,13 +43,13 @@ inline CUdeviceptr address_of(const Words& words) {
 }
 
 void advise(const Words& words, CUmem_advise advice, int processor = host);
-// ... for part of them.
+// Advises a part of the words.
 void advise(const std::uint64_t* first, std::size_t bytes, CUmem_advise advice,
             int processor = host);
 
 class Stage {
  public:
-  // Once per process.
+  // At most one per process.
   explicit Stage(const char* devices);
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
@@ -57,31 +57,32 @@ class Stage {
   Session& session() { return session_; }
   const Witness& witness() const { return witness_; }
 
-  // One access by a thread of the host, or by a kernel that touches no other managed memory.
+  // One access by a thread of the host, or by a kernel that accesses no other managed memory.
   std::uint64_t read(int processor, const std::uint64_t* word) const;
   void write(int processor, std::uint64_t* word, std::uint64_t value) const;
-  // One read of each page; the sum of the words.
+  // Reads one word of each page, and returns their sum.
   std::uint64_t read_pages(int processor, const std::uint64_t* first, std::size_t bytes) const;
-  // One write to each page.
+  // Writes one word of each page.
   void write_pages(int processor, std::uint64_t* first, std::size_t bytes,
                    std::uint64_t value) const;
 
-  // Pools that hold the word's page, by the kernel's word.
+  // The pools that hold the word's page, by Linux's view.
   std::uint32_t residents(const std::uint64_t* word) const { return witness_.residents(word); }
-  // The processor's page table has an entry for it, at once or soon: page tables are changed in the
-  // background, a machine can be busy.
+  // Whether the processor's page table gets an entry for the page, now or soon: page tables are
+  // changed in the background, and the machine may be busy.
   bool comes_to_map(int processor, const std::uint64_t* word) const;
-  // The processors see one and the same frame, or two. Always true where the kernel hides frames.
+  // Whether the processors map the same frame, or two frames. Always true if Linux hides frame
+  // numbers.
   bool same_frame(int one, int other, const std::uint64_t* word) const;
   bool different_frames(int one, int other, const std::uint64_t* word) const;
 
-  // Faults of all processors, or of one, so far.
+  // The number of faults so far, of all processors or of one.
   static std::uint64_t faults();
   static std::uint64_t faults(int processor);
 
  private:
-  // The frame in the processor's page table; 0: none. Where protection traps faults, Linux has no
-  // entry for a page that the processor may use until it does: it reads the page then.
+  // The frame in the processor's page table; 0: none. With the protection trap Linux has no entry
+  // for an accessible page until the first access: then this reads the page.
   std::uint64_t frame_of(int processor, const std::uint64_t* word) const;
 
   std::uint64_t* const
@@ -91,8 +92,8 @@ class Stage {
   const bool frames_shown_;
 };
 
-// CHECKs that the pools that hold the word's page are `residents`, that nobody but `writers` may
-// write it, and that wherryPageInfo says the same.
+// CHECKs that exactly the pools of `residents` hold the word's page, that only `writers` may write
+// it, and that wherryPageInfo agrees.
 void check_page(const Stage& stage, const std::uint64_t* word, std::uint32_t residents,
                 std::uint32_t writers);
 

@@ -47,8 +47,8 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   options.uffd_access = chosen_access();
   process_ = impl::DeviceProcess::start(options);
   impl::Fd fault_fd = process_->take_fault_fd();
-  // With a userfaultfd the arena is not registered: the kernel lets touches fill the pool, or
-  // refuses them.
+  // With a userfaultfd the arena is not registered: Linux lets accesses fill the pool, or refuses
+  // them.
   if (options.uffd_access == impl::UffdAccess::none)
     faults_ =
         std::make_unique<impl::BoardSource>(nullptr, process_->fault_board(), std::move(fault_fd));
@@ -66,7 +66,7 @@ std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, st
   if (!address) throw std::runtime_error("the device does not have the kernel");
   request.address = *address;
   for (int attempt = 0; !process_->try_post(request); ++attempt) {
-    if (attempt == 2000) throw std::runtime_error("no slot came free");
+    if (attempt == 2000) throw std::runtime_error("no slot became free");
     wait_for_news(10);
     for (const auto id : process_->take_completed()) completed_.push_back(id);
   }
@@ -88,7 +88,7 @@ std::optional<impl::DeviceFailure> TestDevice::wait(std::uint64_t id) {
 
 impl::DeviceFailure TestDevice::wait_for_end() {
   pollfd polled{process_->pidfd(), POLLIN, 0};
-  if (::poll(&polled, 1, 20'000) != 1) throw std::runtime_error("the device goes on");
+  if (::poll(&polled, 1, 20'000) != 1) throw std::runtime_error("the device does not end");
   return process_->failure();
 }
 

@@ -1,6 +1,6 @@
-// A device process without the engine around it: its pool is a plain file that fills by itself
-// where it is open, and faults are refused. For tests of the process alone, which trap as the
-// library would here.
+// A device process without the engine: its pool is a plain file that Linux fills where it is
+// accessible, and all faults are refused. For tests of the process alone. It traps in the same way
+// as the library on this machine.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class TestArena {
   std::uintptr_t base() const { return range_.address(); }
   const impl::ArenaLayout& layout() const { return layout_; }
   int pool_fd() const { return pool_.fd(); }
-  // Zero-filled memory that the device sees too, at the same address; never given back.
+  // Zeroed memory that the device also maps, at the same address; never freed.
   template <typename T>
   T* take(std::size_t count) {
     void* place = range_.data() + used_;
@@ -54,12 +54,13 @@ class TestDevice {
   std::shared_ptr<impl::DeviceProcess> shared_process() { return process_; }
   pid_t pid() const { return process_->pid(); }
 
-  // Posts; waits for a free slot if it must. Returns the launch's id.
+  // Posts a launch, after waiting for a free slot if necessary. Returns the launch's id.
   std::uint64_t post(impl::KernelFunction kernel, const void* args, std::size_t args_size,
                      std::size_t items);
-  // Waits until the launch is done, or the device has ended: then says why. Throws after 20 s.
+  // Waits until the launch has finished or the device has ended; returns the failure in the latter
+  // case. Throws after 20 s.
   std::optional<impl::DeviceFailure> wait(std::uint64_t id);
-  // Waits for the device's end. Throws after 20 s.
+  // Waits until the device has ended. Throws after 20 s.
   impl::DeviceFailure wait_for_end();
 
   // Calls function(index) for every index below `items` and waits.
@@ -81,12 +82,12 @@ class TestDevice {
     for (std::size_t i = begin; i < end; ++i) function(i);
   }
 
-  // Waits until the device has finished something, ended, or faulted, and refuses its faults.
-  // Whether it has ended.
+  // Waits until the device has finished a launch, ended, or faulted, and refuses its faults.
+  // Returns whether the device has ended.
   bool wait_for_news(int limit_ms);
 
   std::shared_ptr<impl::DeviceProcess> process_;
-  std::unique_ptr<const impl::FaultSource> faults_;  // null: the kernel answers them
+  std::unique_ptr<const impl::FaultSource> faults_;  // null: Linux answers the faults
   std::uint64_t last_id_ = 0;
   std::vector<std::uint64_t> completed_;
 };

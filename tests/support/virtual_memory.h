@@ -1,4 +1,4 @@
-// Addresses and memory that a test maps by hand, given back at the end of their scopes.
+// Address reservations and physical memory that a test maps, released at the end of their scopes.
 #pragma once
 
 #include <wherry/cuda.h>

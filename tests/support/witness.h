@@ -1,6 +1,6 @@
-// All pools and page tables at once, as the kernel sees them, in the library's own vocabulary:
-// masks of processors (bit 0 the host, bit 1 + d device d), so that a test compares them with
-// wherryPageInfo in one line. And what the kernel says of processes.
+// All pools and page tables at once, by Linux's view, in the library's terms: masks of processors
+// (bit 0 is the host, bit 1 + d device d), so that a test can compare them with wherryPageInfo in
+// one line. Also Linux's information on processes.
 #pragma once
 
 #include <sys/types.h>
@@ -15,18 +15,18 @@
 
 namespace wherry::test {
 
-// Lines of /proc/self/maps.
+// The number of lines in /proc/self/maps.
 std::size_t count_mappings();
 
-// How many mappings of the process these bytes consist of.
+// How many mappings of the process cover these bytes.
 std::size_t count_mappings(pid_t process, const void* first, std::size_t bytes);
 
-// The value of `key` ("Name", "State", ...) in /proc/PID/status; nothing when there is no such
+// The value of `key` ("Name", "State", ...) in /proc/PID/status, or nothing if there is no such
 // process.
 std::optional<std::string> process_status(pid_t process, const std::string& key);
-// It exists and is not a zombie.
+// Whether the process exists and is not a zombie.
 bool is_running(pid_t process);
-// Waits until it does not run any more; false after `limit_ms`.
+// Waits until the process does not run any more. Returns false after `limit_ms`.
 bool ends_within(pid_t process, int limit_ms);
 
 class Witness {
@@ -35,24 +35,23 @@ class Witness {
   Witness();
 
   int processors() const { return static_cast<int>(pools_.size()); }
-  // Processors whose pool file has data at the page of `address`.
+  // The processors whose pool file has data at the page of `address`.
   std::uint32_t residents(const void* address) const;
-  // Processors that may read the page without a fault that the library would have to answer: their
-  // page table has an entry for it, or, where the library traps accesses by protection, their
-  // mapping allows it.
+  // The processors that may read the page without a fault that the library would have to answer:
+  // their page table has an entry for it, or, with the protection trap, their mapping allows it.
   std::uint32_t mappers(const void* address) const;
-  // ... that may write it.
+  // The processors that may write the page without such a fault.
   std::uint32_t writers(const void* address) const;
-  // Bytes that the pool's file takes.
+  // The bytes that the pool's file occupies.
   std::uint64_t pool_bytes(int processor) const;
-  // This process, or the one that runs the device's kernels.
+  // This process, or the device's process.
   static pid_t process_of(int processor);
 
  private:
   Permissions access(int processor, const void* address) const;
 
   std::vector<std::unique_ptr<PoolFile>> pools_;
-  const bool traps_by_entry_;  // else by protection
+  const bool traps_by_entry_;  // otherwise by protection
 };
 
 }  // namespace wherry::test

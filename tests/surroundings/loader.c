@@ -1,6 +1,6 @@
-/* Loads each library of its command line, starts what is in it, and unloads it again, as programs
- * do that look whether there is a device. Then does what the library might still answer: waits,
- * forks, raises a signal with a handler. Prints "unloaded ok". */
+/* Loads each library of its command line, initializes it, and unloads it again, as programs do that
+ * check for devices. Then does things in which a library that is still active would take part:
+ * waits, forks, raises a signal with a handler. Prints "unloaded ok". */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void count_signal(int signal) {
   signals = signals + 1;
 }
 
-/* Returns 0, or what the library's first call answered. */
+/* Returns 0, or the error of the library's first call. */
 static int start(void* library) {
   int (*initialize)(unsigned);
   int (*free_memory)(void*);

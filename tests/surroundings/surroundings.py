@@ -1,7 +1,7 @@
-"""What the rows of matrix.py are made of: surroundings for a program, and what must be true when it has run.
+"""The parts of the rows of matrix.py: surroundings for a program, and running it in them.
 
-A surrounding is a function that changes a Start before the program begins, and leaves an ExitStack what is to be undone.
-Skip says why this machine cannot make one.
+A surrounding is a function that changes a Start before the program begins, and registers clean-up
+in an ExitStack. Skip has the reason why this machine cannot make one.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ class Start:
 
 @dataclasses.dataclass
 class End:
-    """How it ended."""
+    """How the program ended."""
     command: list
-    status: int  # as subprocess has it: negative for a signal; None: the watchdog ended it
+    status: int  # as in subprocess: negative for a signal; None: the watchdog killed it
     stdout: str
     stderr: str
     seconds: float
@@ -71,7 +71,8 @@ def system(result, what):
 
 def limit(kind, soft, hard=None):
     def surround(start):
-        start.before.append(lambda: resource.setrlimit(kind, (soft, soft if hard is None else hard)))
+        start.before.append(lambda: resource.setrlimit(kind,
+                                                       (soft, soft if hard is None else hard)))
     return surround
 
 
@@ -80,7 +81,7 @@ def environment(**variables):
 
 
 def wrapped(*command):
-    """Another program starts it."""
+    """Another program starts the program."""
     def surround(start):
         if shutil.which(command[0]) is None:
             raise Skip(f"no {command[0]}")
@@ -98,11 +99,11 @@ def may_be_debugged(start):
         raise Skip("no gdb")
     scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
     if os.geteuid() != 0 and scope.exists() and scope.read_text().strip() != "0":
-        raise Skip("Yama lets no debugger attach to a process that it has not started")
+        raise Skip("Yama allows no debugger to attach to a process that it has not started")
 
 
 def confined(*options):
-    """tests/confine starts it: as an unprivileged user, or without some system calls."""
+    """tests/confine starts the program: as an unprivileged user, or without some system calls."""
     def surround(start):
         build = str(pathlib.Path(start.command[0]).parent.parent)
         start.folder.chmod(0o777)
@@ -111,17 +112,19 @@ def confined(*options):
 
 
 def as_user(start):
-    """A user whom no other process belongs to."""
+    """A user id without other processes."""
     needs_root()
     user = 60000 + secrets.randbelow(5000)
     start.folder.chmod(0o777)
-    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user), os.setresuid(user, user, user)))
+    start.before.append(lambda: (os.setgroups([]), os.setresgid(user, user, user),
+                                 os.setresuid(user, user, user)))
 
 
 def as_pid_1(start):
     needs_root()
-    if subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        raise Skip("no PID namespace of one's own")
+    if subprocess.run(["unshare", "--pid", "--fork", "true"],
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("no PID namespace can be made")
     wrapped("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")(start)
 
 
@@ -137,7 +140,7 @@ def closed(*descriptors):
 
 
 def full_stderr(start):
-    """A pipe with not a byte of room, which nobody reads."""
+    """A full pipe that no process reads."""
     reader, writer = os.pipe()
     start.undo.callback(os.close, reader)
     start.undo.callback(os.close, writer)
@@ -161,7 +164,7 @@ def on_cpus(*cpus):
 
 
 def own_cgroup(controller):
-    """The folder of this process's group of a controller of version 1; a new group can be made in it."""
+    """The folder of this process's group of a version 1 controller, for new groups."""
     needs_root()
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -176,7 +179,7 @@ def own_cgroup(controller):
 
 
 def in_cgroup(controller, **settings):
-    """A new group of version 1. Settings are written in order; in a name, __ stands for the dot."""
+    """A new version 1 group. Settings are written in order; in a name, __ stands for the dot."""
     def surround(start):
         group = own_cgroup(controller) / f"wherry-test-{secrets.token_hex(4)}"
         try:
@@ -199,22 +202,25 @@ def remove_group(group):
 
 
 def in_chroot(*mounts):
-    """A root of its own with the program, its libraries, and bind mounts of `mounts`."""
+    """A new root with the program, its libraries, and bind mounts of `mounts`."""
     def surround(start):
         needs_root()
         root = pathlib.Path(tempfile.mkdtemp(prefix="wherry-root-"))
         start.undo.callback(shutil.rmtree, root)
-        listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True, check=True).stdout
+        listing = subprocess.run(["ldd", start.command[0]], capture_output=True, text=True,
+                                 check=True).stdout
         libraries = re.findall(r"(?:=> )?(/\S+) \(0x", listing)
-        # Where there is no /proc the loader does not know where the program lies.
-        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent) for library in libraries})
+        # Without /proc the loader cannot find the program's folder.
+        start.environment["LD_LIBRARY_PATH"] = ":".join({str(pathlib.Path(library).parent)
+                                                         for library in libraries})
         for path in [start.command[0], *libraries]:
             inside = root / path.lstrip("/")
             inside.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, inside)
         for mount in mounts:
             (root / mount.lstrip("/")).mkdir(parents=True)
-            system(LIBC.mount(mount.encode(), str(root / mount.lstrip("/")).encode(), None, MS_BIND, None), f"bind {mount}")
+            system(LIBC.mount(mount.encode(), str(root / mount.lstrip("/")).encode(), None, MS_BIND,
+                              None), f"bind {mount}")
             start.undo.callback(LIBC.umount2, str(root / mount.lstrip("/")).encode(), 2)
         start.before += [lambda: os.chroot(root), lambda: os.chdir("/")]
     return surround
@@ -232,12 +238,14 @@ def with_cores(start):
 
 def children_of(pid):
     with contextlib.suppress(OSError):
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(child)
+                for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
 def end_leftovers(seconds):
-    """Orphans come to this process, which is a subreaper. Returns what did not end in time, and ends it."""
+    """Reaps orphans, which come to this process because it is a subreaper. Kills and returns
+    processes that did not end in time."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -260,12 +268,14 @@ def end_leftovers(seconds):
 
 @contextlib.contextmanager
 def run(command, surroundings, variables, seconds, confine=""):
-    """Runs a command in surroundings and says how it ended. A watchdog ends it after so many seconds."""
+    """Runs a command in surroundings and returns its End. A watchdog kills it after `seconds`."""
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wherry-")))
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine), undo=stack)
+        inherited = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("WHERRY_", "CUDA_"))}
+        start = Start(list(command), folder, inherited | variables, os.path.abspath(confine),
+                      undo=stack)
         for surround in surroundings:
             surround(start)
 
@@ -277,8 +287,9 @@ def run(command, surroundings, variables, seconds, confine=""):
         if stderr is None:
             stderr = stack.enter_context(tempfile.TemporaryFile())
         begin = last = time.monotonic()
-        program = subprocess.Popen(start.command, cwd=folder, env=start.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=stderr, preexec_fn=prepare)
+        program = subprocess.Popen(start.command, cwd=folder, env=start.environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                                   preexec_fn=prepare)
         said = b""
         os.set_blocking(program.stdout.fileno(), False)
         status = None
@@ -303,4 +314,5 @@ def run(command, surroundings, variables, seconds, confine=""):
         if start.stderr is None:
             stderr.seek(0)
             words = stderr.read().decode(errors="replace")
-        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last, folder, left)
+        yield End(command, status, said.decode(errors="replace"), words, over - begin, over - last,
+                  folder, left)

@@ -1,24 +1,27 @@
-/* The program that runs in each of the surroundings (matrix.py): every word of its command line is
- * one step, done in order.
+/* The program that runs in each of the surroundings (matrix.py). Every word of its command line is
+ * one step; the steps run in order.
  *
- *   init         cuInit, and a context on device 0
- *   life[=SIZE]  managed memory: host and kernels write it, advice, prefetch, eviction, copies,
- * free; SIZE such as 8M children     fork, vfork and posix_spawn while managed memory is in use
- *   memory       prints what devices and the host say of their memory
- *   hold=SIZE    touches SIZE of managed memory on the host, checks it, and keeps it
- *   lock, lock-future, lock-on-fault   mlockall(MCL_CURRENT), ... with MCL_FUTURE, ... with
- * MCL_ONFAULT resident     prints how many MiB this process and its devices have in memory charged
- * prints how many MiB of private memory this process may write: what vm.overcommit_memory=2 charges
- *   freed        touches freed memory 20 times, which must end in a signal each time
- *   debugged=WHO has gdb attach to the host or to the device (WHO), look around and let go, while
- * kernels run stopped=WHO  the host or the device (WHO) is stopped for a second, while kernels run
- *   setuid       becomes nobody: launches are refused until the device is reset
- *   crash        writes to address 8
- *   device-crash has a kernel write to address 8, which ends the device
- *   device-dump  ends the device by a signal that has Linux write its core, and waits for the end
- * of its work
+ *   init           cuInit, and a context on device 0
+ *   life[=SIZE]    uses managed memory: writes by host and kernels, advice, prefetch, eviction,
+ *                  copies, free; SIZE such as 8M
+ *   children       fork, vfork and posix_spawn while managed memory is in use
+ *   memory         prints how much memory devices and the host report
+ *   hold=SIZE      writes SIZE of managed memory on the host, checks it, and keeps it
+ *   lock           mlockall(MCL_CURRENT)
+ *   lock-future    the same with MCL_FUTURE
+ *   lock-on-fault  the same with MCL_ONFAULT
+ *   resident       prints how many MiB this process and its devices have in memory
+ *   charged        prints how many MiB of private memory this process may write: the memory that
+ *                  vm.overcommit_memory=2 charges
+ *   freed          accesses freed memory 20 times; each access must end in a signal
+ *   debugged=WHO   attaches gdb to the host or to the device (WHO) for a while, while kernels run
+ *   stopped=WHO    stops the host or the device (WHO) for a second, while kernels run
+ *   setuid         becomes nobody: launches are refused until the device is reset
+ *   crash          writes to address 8
+ *   device-crash   runs a kernel that writes to address 8, which ends the device
+ *   device-dump    ends the device by a signal with a core dump, and waits for the end of its work
  *
- * Prints a line with numbers where a step has some, and then "STEP ok". Exit status: 0, or 3 if a
+ * Prints a line with numbers for some steps, and "STEP ok" after each. Exit status: 0, or 3 if a
  * call of the API failed, or 4 if memory held wrong data. */
 #include <dirent.h>
 #include <errno.h>
@@ -42,8 +45,7 @@ enum {
   exit_child = 7
 };
 
-/* No allocation of anybody's lies there. A variable, since compilers complain about the address
- * itself. */
+/* No memory is ever mapped there. A variable, because compilers warn about a constant address. */
 static volatile int* volatile wild = (volatile int*)8;
 
 static CUstream stream;
@@ -100,13 +102,13 @@ static void expect_all(const char* what, const unsigned* words, size_t count, un
     if (words[i] != (unsigned)i + base) wrong(what, i, words[i], (unsigned)i + base);
 }
 
-/* ---- what Linux says ---- */
+/* ---- Linux's counts ---- */
 
 static int is_pool(const char* name) {
   return strstr(name, "wherry-pool") != NULL;
 }
 
-/* Bytes that the pools hold, and descriptors that are open. */
+/* Bytes in the pools, and open descriptors. */
 static void read_descriptors(unsigned long long* pool_bytes, int* descriptors) {
   *pool_bytes = 0;
   *descriptors = 0;

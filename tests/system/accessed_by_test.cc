@@ -1,5 +1,5 @@
-// What accessed-by promises, sentence by sentence, with the kernel's pools, page tables and faults
-// as witness.
+// Tests each sentence of the accessed-by contract against Linux's view: pool contents, page tables
+// and fault counts.
 #include <sys/mman.h>
 
 #include <array>
@@ -18,7 +18,7 @@ Stage& stage() {
   return the_stage;
 }
 
-// The processor uses all pages, and none of these accesses faults or moves anything.
+// Accesses every page from the processor, and checks that no access faults or moves a page.
 void check_no_faults(int processor, const Words& words, std::uint64_t expected,
                      std::uint64_t written) {
   Stage& s = stage();
@@ -69,12 +69,12 @@ TEST_CASE("accessed-by has no impact on the location of the data", "[system]") {
   advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, host);
   for (int i = 0; i < 20; ++i) s.write(host, words.data(), 2);
   CHECK(s.residents(words.data()) == bit_of(device0));
-  // Who is not named has them come as ever.
+  // A processor without the advice still gets the pages by migration.
   CHECK(s.read(device1, words.data()) == 2);
   CHECK(s.residents(words.data()) == bit_of(device1));
 }
 
-TEST_CASE("pages that come to exist later are mapped, too", "[system]") {
+TEST_CASE("pages that are created later are mapped, too", "[system]") {
   Stage& s = stage();
   const Words words{3 * region_words};
   advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, host);
@@ -86,7 +86,8 @@ TEST_CASE("pages that come to exist later are mapped, too", "[system]") {
   CHECK(s.residents(words.data()) == bit_of(device0));
 }
 
-TEST_CASE("the first touch of the processor that accesses the data creates it there", "[system]") {
+TEST_CASE("the first access by the advised processor creates the page in its own pool",
+          "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, device1);
@@ -130,7 +131,7 @@ TEST_CASE("a device's mapping is updated to the page in host memory when the hos
   CHECK(s.residents(words.data()) == bit_of(host));
 }
 
-TEST_CASE("every processor can be one that accesses, all at once", "[system]") {
+TEST_CASE("every processor can be advised as accessing, all at once", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   for (const int accessor : processors) advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, accessor);
@@ -143,7 +144,7 @@ TEST_CASE("every processor can be one that accesses, all at once", "[system]") {
   CHECK(s.residents(words.data()) == bit_of(device1));
 }
 
-TEST_CASE("where a processor's own memory is preferred that overrides its accessed-by",
+TEST_CASE("where a processor's own memory is preferred, that overrides its accessed-by",
           "[system]") {
   Stage& s = stage();
   for (const bool preferred_first : {true, false}) {
@@ -155,13 +156,14 @@ TEST_CASE("where a processor's own memory is preferred that overrides its access
     CHECK(s.residents(words.data()) == bit_of(device0));
     CHECK(s.read(host, words.data()) == 1);
     CHECK(s.residents(words.data()) == bit_of(host));
-    s.write(device0, words.data(), 2);  // it stays, and is mapped there
+    s.write(device0, words.data(), 2);  // it stays in device 0's pool, and is mapped there
     CHECK(s.residents(words.data()) == bit_of(host));
     CHECK(s.read(host, words.data()) == 2);
   }
 }
 
-TEST_CASE("where another's memory is preferred accessed-by still has no faults", "[system]") {
+TEST_CASE("where another processor's memory is preferred, accessed-by still prevents faults",
+          "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -200,7 +202,7 @@ TEST_CASE("accessed-by holds again when read-mostly, which overrode it, is taken
   CHECK((s.residents(words.data()) & bit_of(host)) == 0);
 }
 
-TEST_CASE("taken back, accesses may fault and are answered", "[system]") {
+TEST_CASE("after accessed-by is unset, accesses may fault and are answered", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   s.write(device0, words.data(), 1);
@@ -221,13 +223,13 @@ TEST_CASE("a program that locks all its memory maps remotely as others do", "[sy
   advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, device1);
   const bool unlocked = ::munlockall() == 0;
   CHECK(unlocked);
-  // Locking fills mappings as they are made: a hole of a pool would have got a page of its own.
+  // mlockall() populates each new mapping. Populating a hole of a pool would create a page there.
   for (std::size_t i = 0; i < words.size(); i += page_words)
     REQUIRE(s.residents(&words[i]) == bit_of(device0));
   check_no_faults(host, words, 4, 5);
   check_no_faults(device1, words, 5, 6);
   CHECK(s.same_frame(host, device0, words.data()));
-  // Also on the way home, where its own pool has nothing yet.
+  // The same on the way back to the host, while the host's own pool has no pages there.
   REQUIRE(::mlockall(MCL_FUTURE) == 0);
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
   CHECK(::munlockall() == 0);

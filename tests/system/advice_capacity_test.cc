@@ -1,6 +1,6 @@
-// Copies and remote mappings on devices that hold a fraction of the memory: contents stay right, no
-// pool ever exceeds its capacity, and who is advised to access pages still has them mapped after
-// they had to leave.
+// Read copies and remote mappings on devices that can hold only a fraction of the memory: contents
+// stay right, no pool ever exceeds its capacity, and processors advised to access pages still have
+// them mapped after the pages were evicted.
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -26,7 +26,7 @@ void check_capacity() {
     CHECK(stage().witness().pool_bytes(1 + device) <= capacity);
 }
 
-// Page i holds seed + i.
+// Writes seed + i to page i.
 void number_pages(const Words& words, std::uint64_t seed) {
   for (std::size_t i = 0; i < words.size(); i += page_words) words[i] = seed + i / page_words;
 }
@@ -57,7 +57,7 @@ TEST_CASE("a device reads far more read-mostly memory than it holds, and the ori
   CHECK(s.read_pages(host, words.data(), words.bytes()) == sum_of_numbers(words, 1000));
 }
 
-TEST_CASE("a copy that is evicted is dropped, not carried to the host", "[system]") {
+TEST_CASE("a copy that is evicted is dropped, not migrated to the host", "[system]") {
   Stage& s = stage();
   const Words words{many_words};
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
@@ -87,7 +87,7 @@ TEST_CASE("writes to copies under eviction leave one copy each, the latest", "[s
   CHECK(s.read_pages(host, words.data(), words.bytes()) == value * (words.size() / page_words));
 }
 
-TEST_CASE("a preferred device that is full evicts, and its remote users see the pages go on",
+TEST_CASE("a preferred device that is full evicts, and its remote users see the pages move",
           "[system]") {
   Stage& s = stage();
   const Words words{many_words};
@@ -103,7 +103,7 @@ TEST_CASE("a preferred device that is full evicts, and its remote users see the 
   }
 }
 
-TEST_CASE("pages that are evicted are mapped again by whoever is advised to access them",
+TEST_CASE("evicted pages are mapped again by the processors that are advised to access them",
           "[system]") {
   Stage& s = stage();
   const Words followed{capacity / 4 / sizeof(std::uint64_t)};
@@ -121,7 +121,7 @@ TEST_CASE("pages that are evicted are mapped again by whoever is advised to acce
   CHECK(s.read_pages(device1, followed.data(), followed.bytes()) ==
         5 * (followed.size() / page_words));
   CHECK(Stage::faults() == before);
-  CHECK(followed[0] == 5);  // the host has evicted memory mapped when it uses it
+  CHECK(followed[0] == 5);  // the host maps evicted memory at its next access
   CHECK(s.same_frame(host, device1, followed.data()));
   check_capacity();
 }

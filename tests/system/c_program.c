@@ -1,6 +1,6 @@
 /* A small program in C11 against the public headers and the shared library: allocates managed
- * memory, has a device double it, and looks at where it lies. Exit code 0: everything was as the
- * headers say. */
+ * memory, has a device double the values, and checks where the page is. Exit code 0: all results
+ * are as documented in the headers. */
 #include <stdio.h>
 #include <wherry/cuda.h>
 #include <wherry/wherry.h>

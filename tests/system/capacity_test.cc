@@ -1,5 +1,5 @@
-// A device works on several times its capacity: its pool never grows past it, not for an instant,
-// and no byte is lost.
+// A device works on several times its capacity: its pool never exceeds the capacity, not even
+// briefly, and no byte is lost.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
@@ -25,7 +25,7 @@ std::size_t capacity_of(int device) {
   return bytes;
 }
 
-// Asks for the size of every device's pool, all the time, until it goes.
+// Samples the size of every device's pool continuously until it is destroyed.
 class Sampler {
  public:
   explicit Sampler(const Witness& witness) : witness_(witness) {
@@ -46,7 +46,7 @@ class Sampler {
   }
   ~Sampler() { stop(); }
 
-  // After stop().
+  // The largest size seen. Requires: stop() has returned.
   std::uint64_t most(int device) const { return most_[1 + static_cast<std::size_t>(device)]; }
   std::uint64_t samples() const { return samples_; }
 
@@ -83,7 +83,7 @@ TEST_CASE("a pool never exceeds its capacity while its device works on four time
   CHECK(sampler.samples() > 0);
   CHECK(sampler.most(0) <= capacity_of(0));
   CHECK(sampler.most(1) <= capacity_of(1));
-  CHECK(sampler.most(0) > capacity_of(0) / 2);  // it was used, too
+  CHECK(sampler.most(0) > capacity_of(0) / 2);  // the pool was used at all
   CHECK(read_stats().processor[1].evicted > 0);
   CHECK(read_stats().processor[2].evicted > 0);
   for (const auto* memory : {&first, &second}) {
@@ -96,7 +96,8 @@ TEST_CASE("one page in each of many blocks is enough to fill a pool, and to empt
           "[system]") {
   const Witness witness = (session(), Witness{});
   constexpr std::size_t block = 2 * mebibyte;
-  constexpr std::size_t blocks = 160;  // a region of each: 10 MiB, more than device 1 can hold
+  // One region of each block: 10 MiB, more than device 1 can hold.
+  constexpr std::size_t blocks = 160;
   const Managed<std::byte> memory{blocks * block};
   Sampler sampler{witness};
   for (int pass = 1; pass <= 2; ++pass) {

@@ -1,5 +1,5 @@
-// WHERRY_CHECK: kernels that write to the program's ordinary memory, and those that have memory of
-// their own.
+// WHERRY_CHECK: kernels that write to the program's ordinary memory, and kernels that allocate and
+// write memory of their own.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 int a_global = 1;
 thread_local std::string of_this_thread = "short";
 
-// Runs `body` with the check, in a fresh process.
+// Runs `body` in a fresh process with WHERRY_CHECK set to `value`.
 template <typename Body>
 Outcome with_check(const char* value, const Body& body) {
   return in_fresh_process([&] {
@@ -33,7 +33,7 @@ Outcome with_check(const char* value, const Body& body) {
   });
 }
 
-// What a launch of the kernel ends in.
+// Runs the kernel, and returns the name of the error that its launch ends with.
 template <typename Kernel>
 std::string error_of(const Session& session, Kernel kernel) {
   try {
@@ -44,8 +44,8 @@ std::string error_of(const Session& session, Kernel kernel) {
   return "no error";
 }
 
-// Checks that a kernel that `make` returns for the session ends with the error, and that the line
-// names the address.
+// Checks that a kernel that `make` returns for the session fails with the error, and that the log
+// line names the address.
 template <typename Kernel>
 void check_refused(std::uintptr_t address, Kernel kernel) {
   const Outcome outcome = with_check("1", [&](const Session& session) {
@@ -84,7 +84,9 @@ TEST_CASE("With WHERRY_CHECK=1 a kernel that writes to a global variable ends in
   check_refused(address_of(&a_global), [] { *static_cast<volatile int*>(&a_global) = 2; });
 }
 
-TEST_CASE("With WHERRY_CHECK=1 a kernel that has the C library write to the heap ends so, too") {
+TEST_CASE(
+    "With WHERRY_CHECK=1 a kernel that makes the C library write to the heap ends "
+    "in ILLEGAL_ADDRESS, too") {
   const std::vector<char> block(3000);
   char* const place = const_cast<char*>(block.data());
   const auto set = [place] {
@@ -114,7 +116,7 @@ TEST_CASE(
 }
 
 TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory of their own") {
-  std::printf("the host has printed\n");  // stdout has a buffer of malloc's
+  std::printf("the host has printed\n");  // gives stdout a buffer that malloc allocated
   const std::vector<int> numbers(1000, 7);
   const int* const first = numbers.data();
   const Outcome outcome = with_check("1", [first](const Session& session) {
@@ -138,7 +140,7 @@ TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory
         if (library != nullptr) ::dlclose(library);
         for (int i = 0; i < 1000; ++i) result += first[i];
       });
-    expect(sum[0] == 3 * 7000, "the numbers were read");
+    expect(sum[0] == 3 * 7000, "the kernel did not read the numbers");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -147,7 +149,8 @@ TEST_CASE("With WHERRY_CHECK=1 kernels read ordinary memory, and write to memory
 }
 
 TEST_CASE(
-    "With WHERRY_CHECK=1 the check works in a program that had threads with heaps of their own") {
+    "With WHERRY_CHECK=1 the check works in a program whose earlier threads had heaps of their "
+    "own") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_CHECK", "1", 1);
     std::vector<std::thread> threads;
@@ -160,7 +163,7 @@ TEST_CASE(
       const std::vector<int> own(100, 1);
       result = own[50];
     });
-    expect(done[0] == 1, "it has run");
+    expect(done[0] == 1, "the kernel did not run");
     char* const place = blocks[3].get();
     const std::string error =
         error_of(session, [place] { *static_cast<volatile char*>(place) = 1; });
@@ -175,7 +178,7 @@ TEST_CASE("Without WHERRY_CHECK a kernel changes its private snapshot, and the h
     const Outcome outcome = with_check(value, [](const Session& session) {
       const auto block = std::make_unique<int>(1);
       session.run(0, [place = block.get()] { *static_cast<volatile int*>(place) = 2; });
-      expect(*block == 1, "the host's is another");
+      expect(*block == 1, "the kernel changed the host's block");
     });
     INFO(outcome.describe());
     CHECK(outcome.passed());

@@ -1,5 +1,5 @@
-// Copies where things are not as usual: beside faults, prefetches and evictions, under a device
-// that ends, without io_uring.
+// Copies under unusual conditions: concurrently with faults, prefetches and evictions, while a
+// device dies, and without io_uring.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -53,16 +53,18 @@ TEST_CASE("a copy into a full device goes to the host instead", "[system]") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("copies beside faults, prefetches and evictions lose and tear nothing", "[system]") {
+TEST_CASE("copies concurrent with faults, prefetches and evictions lose and tear nothing",
+          "[system]") {
   const Outcome outcome = in_fresh_process(
       [] {
-        // Less than the memory has, so that pages leave, too.
+        // The device holds less than the memory's size, so pages are evicted, too.
         Session session("capacity=6M,workers=2;capacity=64M,workers=2");
         constexpr std::size_t pages = 2048;
         const Words words{pages * page_words};
         constexpr std::size_t step_count = 40;
         std::atomic<bool> stop{false};
-        // The first words count what everybody adds, the others hold what copies put there.
+        // All processors increment the first words of each page. The other words hold what copies
+        // wrote.
         std::thread prefetches([&] {
           WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
           std::mt19937 random(static_cast<unsigned>(seed()));
@@ -87,7 +89,7 @@ TEST_CASE("copies beside faults, prefetches and evictions lose and tear nothing"
           session.launch(1, pages, add);
           added += 2;
           for (std::size_t step = 0; step < step_count; ++step) {
-            // Words 8 to 263 of some pages: there and back.
+            // Copies words 8 to 263 of some pages out and back.
             const std::size_t first = random() % pages;
             const std::size_t count = 1 + random() % std::min<std::size_t>(pages - first, 500);
             constexpr std::size_t row = 256;
@@ -136,7 +138,7 @@ TEST_CASE("copies beside faults, prefetches and evictions lose and tear nothing"
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a device that is killed under copies loses nothing, and nobody hangs", "[system]") {
+TEST_CASE("a device that is killed during copies loses nothing, and no thread hangs", "[system]") {
   for (const int delay_us : {0, 300, 3000}) {
     const Outcome outcome = in_fresh_process(
         [delay_us] {
@@ -150,7 +152,7 @@ TEST_CASE("a device that is killed under copies loses nothing, and nobody hangs"
             ::kill(device, SIGKILL);
           });
           std::vector<std::uint64_t> back(words.size());
-          // What begins after the end of the process is refused.
+          // Copies that start after the device process has ended are refused.
           for (int i = 0; i < 5; ++i)
             if (cuMemcpy(address(words.data()), address(data.data()), words.bytes()) !=
                     CUDA_SUCCESS ||
@@ -184,14 +186,14 @@ TEST_CASE("without io_uring, process_vm_readv, or large files the copies are the
           CUdeviceptr memory = 0;
           WHERRY_TRY(cuMemAlloc(&memory, words.bytes()));
           WHERRY_TRY(cuMemcpy(address(back.data()), address(data.data()), words.bytes()));
-          expect(back == data, "from host to host");
+          expect(back == data, "a copy from host to host changed the data");
           WHERRY_TRY(cuMemcpy(memory, address(data.data()), words.bytes()));
           WHERRY_TRY(cuMemcpy(address(words.data()), memory, words.bytes()));
           std::fill(back.begin(), back.end(), 0);
           WHERRY_TRY(cuMemcpy(address(back.data()), address(words.data()), words.bytes()));
-          expect(back == data, "by way of a device");
+          expect(back == data, "a copy by way of a device changed the data");
           const CUresult bad = cuMemcpy(16, address(data.data()), words.bytes());
-          expect(bad == CUDA_ERROR_INVALID_VALUE, "no memory at 16");
+          expect(bad == CUDA_ERROR_INVALID_VALUE, "a copy from address 16 is not refused");
         },
         60'000);
     INFO(what << ": " << outcome.describe());

@@ -1,4 +1,4 @@
-// Where memory is after copies and fills, with the kernel's pools as witness.
+// Where pages are after copies and fills, checked against Linux's view of the pools.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -51,7 +51,8 @@ TEST_CASE("copies and fills leave pages in the pools where they are", "[system]"
   CHECK(words[0] == 0x0707070707070707);
 }
 
-TEST_CASE("what a copy writes is seen by who had the page mapped, without a fault", "[system]") {
+TEST_CASE("a processor that has a page mapped sees what a copy writes, without a fault",
+          "[system]") {
   stage();
   const Words words{page_words};
   stage().write(device0, &words[0], 1);
@@ -71,8 +72,9 @@ TEST_CASE("reading memory that does not exist gives zeros and creates nothing", 
     REQUIRE(stage().residents(&words[i]) == 0);
 }
 
-TEST_CASE("pages that a copy creates are where they are preferred, else where the copy's role says",
-          "[system]") {
+TEST_CASE(
+    "pages that a copy creates are at their preferred location, or else where the copy's role says",
+    "[system]") {
   stage();
   const Words words{4 * region_words};
   const auto data = numbered(page_words);
@@ -92,8 +94,9 @@ TEST_CASE("pages that a copy creates are where they are preferred, else where th
   WHERRY_TRY(cuMemFree(source));
 }
 
-TEST_CASE("read-mostly pages keep their copies when they are read, and lose them when written",
-          "[system]") {
+TEST_CASE(
+    "read-mostly pages keep their copies when a copy reads them, and lose them when it writes",
+    "[system]") {
   stage();
   const Words words{page_words};
   stage().write(host, &words[0], 5);

@@ -1,5 +1,5 @@
-// A program that gives up its user id, its groups or its capabilities: kernels do not run with what
-// it has given up.
+// A program that drops its user id, groups or capabilities: kernels do not run with credentials
+// that the program has dropped.
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -37,7 +37,7 @@ void give_up_all() {
   give_up_user();
 }
 
-// What the kernel says of a process.
+// The credentials that /proc shows for the process.
 std::string credentials_of(pid_t process) {
   std::string all;
   for (const char* key : {"Uid", "Gid", "Groups", "CapEff", "CapPrm", "CapInh"})
@@ -52,10 +52,12 @@ CUresult launch_nothing(const Session& session) {
 
 }  // namespace
 
-TEST_CASE("after a change of credentials a launch is refused, and a reset device has the new ones",
-          "[system]") {
+TEST_CASE(
+    "after a change of credentials a launch is refused, and a device that is reset "
+    "has the new ones",
+    "[system]") {
   if (::geteuid() != 0) {
-    WARN("SKIP: only root has something to give up");
+    WARN("SKIP: only root has credentials to drop");
     return;
   }
   const std::map<std::string, void (*)()> changes = {{"user", give_up_user},
@@ -70,21 +72,23 @@ TEST_CASE("after a change of credentials a launch is refused, and a reset device
       session.run(0, [to = numbers.data()] {
         for (int i = 0; i < 100'000; ++i) to[i] = i;
       });
-      expect(credentials_of(device_process(0)) == credentials_of(::getpid()), "at the start");
+      expect(credentials_of(device_process(0)) == credentials_of(::getpid()),
+             "device and host differ at the start");
       change();
       expect(credentials_of(device_process(0)) != credentials_of(::getpid()),
-             "nothing was given up");
+             "the credentials did not change");
       expect(launch_nothing(session) == CUDA_ERROR_NOT_PERMITTED, "a launch was not refused");
       expect(launch_nothing(session) == CUDA_ERROR_NOT_PERMITTED,
              "a second launch was not refused");
-      // Nothing else is wrong: the context works, and memory is there.
+      // Nothing else fails: the context works, and memory keeps its contents.
       WHERRY_TRY(cuCtxSynchronize());
       expect(numbers[5] == 5, "memory was lost");
       const pid_t before = device_process(0);
       WHERRY_TRY(cuDevicePrimaryCtxReset(0));
       session.renew_stream(0);
       expect(!is_running(before), "the old process still runs");
-      expect(credentials_of(device_process(0)) == credentials_of(::getpid()), "after the reset");
+      expect(credentials_of(device_process(0)) == credentials_of(::getpid()),
+             "device and host differ after the reset");
       const Managed<int> wrong{1};
       session.run(0, [from = numbers.data(), to = wrong.data()] {
         for (int i = 0; i < 100'000; ++i) *to += from[i] != i ? 1 : 0;
@@ -97,7 +101,7 @@ TEST_CASE("after a change of credentials a launch is refused, and a reset device
     CHECK(outcome.passed());
     const auto said = outcome.err.find("cuDevicePrimaryCtxReset");
     CHECK(said != std::string::npos);
-    // Once for each process.
+    // The message appears once in each process.
     CHECK(outcome.err.find("cuDevicePrimaryCtxReset", said + 1) == std::string::npos);
   }
 }

@@ -1,5 +1,5 @@
-// Memory that is a device's own (cuMemAlloc): where its pages are, who may touch it, and what
-// becomes of managed memory beside it.
+// Device memory (cuMemAlloc): where its pages are, which processors may access it, and what happens
+// to managed memory that shares the pool.
 #include <wherry/cuda_runtime_api.h>
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,7 @@ Stage& stage() {
   return the_stage;
 }
 
-// Memory of device 0, which is current.
+// Device memory of device 0. Requires: its context is current.
 class Own {
  public:
   explicit Own(std::size_t bytes) : bytes_(bytes) { WHERRY_TRY(cuMemAlloc(&address_, bytes)); }
@@ -47,7 +47,7 @@ std::size_t free_memory() {
   return free_bytes;
 }
 
-// Pages of the allocation that the pools of `residents`, and no others, hold.
+// Counts the allocation's pages that are in exactly the pools of `residents`.
 std::size_t count_pages(const Own& own, std::uint32_t residents) {
   std::size_t pages = 0;
   for (std::size_t i = 0; i < own.count(); i += page_words)
@@ -66,7 +66,7 @@ std::size_t count_wrong(const Words& words, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("device memory lies in its device's pool from the first moment, and is zero",
+TEST_CASE("device memory is in its device's pool as soon as it is allocated, and is zero",
           "[system]") {
   stage();
   const std::size_t before = free_memory();
@@ -87,7 +87,8 @@ TEST_CASE("device memory lies in its device's pool from the first moment, and is
   CHECK(free_memory() == before);
 }
 
-TEST_CASE("device memory is refused where it cannot be had, and nothing changes", "[system]") {
+TEST_CASE("an allocation of device memory that cannot succeed is refused, and nothing changes",
+          "[system]") {
   stage();
   CUdeviceptr address = 1;
   CHECK(cuMemAlloc(nullptr, page_bytes) == CUDA_ERROR_INVALID_VALUE);
@@ -114,7 +115,7 @@ TEST_CASE("managed memory leaves the pool for device memory, which never leaves 
   const Own own(12 * mebibyte);
   stage().write_pages(device0, own.words(), 12 * mebibyte, 3);
   CHECK(stage().witness().pool_bytes(1) <= 16 * mebibyte);
-  // Twice what is left, again and again.
+  // Repeatedly reads managed memory of twice the free size.
   for (int pass = 0; pass < 3; ++pass)
     CHECK(stage().read_pages(device0, managed.data(), managed.bytes()) ==
           9 * managed.bytes() / page_bytes);
@@ -130,7 +131,7 @@ TEST_CASE("a device whose pool is full of its own memory still computes on manag
   const Words words(4 * mebibyte / sizeof(std::uint64_t));
   const Words untouched(mebibyte / sizeof(std::uint64_t));
   fill(words, 100);
-  // Every word that the host has written, and some that nobody has.
+  // Increments every word that the host has written, and words that no processor has written.
   stage().session().run(device0,
                         [data = words.data(), count = words.size(), fresh = untouched.data()] {
                           for (std::size_t i = 0; i < count; i += page_words) data[i] += 1;
@@ -153,8 +154,7 @@ TEST_CASE("device memory survives a new device process, with its contents", "[sy
   CHECK(count_pages(own, bit_of(device0)) == mebibyte / page_bytes);
 }
 
-TEST_CASE("the runtime API allocates device memory, too, and arrays are not supported",
-          "[system]") {
+TEST_CASE("the runtime API allocates device memory, too; arrays are not supported", "[system]") {
   stage();
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, mebibyte) == cudaSuccess);
@@ -190,7 +190,7 @@ TEST_CASE("what can be said of managed memory cannot be said of device memory", 
   CHECK(wherryUnpin(own.address(), page_bytes) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a kernel elsewhere that touches device memory fails its context", "[system]") {
+TEST_CASE("a kernel on another device that accesses device memory fails its context", "[system]") {
   const Own own((stage(), mebibyte));
   stage().write(device0, own.words(), 6);
   stage().session().launch(device1, 1, [word = own.words()](std::size_t) { *word = 1; });

@@ -1,6 +1,5 @@
-// A kernel that goes wrong costs its own device and nothing else: the error is sticky and named,
-// the host and the other devices go on, and after a reset the device works again on the memory as
-// it was.
+// A failing kernel affects only its own device: the error is sticky and names its cause, the host
+// and the other devices go on, and after a reset the device works again on the unchanged memory.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -17,8 +16,7 @@
 
 namespace wherry::test {
 
-// Kernels with names of their own: a log line must show them. Not in the unnamed namespace, and not
-// inlined.
+// Kernels with external linkage, and not inlined: a log line must show their names.
 struct Target {
   int* place;
 };
@@ -60,7 +58,7 @@ void expect_result(CUresult got, CUresult wanted, const std::string& what) {
   expect(got == wanted, what + ": " + name_of(got) + " instead of " + name_of(wanted));
 }
 
-// Everything that must hold after `fail` has made device 0 fail with `wanted`.
+// Checks everything that must hold after `fail` has made device 0 fail with `wanted`.
 void survive(CUresult wanted, const std::function<CUresult(const Session&)>& fail) {
   Session session{two_devices};
   constexpr std::size_t count = 100'000;
@@ -71,19 +69,19 @@ void survive(CUresult wanted, const std::function<CUresult(const Session&)>& fai
   const pid_t before = device_process(0);
 
   expect_result(fail(session), wanted, "the failing kernel");
-  // Sticky: everything that works on this context says so.
+  // The error is sticky: every call that works on this context returns it.
   expect_result(session.wait(0), wanted, "a second synchronization");
   expect_result(cuCtxSynchronize(), wanted, "cuCtxSynchronize");
   expect_result(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1), wanted,
                 "a further launch");
 
-  // Device 1 and the host go on, also with what the dead device held.
+  // Device 1 and the host go on, also with pages that were resident at the failed device.
   WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
   const Managed<int> answer{1};
   session.run(1, [to = answer.data()] { *to = 42; });
   expect(answer[0] == 42, "device 1 was harmed");
   for (std::size_t i = 0; i < count / 2; ++i)
-    expect(numbers[i] == static_cast<int>(i), "the dead device took memory along");
+    expect(numbers[i] == static_cast<int>(i), "memory was lost with the failed device");
 
   WHERRY_TRY(cuDevicePrimaryCtxReset(0));
   session.renew_stream(0);
@@ -111,8 +109,9 @@ void check_log(const Outcome& outcome, const std::vector<std::string>& words) {
   }
 }
 
-TEST_CASE("a kernel that segfaults is an illegal address, named with kernel, device and address",
-          "[system]") {
+TEST_CASE(
+    "a kernel that segfaults is an illegal address; the message names kernel, device and address",
+    "[system]") {
   check_log(survive_kernel(CUDA_ERROR_ILLEGAL_ADDRESS, crash_at_address),
             {"crash_at_address", "device 0", "0x123450"});
 }
@@ -139,10 +138,10 @@ TEST_CASE("a kernel that ends by another signal fails its launch", "[system]") {
             {"divide_by_zero", "device 0"});
 }
 
-TEST_CASE("a kernel that touches the host's stack is an illegal address", "[system]") {
+TEST_CASE("a kernel that accesses the host's stack is an illegal address", "[system]") {
   check_log(in_fresh_process([] {
               survive(CUDA_ERROR_ILLEGAL_ADDRESS, [](const Session& session) {
-                // Another thread's stack: none of the device's business, and not there when it was
+                // The stack of another thread, which did not exist when the device process was
                 // forked.
                 CUresult result = CUDA_SUCCESS;
                 std::thread{[&] {
@@ -159,7 +158,7 @@ TEST_CASE("a kernel that touches the host's stack is an illegal address", "[syst
             {"touch_host_stack", "device 0"});
 }
 
-TEST_CASE("everyone who waits for a killed device hears of it", "[system]") {
+TEST_CASE("all threads that wait for a killed device get an error", "[system]") {
   check_log(in_fresh_process([] {
               survive(CUDA_ERROR_LAUNCH_FAILED, [](const Session& session) {
                 WHERRY_TRY(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1));
@@ -173,9 +172,9 @@ TEST_CASE("everyone who waits for a killed device hears of it", "[system]") {
                 ::kill(device_process(0), SIGKILL);
                 const CUresult mine = session.wait(0);
                 other.join();
-                // A second is promised; on a busy machine the test allows for more.
+                // The documented limit is one second. The test allows more for a busy machine.
                 expect(std::chrono::steady_clock::now() - killed < std::chrono::seconds{10},
-                       "it took too long");
+                       "the waiting threads got the error too late");
                 expect_result(others, CUDA_ERROR_LAUNCH_FAILED, "the other thread that waited");
                 return mine;
               });
@@ -188,7 +187,7 @@ TEST_CASE("a device that dies while idle is noticed at the next use", "[system]"
               survive(CUDA_ERROR_LAUNCH_FAILED, [](const Session& session) {
                 const pid_t device = device_process(0);
                 ::kill(device, SIGKILL);
-                expect(ends_within(device, 5000), "it does not end");
+                expect(ends_within(device, 5000), "the device process does not end");
                 const CUresult posted =
                     wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
                 return posted != CUDA_SUCCESS ? posted : session.wait(0);
@@ -197,7 +196,7 @@ TEST_CASE("a device that dies while idle is noticed at the next use", "[system]"
             {"device 0"});
 }
 
-TEST_CASE("a device that hangs while its view is to be changed is ended, and nothing is lost",
+TEST_CASE("a device that hangs while its view must change is ended, and nothing is lost",
           "[system]") {
   const Outcome outcome = in_fresh_process([] {
     Session session{two_devices};
@@ -206,18 +205,19 @@ TEST_CASE("a device that hangs while its view is to be changed is ended, and not
     for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<int>(i);
     const pid_t hanging = device_process(0);
     ::kill(hanging, SIGSTOP);
-    // Its page table cannot follow; whoever advises, and the memory, are not kept waiting for it.
+    // The hanging device cannot change its page table. Neither the advising thread nor the other
+    // users of the memory wait for it.
     WHERRY_TRY(cuMemAdvise(reinterpret_cast<CUdeviceptr>(numbers.data()), numbers.bytes(),
                            CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, 0}));
     session.run(1, [to = numbers.data()] {
       for (std::size_t i = 0; i < count; ++i) to[i] += 1;
     });
-    expect(ends_within(hanging, 60'000), "the device hangs on");
+    expect(ends_within(hanging, 60'000), "the device is not ended");
     for (std::size_t i = 0; i < count; ++i)
       expect(numbers[i]++ == static_cast<int>(i) + 1, "a number was lost");
     const CUresult posted = wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
     expect_result(posted != CUDA_SUCCESS ? posted : session.wait(0), CUDA_ERROR_LAUNCH_FAILED,
-                  "its next launch");
+                  "the next launch on the ended device");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     session.renew_stream(0);
     session.run(0, [to = numbers.data()] {
@@ -230,7 +230,7 @@ TEST_CASE("a device that hangs while its view is to be changed is ended, and not
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a reset ends a kernel that never would", "[system]") {
+TEST_CASE("a reset ends a kernel that runs forever", "[system]") {
   check_log(in_fresh_process([] {
               Session session{two_devices};
               WHERRY_TRY(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1));

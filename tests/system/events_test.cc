@@ -1,4 +1,4 @@
-// What a program reads of its own events: what it did, no more and no less.
+// The events that a program reads: exactly one for each thing that it did.
 #include <wherry/events.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<wherryEvent> read_events() {
   return events;
 }
 
-// What `act` causes.
+// The events that `act` causes.
 template <typename Act>
 std::vector<wherryEvent> events_of(const Act& act, std::uint64_t kinds = WHERRY_EVENT_ALL) {
   stage();
@@ -63,7 +63,7 @@ TEST_CASE("a ping-pong shows as a fault and a move each time, back and forth", "
     }
   });
   const auto moves = only(events, WHERRY_EVENT_MIGRATION);
-  // The pages of the stage's own do not move: its answers are no managed memory.
+  // Pages of the stage itself do not move: its answers are not in managed memory.
   REQUIRE(moves.size() == 2 * rounds);
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const int from = i % 2 == 0 ? host : device0;
@@ -75,7 +75,7 @@ TEST_CASE("a ping-pong shows as a fault and a move each time, back and forth", "
     CHECK(moves[i].address == address_of(words.data()));
     CHECK(moves[i].bytes == region_bytes);
     CHECK(moves[i].duration_ns > 0);
-    // The fault that asked for it.
+    // The fault that caused the move.
     const auto fault = std::ranges::find_if(events, [&](const wherryEvent& event) {
       return event.kind == WHERRY_EVENT_FAULT && event.destination == index_of(to) &&
              event.time_ns <= moves[i].time_ns &&
@@ -100,7 +100,7 @@ TEST_CASE("a ping-pong shows as a fault and a move each time, back and forth", "
   }
 }
 
-TEST_CASE("faults and pages of events are those of the counters", "[system]") {
+TEST_CASE("the numbers of faults and pages in events equal the counters", "[system]") {
   const Words words((stage(), 300 * page_words));
   const wherryStats before = read_stats();
   const auto events = events_of([&] {
@@ -135,7 +135,8 @@ TEST_CASE("faults and pages of events are those of the counters", "[system]") {
     CHECK((event.cause == WHERRY_CAUSE_FAULT || event.cause == WHERRY_CAUSE_ADVICE));
 }
 
-TEST_CASE("evictions say what left, and the moves of an eviction why", "[system]") {
+TEST_CASE("evictions name what left, and the moves of an eviction name it as their cause",
+          "[system]") {
   const Words words((stage(), 2 * 4 * (std::size_t{1} << 20) / sizeof(std::uint64_t)));
   const wherryStats before = read_stats();
   const auto events =
@@ -191,7 +192,7 @@ TEST_CASE("prefetches, advice, pins and frees are events of their own", "[system
   for (const wherryEvent& event : gone) CHECK(event.cause == WHERRY_CAUSE_RELEASE);
 }
 
-TEST_CASE("nothing is there that was not asked for, or while nobody asks", "[system]") {
+TEST_CASE("only requested events are recorded, and none while recording is off", "[system]") {
   const Words words((stage(), region_words));
   const auto events = events_of([&] { stage().write(device0, words.data(), 1); },
                                 WHERRY_EVENT_BIT(WHERRY_EVENT_LAUNCH_END));

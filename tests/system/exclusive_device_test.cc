@@ -1,5 +1,5 @@
-// While a context exists on a device that cannot share managed memory with the host at the same
-// time nothing is read-duplicated, by nobody. Device 0 is such a one.
+// While a context exists on a device that cannot use managed memory concurrently with the host, no
+// processor gets read copies. Device 0 is such a device.
 #include <bit>
 #include <catch2/catch.hpp>
 
@@ -9,7 +9,7 @@ using namespace wherry::test;
 
 namespace {
 
-// The stage without any context on device 0; that of device 1 is current.
+// The stage, without a context on device 0; the context of device 1 is current.
 Stage& stage() {
   static Stage the_stage{"capacity=64M,concurrent=0;capacity=64M"};
   static const bool released = [] {
@@ -17,7 +17,7 @@ Stage& stage() {
     WHERRY_TRY(cuDevicePrimaryCtxRelease(device0));
     return true;
   }();
-  expect(released, "the stage is set");
+  expect(released, "the contexts cannot be released");
   return the_stage;
 }
 
@@ -60,7 +60,7 @@ void check_moves(const Words& words, std::uint64_t value) {
 
 }  // namespace
 
-TEST_CASE("a device with concurrent=0 says so", "[system]") {
+TEST_CASE("a device with concurrent=0 reports it", "[system]") {
   stage();
   int concurrent = -1;
   WHERRY_TRY(
@@ -127,7 +127,7 @@ TEST_CASE("a device's primary context counts, too", "[system]") {
   check_duplicates(words, 6);
 }
 
-TEST_CASE("what is advised meanwhile is remembered, and other advice has its effect", "[system]") {
+TEST_CASE("advice given meanwhile is remembered, and other advice has its effect", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   ExclusiveContext context;
@@ -137,7 +137,7 @@ TEST_CASE("what is advised meanwhile is remembered, and other advice has its eff
                                     CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                     reinterpret_cast<CUdeviceptr>(words.data()), words.bytes()));
   CHECK(read_mostly == 1);
-  // Which read-mostly would override.
+  // Read-mostly would override this preference if it were in effect.
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
   s.write(host, words.data(), 7);
   CHECK(s.residents(words.data()) == bit_of(device1));

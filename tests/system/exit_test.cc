@@ -1,6 +1,6 @@
-// When the program ends, its devices have ended and are reaped: PID 1 of its container finds no
-// orphan, running or zombie, even where it never reaps. Managed memory stays usable on the host to
-// the very end.
+// When the program ends, its device processes have ended and are reaped: PID 1 of its container
+// finds no orphan, running or zombie, even where it never reaps. Managed memory stays usable on the
+// host until the end.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ constexpr const char* two_devices = "capacity=16M,workers=1;capacity=16M,workers
 constexpr std::size_t count = 1 << 16;
 constexpr int wrong_data = 9;
 
-// Runs the program under a PID 1 that reaps nothing but it, and looks what it leaves behind.
+// Runs the program under a PID 1 that reaps only the program, and checks what the program leaves.
 void check_nothing_is_left(const std::function<void()>& program, int exit_code) {
   const auto outcome = in_fresh_process([&] {
     as_first_process([&] {
@@ -34,7 +34,7 @@ void check_nothing_is_left(const std::function<void()>& program, int exit_code) 
       }
       int status = 0;
       expect(::waitpid(host, &status, 0) == host, "the program was not waited for");
-      // What the program leaves is a child of PID 1 now.
+      // Processes that the program leaves behind are children of PID 1 now.
       siginfo_t info{};
       const int left = ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL);
       expect(left == -1 && errno == ECHILD, "a process is left");
@@ -51,7 +51,7 @@ void wait_forever(const void*, std::size_t, std::size_t) {
   for (;;) continue;
 }
 
-// Memory that a device has written, and holds.
+// Memory that a device has written, and that is resident there.
 const int* numbers = nullptr;
 
 void write_numbers(const Session& session) {
@@ -74,7 +74,7 @@ TEST_CASE("a program that returns from main leaves no device behind", "[system]"
   check_nothing_is_left([] { write_numbers(Session{two_devices}); }, 0);
 }
 
-TEST_CASE("exit() in another thread leaves no device behind, although kernels run for ever",
+TEST_CASE("exit() in another thread leaves no device behind, although kernels run forever",
           "[system]") {
   check_nothing_is_left(
       [] {
@@ -92,7 +92,7 @@ TEST_CASE("quick_exit() leaves no device behind, and later handlers read managed
           "[system]") {
   check_nothing_is_left(
       [] {
-        // Registered before the library's, so called after it.
+        // Registered before the library's handler, so called after it.
         std::at_quick_exit(read_numbers);
         write_numbers(Session{two_devices});
         std::quick_exit(6);
@@ -100,7 +100,7 @@ TEST_CASE("quick_exit() leaves no device behind, and later handlers read managed
       6);
 }
 
-TEST_CASE("a program with a stopped device ends, and leaves none behind", "[system]") {
+TEST_CASE("a program with a stopped device ends, and leaves no process behind", "[system]") {
   check_nothing_is_left(
       [] {
         write_numbers(Session{two_devices});
@@ -113,10 +113,10 @@ TEST_CASE("a handler of atexit() uses devices and memory as before", "[system]")
   check_nothing_is_left(
       [] {
         static const Session* session = nullptr;
-        // Registered before cuInit, so called after everything that cuInit registers.
+        // Registered before cuInit, so called after all handlers that cuInit registers.
         std::atexit([] {
           read_numbers();
-          // On a stream: the thread's current context has gone with its thread-local variables.
+          // Uses a stream: the thread's current context is gone with its thread-local variables.
           session->run(0, [to = const_cast<int*>(numbers)] {
             for (std::size_t i = 0; i < count; ++i) ++to[i];
           });

@@ -1,4 +1,5 @@
-// Why a page is where it is: that it is there says the kernel, why says what was done.
+// wherryExplain against two sources: Linux's view of where a page is, and the test's knowledge of
+// why.
 #include <wherry/explain.h>
 
 #include <catch2/catch.hpp>
@@ -32,7 +33,7 @@ std::string text_of(const std::uint64_t* word) {
   return text.data();
 }
 
-// The latest one, of that reason and access.
+// The latest decision with that reason and faulting processor.
 const wherryDecision& latest(const wherryExplanation& explanation, wherryReason reason,
                              int faulting_processor) {
   REQUIRE(explanation.decisions > 0);
@@ -44,7 +45,8 @@ const wherryDecision& latest(const wherryExplanation& explanation, wherryReason 
 
 }  // namespace
 
-TEST_CASE("a page that nobody touched has no story, and one that moved has all of it", "[system]") {
+TEST_CASE("a page without accesses has no decisions, and a page that moved has all of them",
+          "[system]") {
   const Words words((stage(), region_words));
   const wherryExplanation untouched = explain(words.data());
   CHECK(untouched.page == address_of(words.data()));
@@ -81,7 +83,7 @@ TEST_CASE("a page that nobody touched has no story, and one that moved has all o
   CHECK(text.find("advice: none") != std::string::npos);
 }
 
-TEST_CASE("it is said which advice decided", "[system]") {
+TEST_CASE("an explanation names the advice that decided", "[system]") {
   const Words words((stage(), 4 * region_words));
   const auto region = [&](int i) { return words.data() + i * region_words; };
   advise(region(0), region_bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -109,7 +111,7 @@ TEST_CASE("it is said which advice decided", "[system]") {
   latest(pinned, WHERRY_REASON_PINNED, device0);
 }
 
-TEST_CASE("prefetches and evictions are told as well", "[system]") {
+TEST_CASE("prefetches and evictions are explained, too", "[system]") {
   const Words words((stage(), region_words));
   stage().write(host, words.data(), 1);
   WHERRY_TRY(cuMemPrefetchAsync(address_of(words.data()), words.bytes(), location_of(device1), 0,
@@ -145,7 +147,7 @@ TEST_CASE("wrong arguments of wherryExplain, and other sizes of its struct", "[s
   explanation.size = offsetof(wherryExplanation, decision);
   explanation.decision[0].time_ns = 7;
   CHECK(wherryExplain(address, &explanation) == CUDA_SUCCESS);
-  CHECK(explanation.decisions == 0);  // none fits
+  CHECK(explanation.decisions == 0);  // a struct of this size holds no decision
   CHECK(explanation.decision[0].time_ns == 7);
   explanation.size += sizeof(wherryDecision);
   CHECK(wherryExplain(address, &explanation) == CUDA_SUCCESS);

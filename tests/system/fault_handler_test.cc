@@ -1,7 +1,7 @@
-// What the program may be in the middle of when it touches managed memory: inside its own malloc,
-// with its lock held, on a small stack. Where faults are answered in the thread that touches,
-// whoever answers may neither allocate nor wait for such a lock. This program's malloc is its own,
-// and knows.
+// What the program may be doing when it accesses managed memory: it may be inside its own malloc,
+// holding malloc's lock, or on a small stack. Where the faulting thread answers its own fault, the
+// library may neither allocate nor wait for such a lock. This program replaces malloc and checks
+// that.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,11 +30,12 @@ namespace {
   ::_exit(71);
 }
 
-thread_local bool in_touch = false;  // this thread touches, or answers its own touch
+// This thread accesses managed memory, or answers its own fault.
+thread_local bool in_touch = false;
 thread_local volatile char* touched_in_allocator = nullptr;
-thread_local char me = 0;  // its address is the thread's name
+thread_local char me = 0;  // its address identifies the thread
 
-// A lock that nobody may take twice.
+// A lock that fails the test when a thread takes it twice.
 class AllocatorLock {
  public:
   void lock() {
@@ -53,8 +54,8 @@ class AllocatorLock {
 class Allocating {
  public:
   Allocating() {
-    if (in_touch) fail("a touch of managed memory allocates\n");
-    if (is_fault_handler()) fail("a handler of faults allocates\n");
+    if (in_touch) fail("an access to managed memory allocates\n");
+    if (is_fault_handler()) fail("a fault handler allocates\n");
     allocator_lock.lock();
     if (touched_in_allocator == nullptr) return;
     in_touch = true;
@@ -64,7 +65,8 @@ class Allocating {
   ~Allocating() { allocator_lock.unlock(); }
 
  private:
-  // Of the library: whoever waits for it may hold the lock.
+  // Whether this is a fault handler of the library. A thread that waits for the handler may hold
+  // malloc's lock.
   static bool is_fault_handler() {
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
@@ -112,13 +114,13 @@ constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t pages = 256;
 constexpr const char* one_device = "capacity=4M";
 
-// Where the pages are that are touched, and so what has to be done for the touch.
+// Where the accessed pages are, which decides what the fault has to do.
 enum class Place {
   nowhere,
   device,
-  copies,     // here and there, where a write ends those there
-  remote,     // at a device that they are advised to stay at
-  contended,  // a device wants them all the time
+  copies,     // here and at the device; a write drops the device's copies
+  remote,     // at the device, which is their preferred location
+  contended,  // a kernel writes them continuously
 };
 
 class Field {
@@ -163,14 +165,14 @@ class Field {
 constexpr Place places[] = {Place::nowhere, Place::device, Place::copies, Place::remote,
                             Place::contended};
 
-// Each page once, and then it holds one more than before.
+// Runs `touch`, which must increment each page exactly once, and checks the pages.
 void in_place(Place place, const std::function<void(const Field&)>& touch) {
   const Outcome outcome = in_fresh_process([&] {
     const Session session{one_device};
     const Field field{session, place};
     touch(field);
     for (std::size_t page = 0; page < pages; ++page)
-      expect(*field.at(page) == (place == Place::nowhere ? 1 : 2), "a page holds something else");
+      expect(*field.at(page) == (place == Place::nowhere ? 1 : 2), "a page has another value");
   });
   INFO("place " << static_cast<int>(place) << ": " << outcome.describe());
   CHECK(outcome.passed());
@@ -189,11 +191,11 @@ void touch_all(const Field& field) {
 
 }  // namespace
 
-TEST_CASE("a touch of managed memory does not allocate in the thread that touches", "[system]") {
+TEST_CASE("an access to managed memory does not allocate in the accessing thread", "[system]") {
   in_all_places(touch_all);
 }
 
-TEST_CASE("the program's malloc may touch managed memory while it holds its lock", "[system]") {
+TEST_CASE("the program's malloc may access managed memory while it holds its lock", "[system]") {
   in_all_places([](const Field& field) {
     for (std::size_t page = 0; page < pages; ++page) {
       touched_in_allocator = field.at(page);
@@ -204,7 +206,7 @@ TEST_CASE("the program's malloc may touch managed memory while it holds its lock
   });
 }
 
-TEST_CASE("a thread touches managed memory while another one holds the lock of malloc",
+TEST_CASE("a thread accesses managed memory while another one holds the lock of malloc",
           "[system]") {
   in_all_places([](const Field& field) {
     std::atomic<bool> ready{false}, go{false}, done{false};
@@ -223,7 +225,7 @@ TEST_CASE("a thread touches managed memory while another one holds the lock of m
   });
 }
 
-TEST_CASE("a thread with the smallest stack touches managed memory", "[system]") {
+TEST_CASE("a thread with the smallest stack accesses managed memory", "[system]") {
   in_all_places([](const Field& field) {
     pthread_attr_t attributes;
     expect(pthread_attr_init(&attributes) == 0, "attributes");
@@ -236,11 +238,11 @@ TEST_CASE("a thread with the smallest stack touches managed memory", "[system]")
       return nullptr;
     };
     expect(pthread_create(&thread, &attributes, body, const_cast<Field*>(&field)) == 0, "a thread");
-    expect(pthread_join(thread, nullptr) == 0, "its end");
+    expect(pthread_join(thread, nullptr) == 0, "the thread cannot be joined");
   });
 }
 
-TEST_CASE("a handler on an alternate stack, usual or large, touches managed memory", "[system]") {
+TEST_CASE("a handler on an alternate stack, usual or large, accesses managed memory", "[system]") {
   const auto stacks = GENERATE(std::size_t{1}, std::size_t{8});
   const std::size_t size = stacks * static_cast<std::size_t>(::sysconf(_SC_SIGSTKSZ));
   in_all_places([size](const Field& field) {

@@ -1,6 +1,5 @@
-// The device processes are nobody's business: the program that uses the library sees no child, no
-// signal, no stray output and no descriptor that stays open, and nothing of it survives it, however
-// it ends.
+// Device processes are invisible to the program: it sees no child, no signal, no stray output and
+// no descriptor that stays open. No device process outlives the program, however it ends.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -31,7 +30,7 @@ constexpr const char* two_devices = "capacity=4M;capacity=4M";
 void require_passed(const Outcome& outcome) {
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK(outcome.closed);  // no device process holds stdout or stderr any more
+  CHECK(outcome.closed);  // no device process has stdout or stderr open any more
 }
 
 void use(const Session& session) {
@@ -64,7 +63,7 @@ void expect_no_child(const std::string& when) {
   expect(child_signals == 0, "SIGCHLD came " + when);
 }
 
-// The whole life of the devices, watched for traces of a child process.
+// Runs devices from start to end, and checks that no trace of a child process is visible.
 void live_without_children() {
   count_child_signals();
   Session session{two_devices};
@@ -73,7 +72,7 @@ void live_without_children() {
   expect_no_child("after kernels ran");
   const pid_t victim = device_process(0);
   ::kill(victim, SIGKILL);
-  expect(ends_within(victim, 5000), "a killed device process stays");
+  expect(ends_within(victim, 5000), "a killed device process does not end");
   expect_no_child("after a device was killed");
   WHERRY_TRY(cuDevicePrimaryCtxReset(0));
   session.renew_stream(0);
@@ -89,7 +88,7 @@ void live_without_children() {
   expect_no_child("after the program's own child");
 }
 
-// Ids of device processes as this process printed them.
+// Reads the ids of device processes, as this process printed them.
 std::vector<pid_t> read_processes(Child& child) {
   std::istringstream words{child.read_line()};
   std::vector<pid_t> processes;
@@ -115,7 +114,7 @@ TEST_CASE("a pipe's end of file arrives although devices run", "[system]") {
     use(session);
     ::close(ends[1]);
     pollfd polled{ends[0], POLLIN, 0};
-    expect(::poll(&polled, 1, 5000) == 1, "no end of file: somebody keeps the pipe open");
+    expect(::poll(&polled, 1, 5000) == 1, "no end of file: a process keeps the pipe open");
     char byte = 0;
     expect(::read(ends[0], &byte, 1) == 0, "read something else than the end of file");
   }));
@@ -210,7 +209,7 @@ TEST_CASE("kill -9 of the program leaves no process behind", "[system]") {
   Child child{[] {
     const Session session{two_devices};
     print_processes();
-    // A kernel that never ends must not keep its process either.
+    // A kernel that runs forever must not keep its device process alive either.
     session.launch(0, 1, [](std::size_t) {
       for (;;) ::poll(nullptr, 0, 1000);
     });
@@ -221,7 +220,7 @@ TEST_CASE("kill -9 of the program leaves no process behind", "[system]") {
     ::poll(nullptr, 0, 30'000);
   }};
   const std::vector<pid_t> devices = read_processes(child);
-  ::poll(nullptr, 0, 50);  // the kernels are running, or about to
+  ::poll(nullptr, 0, 50);  // the kernels run now, or are about to
   ::kill(child.pid(), SIGKILL);
   const Outcome outcome = child.wait();
   CHECK(outcome.signal == SIGKILL);
@@ -229,12 +228,11 @@ TEST_CASE("kill -9 of the program leaves no process behind", "[system]") {
   check_ended(devices);
 }
 
-TEST_CASE("kill -9 of the program while what devices see is being changed leaves no process behind",
-          "[system]") {
+TEST_CASE("kill -9 of the program during changes of views leaves no process behind", "[system]") {
   for (int round = 0; round < 10; ++round) {
     Child child{[] {
       const Session session{two_devices};
-      // One page of each region, so that each advice changes many views.
+      // Accesses one page of each region, so that each advice changes many views.
       constexpr std::size_t pages = 2048;
       const Managed<std::byte> memory{pages * 4096};
       std::memset(memory.data(), 1, memory.bytes());
@@ -310,18 +308,18 @@ TEST_CASE("output that was buffered before cuInit comes out once", "[system]") {
   CHECK(outcome.err.empty());
 }
 
-TEST_CASE("a device process carries its name", "[system]") {
+TEST_CASE("a device process has its own process name", "[system]") {
   require_passed(in_fresh_process([] {
     const Session session{two_devices};
     for (int device = 0; device < 2; ++device) {
       const auto name = process_status(device_process(device), "Name");
       expect(name == "wherry-dev" + std::to_string(device),
-             "it is called " + name.value_or("(gone)"));
+             "the process name is " + name.value_or("(gone)"));
     }
   }));
 }
 
-TEST_CASE("a forked child may not touch managed memory, and the parent does not notice",
+TEST_CASE("a forked child may not access managed memory, and the parent is not affected",
           "[system]") {
   require_passed(in_fresh_process([] {
     const Session session{two_devices};
@@ -335,13 +333,14 @@ TEST_CASE("a forked child may not touch managed memory, and the parent does not 
     int status = 0;
     expect(::waitpid(child, &status, 0) == child, "waitpid");
     expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
-           "the child's touch did not end in SIGSEGV");
+           "the child's access did not end in SIGSEGV");
     expect(numbers[0] == 17 && numbers[1024] == 18, "the parent's memory changed");
     use(session);
   }));
 }
 
-TEST_CASE("nor may a process that a kernel forks, and the device does not notice", "[system]") {
+TEST_CASE("a process that a kernel forks may not either, and the device is not affected",
+          "[system]") {
   require_passed(in_fresh_process([] {
     const Session session{two_devices};
     const Managed<int> number{1};
@@ -353,20 +352,20 @@ TEST_CASE("nor may a process that a kernel forks, and the device does not notice
       int status = 0;
       *to = ::waitpid(child, &status, 0) == child ? status : -1;
     });
-    // The device's own handler of SIGSEGV ended it.
-    expect(WIFEXITED(ended[0]) && WEXITSTATUS(ended[0]) == 1, "the child's touch did not end it");
+    // The device's own handler of SIGSEGV ended the child.
+    expect(WIFEXITED(ended[0]) && WEXITSTATUS(ended[0]) == 1, "the child's access did not end it");
     expect(page_info(number.data()).resident == 1, "the page left the host");
     expect(number[0] == 17, "the host's memory changed");
     use(session);
   }));
 }
 
-TEST_CASE("a forked child keeps no descriptor of the library's", "[system]") {
+TEST_CASE("a forked child keeps none of the library's descriptors", "[system]") {
   require_passed(in_fresh_process([] {
     const std::set<int> own = open_descriptors();
     const Session session{two_devices};
     use(session);
-    // One of each kind of thing that has a descriptor.
+    // Makes one object of each kind that has a descriptor.
     CUevent event = nullptr;
     WHERRY_TRY(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     CUipcEventHandle handle{};
@@ -380,7 +379,7 @@ TEST_CASE("a forked child keeps no descriptor of the library's", "[system]") {
     WHERRY_TRY(cuMemCreate(&physical, 2 << 20, &on_device, 0));
     std::vector<char> registered(8192);
     WHERRY_TRY(cuMemHostRegister(registered.data(), registered.size(), 0));
-    expect(open_descriptors().size() > own.size(), "there is nothing to let go of");
+    expect(open_descriptors().size() > own.size(), "the library has no descriptors");
     const pid_t child = ::fork();
     if (child == 0) ::_exit(open_descriptors() == own ? 0 : 1);
     int status = 0;
@@ -390,7 +389,7 @@ TEST_CASE("a forked child keeps no descriptor of the library's", "[system]") {
   }));
 }
 
-TEST_CASE("in a forked child the library is not initialized, and its exit harms nobody",
+TEST_CASE("in a forked child the library is not initialized, and its exit does no harm",
           "[system]") {
   require_passed(in_fresh_process([] {
     const Session session{two_devices};
@@ -409,7 +408,7 @@ TEST_CASE("in a forked child the library is not initialized, and its exit harms 
                        refused(cuMemFree(reinterpret_cast<CUdeviceptr>(number.data()))) &&
                        refused(cuCtxGetCurrent(&context)) && refused(cuCtxSynchronize()) &&
                        refused(wherryGetStats(&stats));
-      std::exit(all ? 0 : 1);  // with everything that runs at exit
+      std::exit(all ? 0 : 1);  // runs all exit handlers
     }
     int status = 0;
     expect(::waitpid(child, &status, 0) == child, "waitpid");

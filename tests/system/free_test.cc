@@ -1,5 +1,5 @@
-// What is freed is gone: its pages leave the pools, its addresses end whoever touches them, and
-// nothing piles up.
+// Freed memory is gone: its pages leave the pools, an access to its addresses is an error, and no
+// resources pile up.
 #include <signal.h>
 
 #include <atomic>
@@ -22,7 +22,8 @@ namespace {
 constexpr const char* two_devices = "capacity=16M;capacity=16M";
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// Ends by the signal of a bad address, and the library has said which address that was.
+// Checks that the process ended with a signal for a bad address, and that the library's log line
+// names that address.
 void check_ends_at(const Outcome& outcome) {
   INFO(outcome.describe());
   CHECK((outcome.signal == SIGSEGV || outcome.signal == SIGBUS));
@@ -32,7 +33,7 @@ void check_ends_at(const Outcome& outcome) {
   CHECK(outcome.err.find(address) != std::string::npos);
 }
 
-// So that the parent knows it even when this process dies of it.
+// Prints the address, so that the parent knows it even if this process dies of it.
 void print_address(const void* address) {
   std::printf("%p\n", address);
   std::fflush(stdout);
@@ -68,7 +69,7 @@ TEST_CASE("writing to freed memory that only a device had used ends the host wit
   }));
 }
 
-TEST_CASE("touching an arena address that was never allocated ends the host with a signal",
+TEST_CASE("accessing an arena address that was never allocated ends the host with a signal",
           "[system]") {
   check_ends_at(in_fresh_process([] {
     const Session session{two_devices};
@@ -76,11 +77,11 @@ TEST_CASE("touching an arena address that was never allocated ends the host with
     std::byte* const place = memory.data() + 64 * mebibyte;
     print_address(place);
     sink = *place;
-    expect(false, "memory that nobody allocated could be read");
+    expect(false, "memory that was never allocated could be read");
   }));
 }
 
-TEST_CASE("a kernel that touches freed memory fails with an illegal address", "[system]") {
+TEST_CASE("a kernel that accesses freed memory fails with an illegal address", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     const Session session{two_devices};
     Managed<std::byte> memory{mebibyte};
@@ -89,7 +90,7 @@ TEST_CASE("a kernel that touches freed memory fails with an illegal address", "[
     memory.free();
     session.launch(0, 1, [place](std::size_t) { sink = *place; });
     expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
-           "the kernel's touch of freed memory was not an error");
+           "the kernel's access to freed memory was not an error");
     // The other device and the host go on.
     WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
     const Managed<int> still{1};
@@ -100,7 +101,7 @@ TEST_CASE("a kernel that touches freed memory fails with an illegal address", "[
   CHECK(outcome.passed());
 }
 
-TEST_CASE("an address that was touched after its end is not handed out again", "[system]") {
+TEST_CASE("an address that was accessed after it was freed is not handed out again", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     const Session session{two_devices};
     Managed<std::byte> memory{mebibyte};
@@ -109,12 +110,12 @@ TEST_CASE("an address that was touched after its end is not handed out again", "
     memory.free();
     session.launch(0, 1, [place](std::size_t) { sink = *place; });
     expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
-           "the kernel's touch of freed memory was not an error");
-    WHERRY_TRY(cuCtxSetCurrent(session.context(1)));  // the other one is in error
+           "the kernel's access to freed memory was not an error");
+    WHERRY_TRY(cuCtxSetCurrent(session.context(1)));  // the other context is in error
     for (int i = 0; i < 200; ++i) {
       const Managed<std::byte> fresh{mebibyte};
       expect(place < fresh.data() || place >= fresh.data() + fresh.bytes(),
-             "the address came back");
+             "the address was handed out again");
       fresh[static_cast<std::size_t>(i) * 4096] = std::byte{1};
     }
   });
@@ -122,7 +123,7 @@ TEST_CASE("an address that was touched after its end is not handed out again", "
   CHECK(outcome.passed());
 }
 
-TEST_CASE("an address that is used again is zero on every processor", "[system]") {
+TEST_CASE("an address that is reused is zero on every processor", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     const Session session{two_devices};
     bool reused = false;
@@ -139,10 +140,10 @@ TEST_CASE("an address that is used again is zero on every processor", "[system]"
           std::memset(half, 0xee, mebibyte / 2);
         });
       }
-      expect(dirty[0] == 0 && dirty[1] == 0, "new memory holds old bytes");
+      expect(dirty[0] == 0 && dirty[1] == 0, "new memory holds old contents");
       if (round % 2 == 0) std::memset(memory.data(), 0xdd, mebibyte);
     }
-    expect(reused, "no address was used again: this test saw nothing");
+    expect(reused, "no address was reused: this run tests nothing");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -152,8 +153,7 @@ TEST_CASE("mappings do not grow with allocations", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     const Session session{two_devices};
     std::vector<std::unique_ptr<Managed<std::byte>>> live;
-    // What 100 allocations need of the program's own heap and of the library is there before the
-    // count.
+    // The first 100 allocations grow the program's heap and the library's tables before the count.
     for (int i = 0; i < 100; ++i) live.push_back(std::make_unique<Managed<std::byte>>(4096));
     live.reserve(10'200);
     const std::size_t before = count_mappings();
@@ -164,8 +164,8 @@ TEST_CASE("mappings do not grow with allocations", "[system]") {
     }
     for (std::size_t i = 0; i < live.size(); i += 2) live[i].reset();
     const std::size_t after = count_mappings();
-    // Protection makes each run of pages a mapping of its own, as far as the limit on mappings
-    // allows.
+    // With the protection trap each run of pages is a mapping of its own, up to the limit on
+    // mappings.
     const std::size_t more = traps_by_protection() ? 10'100 : 20;
     expect(after <= before + more,
            "mappings grew from " + std::to_string(before) + " to " + std::to_string(after));
@@ -174,22 +174,22 @@ TEST_CASE("mappings do not grow with allocations", "[system]") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("more separate pages than there may be mappings are no failure", "[system]") {
+TEST_CASE("more separate pages than the limit on mappings allows do not fail", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_FAULT_REGION", "4K", 1);
     const Session session{two_devices};
     std::ifstream file{"/proc/sys/vm/max_map_count"};
     std::size_t most = 0;
     file >> most;
-    if (most == 0 || most > 100'000) return;  // a machine that has been given room for them
+    if (most == 0 || most > 100'000) return;  // a machine with a raised limit
     constexpr std::size_t unit = 4096;
     const std::size_t count = most + 1000;
     const Managed<std::byte> memory{count * unit};
-    // Every second page: neighbours would be one mapping.
+    // Uses every second page: neighbours would share a mapping.
     for (std::size_t i = 0; i < count; i += 2) memory[i * unit] = std::byte(i % 251);
     for (std::size_t i = 0; i < count; i += 2)
-      if (memory[i * unit] != std::byte(i % 251)) expect(false, "a page has lost what was written");
-    expect(count_mappings() < most, "no mapping is left for the program");
+      if (memory[i * unit] != std::byte(i % 251)) expect(false, "a page has lost its contents");
+    expect(count_mappings() < most, "the program has no mappings left");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -232,7 +232,7 @@ TEST_CASE("a copy that races with the end of its memory leaves no pages behind",
       WHERRY_TRY(round % 2 == 0 ? cuMemAllocManaged(&memory, data.size(), CU_MEM_ATTACH_GLOBAL)
                                 : cuMemAlloc(&memory, data.size()));
       target = memory;
-      // At any point of a copy.
+      // Frees at a varying point of the copy.
       std::this_thread::sleep_for(std::chrono::microseconds(round % 100));
       WHERRY_TRY(cuMemFree(memory));
     }
@@ -244,7 +244,7 @@ TEST_CASE("a copy that races with the end of its memory leaves no pages behind",
     for (int device = 0; device < session.devices(); ++device) {
       WHERRY_TRY(cuCtxSetCurrent(session.context(device)));
       WHERRY_TRY(cuMemGetInfo(&left, &total));
-      expect(left == total, "a device's pool is not empty by its books");
+      expect(left == total, "a device's pool is not empty in its own accounting");
     }
     for (int i = 0; i < witness.processors(); ++i)
       expect(witness.pool_bytes(i) == 0, "pool " + std::to_string(i) + " still holds pages");

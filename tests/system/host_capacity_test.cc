@@ -1,5 +1,5 @@
-// Ends of processes that only a process can have: the host touches what is not its, and what finds
-// no room in any pool. Each in a process of its own, with a host of a few MiB.
+// Failures that end a process: the host accesses memory that it may not, or an access finds no free
+// pages in any pool. Each test runs in a process of its own, with a host capacity of a few MiB.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -35,8 +35,7 @@ std::size_t count_wrong(const std::uint64_t* words, std::size_t count, std::uint
 
 }  // namespace
 
-TEST_CASE("the host that touches device memory gets a signal, and a line that says why",
-          "[system]") {
+TEST_CASE("a host access to device memory raises a signal, and a line says why", "[system]") {
   for (const bool writes : {false, true}) {
     const Outcome outcome = in_fresh_process([&] {
       const Session session("capacity=16M");
@@ -65,26 +64,27 @@ TEST_CASE("managed memory that all pools together cannot hold is refused", "[sys
     const auto allocate = [&](std::size_t bytes) {
       return cuMemAllocManaged(&second, bytes, CU_MEM_ATTACH_GLOBAL);
     };
-    expect(allocate(4 * mebibyte + 1) == CUDA_ERROR_OUT_OF_MEMORY, "one byte too many is refused");
-    expect(second == 0, "nothing was given");
-    expect(allocate(~std::size_t{0}) == CUDA_ERROR_OUT_OF_MEMORY, "any size is refused");
+    expect(allocate(4 * mebibyte + 1) == CUDA_ERROR_OUT_OF_MEMORY,
+           "one byte too many is not refused");
+    expect(second == 0, "a refused allocation returned an address");
+    expect(allocate(~std::size_t{0}) == CUDA_ERROR_OUT_OF_MEMORY, "a huge size is not refused");
     WHERRY_TRY(allocate(4 * mebibyte));
     CUdeviceptr third = 0;
     expect(cuMemAllocManaged(&third, 1, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_OUT_OF_MEMORY,
-           "all is given away");
+           "another page is not refused");
     WHERRY_TRY(cuMemFree(second));
     WHERRY_TRY(cuMemAllocManaged(&third, mebibyte, CU_MEM_ATTACH_GLOBAL));
     WHERRY_TRY(cuMemFree(third));
-    // What a device has for itself holds no managed memory.
+    // Pages of device memory are not available to managed memory.
     WHERRY_TRY(cuMemAlloc(&third, 2 * mebibyte));
-    expect(allocate(3 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY, "device memory takes room");
+    expect(allocate(3 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY, "device memory takes no space");
     WHERRY_TRY(allocate(2 * mebibyte));
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("what the host can never hold cannot be prefetched to it", "[system]") {
+TEST_CASE("memory that the host can never hold cannot be prefetched to it", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     choose_host("4M");
     const Session session("capacity=8M");
@@ -94,26 +94,26 @@ TEST_CASE("what the host can never hold cannot be prefetched to it", "[system]")
     const auto prefetch = [&](std::size_t bytes) {
       return cuMemPrefetchAsync(memory, bytes, host, 0, session.stream(0));
     };
-    expect(prefetch(4 * mebibyte + 1) == CUDA_ERROR_OUT_OF_MEMORY, "one page too many");
+    expect(prefetch(4 * mebibyte + 1) == CUDA_ERROR_OUT_OF_MEMORY,
+           "one page too many is not refused");
     int last = 0;
     WHERRY_TRY(cuMemRangeGetAttribute(&last, sizeof last,
                                       CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory, 1));
-    expect(last == CU_DEVICE_INVALID, "nothing was noted");
+    expect(last == CU_DEVICE_INVALID, "a refused prefetch was recorded");
     WHERRY_TRY(prefetch(4 * mebibyte));
     CUdeviceptr ranges[]{memory, memory + 3 * mebibyte};
     std::size_t sizes[]{3 * mebibyte, 3 * mebibyte};
     std::size_t from = 0;
     expect(cuMemPrefetchBatchAsync(ranges, sizes, 2, &host, &from, 1, 0, session.stream(0)) ==
                CUDA_ERROR_OUT_OF_MEMORY,
-           "a batch counts its ranges together");
+           "a batch does not add up its ranges");
     WHERRY_TRY(session.wait(0));
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a host without room has its pages where there is room, and maps them there",
-          "[system]") {
+TEST_CASE("a full host's pages stay in pools with space, and are mapped there", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     choose_host("4M");
     const Session session("capacity=8M,workers=1");
@@ -124,8 +124,8 @@ TEST_CASE("a host without room has its pages where there is room, and maps them 
       session.run(0, [words = memory.data(), count = memory.size()] {
         for (std::size_t i = 0; i < count; i += page_words) words[i] += 1;
       });
-      expect(count_wrong(memory.data(), memory.size(), pass + 1) == 0, "every page has its value");
-      expect(witness.pool_bytes(0) <= 4 * mebibyte, "the host's pool holds what it may");
+      expect(count_wrong(memory.data(), memory.size(), pass + 1) == 0, "a page has a wrong value");
+      expect(witness.pool_bytes(0) <= 4 * mebibyte, "the host's pool exceeds its capacity");
       expect(witness.pool_bytes(1) <= 8 * mebibyte, "the device's does");
     }
   });
@@ -133,23 +133,23 @@ TEST_CASE("a host without room has its pages where there is room, and maps them 
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a touch for which no pool has room ends in a signal, and a line that says what to do",
+TEST_CASE("an access for which no pool has space ends in a signal, and a line that says what to do",
           "[system]") {
   for (const bool on_device : {false, true}) {
     const Outcome outcome = in_fresh_process([&] {
       choose_host("4M");
       const Session session("capacity=4M,workers=1");
       const Managed<std::uint64_t> memory(8 * mebibyte / sizeof(std::uint64_t));
-      // Device memory takes what was promised.
+      // Device memory takes pages that had been promised to managed memory.
       CUdeviceptr own = 0;
       WHERRY_TRY(cuMemAlloc(&own, 4 * mebibyte));
       write_pages(memory.data(), 4 * mebibyte / sizeof(std::uint64_t), 1);
       std::uint64_t* const last = &memory[memory.size() - 1];
       if (on_device) {
         session.launch(0, 1, [last](std::size_t) { *last = 1; });
-        expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel has failed");
+        expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel has not failed");
         expect(count_wrong(memory.data(), 4 * mebibyte / sizeof(std::uint64_t), 1) == 0,
-               "nothing is lost");
+               "a page is lost");
       } else {
         *last = 1;
       }
@@ -161,22 +161,24 @@ TEST_CASE("a touch for which no pool has room ends in a signal, and a line that 
   }
 }
 
-TEST_CASE("device memory is not had when what would have to leave finds no room", "[system]") {
+TEST_CASE("device memory is refused when the pages that would have to leave find no space",
+          "[system]") {
   const Outcome outcome = in_fresh_process([] {
     choose_host("4M");
     const Session session("capacity=4M,workers=1");
     const Managed<std::uint64_t> memory(8 * mebibyte / sizeof(std::uint64_t));
     write_pages(memory.data(), memory.size(), 7);
     CUdeviceptr own = 1;
-    expect(cuMemAlloc(&own, 2 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY, "there is no room");
-    expect(own == 0, "nothing was given");
-    expect(count_wrong(memory.data(), memory.size(), 7) == 0, "nothing is lost");
+    expect(cuMemAlloc(&own, 2 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY,
+           "the allocation is not refused");
+    expect(own == 0, "a refused allocation returned an address");
+    expect(count_wrong(memory.data(), memory.size(), 7) == 0, "a page is lost");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a host capacity that is none keeps the library from starting, in one line", "[system]") {
+TEST_CASE("an invalid host capacity keeps the library from starting, with one line", "[system]") {
   for (const auto& [text, why] : {std::pair{"8x", "capacity must be bytes"},
                                   {"1M", "less than 2M"},
                                   {"4097K", "not a multiple of 4096 bytes"},

@@ -1,5 +1,6 @@
-// Host memory that devices use in place, allocated or registered: who may touch it where, that all
-// of them have the same pages, and what becomes of it when devices, processes and contents change.
+// Host memory that devices use in place, allocated or registered: which processors may access it
+// and at which addresses, that all of them have the same pages, and what happens to it across
+// device failures, resets and fork.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,7 +37,7 @@ Session& session() {
   return the_session;
 }
 
-// Host memory of words.
+// Owns an allocation of host memory, as words.
 class Host {
  public:
   explicit Host(std::size_t bytes, unsigned flags = 0) : count_(bytes / sizeof(std::uint64_t)) {
@@ -63,7 +64,7 @@ T* on_device(T* pointer) {
   return reinterpret_cast<T*>(address);
 }
 
-// Private anonymous pages.
+// Private anonymous memory, as mmap returns it.
 class Pages {
  public:
   explicit Pages(std::size_t bytes, int protection = PROT_READ | PROT_WRITE)
@@ -109,8 +110,7 @@ std::uint64_t load(int device, const std::uint64_t* word) {
   return answer.data()[0];
 }
 
-// How the kernel's list of this process's mappings shows the one at the address: "rw-s" and the
-// name.
+// The mapping at the address in /proc/self/maps: its rights ("rw-s") and its name.
 std::string mapping_of(const void* address) {
   std::ifstream maps("/proc/self/maps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
@@ -136,7 +136,7 @@ bool same_frame(const void* here, int device, const void* there) {
   return one.frame == other.frame;  // both 0 where frames are hidden
 }
 
-// What the file of host memory takes.
+// How many bytes the file behind host memory takes.
 std::uint64_t bytes_of_file() {
   for (int fd = 3; fd < 1024; ++fd) {
     char name[256] = {};
@@ -160,7 +160,7 @@ void revive(int device) {
   session().renew_stream(device);
 }
 
-// Runs in a child of fork(): 0, or which expectation failed.
+// Runs `body` in a child of fork(). Returns 0, or the number of the expectation that failed.
 template <typename Body>
 int in_fork(const Body& body) {
   const pid_t child = ::fork();
@@ -172,7 +172,7 @@ int in_fork(const Body& body) {
 
 }  // namespace
 
-// Before the session begins: these start the library in processes of their own.
+// These run before the session starts, because they start the library in processes of their own.
 TEST_CASE("the host's pool bounds host memory", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     ::setenv("WHERRY_HOST_CAPACITY", "8M", 1);
@@ -180,23 +180,24 @@ TEST_CASE("the host's pool bounds host memory", "[system]") {
     void* one = nullptr;
     void* other = nullptr;
     WHERRY_TRY(cuMemAllocHost(&one, 6 * mebibyte));
-    expect(cuMemAllocHost(&other, 3 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY, "more than there is");
-    expect(other == nullptr, "a pointer to nothing");
+    expect(cuMemAllocHost(&other, 3 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY,
+           "more memory than there is was not refused");
+    expect(other == nullptr, "a refused allocation returned a pointer");
     CUdeviceptr managed = 0;
     expect(
         cuMemAllocManaged(&managed, 7 * mebibyte, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_OUT_OF_MEMORY,
-        "managed memory for which there is no room");
+        "managed memory without space was not refused");
     WHERRY_TRY(cuMemAllocManaged(&managed, 6 * mebibyte, CU_MEM_ATTACH_GLOBAL));
     WHERRY_TRY(cuMemFreeHost(one));
     expect(cuMemAllocHost(&one, 7 * mebibyte) == CUDA_ERROR_OUT_OF_MEMORY,
-           "room that managed memory was promised");
+           "space promised to managed memory was not refused");
     WHERRY_TRY(cuMemAllocHost(&one, 5 * mebibyte));
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a touch of freed host memory is an error", "[system]") {
+TEST_CASE("an access to freed host memory is an error", "[system]") {
   const Outcome touch = in_fresh_process([] {
     Session fresh(devices);
     void* memory = nullptr;
@@ -210,7 +211,7 @@ TEST_CASE("a touch of freed host memory is an error", "[system]") {
   CHECK(touch.signal == SIGSEGV);
 }
 
-TEST_CASE("host memory is zero, and the same pages for the host and every device", "[system]") {
+TEST_CASE("host memory is zero, and has the same pages for the host and every device", "[system]") {
   session();
   const Host memory(3 * mebibyte);
   CHECK(on_device(memory.data()) == memory.data());
@@ -226,7 +227,7 @@ TEST_CASE("host memory is zero, and the same pages for the host and every device
   CHECK(is_file_backed(memory.data()));
 }
 
-TEST_CASE("host memory has all its pages from the beginning, and none when it is freed",
+TEST_CASE("host memory has all its pages as soon as it is allocated, and none after it is freed",
           "[system]") {
   session();
   const std::uint64_t before = bytes_of_file();
@@ -284,7 +285,7 @@ TEST_CASE("a device that is started again has all host and registered memory", "
     store(0, on_device(small) + 1, 6);
     CHECK(pages.words()[1] == 5);
     CHECK(small[1] == 6);
-    // What it has of the program's memory otherwise is none of what is shared.
+    // At the host's address a device has only its private copy of the program's memory.
     store(0, on_device(pages.words()) + 1, 0);
     CHECK(touch_on(0, pages.words()) == CUDA_ERROR_ILLEGAL_ADDRESS);
     revive(0);
@@ -339,7 +340,7 @@ TEST_CASE("memory registered for reading cannot be written by kernels", "[system
   CHECK(pages.words()[0] == 9);
 }
 
-TEST_CASE("malloc works on while its memory is registered and unregistered", "[system]") {
+TEST_CASE("malloc works while its memory is registered and unregistered", "[system]") {
   session();
   std::vector<std::uint64_t*> blocks;
   std::vector<std::uint64_t*> neighbours;
@@ -348,7 +349,7 @@ TEST_CASE("malloc works on while its memory is registered and unregistered", "[s
     auto* block = static_cast<std::uint64_t*>(std::malloc(bytes));
     block[0] = static_cast<std::uint64_t>(i);
     const CUresult result = cuMemHostRegister(block, bytes, 0);
-    if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {  // shares a page with its neighbour
+    if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {  // shares a page with its neighbor
       neighbours.push_back(block);
       continue;
     }
@@ -369,7 +370,7 @@ TEST_CASE("no write is lost while memory is registered and unregistered", "[syst
   session();
   constexpr int writers = 4;
   const int rounds = static_cast<int>(1000 * scale());
-  // Four words on each of many pages, some in the middle of malloc's heap.
+  // Uses four words on each of many pages, some of them in the middle of malloc's heap.
   auto* heap = static_cast<std::uint64_t*>(std::malloc(40'000));
   const Pages pages(mebibyte);
   std::memset(heap, 0, 40'000);
@@ -413,7 +414,7 @@ TEST_CASE("a child of fork has its own copy of registered memory", "[system]") {
   {
     const Registered one(pages.words(), 5 * mebibyte);
     const Registered other(heap + 1, 39'000);
-    // The parent goes on at once.
+    // The parent goes on without waiting for the child.
     const int failed = [&] {
       const pid_t child = ::fork();
       if (child == 0) {
@@ -443,10 +444,10 @@ TEST_CASE("a child of fork has its own copy of registered memory", "[system]") {
   std::free(heap);
 }
 
-TEST_CASE("what kernels and threads write during forks is in registered memory", "[system]") {
+TEST_CASE("writes of kernels and threads during forks reach registered memory", "[system]") {
   session();
   const int rounds = static_cast<int>(100 * scale()) + 1;
-  // One page, of which the first and last bytes are somebody else's.
+  // One page whose first and last bytes belong to other data.
   const Pages pages(4096);
   std::uint64_t* words = pages.words();
   const Registered registered(words + 8, 4096 - 128);
@@ -481,7 +482,7 @@ TEST_CASE("what kernels and threads write during forks is in registered memory",
 TEST_CASE("copies into registered memory arrive while the program forks", "[system]") {
   session();
   const int forks = static_cast<int>(200 * scale()) + 1;
-  // One page, of which the first and last bytes are somebody else's.
+  // One page whose first and last bytes belong to other data.
   const Pages pages(4096);
   std::uint64_t* words = pages.words();
   const Registered registered(words + 8, 4096 - 128);
@@ -500,7 +501,8 @@ TEST_CASE("copies into registered memory arrive while the program forks", "[syst
         WHERRY_TRY(cuMemcpyDtoHAsync(words + 20, source, count * sizeof(std::uint64_t), stream));
         WHERRY_TRY(cuStreamSynchronize(stream));
         const std::uint64_t wanted = std::uint64_t{copies} << 32 | copies;
-        for (std::size_t i = 0; i < count; ++i) expect(words[20 + i] == wanted, "a word is old");
+        for (std::size_t i = 0; i < count; ++i)
+          expect(words[20 + i] == wanted, "a word has its old value");
       }
     } catch (const std::exception& error) {
       failure = error.what();

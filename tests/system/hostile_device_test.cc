@@ -1,6 +1,6 @@
-// A device whose kernel writes anything over all memory that the device shares with the host,
-// except the pools: the host goes on, ends the device at most, and believes nothing that it reads
-// there. Memory that the host only shows to its devices cannot be written there.
+// A device whose kernel overwrites all memory that the device shares with the host, except the
+// pools: the host goes on, at worst ends the device, and trusts nothing that it reads there. A
+// device cannot write memory that the host shares read-only.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,8 +28,8 @@ struct Found {
   bool writable = false;
 };
 
-// The device's shared mappings, other than pools: views of those are managed memory. In a kernel,
-// so without the C++ library's help.
+// Lists the device's shared mappings except pools: views of pools are managed memory. Runs in a
+// kernel, so it does not use the C++ library.
 std::size_t shared_mappings(Found* found, std::size_t most) {
   static char text[1 << 20];
   const int file = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -62,10 +62,10 @@ std::size_t shared_mappings(Found* found, std::size_t most) {
 struct Order {
   std::uint64_t seed;
   unsigned rounds;
-  std::uint64_t* writable;  // how many bytes were written over
+  std::uint64_t* writable;  // how many bytes are overwritten
 };
 
-// Random bytes, zeros, ones and small numbers, in single words and in stretches.
+// Overwrites single words and stretches with random bytes, zeros, ones and small numbers.
 void scribble(const void* args, std::size_t, std::size_t) {
   const Order order = *static_cast<const Order*>(args);
   static Found found[64];
@@ -123,7 +123,7 @@ void ask_for_writes(const void* args, std::size_t, std::size_t) {
   }
 }
 
-// Work on both devices and the host, of which the results of device 1 and the host are checked.
+// Works on both devices and the host, and checks the results of device 1 and the host.
 void be_visited(std::uint64_t seed) {
   Session session{two_devices};
   constexpr std::size_t count = 100'000;
@@ -134,34 +134,35 @@ void be_visited(std::uint64_t seed) {
   for (int round = 0; round < 6; ++round) {
     const Order order{random(), 30, nullptr};
     std::uint64_t* const to = others.data();
-    // Launches before and after, so that there is something on the boards.
+    // Launches before and after the attack, so that the launch queues hold entries.
     for (int i = 0; i < 4; ++i) (void)wherryLaunch(session.stream(0), fill, &to, sizeof to, count);
     (void)wherryLaunch(session.stream(0), scribble, &order, sizeof order, 1);
     for (int i = 0; i < 4; ++i) (void)wherryLaunch(session.stream(0), fill, &to, sizeof to, count);
-    // The host and the other device go on meanwhile.
+    // The host and the other device go on during the attack.
     WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
     const Managed<std::uint64_t> mine(count);
     std::uint64_t* const there = mine.data();
     WHERRY_TRY(wherryLaunch(session.stream(1), fill, &there, sizeof there, count));
     WHERRY_TRY(session.wait(1));
     for (std::size_t i = 0; i < count; ++i) {
-      expect(mine[i] == i * 3, "what device 1 wrote");
-      expect(own[i] == i, "what the host wrote");
+      expect(mine[i] == i * 3, "a word that device 1 wrote is lost");
+      expect(own[i] == i, "a word that the host wrote is lost");
     }
-    // The device may have lost what it was to do, or wait for an answer for ever: as a kernel that
+    // The device may have lost its launches, or may wait forever for an answer, like a kernel that
     // never ends. A reset ends it.
     WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     session.renew_stream(0);
     WHERRY_TRY(wherryLaunch(session.stream(0), fill, &to, sizeof to, count));
     WHERRY_TRY(session.wait(0));
-    for (std::size_t i = 0; i < count; ++i) expect(others[i] == i * 3, "after a reset");
+    for (std::size_t i = 0; i < count; ++i)
+      expect(others[i] == i * 3, "a word is wrong after a reset");
   }
 }
 
 }  // namespace
 
-TEST_CASE("a device that writes over all memory it shares with the host harms nobody else") {
+TEST_CASE("a device that writes over all memory it shares with the host harms no other processor") {
   const std::uint64_t round = GENERATE(range(0u, 4u));
   const Outcome outcome =
       in_fresh_process([round] { be_visited(seed() + round); }, /*limit_ms=*/100'000);
@@ -169,18 +170,18 @@ TEST_CASE("a device that writes over all memory it shares with the host harms no
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a device cannot write to the list of the pages' owners") {
+TEST_CASE("a device cannot write to the table of page owners") {
   const Outcome outcome = in_fresh_process([] {
     Session session{two_devices};
     const Managed<Answer> answer(1);
     Answer* const to = answer.data();
     WHERRY_TRY(wherryLaunch(session.stream(0), ask_for_writes, &to, sizeof to, 1));
     WHERRY_TRY(session.wait(0));
-    expect(answer[0].found > 0, "the device has no list of owners");
-    expect(answer[0].permitted == 0, "the device may make the list of owners writable");
+    expect(answer[0].found > 0, "the device does not map the table of page owners");
+    expect(answer[0].permitted == 0, "the device may make the table of page owners writable");
     WHERRY_TRY(wherryLaunch(session.stream(0), write_to_owners, nullptr, 0, 1));
     expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
-           "a write to the list of owners goes through");
+           "a write to the table of page owners succeeds");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());

@@ -1,5 +1,5 @@
-// Events that two programs share: each waits for the other's work, and learns when there is nobody
-// left to do it.
+// Events that two programs share: each waits for the other's work, and gets an error when the other
+// program has ended before completing it.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
@@ -23,7 +23,7 @@ CUstream stream(int device = device0) {
   return stage().session().stream(device);
 }
 
-// An event of this program that the other one has opened.
+// An event of this program that the other program has opened.
 struct SharedEvent {
   explicit SharedEvent(Peer& peer) {
     stage();
@@ -42,7 +42,7 @@ struct SharedEvent {
   std::uint64_t there = 0;
 };
 
-// Whether the call returns within the time.
+// Whether the call returns before the limit.
 template <typename Call>
 bool returns(std::future<Call>& call, std::chrono::milliseconds limit) {
   return call.wait_for(limit) == std::future_status::ready;
@@ -50,7 +50,7 @@ bool returns(std::future<Call>& call, std::chrono::milliseconds limit) {
 
 }  // namespace
 
-TEST_CASE("an event stands for work of whichever program recorded it last", "[system]") {
+TEST_CASE("an event stands for the work of the program that recorded it last", "[system]") {
   stage();
   Peer peer;
   SharedEvent event(peer);
@@ -66,7 +66,7 @@ TEST_CASE("an event stands for work of whichever program recorded it last", "[sy
   CHECK(wait.get() == CUDA_SUCCESS);
   CHECK(cuEventQuery(event.here) == CUDA_SUCCESS);
 
-  // Recorded here now, it stands for nothing of the other's.
+  // After a record here the event no longer depends on the other program's work.
   peer.get({Ask::hold, device0});
   peer.get({Ask::record, device0, event.there});
   WHERRY_TRY(cuEventRecord(event.here, stream()));
@@ -118,7 +118,7 @@ TEST_CASE("two programs take turns by events", "[system]") {
   WHERRY_TRY(cuMemFree(word));
 }
 
-TEST_CASE("who waits for a program that is killed learns so", "[system]") {
+TEST_CASE("a thread or stream that waits for a program that is killed gets an error", "[system]") {
   stage();
   Peer peer;
   SharedEvent event(peer);
@@ -134,7 +134,7 @@ TEST_CASE("who waits for a program that is killed learns so", "[system]") {
     REQUIRE(returns(wait, 20s));
     CHECK(wait.get() == CUDA_ERROR_LAUNCH_FAILED);
     CHECK(cuEventQuery(event.here) == CUDA_ERROR_LAUNCH_FAILED);
-    // It can be recorded again.
+    // The event can be recorded again.
     WHERRY_TRY(cuEventRecord(event.here, stream()));
     CHECK(cuEventSynchronize(event.here) == CUDA_SUCCESS);
   }
@@ -150,7 +150,7 @@ TEST_CASE("who waits for a program that is killed learns so", "[system]") {
   }
 }
 
-TEST_CASE("an event outlives the program that made it, for who has it open", "[system]") {
+TEST_CASE("an event outlives its creator in programs that have it open", "[system]") {
   stage();
   Peer peer;
   const std::uint64_t its = peer.get({Ask::make_event, device0});
@@ -170,7 +170,7 @@ TEST_CASE("an event outlives the program that made it, for who has it open", "[s
   CHECK(cuEventDestroy(here) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a record that is refused is nothing to other programs", "[system]") {
+TEST_CASE("a record that is refused has no effect on other programs", "[system]") {
   stage();
   Peer peer;
   const Answer got = peer.ask({Ask::get_event_handle, device0, peer.get({Ask::make_event})});

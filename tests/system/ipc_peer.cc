@@ -28,10 +28,10 @@ std::uint64_t number_of(Pointer* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Seen by devices as well: mapped before they start.
+// Memory that devices see, too: mapped before they start.
 struct Common {
   std::uint64_t gate;  // kernels wait until it is not 0
-  std::uint64_t word;  // what a kernel has read
+  std::uint64_t word;  // the value that a kernel has read
 };
 Common* map_common() {
   void* const place =
@@ -223,13 +223,13 @@ int main() {
   try {
     Server server;
     Answer ready;
-    expect(send_to(socket_fd, ready), "nobody is there");
+    expect(send_to(socket_fd, ready), "the test is gone");
     Request request;
     for (int fd = -1; receive_from(socket_fd, request, fd);) {
       Answer answer;
       answer.result = serve(server, request, answer, fd);
       if (fd >= 0) ::close(fd);
-      expect(send_to(socket_fd, answer, answer.fd), "nobody is there any more");
+      expect(send_to(socket_fd, answer, answer.fd), "the test is gone");
       if (answer.fd >= 0) ::close(answer.fd);
     }
     server.release();

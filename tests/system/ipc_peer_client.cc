@@ -14,7 +14,7 @@
 namespace wherry::test {
 namespace {
 
-constexpr int peer_socket = 3;  // where the program has it
+constexpr int peer_socket = 3;  // the descriptor's number in the other program
 constexpr timeval limit{60, 0};
 
 }  // namespace
@@ -29,7 +29,7 @@ Peer::Peer(const char* visible_devices) {
   ::posix_spawn_file_actions_adddup2(&actions, sockets[1], peer_socket);
   char program[] = WHERRY_IPC_PEER;
   char* const arguments[] = {program, nullptr};
-  // This program has started long since.
+  // Set for the other program only: this program has read the variable at its own start.
   if (visible_devices != nullptr) ::setenv("CUDA_VISIBLE_DEVICES", visible_devices, 1);
   const int error = ::posix_spawn(&pid_, program, &actions, nullptr, arguments, environ);
   ::unsetenv("CUDA_VISIBLE_DEVICES");
@@ -56,7 +56,7 @@ Answer Peer::ask(const Request& request, int fd) {
 
 std::uint64_t Peer::get(const Request& request, int fd) {
   const Answer answer = ask(request, fd);
-  check(answer.result, "what the other program was asked");
+  check(answer.result, "the request to the other program");
   return answer.value;
 }
 

@@ -1,4 +1,4 @@
-// Memory pools that two programs share: one allocates, the other imports what was allocated.
+// Memory pools that two programs share: one allocates, the other imports the allocations.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,7 @@ CUmemPoolPtrExportData pointer_of(Peer& peer, std::uint64_t address) {
   return data;
 }
 
-// A pool of the other program, here.
+// A memory pool of the other program, imported here.
 struct Shared {
   explicit Shared(Peer& peer) : its(peer.get({Ask::make_pool, device0})) {
     WHERRY_TRY(cuCtxSetCurrent(stage().session().context(device0)));
@@ -107,18 +107,18 @@ TEST_CASE("nothing can be allocated from another program's pool", "[system]") {
   CHECK(cuMemPoolImportPointer(&address, shared.pool, &data) == CUDA_ERROR_INVALID_VALUE);
   CHECK(address == 0);
 
-  // Of another pool of that program.
+  // A pointer into another pool of that program.
   Shared other(peer);
   data = pointer_of(peer, peer.get({Ask::allocate_pooled, device0, other.its, 100}));
   CHECK(cuMemPoolImportPointer(&address, shared.pool, &data) == CUDA_ERROR_INVALID_VALUE);
-  // Freed there.
+  // A pointer to memory that the other program has freed.
   const std::uint64_t gone = peer.get({Ask::allocate_pooled, device0, shared.its, 100});
   data = pointer_of(peer, gone);
   peer.get({Ask::free_async, device0, gone});
   CHECK(cuMemPoolImportPointer(&address, shared.pool, &data) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("who has access to an imported pool is said here", "[system]") {
+TEST_CASE("access to an imported pool is set in the importing program", "[system]") {
   stage();
   Peer peer;
   Shared shared(peer);
@@ -148,7 +148,8 @@ TEST_CASE("who has access to an imported pool is said here", "[system]") {
   }
 }
 
-TEST_CASE("an imported pool is its device's, whichever devices a program sees", "[system]") {
+TEST_CASE("an imported pool belongs to its own device, whichever devices a program sees",
+          "[system]") {
   stage();
   Peer peer("1");
   Shared shared(peer);
@@ -168,7 +169,7 @@ TEST_CASE("an imported pool is its device's, whichever devices a program sees", 
   CHECK(cuMemFree(here) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a pool keeps the pages that another program still has", "[system]") {
+TEST_CASE("a pool keeps the pages that another program still has open", "[system]") {
   stage();
   Peer peer;
   const std::uint64_t all = peer.get({Ask::free_bytes});
@@ -182,11 +183,11 @@ TEST_CASE("a pool keeps the pages that another program still has", "[system]") {
   CHECK(peer.get({Ask::free_bytes}) < all);
   CHECK(stage().read(device0, words_at(here)) == 6);
   WHERRY_TRY(cuMemFree(here));
-  // It looks when it is asked for something.
+  // The owner notices that they are closed when a call needs its pool.
   CHECK(peer.get({Ask::free_bytes}) == all);
 }
 
-TEST_CASE("a pool of a program that has ended is none", "[system]") {
+TEST_CASE("a pool of a program that has ended cannot be used", "[system]") {
   stage();
   CUdeviceptr here = 0;
   int fd = -1;

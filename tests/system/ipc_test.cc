@@ -1,6 +1,6 @@
-// Devices' own memory that two programs share: the pages are the same, their addresses need not be;
-// they stay as long as anybody has them, however he ends, and not longer. Handles are good for what
-// they name and for nothing else.
+// Device memory that two programs share: the pages are the same, the addresses may differ. The
+// pages exist as long as a program has them open, however programs end, and no longer. A handle
+// opens the allocation that it names, and nothing else.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -74,8 +74,8 @@ CUdeviceptr open(const CUipcMemHandle& handle, int device = device0) {
   return address;
 }
 
-// Which byte of which file a process sees at an address: "device:inode" and the offset. Empty: no
-// file.
+// The byte of a file that a process sees at an address: "device:inode" and the offset. Empty: the
+// address is not mapped from a file.
 struct Seen {
   std::string file;
   std::uint64_t offset = 0;
@@ -141,7 +141,7 @@ TEST_CASE("kernels of two programs read what the other's have written", "[system
   WHERRY_TRY(cuMemFree(mine));
 }
 
-TEST_CASE("memory of another program is known here for what it is", "[system]") {
+TEST_CASE("memory of another program has correct attributes here", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, 100'000});
@@ -178,7 +178,7 @@ TEST_CASE("memory of another program is known here for what it is", "[system]") 
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("memory of another program is copied and filled like any", "[system]") {
+TEST_CASE("memory of another program is copied and filled like other memory", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
@@ -198,7 +198,7 @@ TEST_CASE("memory of another program is copied and filled like any", "[system]")
   REQUIRE(cuMemsetD32(here, 0x01010101, mebibyte / 4) == CUDA_SUCCESS);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(peer.get({Ask::read, device0, other + mebibyte - 8}) == 0x0101010101010101);
-  // A stream of a device that does not see it copies it, too.
+  // A stream of a device that does not have the memory mapped can copy it, too.
   make_current(device1);
   std::uint64_t word = 0;
   CHECK(cuMemcpyDtoH(&word, here + 4096, sizeof word) == CUDA_SUCCESS);
@@ -208,7 +208,7 @@ TEST_CASE("memory of another program is copied and filled like any", "[system]")
   WHERRY_TRY(cuMemFree(mine));
 }
 
-TEST_CASE("freed memory that another program has open is used for nothing else", "[system]") {
+TEST_CASE("freed memory that another program has open is not reused", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr mine = allocate(10 * mebibyte);
@@ -225,24 +225,24 @@ TEST_CASE("freed memory that another program has open is used for nothing else",
   CHECK(stage().read_pages(device0, words_at(next), 4 * mebibyte) == 6 * 4 * mebibyte / page_bytes);
   WHERRY_TRY(cuMemFree(next));
 
-  SECTION("until that one closes it") {
+  SECTION("until that program closes it") {
     peer.get({Ask::close_handle, device0, its});
     CHECK(fits(10 * mebibyte));
   }
-  SECTION("until that one closes it, also for memory of a pool") {
+  SECTION("until that program closes it, also for memory of a pool") {
     peer.get({Ask::close_handle, device0, its});
     CUdeviceptr pooled = 0;
     CHECK(cuMemAllocAsync(&pooled, 10 * mebibyte, stage().session().stream(device0)) ==
           CUDA_SUCCESS);
     WHERRY_TRY(cuMemFree(pooled));
   }
-  SECTION("until that one is killed") {
+  SECTION("until that program is killed") {
     peer.kill();
     CHECK(comes_true([] { return fits(10 * mebibyte); }));
   }
 }
 
-TEST_CASE("a child that is forked keeps nothing open", "[system]") {
+TEST_CASE("a forked child keeps no memory open", "[system]") {
   stage();
   Peer peer;
   const std::uint64_t all = peer.get({Ask::free_bytes});
@@ -262,7 +262,7 @@ TEST_CASE("a child that is forked keeps nothing open", "[system]") {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_CASE("memory of a program that has ended stays while it is open", "[system]") {
+TEST_CASE("memory of a program that has ended exists while it is open", "[system]") {
   stage();
   CUdeviceptr here = 0;
   CUipcMemHandle handle{}, other{};
@@ -285,7 +285,7 @@ TEST_CASE("memory of a program that has ended stays while it is open", "[system]
   CHECK(try_open(handle, late) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a handle is of one allocation, not of what comes after at its address", "[system]") {
+TEST_CASE("a handle is of one allocation, not of a later one at its address", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
@@ -298,13 +298,13 @@ TEST_CASE("a handle is of one allocation, not of what comes after at its address
   WHERRY_TRY(cuMemFree(next));
 }
 
-TEST_CASE("what is no handle opens nothing", "[system]") {
+TEST_CASE("invalid handles open nothing", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
   const CUipcMemHandle handle = handle_of(mine);
   CUdeviceptr address = 1;
-  CHECK(try_open(handle, address) == CUDA_ERROR_INVALID_CONTEXT);  // its own
+  CHECK(try_open(handle, address) == CUDA_ERROR_INVALID_CONTEXT);  // a handle of the caller's own
   CHECK(address == 0);
   CHECK(peer.ask(opening({})).result == CUDA_ERROR_INVALID_VALUE);
   for (std::size_t place = 0; place < sizeof handle; ++place) {
@@ -312,8 +312,8 @@ TEST_CASE("what is no handle opens nothing", "[system]") {
     changed.reserved[place] = static_cast<char>(changed.reserved[place] ^ 1);
     INFO("byte " << place);
     const CUresult result = peer.ask(opening(changed)).result;
-    // The second where it names a process that has started at the same time, and that the other one
-    // may not look into.
+    // MAP_FAILED if the changed byte names a process that started at the same time and that the
+    // other program may not inspect.
     CHECK((result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_MAP_FAILED));
   }
   std::mt19937_64 random(seed());
@@ -331,7 +331,7 @@ TEST_CASE("what is no handle opens nothing", "[system]") {
   WHERRY_TRY(cuMemFree(mine));
 }
 
-TEST_CASE("who may not look into a program gets none of its memory", "[system]") {
+TEST_CASE("a program that may not inspect another one gets none of its memory", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr mine = allocate(mebibyte);
@@ -344,7 +344,7 @@ TEST_CASE("who may not look into a program gets none of its memory", "[system]")
   WHERRY_TRY(cuMemFree(mine));
 }
 
-TEST_CASE("a handle is good again when there are descriptors again", "[system]") {
+TEST_CASE("a handle is valid again when descriptors are available again", "[system]") {
   if (is_sanitized) {
     WARN("not under sanitizers: they need descriptors");
     return;
@@ -365,7 +365,7 @@ TEST_CASE("a handle is good again when there are descriptors again", "[system]")
   CHECK(cuIpcCloseMemHandle(open(handle)) == CUDA_SUCCESS);
 }
 
-TEST_CASE("each device opens a handle for itself and for the memory's own", "[system]") {
+TEST_CASE("each device opens a handle for itself and for the memory's own device", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});
@@ -383,7 +383,7 @@ TEST_CASE("each device opens a handle for itself and for the memory's own", "[sy
   CHECK(cuIpcCloseMemHandle(near) == CUDA_SUCCESS);
 }
 
-TEST_CASE("memory stays that of its device, whichever devices a program sees", "[system]") {
+TEST_CASE("memory belongs to its own device, whichever devices a program sees", "[system]") {
   stage();
   Peer peer("1");
   const auto its_process = static_cast<pid_t>(peer.get({Ask::device_process}));
@@ -397,7 +397,7 @@ TEST_CASE("memory stays that of its device, whichever devices a program sees", "
   CHECK(seen == seen_by(its_process, its));
   CHECK(cuIpcCloseMemHandle(here) == CUDA_SUCCESS);
 
-  // What is of a device that the other one does not see is shown to the one that it has.
+  // Memory of a device that the other program does not see is opened on the device that it sees.
   for (const int device : {device0, device1}) {
     const CUdeviceptr mine = allocate(mebibyte, device);
     stage().write(device, words_at(mine), 51);
@@ -421,7 +421,7 @@ TEST_CASE("memory stays that of its device, whichever devices a program sees", "
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a device that is reset still has what is open", "[system]") {
+TEST_CASE("a device that is reset still has open memory", "[system]") {
   stage();
   Peer peer;
   const CUdeviceptr its = peer.get({Ask::allocate, device0, 0, mebibyte});

@@ -1,4 +1,4 @@
-// What is left when a program has freed everything, or has ended in any way: nothing, by Linux's
+// After a program has freed everything, or has ended in any way, nothing is left, by Linux's
 // counts.
 #include <fcntl.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ std::size_t entries_of(const std::string& folder) {
   return count;
 }
 
-// What Linux counts of the host and the devices.
+// Linux's counts for the host process and the device processes.
 struct Counts {
   std::vector<std::size_t> values;
 
@@ -73,7 +73,7 @@ struct Counts {
   }
 };
 
-// One of each kind of thing that a program can have, used and given back.
+// Creates one object of each kind that a program can have, uses it and frees it.
 void use_everything(const Session& session) {
   WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
   CUstream stream = nullptr;
@@ -163,7 +163,7 @@ TEST_CASE("after everything is freed no pool has a page, and nothing piles up", 
   CHECK(outcome.passed());
 }
 
-// How a program ends.
+// A way in which a program ends.
 struct End {
   const char* name;
   void (*end)();
@@ -176,7 +176,7 @@ constexpr End ends[] = {
     {"another program", [] { ::execl("/bin/true", "true", nullptr); }},
 };
 
-TEST_CASE("however a program ends no process and no page of it is left", "[system]") {
+TEST_CASE("however a program ends, none of its processes and pages are left", "[system]") {
   const auto group = MemoryGroup::make();
   if (group == nullptr) WARN("no memory cgroup can be made: pages are not counted");
   for (const End& end : ends) {
@@ -198,7 +198,7 @@ TEST_CASE("however a program ends no process and no page of it is left", "[syste
     line >> devices[0] >> devices[1];
     const Outcome outcome = child.wait();
     INFO(end.name << ": " << outcome.describe());
-    CHECK_FALSE(outcome.timed_out);  // a core dump would take long if it held the arena
+    CHECK_FALSE(outcome.timed_out);  // writing the arena to a core dump would take long
     CHECK(outcome.closed);
     for (const pid_t device : devices) {
       CHECK(device > 0);

@@ -1,9 +1,9 @@
-/* A shared library with managed variables, exported and static ones; compiled into one that the
- * test is linked with, and into one that it loads later. */
+/* A shared library with managed variables, exported and static ones. It is built twice: the test is
+ * linked with one library, and loads the other one later. */
 #include <wherry/wherry.h>
 
 WHERRY_MANAGED int library_numbers[3000] = {11, 22, 33};
-/* Of more than one block, and with a tail. */
+/* Spans more than one block, and ends inside a page. */
 WHERRY_MANAGED char library_large[(3 << 20) + 5] = {1};
 static WHERRY_MANAGED int library_secret = 1000;
 int library_ordinary = 5;
@@ -12,7 +12,8 @@ __attribute__((visibility("default"))) int* library_secret_place(void) {
   return &library_secret;
 }
 
-/* A kernel as wherryLaunch takes it: adds to both, and says through `args` what it sees. */
+/* A kernel for wherryLaunch: increments both variables, and returns their old values through
+ * `args`. */
 __attribute__((visibility("default"))) void library_kernel(const void* args, size_t begin,
                                                            size_t end) {
   int* seen = *(int* const*)args;

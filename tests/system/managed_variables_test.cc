@@ -1,5 +1,5 @@
-// Variables that are managed memory: as the kernel's pools and page tables have it, on every
-// processor, at their own addresses, with what was in them.
+// Variables in managed memory, checked against Linux's pools and page tables: on every processor,
+// at their own addresses, with their initial contents.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// Between ordinary ones, which must stay what they are.
+// Managed variables between ordinary ones, which must not change.
 int ordinary_before = 1;
 WHERRY_MANAGED int small = 5;
 WHERRY_MANAGED char large[40 * page] = "large";
@@ -49,7 +49,7 @@ CUdeviceptr address_of(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-// Before the library starts: afterwards it is other memory.
+// Runs before the library starts, which moves the variables to managed memory.
 struct Before {
   Before() { unnamed[2] = 2.5; }
 };
@@ -95,7 +95,7 @@ TEST_CASE("each variable is an allocation of its own that is never freed") {
   CHECK(cuMemGetAddressRange(&base, nullptr, address_of(ordinary_zero)) == CUDA_ERROR_NOT_FOUND);
 }
 
-TEST_CASE("variables keep what was in them, and devices see it at the same address") {
+TEST_CASE("variables keep their contents, and devices see them at the same address") {
   session();
   CHECK(small == 5);
   CHECK(std::strcmp(large, "large") == 0);
@@ -134,7 +134,7 @@ TEST_CASE("a library's kernel uses the library's variables") {
   *library_secret_place() = secret;
 }
 
-TEST_CASE("pages move to whoever touches them, and nobody else has them") {
+TEST_CASE("pages move to the accessing processor, and no other processor has them") {
   session();
   for (const int device : {0, 1}) {
     session().run(device, [] { large[20 * page] = 'd'; });
@@ -189,7 +189,8 @@ TEST_CASE("advice and prefetches work on variables") {
                                 session().stream(0)));
   WHERRY_TRY(session().wait(0));
   for (std::size_t i = 0; i < sizeof large; i += page) {
-    // The host's view of those that it saw at the device may still be on its way back.
+    // Accesses the page first: the switch of the host's view back to its own pool may be
+    // unfinished.
     auto* const touched = const_cast<volatile char*>(large + i);
     *touched = *touched;
     check_page(large + i, host_bit);
@@ -198,7 +199,7 @@ TEST_CASE("advice and prefetches work on variables") {
   CHECK(large[3 * page] == 'r');
 }
 
-TEST_CASE("a variable may take several blocks") {
+TEST_CASE("a variable may span several blocks") {
   session();
   constexpr std::size_t bytes = sizeof library_large;
   for (std::size_t i = 0; i < bytes; i += page) library_large[i] = static_cast<char>(i / page);
@@ -240,7 +241,7 @@ TEST_CASE("system calls are prepared for variables as for all managed memory") {
   CHECK(page_info(large + 8 * page).resident == host_bit);
   CHECK(wherryTouch(large, sizeof large + page, WHERRY_TOUCH_READ) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryTouch(&ordinary_zero, sizeof ordinary_zero, WHERRY_TOUCH_READ) == CUDA_SUCCESS);
-  // In a device, too.
+  // The same from a device.
   const Managed<int> result{1};
   session().run(
       1, [out = result.data()] { *out = wherryTouch(large + 8 * page, page, WHERRY_TOUCH_WRITE); });
@@ -249,7 +250,7 @@ TEST_CASE("system calls are prepared for variables as for all managed memory") {
   CHECK(std::memcmp(large + 8 * page, "from a device", 13) == 0);
 }
 
-TEST_CASE("a device that is killed, and its successor, cost no variable its contents") {
+TEST_CASE("killing a device, and starting it again, changes no variable's contents") {
   session().run(0, [] { large[30 * page] = 'k'; });
   REQUIRE(page_info(large + 30 * page).resident == bit_of(0));
   ::kill(device_process(0), SIGKILL);
@@ -269,7 +270,7 @@ TEST_CASE("a device that is killed, and its successor, cost no variable its cont
 
 TEST_CASE("a library that is loaded later has its variables from the first launch on") {
   session();
-  // Not bound lazily: a device takes over what the loader has done here.
+  // Binds all symbols now: a device process takes over the state of the dynamic loader.
   void* const library = ::dlopen(WHERRY_LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   auto* const numbers = static_cast<int*>(::dlsym(library, "library_numbers"));
@@ -290,7 +291,7 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
   CHECK(numbers[2] == 35);
   CHECK(*secret == 1002);
   CHECK(range_of(numbers) == std::pair{address_of(numbers), 3000 * sizeof(int)});
-  // It stays.
+  // The library stays loaded after dlclose().
   ::dlclose(library);
   CHECK(numbers[1] == 220);
   WHERRY_TRY(cuDevicePrimaryCtxReset(1));
@@ -301,7 +302,7 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
   CHECK(numbers[2] == 36);
 }
 
-TEST_CASE("a call that is given a variable of a library that was just loaded knows it") {
+TEST_CASE("a call gets the address of a variable in a library that was just loaded") {
   session();
   void* const library = ::dlopen(WHERRY_SECOND_LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
@@ -314,14 +315,14 @@ TEST_CASE("a call that is given a variable of a library that was just loaded kno
 
 TEST_CASE("a child of the program has copies of its own") {
   session();
-  session().run(0, [] { large[page] = 'M'; });  // one page here, one there
+  session().run(0, [] { large[page] = 'M'; });  // one page at the device, the others at the host
   REQUIRE(large[0] == 'L');
   const pid_t child = ::fork();
   if (child == 0) {
     const bool same = large[0] == 'L' && large[page] == 'M';
-    ordinary_zero[0] = ordinary_after;  // right beside
+    ordinary_zero[0] = ordinary_after;  // the ordinary variable right beside
     large[0] = 'c';
-    std::exit(same && large[0] == 'c' ? 0 : 1);  // as the loader's destructors find it
+    std::exit(same && large[0] == 'c' ? 0 : 1);  // runs the loader's destructors, too
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

@@ -1,7 +1,7 @@
-// Programs that leave few mappings (vm.max_map_count), or use more of them than they shall: with
-// the trap that needs a mapping for each run of pages that are alike, faults bring more and more
-// around them instead of failing, and no data is lost. With the others nothing of this may be
-// noticed.
+// Programs that are close to vm.max_map_count, or above the library's share of it. The protection
+// trap needs a mapping for each run of pages with the same state: there faults must bring more and
+// more neighboring pages instead of failing, and no data may be lost. With the other traps none of
+// this may be noticeable.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +27,8 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t block_bytes = std::size_t{1} << 21;
 
-// How many mappings a process may have; 0 where that is too many to use them up.
+// The limit on mappings of a process (vm.max_map_count); 0 if it is too high for the test to use it
+// up.
 std::size_t mappings_max() {
   std::ifstream file{"/proc/sys/vm/max_map_count"};
   std::size_t most = 0;
@@ -35,7 +36,7 @@ std::size_t mappings_max() {
   return most > 100'000 ? 0 : most;
 }
 
-// Mappings of the program's own: each second page of a range has other rights than its neighbours.
+// Mappings of the program's own: every second page of a range has other rights than its neighbors.
 class OwnMappings {
  public:
   explicit OwnMappings(std::size_t most)
@@ -44,29 +45,29 @@ class OwnMappings {
         most_(most) {
     expect(start_ != MAP_FAILED, "no range of the program's own");
   }
-  // Until there are as many more, or the kernel allows no more.
+  // Adds `count` mappings, or as many as Linux allows.
   void take(std::size_t count) {
     for (std::size_t taken = 0; taken < count && next_ + 1 < most_; taken += 2, next_ += 2)
       if (::mprotect(start_ + (next_ + 1) * page_bytes, page_bytes, PROT_READ) != 0) return;
   }
-  // The latest ones.
+  // Removes the `count` latest mappings.
   void give_back(std::size_t count) {
     const std::size_t first = next_ - std::min(next_, count);
     expect(
         ::mprotect(start_ + first * page_bytes, (next_ + 1 - first) * page_bytes, PROT_NONE) == 0,
-        "mappings cannot be given back");
+        "mappings cannot be removed");
     next_ = first;
   }
 
  private:
   char* const start_;
   const std::size_t most_;
-  std::size_t next_ = 0;  // pages from here on are one mapping
+  std::size_t next_ = 0;  // the pages from here on are one mapping
 };
 
 void in_process_with_few(const std::function<void(std::size_t most)>& body) {
   const std::size_t most = mappings_max();
-  if (most == 0) return;  // a machine that has been given room for them
+  if (most == 0) return;  // a machine with a raised limit
   const Outcome outcome = in_fresh_process(
       [&] {
         ::setenv("WHERRY_FAULT_REGION", "4K", 1);
@@ -92,7 +93,7 @@ TEST_CASE("scattered pages come in larger pieces when mappings are short, and be
     OwnMappings own(most);
     own.take(budget * 5 / 8);
     const std::size_t before = count_mappings();
-    // Each second page: neighbours would be one mapping.
+    // Uses every second page: neighbors would share a mapping.
     const std::size_t pages = budget / 2 / 512 * 512;
     const Managed<std::uint64_t> memory(pages * page_bytes / sizeof(std::uint64_t));
     const auto at = [start = memory.data()](std::size_t page) -> std::uint64_t& {
@@ -106,7 +107,7 @@ TEST_CASE("scattered pages come in larger pieces when mappings are short, and be
       at(page) = page;
       if (page % 2000 == 0) expect(count_mappings() <= budget, "too many mappings");
     }
-    // A device divides what the host has.
+    // A device takes every third of the host's pages, and divides its mappings.
     session.run(0, [at, pages] {
       for (std::size_t page = 0; page < pages; page += 6) at(page) += 1'000'000;
     });
@@ -116,29 +117,29 @@ TEST_CASE("scattered pages come in larger pieces when mappings are short, and be
     }
     check_all(0);
     if (!traps_by_protection()) return;
-    // What it has come to.
+    // Checks the mappings and faults that remain after all accesses.
     const std::uint64_t faults_before = faults();
     check_all(0);
     expect(count_mappings() < before + pages / 32,
-           "the arena is in pieces: " + std::to_string(count_mappings() - before) +
+           "the arena is fragmented: " + std::to_string(count_mappings() - before) +
                " mappings for it");
     expect(faults() - faults_before < pages / 32,
            "pages come one by one: " + std::to_string(faults() - faults_before) + " faults");
   });
 }
 
-TEST_CASE("an instruction has all its pages together in a program that leaves next to no mappings",
+TEST_CASE("an instruction gets all its pages at once in a program with almost no mappings left",
           "[system]") {
   in_process_with_few([](std::size_t most) {
     const Session session{"capacity=64M"};
     const Managed<char> memory(4 * block_bytes);
-    // Unlike neighbours: of each second page of the first block there will be copies, which may not
-    // be written.
+    // Makes neighboring pages differ: every second page of the first block becomes read-mostly, so
+    // it will have write-protected copies.
     const auto start = reinterpret_cast<CUdeviceptr>(memory.data());
     for (std::size_t at = 0; at < block_bytes; at += 2 * page_bytes)
       WHERRY_TRY(cuMemAdvise(start + at, page_bytes, CU_MEM_ADVISE_SET_READ_MOSTLY,
                              {CU_MEM_LOCATION_TYPE_DEVICE, 0}));
-    // Nothing of it is mapped here.
+    // Moves all pages to the device, so that the host has none mapped.
     session.run(0, [to = memory.data()] { std::memset(to, 5, 4 * block_bytes); });
     OwnMappings own(most);
     own.take(most);
@@ -148,13 +149,13 @@ TEST_CASE("an instruction has all its pages together in a program that leaves ne
     const std::uint64_t before = faults();
     const auto any = [&](std::size_t below) { return random() % below; };
     for (int round = 0; round < rounds; ++round) {
-      // Across the end of a page ...
+      // Reads a value that crosses a page boundary.
       const char* const across =
           memory.data() + (1 + any(block_bytes / page_bytes)) * page_bytes - 4;
       std::uint64_t value;
       std::memcpy(&value, across, sizeof value);
       expect(value == 0x0505050505050505, "a value across pages");
-      // ... and from anywhere to anywhere else.
+      // Copies between two random addresses.
       volatile char* const from = memory.data() + any(memory.size());
       volatile char* const to = memory.data() + block_bytes + any(3 * block_bytes);
 #if defined(__x86_64__)
@@ -164,14 +165,14 @@ TEST_CASE("an instruction has all its pages together in a program that leaves ne
 #else
       *to = *from;
 #endif
-      // Much of it goes away again.
+      // From time to time the device takes many of the pages back.
       if (round % 100 == 0)
         session.run(0, [to = memory.data()] {
           for (std::size_t at = 0; at < 4 * block_bytes; at += 3 * page_bytes)
             *static_cast<volatile char*>(to + at) = 5;
         });
     }
-    // Most faults bring a page that is not here; some, one that was taken away again.
+    // Most faults bring a page that is absent here. Some bring back a page that was unmapped again.
     if (traps_by_protection())
       expect(faults() - before < 40 * rounds, std::to_string(faults() - before) + " faults");
     for (const char* at = memory.data(); at < memory.data() + memory.size(); ++at)
@@ -179,9 +180,8 @@ TEST_CASE("an instruction has all its pages together in a program that leaves ne
   });
 }
 
-TEST_CASE(
-    "threads and a device use scattered pages of a program that has more mappings than it shall",
-    "[system]") {
+TEST_CASE("threads and a device use scattered pages in a program with more mappings than its share",
+          "[system]") {
   in_process_with_few([](std::size_t most) {
     const Session session{"capacity=64M"};
     OwnMappings own(most);

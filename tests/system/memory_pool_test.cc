@@ -1,5 +1,5 @@
-// Memory that is allocated and freed in the order of streams: where it is, who has it next, what
-// pools keep, and what becomes of it when a device dies.
+// Memory that is allocated and freed in stream order: where it is, which allocation reuses it, how
+// much the pools keep, and what happens when a device dies.
 #include <wherry/cuda.h>
 
 #include <signal.h>
@@ -37,7 +37,7 @@ void revive(int device) {
   stage().session().renew_stream(device);
 }
 
-// A pool of device 0, which is current while it lives.
+// A memory pool of device 0, whose context is current while the pool exists.
 class Pool {
  public:
   explicit Pool(std::size_t most = 0) {
@@ -100,7 +100,8 @@ bool is_known(CUdeviceptr address) {
   return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
 }
 
-// Its work is 1 to every word of a range, or a count of those that are not `value`.
+// The argument of two kernels: one fills the range with `value` plus the word's index, the other
+// counts the words that differ from that.
 struct Range {
   std::uint64_t* words;
   std::uint64_t value;
@@ -122,7 +123,8 @@ void launch(CUstream in, wherryKernel kernel, Range range, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("memory of a pool is its device's, and lies in steps of 32 MiB", "[system]") {
+TEST_CASE("memory of a pool is its device's, and is taken from the device in steps of 32 MiB",
+          "[system]") {
   make_current();
   CUmemoryPool initial = nullptr;
   WHERRY_TRY(cuDeviceGetDefaultMemPool(&initial, device0));
@@ -132,7 +134,7 @@ TEST_CASE("memory of a pool is its device's, and lies in steps of 32 MiB", "[sys
   CHECK(stage().read(device0, words_at(address)) == 5);
   CHECK(stage().residents(words_at(address)) == bit_of(device0));
   CHECK(stage().witness().mappers(words_at(address)) == bit_of(device0));
-  // The rest of the step comes with its use.
+  // The pages of the rest of the step are created when they are used.
   CHECK(stage().residents(words_at(address + 64 * 1024)) == 0);
 
   CHECK(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address) == nullptr);
@@ -145,7 +147,7 @@ TEST_CASE("memory of a pool is its device's, and lies in steps of 32 MiB", "[sys
   WHERRY_TRY(cuMemFreeAsync(address, stream()));
   CHECK_FALSE(is_known(address));
   CHECK(stage().session().wait(device0) == CUDA_SUCCESS);
-  // Given back: nobody holds the pages.
+  // Freed: no pool has the pages.
   CHECK(stage().residents(words_at(address)) == 0);
 }
 
@@ -176,7 +178,7 @@ TEST_CASE("a pool keeps what its threshold allows, and remembers the most it had
   CHECK(pool.reserved() == 0);
 }
 
-TEST_CASE("an event that is waited for has pools give back, too", "[system]") {
+TEST_CASE("waiting for an event makes pools release memory, too", "[system]") {
   const Pool pool;
   CUevent event = nullptr;
   WHERRY_TRY(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -187,8 +189,9 @@ TEST_CASE("an event that is waited for has pools give back, too", "[system]") {
   WHERRY_TRY(cuEventDestroy(event));
 }
 
-TEST_CASE("freed memory is its stream's at once, and another's when the stream gets there",
-          "[system]") {
+TEST_CASE(
+    "freed memory is reused at once by its own stream, and by others once its stream gets there",
+    "[system]") {
   const Pool pool;
   const OwnStream one;
   const OwnStream other;
@@ -204,7 +207,7 @@ TEST_CASE("freed memory is its stream's at once, and another's when the stream g
     const CUdeviceptr elsewhere = pool.allocate(20 * mebibyte, other);
     CHECK(elsewhere != first);
     WHERRY_TRY(cuMemFreeAsync(elsewhere, other));
-    // A part of what the stream is still to free.
+    // Reuses a part of the memory that the stream will free.
     CHECK(pool.allocate(mebibyte, one) == first);
   }
   WHERRY_TRY(cuStreamSynchronize(one));
@@ -218,7 +221,8 @@ TEST_CASE("freed memory is its stream's at once, and another's when the stream g
   CHECK(pool.used() == 0);
 }
 
-TEST_CASE("where nothing else is left a stream waits for what another one will free", "[system]") {
+TEST_CASE("a stream without other free memory waits for memory that another stream will free",
+          "[system]") {
   const Pool pool(slab);
   const OwnStream one;
   const OwnStream other;
@@ -245,7 +249,7 @@ TEST_CASE("where nothing else is left a stream waits for what another one will f
   WHERRY_TRY(cuMemFreeAsync(first, other));
 }
 
-TEST_CASE("no two allocations that work may use at the same time share memory", "[system]") {
+TEST_CASE("no two allocations that kernels may use at the same time share memory", "[system]") {
   std::mt19937_64 random(seed());
   const Pool pool(2 * slab);
   const std::vector<std::unique_ptr<OwnStream>> streams = [] {
@@ -306,7 +310,7 @@ TEST_CASE("no two allocations that work may use at the same time share memory", 
   CHECK(pool.reserved() == 0);
 }
 
-TEST_CASE("a pool that is destroyed lasts as long as its memory is in use", "[system]") {
+TEST_CASE("a destroyed pool exists while its memory is in use", "[system]") {
   auto pool = std::make_unique<Pool>();
   const CUdeviceptr address = pool->allocate(mebibyte, stream());
   const CUmemoryPool handle = *pool;
@@ -322,7 +326,7 @@ TEST_CASE("a pool that is destroyed lasts as long as its memory is in use", "[sy
   CHECK(stage().residents(words_at(address)) == 0);
 }
 
-TEST_CASE("what pools keep for later is not in the way of other memory", "[system]") {
+TEST_CASE("memory that pools keep for later is available to other allocations", "[system]") {
   const Pool pool;
   pool.set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, ~std::uint64_t{0});
   WHERRY_TRY(cuMemFreeAsync(pool.allocate(64 * mebibyte, stream()), stream()));
@@ -341,7 +345,7 @@ TEST_CASE("what pools keep for later is not in the way of other memory", "[syste
   CHECK(cuMemFree(address) == CUDA_SUCCESS);
 }
 
-TEST_CASE("other devices access a pool as long as they are let in, peers or not", "[system]") {
+TEST_CASE("other devices access a pool as long as they have access, peers or not", "[system]") {
   const Pool pool;
   const auto let_in = [&](CUmemAccess_flags flags) {
     const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device1}, flags};
@@ -369,7 +373,7 @@ TEST_CASE("other devices access a pool as long as they are let in, peers or not"
   WHERRY_TRY(cuMemFree(after));
 }
 
-TEST_CASE("memory of pools survives its device, and frees that it had to come to are done",
+TEST_CASE("memory of pools survives its device, and frees that were still queued are done",
           "[system]") {
   const Pool pool;
   const CUdeviceptr kept = pool.allocate(mebibyte, stream());
@@ -399,7 +403,7 @@ TEST_CASE("memory of pools survives its device, and frees that it had to come to
   CHECK(pool.reserved() == 0);
 }
 
-TEST_CASE("frees of a context that is destroyed are done", "[system]") {
+TEST_CASE("frees in a context that is destroyed are done", "[system]") {
   const Pool pool;
   CUcontext context = nullptr;
   WHERRY_TRY(cuCtxCreate(&context, nullptr, 0, device0));

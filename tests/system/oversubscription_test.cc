@@ -1,5 +1,5 @@
-// Devices that work on several times what they hold, with the thread that evicts ahead of need at
-// work: no byte is lost, no pool grows past its capacity, and what is used again is found there.
+// Devices that work on several times their capacity while the background evictor runs: no byte is
+// lost, no pool exceeds its capacity, and pages that are used again are still resident.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ Stage& stage() {
   return the_stage;
 }
 
-// Looks at the pools all the time, until it goes.
+// Samples the pools continuously until it is destroyed.
 class Sampler {
  public:
   Sampler()
@@ -52,10 +52,10 @@ class Sampler {
   std::thread thread_;
 };
 
-// Visits every region once, in an order that `seed` gives, and adds one to word `own`.
+// Visits every region once, in an order that depends on `seed`, and increments word `own` of each.
 void visit_regions(std::uint64_t* words, std::size_t regions, std::size_t own, std::uint64_t seed) {
   const std::uint64_t stride =
-      (seed | 1) % regions;  // odd, and the number of regions a power of two
+      (seed | 1) % regions;  // odd; the number of regions is a power of two
   for (std::size_t i = 0; i < regions; ++i) {
     std::uint64_t* const region = words + (i * stride + seed) % regions * region_words;
     __atomic_fetch_add(&region[own], 1, __ATOMIC_RELAXED);
@@ -67,7 +67,7 @@ std::uint64_t pages_brought(int device) {
   return stats.migrated_in + stats.populated + stats.duplicated;
 }
 
-// One access to each page of the blocks, in this order. How many pages were brought for it.
+// Accesses each page of the blocks once, in this order. Returns how many pages had to be brought.
 std::uint64_t read_blocks(const Words& words, const std::vector<std::size_t>& blocks) {
   const std::uint64_t before = pages_brought(device0);
   for (const std::size_t block : blocks)
@@ -133,7 +133,7 @@ TEST_CASE("a block that was evicted comes back with one fault", "[system]") {
   const std::size_t blocks = words.bytes() / block_bytes;
   for (std::size_t i = 0; i < words.size(); i += page_words) words[i] = i;
   s.read_pages(device0, words.data(), words.bytes());
-  // Leaves room behind, so that nothing has to go again.
+  // Freeing other memory leaves enough free pages, so that the block's return evicts nothing.
   {
     const Words others{capacity / 4 / sizeof(std::uint64_t)};
     s.read_pages(device0, others.data(), others.bytes());
@@ -152,7 +152,7 @@ TEST_CASE("a block that was evicted comes back with one fault", "[system]") {
     REQUIRE(first[page * page_words] == *gone * block_words + page * page_words);
 }
 
-TEST_CASE("a sweep over more than fits finds a part of it each time", "[system]") {
+TEST_CASE("a repeated sweep over more than fits finds some of it resident each time", "[system]") {
   Stage& s = stage();
   for (const std::size_t quarters : {5, 8}) {
     const std::size_t blocks = capacity_blocks * quarters / 4;
@@ -163,11 +163,11 @@ TEST_CASE("a sweep over more than fits finds a part of it each time", "[system]"
     read_blocks(words, sweep);
     for (std::size_t i = 0; i < 6 * blocks; ++i) sweep.push_back(i % blocks);
     const double rate = hit_rate(read_blocks(words, sweep), sweep.size());
-    CHECK(rate > (quarters == 5 ? 0.3 : 0.12));  // the latest used kept: 0
+    CHECK(rate > (quarters == 5 ? 0.3 : 0.12));  // LRU replacement would give 0
   }
 }
 
-TEST_CASE("what is used all the time stays while a scan passes", "[system]") {
+TEST_CASE("blocks that are used all the time stay while a scan passes", "[system]") {
   Stage& s = stage();
   constexpr std::size_t hot = 9, scanned_each = 10;
   const std::size_t rounds = 12;
@@ -182,12 +182,11 @@ TEST_CASE("what is used all the time stays while a scan passes", "[system]") {
     const std::uint64_t pages = read_blocks(words, order);
     if (round >= 2) brought += pages - scanned_each * pages_per_block;
   }
-  // The latest used are more than fit: kept, they would give 0.
+  // LRU replacement would give 0: more blocks than fit are used between two uses of a hot block.
   CHECK(hit_rate(brought, (rounds - 2) * hot) > 0.4);
 }
 
-TEST_CASE("copies are dropped only at the pool under pressure, and not carried anywhere",
-          "[system]") {
+TEST_CASE("copies are dropped only at the pool under pressure, and are not migrated", "[system]") {
   Stage& s = stage();
   const Words shared{capacity / 2 / sizeof(std::uint64_t)};
   advise(shared, CU_MEM_ADVISE_SET_READ_MOSTLY);
@@ -217,7 +216,7 @@ TEST_CASE("every eviction is an event that names the address that caused it", "[
   s.write_pages(device0, words.data(), words.bytes(), 2);
   std::uint64_t pages = 0, evicted = 0;
   std::size_t in_background = 0;
-  // One may be under way ahead of need.
+  // An eviction in the background may still be running.
   for (int waited_ms = 0; waited_ms < patience_ms; ++waited_ms) {
     for (const wherryEviction& event : take_evictions()) {
       CHECK(event.device == device0);

@@ -1,5 +1,5 @@
-// Pages in the hands of a third party: another process maps what the extents say, and sees and is
-// seen by kernels and the host.
+// Pages that a third party holds: another process maps the extents, and it and the kernels and the
+// host see each other's writes.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// What the third party is asked: to add `add` to the word at `offset` of the file that comes with
-// it, and to tell what it was.
+// A request to the third party: add `add` to the word at `offset` of the file that comes with the
+// request, and answer with the word's previous value.
 struct TransferPlan {
   std::uint64_t offset = 0;
   std::uint64_t add = 0;
 };
 
-// The third party: it has nothing of the library.
+// The third party. It does not use the library.
 void run_errands(int socket) {
   for (;;) {
     TransferPlan plan;
@@ -41,7 +41,7 @@ void run_errands(int socket) {
     const std::uint64_t was = __atomic_fetch_add(word, plan.add, __ATOMIC_SEQ_CST);
     ::munmap(place, page_bytes);
     ::close(fd);
-    expect(::write(socket, &was, sizeof was) == sizeof was, "the answer is not sent");
+    expect(::write(socket, &was, sizeof was) == sizeof was, "the answer cannot be sent");
   }
 }
 
@@ -60,14 +60,14 @@ class ThirdParty {
     process_->wait();
   }
 
-  // Adds to the word at this address, and gives what it was.
+  // Adds to the word at this address, and returns the word's previous value.
   std::uint64_t add(const std::vector<wherryPageExtent>& extents, const std::uint64_t* word,
                     std::uint64_t value) const {
     const auto address = reinterpret_cast<CUdeviceptr>(word);
     for (const wherryPageExtent& extent : extents) {
       if (address - extent.address >= extent.bytes) continue;
       const TransferPlan plan{extent.offset + (address - extent.address), value};
-      expect(send_to(sockets_[0], plan, extent.fd), "the errand is not sent");
+      expect(send_to(sockets_[0], plan, extent.fd), "the request cannot be sent");
       std::uint64_t was = 0;
       expect(::read(sockets_[0], &was, sizeof was) == sizeof was, "no answer");
       return was;
@@ -81,7 +81,7 @@ class ThirdParty {
 };
 
 struct Scene {
-  ThirdParty other;  // before the library starts
+  ThirdParty other;  // forked before the library starts
   Stage stage{"capacity=16M,workers=1;capacity=16M,workers=1"};
 };
 Scene& scene() {
@@ -141,7 +141,7 @@ TEST_CASE("another process shares device memory with kernels", "[system]") {
   CHECK(get(token, words, page_bytes, extents) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("managed memory stays where it is while a third party has it", "[system]") {
+TEST_CASE("managed memory stays where it is while a third party holds it", "[system]") {
   stage();
   const Words words(4 * region_words);
   stage().write(host, words.data(), 1);
@@ -163,14 +163,17 @@ TEST_CASE("managed memory stays where it is while a third party has it", "[syste
   CHECK(stage().residents(words.data()) == bit_of(host));
   CHECK(stage().residents(words.data() + region_words) == bit_of(device0));
   REQUIRE(put(token, words.data(), words.bytes()) == CUDA_SUCCESS);
-  // Nothing holds it any more, though all still see it where it is.
+  // The third party holds the memory no longer, but the processors still have it mapped where it
+  // is.
   WHERRY_TRY(cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(words.data()), region_bytes,
                                 location_of(device1), 0, stage().session().stream(device1)));
   WHERRY_TRY(stage().session().wait(device1));
   CHECK(stage().residents(words.data()) == bit_of(device1));
 }
 
-TEST_CASE("what the program pinned stays pinned, and what two have until both put it", "[system]") {
+TEST_CASE(
+    "pages that the program pinned stay pinned, and pages that two hold stay until both put them",
+    "[system]") {
   stage();
   const Words words(2 * region_words);
   stage().write(host, words.data(), 1);
@@ -193,7 +196,8 @@ TEST_CASE("what the program pinned stays pinned, and what two have until both pu
   CHECK(stage().residents(words.data() + region_words) == bit_of(device1));
 }
 
-TEST_CASE("memory that is freed while a third party has it is freed when it is put", "[system]") {
+TEST_CASE("memory that is freed while a third party holds it is released when it is put",
+          "[system]") {
   stage();
   const bool managed = GENERATE(false, true);
   std::uint64_t* words = nullptr;
@@ -220,7 +224,7 @@ TEST_CASE("memory that is freed while a third party has it is freed when it is p
   CHECK(put(token, words, page_bytes) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("only who has the tokens of an allocation gets its pages", "[system]") {
+TEST_CASE("only a caller with the tokens of an allocation gets its pages", "[system]") {
   std::uint64_t* const words = allocate_own(mebibyte);
   const unsigned token = token_of(words);
   const auto address = reinterpret_cast<CUdeviceptr>(words);

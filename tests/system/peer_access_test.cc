@@ -1,5 +1,5 @@
-// Devices that may access each other's own memory: the pages stay, the peer's page table shows them
-// while it may, and not a moment longer.
+// Devices with access to each other's device memory: the pages stay, and the peer's page table maps
+// them exactly while it has access.
 #include <signal.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ Session& session() {
   return stage().session();
 }
 
-// Memory of the device's own.
+// Device memory of the device.
 class Own {
  public:
   Own(int device, std::size_t bytes) {
@@ -60,7 +60,7 @@ void revive(int device) {
   WHERRY_TRY(cuDevicePrimaryCtxReset(device));
   session().renew_stream(device);
 }
-// It may not, and works again after.
+// Checks that the device has no access, and resets it.
 void check_refused(int device, std::uint64_t* word) {
   CHECK(stage().witness().mappers(word) == bit_of(device == device0 ? device1 : device0));
   CHECK(touch(device, word) == CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -89,11 +89,11 @@ TEST_CASE("a peer accesses device memory where it is, at the same address", "[sy
   CHECK(stage().read(device0, before.words()) == 6);
 }
 
-TEST_CASE("peer access is one way, and not the host's", "[system]") {
+TEST_CASE("peer access is one way, and does not include the host", "[system]") {
   REQUIRE((stage(), enable(device1, device0)) == CUDA_SUCCESS);
   const Own other(device1, mebibyte);
   check_refused(device0, other.words());
-  // The reset of device 0 has ended what others might do there.
+  // The reset of device 0 has ended peer access to it.
   CHECK(disable(device1, device0) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
@@ -103,12 +103,12 @@ TEST_CASE("a peer sees a large allocation with few faults", "[system]") {
   REQUIRE(enable(device1, device0) == CUDA_SUCCESS);
   const std::uint64_t before = Stage::faults(device1);
   CHECK(stage().read_pages(device1, own.words(), 8 * mebibyte) == 3 * 8 * mebibyte / page_bytes);
-  // One for each block of 2 MiB, and some that came while views were changed.
+  // One fault for each block of 2 MiB, and a few during changes of views.
   CHECK(Stage::faults(device1) - before <= 64);
   REQUIRE(disable(device1, device0) == CUDA_SUCCESS);
 }
 
-TEST_CASE("freed memory of a peer is nobody's", "[system]") {
+TEST_CASE("after a peer's memory is freed an access to it is an error", "[system]") {
   REQUIRE((stage(), enable(device1, device0)) == CUDA_SUCCESS);
   std::uint64_t* word = nullptr;
   {
@@ -133,8 +133,7 @@ TEST_CASE("peer access ends with either context", "[system]") {
   check_refused(device1, own.words());
 }
 
-TEST_CASE("what the next primary context may access does not end with the one before it",
-          "[system]") {
+TEST_CASE("access of the next primary context does not end with the previous context", "[system]") {
   const Own theirs(1, mebibyte);
   std::promise<void> open;
   std::shared_future<void> opened = open.get_future().share();
@@ -163,7 +162,7 @@ TEST_CASE("what the next primary context may access does not end with the one be
   CHECK(disable(0, 1) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what two contexts of a device may access stays until both have ended it", "[system]") {
+TEST_CASE("access that two contexts of a device have ends when both have ended it", "[system]") {
   const Own own((stage(), device0), mebibyte);
   REQUIRE(enable(device1, device0) == CUDA_SUCCESS);
   CUcontext second = nullptr;
@@ -177,13 +176,13 @@ TEST_CASE("what two contexts of a device may access stays until both have ended 
   check_refused(device1, own.words());
 }
 
-TEST_CASE("a device that died has lost its access when it is back", "[system]") {
+TEST_CASE("a device that died has no peer access after its reset", "[system]") {
   const Own own((stage(), device0), mebibyte);
   REQUIRE(enable(device1, device0) == CUDA_SUCCESS);
   CHECK(touch(device1, own.words()) == CUDA_SUCCESS);
   ::kill(device_process(device1), SIGKILL);
   REQUIRE(ends_within(device_process(device1), 5000));
-  // The owner of the memory goes on.
+  // The device that owns the memory is not affected.
   CHECK(stage().read(device0, own.words()) == 1);
   revive(device1);
   check_refused(device1, own.words());
@@ -202,7 +201,7 @@ TEST_CASE("both devices count in the same words, while access comes and goes", "
       session().launch(device, words, [data = own.words()](std::size_t i) {
         std::atomic_ref<std::uint64_t>(data[64 * i]).fetch_add(1);
       });
-    // Waits for the launch above.
+    // disable() waits for the launch above.
     REQUIRE(disable(device1, device0) == CUDA_SUCCESS);
     CHECK(stage().witness().mappers(own.words()) == bit_of(device0));
   }

@@ -1,4 +1,5 @@
-// Pinned memory: it stays in the pool where it is, whoever touches it and whatever is advised.
+// Pinned memory stays in the pool where it is, whichever processor accesses it and whatever the
+// advice.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -20,7 +21,7 @@ void pin(const Words& words) {
   WHERRY_TRY(wherryPin(address_of(words), words.bytes()));
 }
 
-// Pages that the pools of `residents`, and no others, hold.
+// Counts the pages that are in exactly the pools of `residents`.
 std::size_t count_pages(const Words& words, std::uint32_t residents) {
   std::size_t pages = 0;
   for (std::size_t i = 0; i < words.size(); i += page_words)
@@ -50,7 +51,7 @@ TEST_CASE("pinned pages stay where they are, and others map them there", "[syste
   }
 }
 
-TEST_CASE("pinning creates what does not exist yet where the host's touch would", "[system]") {
+TEST_CASE("pinning creates missing pages where a host access would create them", "[system]") {
   const Words anywhere((stage(), 2 * region_words));
   const Words preferred(2 * region_words);
   advise(preferred, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -63,7 +64,9 @@ TEST_CASE("pinning creates what does not exist yet where the host's touch would"
   CHECK(count_pages(anywhere, bit_of(host)) == anywhere.bytes() / page_bytes);
 }
 
-TEST_CASE("a pinned page has no copies: the host's stays, or the lowest device's", "[system]") {
+TEST_CASE(
+    "a pinned page has one copy: the host's, or else that of the device with the lowest number",
+    "[system]") {
   const Words with_host((stage(), region_words));
   const Words without(region_words);
   for (const Words* words : {&with_host, &without}) {
@@ -77,7 +80,7 @@ TEST_CASE("a pinned page has no copies: the host's stays, or the lowest device's
   pin(without);
   CHECK(count_pages(with_host, bit_of(host)) == with_host.bytes() / page_bytes);
   CHECK(count_pages(without, bit_of(device0)) == without.bytes() / page_bytes);
-  // Nor gets it new ones.
+  // Reads create no new copies either.
   for (const int reader : {host, device0, device1}) {
     CHECK(stage().read_pages(reader, without.data(), without.bytes()) ==
           3 * without.bytes() / page_bytes);
@@ -90,7 +93,7 @@ TEST_CASE("a pinned page has no copies: the host's stays, or the lowest device's
   CHECK(stage().read(device1, without.data()) == 1);
 }
 
-TEST_CASE("advice does not move pinned pages, and counts again when they are unpinned",
+TEST_CASE("advice does not move pinned pages, and takes effect when they are unpinned",
           "[system]") {
   const Words words((stage(), region_words));
   stage().write_pages(device0, words.data(), words.bytes(), 2);
@@ -111,7 +114,7 @@ TEST_CASE("advice does not move pinned pages, and counts again when they are unp
   CHECK(stage().residents(words.data()) == bit_of(device1));
 }
 
-TEST_CASE("eviction passes pinned pages by", "[system]") {
+TEST_CASE("eviction skips pinned pages", "[system]") {
   const Words pinned((stage(), 3 * mebibyte / sizeof(std::uint64_t)));
   stage().write_pages(device0, pinned.data(), pinned.bytes(), 6);
   pin(pinned);
@@ -126,7 +129,7 @@ TEST_CASE("eviction passes pinned pages by", "[system]") {
   CHECK(count_pages(pinned, bit_of(device0)) == pinned.bytes() / page_bytes);
 }
 
-TEST_CASE("a pool full of pinned pages takes no others, and its device works on where they are",
+TEST_CASE("a pool full of pinned pages takes no others, and its device maps pages remotely",
           "[system]") {
   const Words pinned((stage(), 8 * mebibyte / sizeof(std::uint64_t)));
   advise(pinned, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
@@ -136,18 +139,19 @@ TEST_CASE("a pool full of pinned pages takes no others, and its device works on 
   stage().write_pages(device0, others.data(), others.bytes(), 4);
   CHECK(count_pages(others, bit_of(host)) == others.bytes() / page_bytes);
   CHECK(stage().read_pages(host, others.data(), others.bytes()) == 4 * others.bytes() / page_bytes);
-  // What prefers the full device is created and pinned at the host.
+  // Pages that prefer the full device are created and pinned at the host.
   const Words more(region_words);
   advise(more, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
   pin(more);
   CHECK(count_pages(more, bit_of(host)) == more.bytes() / page_bytes);
 }
 
-TEST_CASE("a part of an allocation can be pinned, to whole pages, and again", "[system]") {
+TEST_CASE("part of an allocation can be pinned, rounded out to whole pages, and pinned twice",
+          "[system]") {
   const Words words((stage(), region_words));
   const CUdeviceptr first = address_of(words);
   stage().write_pages(device0, words.data(), words.bytes(), 1);
-  WHERRY_TRY(wherryPin(first + 2 * page_bytes + 100, page_bytes));  // of pages 2 and 3
+  WHERRY_TRY(wherryPin(first + 2 * page_bytes + 100, page_bytes));  // covers parts of pages 2 and 3
   WHERRY_TRY(wherryPin(first + 2 * page_bytes, 1));
   CHECK(stage().read_pages(host, words.data(), words.bytes()) == words.bytes() / page_bytes);
   for (std::size_t page = 0; page < 16; ++page) {
@@ -160,7 +164,7 @@ TEST_CASE("a part of an allocation can be pinned, to whole pages, and again", "[
   CHECK(stage().residents(words.data() + 2 * page_words) == bit_of(device1));
 }
 
-TEST_CASE("what is no range cannot be pinned, and freeing unpins", "[system]") {
+TEST_CASE("an invalid range cannot be pinned, and freeing unpins", "[system]") {
   Words words((stage(), region_words));
   const CUdeviceptr first = address_of(words);
   int on_the_stack = 0;
@@ -181,12 +185,12 @@ TEST_CASE("what is no range cannot be pinned, and freeing unpins", "[system]") {
   CHECK(stage().residents(fresh.data()) == bit_of(host));
 }
 
-TEST_CASE("pages are pinned and unpinned while everybody writes them, and nothing is lost",
+TEST_CASE("pages are pinned and unpinned while all processors write them, and nothing is lost",
           "[system]") {
   const Words words((stage(), 2 * region_words));
   const std::size_t rounds = scaled(200);
   std::mt19937_64 random(seed());
-  // Each writer has words of its own on every page.
+  // Each processor writes its own words on every page.
   for (std::size_t round = 0; round < rounds; ++round) {
     for (const int device : {device0, device1}) {
       stage().session().launch(device, 1, [data = words.data(), device](std::size_t) {

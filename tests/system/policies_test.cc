@@ -1,5 +1,5 @@
-// Policies at work, each in a process of its own: where the kernel says that pages are, and who
-// maps them.
+// Policies in effect, each in a process of its own: where Linux has the pages, and which processors
+// map them.
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
@@ -40,8 +40,7 @@ bool comes_true(const Condition& condition) {
   return condition();
 }
 
-// The word goes up by one at each turn of the host and of the device, which take turns as fast as
-// they can.
+// The host and the device increment the word in turns, as fast as they can.
 class PingPong {
  public:
   explicit PingPong(Stage& stage, std::uint64_t* word) : stage_(stage), word_(word) {}
@@ -74,29 +73,31 @@ TEST_CASE("first-touch: pages stay where they were touched first, and others map
     const Words words(2 * region_words);
     stage.write(host, words.data(), 7);
     stage.write(device0, words.data() + region_words, 8);
-    expect(stage.read(device0, words.data()) == 7, "device 0 reads the host's");
+    expect(stage.read(device0, words.data()) == 7, "device 0 does not see the host's write");
     stage.write(device1, words.data(), 9);
-    expect(stage.read(host, words.data() + region_words) == 8, "the host reads device 0's");
+    expect(stage.read(host, words.data() + region_words) == 8,
+           "the host does not see device 0's write");
     expect(stage.residents(words.data()) == bit_of(host), "the first page left the host");
     expect(stage.residents(words.data() + region_words) == bit_of(device0),
            "the other page left device 0");
     expect(stage.read(host, words.data()) == 9, "device 1's write is not seen");
-    expect(stage.same_frame(host, device1, words.data()), "they see different frames");
-    expect(read_stats().migrated_in == 0, "something has moved");
+    expect(stage.same_frame(host, device1, words.data()), "host and device 1 see different frames");
+    expect(read_stats().migrated_in == 0, "a page has moved");
   });
 }
 
-TEST_CASE("remote-always: pages are the host's, whoever touches them first", "[system]") {
+TEST_CASE("remote-always: pages are the host's, whichever processor accesses them first",
+          "[system]") {
   require_passed([] {
     ::setenv("WHERRY_POLICY", "remote-always", 1);
     const Stage stage(devices);
     const Words words(region_words);
     stage.write(device1, words.data(), 7);
-    expect(stage.residents(words.data()) == bit_of(host), "it is not the host's");
+    expect(stage.residents(words.data()) == bit_of(host), "the page is not at the host");
     stage.write(device0, words.data(), 8);
-    expect(stage.read(host, words.data()) == 8, "the host reads what device 0 wrote");
-    expect(stage.residents(words.data()) == bit_of(host), "it has moved");
-    expect(stage.same_frame(device0, device1, words.data()), "they see different frames");
+    expect(stage.read(host, words.data()) == 8, "the host does not see device 0's write");
+    expect(stage.residents(words.data()) == bit_of(host), "the page has moved");
+    expect(stage.same_frame(device0, device1, words.data()), "the devices see different frames");
   });
 }
 
@@ -106,20 +107,22 @@ TEST_CASE("uvm: a device that walks through a block takes at most six faults", "
     const Stage stage(devices);
     const Words words(block_words);
     stage.write_pages(host, words.data(), words.bytes(), 3);
-    std::this_thread::sleep_for(20ms);  // what the host touched last may be its own for a moment
+    // The minimum residency at the host may still apply for a moment.
+    std::this_thread::sleep_for(20ms);
     const std::uint64_t before = Stage::faults(device0);
     expect(stage.read_pages(device0, words.data(), words.bytes()) == 3 * block_words / page_words,
            "wrong bytes");
     const std::uint64_t faults = Stage::faults(device0) - before;
     expect(faults <= 6, std::to_string(faults) + " faults");
-    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0), "it did not come");
+    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0),
+           "the block's last page did not move to the device");
   });
 }
 
 namespace {
 
-// One page of each region is read by device 0 at the host. All of them are seen there then: as one
-// mapping, where each page alone would divide the memory.
+// Device 0 reads one page of each region at the host. Afterwards it has whole regions mapped:
+// mapping single pages would split the mapping.
 void require_regions_are_mapped(const Stage& stage, const Words& words) {
   for (std::size_t i = 0; i < words.size(); i += region_words)
     expect(stage.read(device0, words.data() + i + 3 * page_words) == 3, "a wrong word");
@@ -154,7 +157,8 @@ wherry::policy* make_reader(const wherry::policy_machine* machine, const char* p
 
 }  // namespace
 
-TEST_CASE("what a policy leaves with the host is mapped by regions, not page by page", "[system]") {
+TEST_CASE("pages that a policy leaves at the host are mapped by regions, not page by page",
+          "[system]") {
   const char* const policy = GENERATE("migrate-always", "uvm", "first-touch", "adaptive");
   INFO(policy);
   require_passed([policy] {
@@ -163,7 +167,8 @@ TEST_CASE("what a policy leaves with the host is mapped by regions, not page by 
     const Words words(block_words);
     advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
     stage.write_pages(host, words.data(), words.bytes(), 3);
-    std::this_thread::sleep_for(20ms);  // what the host touched last may be its own for a moment
+    // The minimum residency at the host may still apply for a moment.
+    std::this_thread::sleep_for(20ms);
     require_regions_are_mapped(stage, words);
   });
 }
@@ -182,10 +187,10 @@ TEST_CASE("a program's own policy that names only a destination gets regions", "
   });
 }
 
-TEST_CASE("uvm: a page that two processors fight for is throttled, then stays, and both map it",
+TEST_CASE("uvm: a page that two processors contend for is throttled, then pinned, and both map it",
           "[system]") {
   require_passed([] {
-    // Wide enough for a busy machine, and for sanitizers.
+    // A lapse that is long enough for a busy machine and for sanitizers.
     WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000,thrashing_pin=0"));
     Stage stage(devices);
     const Words words(region_words);
@@ -195,22 +200,23 @@ TEST_CASE("uvm: a page that two processors fight for is throttled, then stays, a
              game.run(20);
              return read_stats().thrash_pinned > 0;
            }),
-           "the page is never pinned");
+           "the page was never pinned");
     const wherryStats stats = read_stats();
-    expect(stats.thrashing_detected > 0 && stats.throttled >= 10, "it was not throttled before");
+    expect(stats.thrashing_detected > 0 && stats.throttled >= 10,
+           "the page was not throttled before");
     game.run(20);
     const std::uint64_t moved = read_stats().migrated_in;
     game.run(2000);
-    expect(read_stats().migrated_in == moved, "it moves on");
-    expect(stage.same_frame(host, device0, words.data()), "they see different frames");
+    expect(read_stats().migrated_in == moved, "the page still moves");
+    expect(stage.same_frame(host, device0, words.data()), "host and device 0 see different frames");
     expect(stage.comes_to_map(host, words.data()) && stage.comes_to_map(device0, words.data()),
-           "one of them does not map it");
-    expect(words[0] % 2 == 0 && words[0] > 4000, "turns are lost");
-    expect(stage.read(device1, words.data()) == words[0], "a third one reads something else");
+           "the host or device 0 does not map the page");
+    expect(words[0] % 2 == 0 && words[0] > 4000, "increments are lost");
+    expect(stage.read(device1, words.data()) == words[0], "device 1 reads another value");
   });
 }
 
-TEST_CASE("uvm: what was pinned moves again when its time is over", "[system]") {
+TEST_CASE("uvm: a pinned page moves again when its pin expires", "[system]") {
   require_passed([] {
     WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000,thrashing_pin=5"));
     Stage stage(devices);
@@ -220,22 +226,21 @@ TEST_CASE("uvm: what was pinned moves again when its time is over", "[system]") 
              game.run(20);
              return read_stats().thrash_pinned > 0;
            }),
-           "the page is never pinned");
-    expect(comes_true([] { return read_stats().thrash_unpinned > 0; }), "it stays for ever");
-    // Who mapped it elsewhere than at home does not any more, and gets it.
+           "the page was never pinned");
+    expect(comes_true([] { return read_stats().thrash_unpinned > 0; }), "the pin never expires");
+    // Remote mappings of the page are removed, and the accessing processor gets the page.
     for (const int p : {device0, host}) {
       expect(comes_true([&] {
                stage.write(p, words.data(), 5);
                return stage.residents(words.data()) == bit_of(p);
              }),
-             "it does not come to who touches it");
+             "the page does not move to the accessing processor");
     }
   });
 }
 
-TEST_CASE(
-    "uvm: a fight can be seen in events: who fights, who waits, what stays and what moved along",
-    "[system]") {
+TEST_CASE("uvm: events show thrashing: its processors, throttling, pins and pages that moved along",
+          "[system]") {
   require_passed([] {
     WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000,thrashing_pin=5"));
     Stage stage(devices);
@@ -247,7 +252,7 @@ TEST_CASE(
              game.run(20);
              return read_stats().thrash_unpinned > 0;
            }),
-           "the page is never pinned, or for ever");
+           "the page was never pinned, or the pin never expires");
     WHERRY_TRY(wherryEventsStop());
     std::vector<wherryEvent> events(1 << 19);
     events[0].size = sizeof(wherryEvent);
@@ -261,14 +266,15 @@ TEST_CASE(
       if (event.address < first || event.address >= first + words.bytes()) continue;
       ++seen[event.kind];
       if (event.kind == WHERRY_EVENT_THRASHING)
-        expect(event.processors == 3, "others than the host and device 0 fight");
+        expect(event.processors == 3, "other processors than the host and device 0 thrash");
       if (event.kind == WHERRY_EVENT_THROTTLE_END)
-        expect(event.duration_ns > 0 && event.bytes == page_bytes, "nobody waited");
+        expect(event.duration_ns > 0 && event.bytes == page_bytes, "the wait has no duration");
       if (event.kind == WHERRY_EVENT_PIN || event.kind == WHERRY_EVENT_UNPIN)
-        expect(event.cause == WHERRY_CAUSE_THRASH_PIN && event.destination >= 0, "stays nowhere");
+        expect(event.cause == WHERRY_CAUSE_THRASH_PIN && event.destination >= 0,
+               "the pin has no destination");
       if (event.cause == WHERRY_CAUSE_SPECULATIVE_PREFETCH) speculative += event.bytes;
       if (event.kind == WHERRY_EVENT_POPULATE && event.cause == WHERRY_CAUSE_FAULT)
-        expect(event.bytes == page_bytes, "more than the touched page is said to have faulted");
+        expect(event.bytes == page_bytes, "the event has more than the accessed page as faulted");
     }
     for (const int kind : {WHERRY_EVENT_THRASHING, WHERRY_EVENT_THROTTLE_BEGIN,
                            WHERRY_EVENT_THROTTLE_END, WHERRY_EVENT_PIN, WHERRY_EVENT_UNPIN})
@@ -276,11 +282,11 @@ TEST_CASE(
     const wherryStats stats = read_stats();
     expect(seen[WHERRY_EVENT_THRASHING] == stats.thrashing_detected, "thrashing: other counts");
     expect(seen[WHERRY_EVENT_THROTTLE_BEGIN] == stats.throttled, "throttled: other counts");
-    expect(speculative > words.bytes() / 2, "hardly anything came along");
+    expect(speculative > words.bytes() / 2, "hardly any pages moved along");
   });
 }
 
-TEST_CASE("uvm: a device that is killed amid a fight leaves the other one its memory", "[system]") {
+TEST_CASE("uvm: killing a device during thrashing leaves the other one its memory", "[system]") {
   require_passed([] {
     WHERRY_TRY(wherrySetPolicy("uvm,thrashing_lapse_usec=20000"));
     Stage stage(devices);
@@ -302,28 +308,30 @@ TEST_CASE("uvm: a device that is killed amid a fight leaves the other one its me
   });
 }
 
-TEST_CASE("adaptive: where all memory is as near nothing moves, and a sweep takes few faults",
+TEST_CASE("adaptive: where all memory is equally near no page moves, and a sweep takes few faults",
           "[system]") {
   require_passed([] {
     WHERRY_TRY(wherrySetPolicy("adaptive,far_percent=100"));
     Stage stage(devices);
     const Words words(4 * block_words);
     stage.write_pages(device0, words.data(), words.bytes(), 3);
-    expect(stage.residents(words.data()) == bit_of(device0), "it is not where it was touched");
-    // Six for a block that nothing is known of, and there may be one before the first whole one.
+    expect(stage.residents(words.data()) == bit_of(device0),
+           "the page is not where it was first touched");
+    // A block without history takes six faults. One more may come before the first whole block.
     const std::uint64_t faults = Stage::faults(device0);
     expect(faults <= 16, std::to_string(faults) + " faults");
     expect(stage.read_pages(host, words.data(), words.bytes()) == 12 * block_words / page_words,
            "wrong bytes");
     expect(stage.same_frame(host, device0, words.data() + block_words),
-           "they see different frames");
+           "host and device 0 see different frames");
     PingPong(stage, words.data() + page_words).run(1000);
-    expect(read_stats().migrated_in == 0, "something has moved");
+    expect(read_stats().migrated_in == 0, "a page has moved");
   });
 }
 
-TEST_CASE("adaptive: pages come to who touches them where that pays, and stay where it does not",
-          "[system]") {
+TEST_CASE(
+    "adaptive: pages move to the accessing processor where that pays, and stay where it does not",
+    "[system]") {
   require_passed([] {
     WHERRY_TRY(wherrySetPolicy("adaptive,far_percent=300"));
     Stage stage(devices);
@@ -332,37 +340,38 @@ TEST_CASE("adaptive: pages come to who touches them where that pays, and stay wh
     stage.write_pages(host, words.data(), words.bytes(), 2);
     expect(stage.read_pages(device0, words.data(), words.bytes()) == 2 * block_words / page_words,
            "wrong bytes");
-    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0), "it did not come");
+    expect(stage.residents(words.data() + block_words - 1) == bit_of(device0),
+           "the block's last page did not move to the device");
     PingPong game(stage, fought_for);
     expect(comes_true([&] {
              game.run(100);
              return read_stats().thrash_pinned > 0;
            }),
-           "it moves to and fro for ever");
+           "the page never stops moving");
     expect(stage.comes_to_map(host, fought_for) && stage.comes_to_map(device0, fought_for),
-           "one of them does not map it");
-    expect(stage.same_frame(host, device0, fought_for), "they see different frames");
+           "the host or device 0 does not map the page");
+    expect(stage.same_frame(host, device0, fought_for), "host and device 0 see different frames");
     expect(stage.residents(words.data() + block_words - 1) == bit_of(device0),
-           "what nobody fights for has gone");
-    // It is tried again, in vain, ever more seldom.
+           "a page without contention has left");
+    // The policy tries again to unpin the page, at growing intervals, without success.
     expect(comes_true([&] {
              game.run(100);
              return read_stats().thrash_unpinned > 0;
            }),
-           "it stays for ever");
-    expect(words[7 * page_words] % 2 == 0, "turns are lost");
+           "the pin never expires");
+    expect(words[7 * page_words] % 2 == 0, "increments are lost");
   });
 }
 
 namespace {
 
-// Has a region at device 1, and for the next ones every nonsense that there is.
+// Wants one region at device 1, and answers the next faults with every kind of invalid opinion.
 class Odd final : public wherry::policy {
  public:
   Odd(const wherry::policy_machine& machine, const char* parameters) {
     if (machine.processors != 3 || machine.capacity_pages[1] != 4096 ||
         machine.distance[0][0] != 10)
-      throw std::runtime_error("the machine is another one");
+      throw std::runtime_error("the machine description is wrong");
     if (std::string(parameters) == "none") throw std::runtime_error("no such parameters");
   }
   wherry::opinion on_fault(const wherry::page_fault& fault,
@@ -396,21 +405,22 @@ wherry::policy* make_odd(const wherry::policy_machine* machine, const char* para
 
 }  // namespace
 
-TEST_CASE("a program's own policy is asked, and what makes no sense costs nothing", "[system]") {
+TEST_CASE("a program's own policy is asked, and its invalid answers have no effect", "[system]") {
   require_passed([] {
     const auto add = [](const char* name, unsigned version = wherry::policy_version) {
       return wherryRegisterPolicy(name, version, make_odd);
     };
     for (const char* name : {"", "uvm", "a,b", "a/b"})
       expect(add(name) == CUDA_ERROR_INVALID_VALUE, name);
-    expect(add("odd", 0) == CUDA_ERROR_NOT_SUPPORTED, "another version");
-    expect(add("odd") == CUDA_SUCCESS && add("odd") == CUDA_ERROR_INVALID_VALUE, "twice");
+    expect(add("odd", 0) == CUDA_ERROR_NOT_SUPPORTED, "another version was accepted");
+    expect(add("odd") == CUDA_SUCCESS && add("odd") == CUDA_ERROR_INVALID_VALUE,
+           "one name was registered twice");
     WHERRY_TRY(wherrySetPolicy("odd,some"));
     const Stage stage(devices);
-    expect(add("late") == CUDA_ERROR_NOT_PERMITTED, "afterwards");
+    expect(add("late") == CUDA_ERROR_NOT_PERMITTED, "a policy was registered after the start");
     const Words words(32 * region_words);
     stage.write(host, words.data(), 7);
-    expect(stage.residents(words.data()) == bit_of(device1), "its wish is not heard");
+    expect(stage.residents(words.data()) == bit_of(device1), "its opinion was not followed");
     for (int i = 1; i < 32; ++i) stage.write(i % 2, words.data() + i * region_words, i);
     for (int i = 1; i < 32; ++i)
       expect(stage.read(host, words.data() + i * region_words) == static_cast<std::uint64_t>(i),
@@ -420,39 +430,43 @@ TEST_CASE("a program's own policy is asked, and what makes no sense costs nothin
     WHERRY_TRY(wherryRegisterPolicy("odd", wherry::policy_version, make_odd));
     ::setenv("WHERRY_POLICY", "odd,none", 1);
     ::setenv("WHERRY_DEVICES", devices, 1);
-    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "it starts with parameters that are none");
+    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "cuInit succeeded with invalid parameters");
     ::setenv("WHERRY_POLICY", "odd", 1);
     WHERRY_TRY(cuInit(0));
   });
 }
 
-TEST_CASE("a shared object that has no policy is refused", "[system]") {
+TEST_CASE("a shared object without a policy is refused", "[system]") {
   require_passed([] {
-    expect(wherrySetPolicy("./no/such/policy.so") == CUDA_ERROR_INVALID_VALUE, "no file");
-    expect(wherrySetPolicy("/proc/self/maps") == CUDA_ERROR_INVALID_VALUE, "no shared object");
-    // Some library that every test has.
+    expect(wherrySetPolicy("./no/such/policy.so") == CUDA_ERROR_INVALID_VALUE,
+           "a missing file was accepted");
+    expect(wherrySetPolicy("/proc/self/maps") == CUDA_ERROR_INVALID_VALUE,
+           "a file that is no shared object was accepted");
+    // A library that exists for every test.
     expect(wherrySetPolicy("/lib/x86_64-linux-gnu/libm.so.6") == CUDA_ERROR_INVALID_VALUE,
-           "no policy in it");
+           "a library without a policy was accepted");
     WHERRY_TRY(cuInit(0));
   });
 }
 
-TEST_CASE("a policy is chosen before the start, and only one that there is", "[system]") {
+TEST_CASE("a policy is chosen before the start, and only an existing one", "[system]") {
   require_passed([] {
     expect(wherrySetPolicy(nullptr) == CUDA_ERROR_INVALID_VALUE, "NULL");
-    expect(wherrySetPolicy("best") == CUDA_ERROR_INVALID_VALUE, "an unknown name");
+    expect(wherrySetPolicy("best") == CUDA_ERROR_INVALID_VALUE, "an unknown name was accepted");
     expect(wherrySetPolicy("uvm,prefetch_threshold=0") == CUDA_ERROR_INVALID_VALUE,
-           "a wrong number");
+           "a wrong number was accepted");
     ::setenv("WHERRY_POLICY", "not looked at", 1);
     WHERRY_TRY(wherrySetPolicy("first-touch"));
     const Stage stage(devices);
-    expect(wherrySetPolicy("uvm") == CUDA_ERROR_NOT_PERMITTED, "afterwards");
+    expect(wherrySetPolicy("uvm") == CUDA_ERROR_NOT_PERMITTED,
+           "a policy was chosen after the start");
     const Words words(region_words);
     stage.write(device0, words.data(), 7);
-    expect(stage.residents(words.data()) == bit_of(device0), "the environment's was taken");
+    expect(stage.residents(words.data()) == bit_of(device0),
+           "the environment variable overrode wherrySetPolicy");
   });
   require_passed([] {
     ::setenv("WHERRY_POLICY", "uvn", 1);
-    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "the start with an unknown policy");
+    expect(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "cuInit succeeded with an unknown policy");
   });
 }

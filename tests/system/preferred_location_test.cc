@@ -1,5 +1,4 @@
-// What a preferred location promises, sentence by sentence, with the kernel's pools and page tables
-// as witness.
+// Tests each sentence of the preferred-location contract against Linux's pools and page tables.
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -16,7 +15,7 @@ Stage& stage() {
   return the_stage;
 }
 
-// Who is neither.
+// The processor that is neither of the two.
 int third(int one, int other) {
   for (const int processor : processors)
     if (processor != one && processor != other) return processor;
@@ -72,7 +71,7 @@ TEST_CASE("data in its preferred location is not migrated when others access it"
       CHECK(s.same_frame(preferred, faulting_processor, words.data()));
     }
     CHECK(s.witness().mappers(words.data()) == (bit_of(host) | bit_of(device0) | bit_of(device1)));
-    // Everybody has its mapping now.
+    // All processors have their mappings now.
     const std::uint64_t before = Stage::faults();
     for (const int faulting_processor : processors)
       s.write(faulting_processor, words.data(), ++value);
@@ -82,7 +81,7 @@ TEST_CASE("data in its preferred location is not migrated when others access it"
   }
 }
 
-TEST_CASE("what one processor writes through a remote mapping another sees at once", "[system]") {
+TEST_CASE("a write through a remote mapping is visible to other processors at once", "[system]") {
   Stage& s = stage();
   const Words words{4 * region_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -110,7 +109,7 @@ TEST_CASE("data that is not in its preferred location migrates to the processor 
       advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, preferred);
       CHECK(s.read(faulting_processor, words.data()) == 4);
       check_page(s, words.data(), bit_of(faulting_processor), bit_of(faulting_processor));
-      // ... and home with the preferred location's own access, where it stays.
+      // The preferred location's own access brings the page there, where it stays.
       CHECK(s.read(preferred, words.data()) == 4);
       CHECK(s.residents(words.data()) == bit_of(preferred));
       s.write(owner, words.data(), 5);
@@ -127,7 +126,7 @@ TEST_CASE("a changed preference guides the next faults", "[system]") {
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
   for (const int faulting_processor : processors) s.write(faulting_processor, words.data(), 1);
   REQUIRE(s.residents(words.data()) == bit_of(device0));
-  // Who sees them remotely until now has them come when it touches them.
+  // A processor with a remote mapping gets the pages when it accesses them again.
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
   CHECK(s.residents(words.data()) == bit_of(device0));
   s.write(device1, words.data(), 2);
@@ -137,7 +136,7 @@ TEST_CASE("a changed preference guides the next faults", "[system]") {
   CHECK(s.residents(words.data()) == bit_of(host));
 }
 
-TEST_CASE("a preference that is taken back guides nothing any more", "[system]") {
+TEST_CASE("an unset preference no longer guides anything", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
@@ -148,7 +147,7 @@ TEST_CASE("a preference that is taken back guides nothing any more", "[system]")
                          CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
                          {CU_MEM_LOCATION_TYPE_DEVICE, 99}));
   CHECK(s.residents(words.data()) == bit_of(device0));
-  CHECK(s.read(device1, words.data()) == 1);  // it had no mapping
+  CHECK(s.read(device1, words.data()) == 1);  // device 1 had no mapping
   check_page(s, words.data(), bit_of(device1), bit_of(device1));
   s.write(host, words.data(), 2);
   check_page(s, words.data(), bit_of(host), bit_of(host));
@@ -187,7 +186,7 @@ TEST_CASE("only the pages that the advice names have a preferred location", "[sy
   CHECK(s.read_pages(host, words.data(), words.bytes()) == 16);
 }
 
-TEST_CASE("a preference reaches over blocks, and to the range's last page", "[system]") {
+TEST_CASE("a preference spans blocks, up to the range's last page", "[system]") {
   Stage& s = stage();
   const Words words{3 * 512 * page_words + page_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -198,7 +197,7 @@ TEST_CASE("a preference reaches over blocks, and to the range's last page", "[sy
   CHECK(s.residents(words.data()) == bit_of(device1));
 }
 
-TEST_CASE("freed memory takes its preference and its remote mappings along", "[system]") {
+TEST_CASE("freeing memory removes its preference and its remote mappings", "[system]") {
   Stage& s = stage();
   for (int round = 0; round < 4; ++round) {
     {

@@ -1,5 +1,5 @@
-// Prefetching where things are not as usual: without io_uring, with other settings, under a device
-// that ends.
+// Prefetching under unusual conditions: without io_uring, with other settings, and while a device
+// dies.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -23,7 +23,7 @@ void prefetch(const std::uint64_t* first, std::size_t bytes, int to) {
       cuMemPrefetchAsync(reinterpret_cast<CUdeviceptr>(first), bytes, location_of(to), 0, nullptr));
 }
 
-// Memory goes to a device and back, whole and in parts, in a fresh process.
+// Prefetches memory to a device and back, whole and in parts, in a fresh process.
 void go_to_and_fro() {
   Session session("capacity=64M");
   constexpr std::size_t words_count = 9 * mib_words;
@@ -44,7 +44,8 @@ void go_to_and_fro() {
 
 }  // namespace
 
-TEST_CASE("a device that is killed under a prefetch loses nothing, and nobody hangs", "[system]") {
+TEST_CASE("a device that is killed during a prefetch loses nothing, and no thread hangs",
+          "[system]") {
   for (const int delay_us : {0, 300, 2000}) {
     const Outcome outcome = in_fresh_process(
         [delay_us] {
@@ -75,7 +76,7 @@ TEST_CASE("without io_uring the library's own threads copy", "[system]") {
   CHECK(outcome.passed());
 }
 
-TEST_CASE("one copier, many, and small pages do the same", "[system]") {
+TEST_CASE("prefetches work with one copier, with many, and with small pages", "[system]") {
   for (const char* copiers : {"1", "2", "7"}) {
     for (const char* pages : {"auto", "never"}) {
       const Outcome outcome = in_fresh_process(

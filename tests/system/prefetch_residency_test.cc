@@ -1,5 +1,5 @@
-// Where prefetched memory is, and what it holds, with the kernel's pools, page tables and frames as
-// witness; sentence by sentence in prefetch_test.cc.
+// Where prefetched memory is, and its contents, checked against Linux's pools, page tables and
+// frames. prefetch_test.cc tests each sentence of the contract.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -33,13 +33,13 @@ void prefetch(const std::uint64_t* first, std::size_t bytes, int to, CUstream st
   WHERRY_TRY(cuMemPrefetchAsync(address(first), bytes, location_of(to), 0, stream));
 }
 
-// ... and waits.
+// Prefetches, and waits until the prefetch has completed.
 void prefetch_now(const Words& words, int to) {
   prefetch(words.data(), words.bytes(), to);
   WHERRY_TRY(cuStreamSynchronize(nullptr));
 }
 
-// Each page gets a value of its own.
+// Gives each page a value of its own.
 void number_pages(int processor, const Words& words) {
   const auto number = [first = words.data(), pages = words.size() / page_words] {
     for (std::size_t i = 0; i < pages; ++i)
@@ -51,7 +51,7 @@ void number_pages(int processor, const Words& words) {
     stage().session().run(processor, number);
 }
 
-// Pages of the words that are not at `where` alone, or do not hold their number.
+// Counts the pages that are not at `where` alone, or that do not hold their number.
 std::size_t wrong_pages(const Words& words, int where) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < words.size(); i += page_words)
@@ -61,13 +61,13 @@ std::size_t wrong_pages(const Words& words, int where) {
   return wrong + (sum == pages * (pages + 1) / 2 ? 0 : 1);
 }
 
-// The first that lies in the words with all its pages.
+// The first block that lies in the words with all its pages.
 const std::uint64_t* whole_block_of(const Words& words) {
   const auto start = reinterpret_cast<std::uintptr_t>(words.data());
   return words.data() + (block_bytes - start % block_bytes) % block_bytes / sizeof(std::uint64_t);
 }
 
-// The page is part of a huge one. Requires: the kernel shows frames.
+// Whether the page is part of a huge page. Requires: Linux shows frame numbers.
 bool is_huge(const void* word) {
   const PageEntry entry = page_entry(Witness::process_of(0), word);
   const int flags = ::open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
@@ -100,11 +100,11 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("only the pages that a range touches go", "[system]") {
+TEST_CASE("only the pages that a range overlaps move", "[system]") {
   Stage& s = stage();
   const Words words{4 * mib_words};
   number_pages(host, words);
-  // The last byte of page 99 to the first of page 800.
+  // From the last byte of page 99 to the first byte of page 800.
   prefetch(words.data(), 1, host);
   WHERRY_TRY(cuMemPrefetchAsync(address(words.data()) + 100 * page_bytes - 1, 700 * page_bytes + 2,
                                 location_of(device0), 0, nullptr));
@@ -117,7 +117,7 @@ TEST_CASE("only the pages that a range touches go", "[system]") {
   CHECK(wrong_pages(words, host) == 0);
 }
 
-TEST_CASE("a remote mapping ends where the memory itself is prefetched to", "[system]") {
+TEST_CASE("a remote mapping ends when the pages are prefetched to its processor", "[system]") {
   Stage& s = stage();
   const Words words{2 * mib_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host);
@@ -129,7 +129,7 @@ TEST_CASE("a remote mapping ends where the memory itself is prefetched to", "[sy
   CHECK(s.comes_to_map(device0, words.data()));
 }
 
-TEST_CASE("a kernel behind a prefetch in its stream finds the memory there", "[system]") {
+TEST_CASE("a kernel that follows a prefetch in its stream finds the memory there", "[system]") {
   Stage& s = stage();
   const Words words{6 * mib_words};
   number_pages(host, words);
@@ -140,7 +140,7 @@ TEST_CASE("a kernel behind a prefetch in its stream finds the memory there", "[s
   CHECK(wrong_pages(words, device0) == 0);
 }
 
-TEST_CASE("a whole block is one huge page where pools have such", "[system]") {
+TEST_CASE("a whole block is one huge page where pools have huge pages", "[system]") {
   Stage& s = stage();
   const Words words{4 * mib_words};
   number_pages(host, words);
@@ -153,7 +153,7 @@ TEST_CASE("a whole block is one huge page where pools have such", "[system]") {
   prefetch_now(words, host);
   const bool huge = is_huge(words.data());
   CHECK(is_huge(&words[3 * mib_words]) == huge);
-  // Part of one goes; the rest stays and keeps its contents.
+  // Part of a huge page moves; the rest stays and keeps its contents.
   prefetch(&words[5 * page_words], 30 * page_bytes, device0);
   WHERRY_TRY(cuStreamSynchronize(nullptr));
   CHECK(s.residents(&words[4 * page_words]) == bit_of(host));
@@ -162,15 +162,14 @@ TEST_CASE("a whole block is one huge page where pools have such", "[system]") {
   CHECK(wrong_pages(words, host) == 0);
 }
 
-TEST_CASE(
-    "a prefetched block is mapped by one entry, and what remains of it is again with one fault",
-    "[system]") {
+TEST_CASE("a prefetched block is mapped by one entry, and the rest of a split block by one fault",
+          "[system]") {
   Stage& s = stage();
   const Words words{8 * mib_words};
   number_pages(host, words);
   prefetch_now(words, device0);
   if (huge_entries(Witness::process_of(1 + device0), words.data()) == 0) {
-    WARN("pools have no huge pages here");
+    WARN("pools have no huge pages on this machine");
     return;
   }
   CHECK(huge_entries(Witness::process_of(1 + device0), words.data()) >= 3 * block_bytes);
@@ -178,7 +177,7 @@ TEST_CASE(
   const std::uint64_t* const block = whole_block_of(words);
   s.read_pages(device0, block, block_bytes);
   CHECK(Stage::faults(device0) == before);
-  *const_cast<volatile std::uint64_t*>(block + 1) = 0;  // a region leaves for the host
+  *const_cast<volatile std::uint64_t*>(block + 1) = 0;  // one region moves to the host
   REQUIRE(s.residents(block) == bit_of(host));
   s.read_pages(device0, block + region_words, block_bytes - region_words * sizeof(std::uint64_t));
   CHECK(Stage::faults(device0) == before + 1);
@@ -186,7 +185,7 @@ TEST_CASE(
   CHECK(wrong_pages(words, host) == 0);
 }
 
-TEST_CASE("discarded memory takes no room any more", "[system]") {
+TEST_CASE("discarded memory takes no space in pools", "[system]") {
   Stage& s = stage();
   const Words words{4 * mib_words};
   number_pages(device0, words);
@@ -201,7 +200,7 @@ TEST_CASE("discarded memory takes no room any more", "[system]") {
   CHECK(s.read(host, words.data()) == 7);
 }
 
-TEST_CASE("discarded and prefetched memory is at the destination, and nothing was copied",
+TEST_CASE("discarded and then prefetched memory is at the destination, and nothing was copied",
           "[system]") {
   Stage& s = stage();
   const Words words{4 * mib_words};
@@ -219,7 +218,7 @@ TEST_CASE("discarded and prefetched memory is at the destination, and nothing wa
     if (s.residents(&words[i]) != bit_of(device1)) FAIL("page " << i / page_words);
 }
 
-TEST_CASE("more than fits is prefetched as far as it fits, and no more than that is evicted",
+TEST_CASE("a prefetch of more than fits moves what fits, and evicts no more than that",
           "[system]") {
   Stage& s = stage();
   const Words words{100 * mib_words};
@@ -227,14 +226,14 @@ TEST_CASE("more than fits is prefetched as far as it fits, and no more than that
   prefetch_now(words, device1);
   CHECK(s.witness().pool_bytes(2) <= std::uint64_t{64} << 20);
   CHECK(s.witness().pool_bytes(2) >= std::uint64_t{48} << 20);
-  // What came first has not given way to what came after it.
+  // Pages that arrived first were not evicted for later ones.
   CHECK(s.residents(words.data()) == bit_of(device1));
   CHECK(s.residents(&words[words.size() - 1]) == bit_of(host));
   const std::uint64_t pages = words.size() / page_words;
   CHECK(s.read_pages(host, words.data(), words.bytes()) == pages * (pages + 1) / 2);
 }
 
-TEST_CASE("memory can be used by everybody while it is prefetched to and fro", "[system]") {
+TEST_CASE("all processors can use memory while it is prefetched back and forth", "[system]") {
   Stage& s = stage();
   constexpr std::size_t pages = 5 * mib_words / page_words;
   const Words words{pages * page_words};
@@ -255,7 +254,7 @@ TEST_CASE("memory can be used by everybody while it is prefetched to and fro", "
     }
     cuStreamDestroy(stream);
   });
-  // Each adds one to its own word of every page.
+  // Each processor increments its own word of every page.
   const auto add = [first = words.data()](std::size_t word) {
     for (std::size_t i = 0; i < pages; ++i) {
       auto* const place = const_cast<volatile std::uint64_t*>(first + i * page_words + word);
@@ -278,7 +277,7 @@ TEST_CASE("memory can be used by everybody while it is prefetched to and fro", "
   }
 }
 
-TEST_CASE("where a page is can be asked while it is prefetched", "[system]") {
+TEST_CASE("the location of a page can be queried during a prefetch", "[system]") {
   Stage& s = stage();
   const Words words{32 * mib_words};
   number_pages(host, words);
@@ -294,7 +293,7 @@ TEST_CASE("where a page is can be asked while it is prefetched", "[system]") {
   }
 }
 
-TEST_CASE("memory can be freed with a prefetch of it under way", "[system]") {
+TEST_CASE("memory can be freed during a prefetch of it", "[system]") {
   Stage& s = stage();
   CUstream stream = nullptr;
   WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

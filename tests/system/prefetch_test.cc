@@ -1,4 +1,4 @@
-// What prefetches and discards do to pages, as the kernel sees it.
+// Effects of prefetches and discards on pages, by Linux's view.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <random>
@@ -19,7 +19,7 @@ Stage& stage() {
   return the_stage;
 }
 
-// Prefetches all of it, and waits.
+// Prefetches all words, and waits.
 void prefetch(const Words& words, int to) {
   const CUstream stream = stage().session().stream(0);
   WHERRY_TRY(cuMemPrefetchAsync(address_of(words), words.bytes(), location_of(to), 0, stream));
@@ -32,7 +32,8 @@ void discard(const Words& words) {
   WHERRY_TRY(stage().session().wait(0));
 }
 
-// Pages that the pools of `residents`, and no others, hold; and that `mappers`, and no others, map.
+// Counts the pages that are in exactly the pools of `residents`; and those that exactly `mappers`
+// map.
 std::size_t count_resident(const Words& words, std::uint32_t residents) {
   std::size_t pages = 0;
   for (std::size_t i = 0; i < words.size(); i += page_words)
@@ -61,7 +62,7 @@ std::size_t count_wrong(const Words& words, std::uint64_t value) {
 }  // namespace
 
 TEST_CASE("pages move to the destination and are mapped there alone", "[system]") {
-  // More than a block, and not whole blocks.
+  // More than one block, but not a multiple of a block.
   const Words words((stage(), (5 * mebibyte + 3 * page_bytes) / sizeof(std::uint64_t)));
   fill(words, 7);
   for (const int to : {device0, device1, host, device1, device0, host}) {
@@ -111,7 +112,8 @@ TEST_CASE("a preferred location does not prevent prefetching", "[system]") {
   CHECK(count_wrong(words, 1) == 0);
 }
 
-TEST_CASE("who is advised to access prefetched pages has its mappings follow", "[system]") {
+TEST_CASE("the mappings of processors that are advised to access prefetched pages follow",
+          "[system]") {
   const Words words((stage(), 2 * mebibyte / sizeof(std::uint64_t)));
   fill(words, 1);
   advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, device1);
@@ -137,7 +139,7 @@ TEST_CASE("discarded pages hold what is written after the discard", "[system]") 
   }
 }
 
-TEST_CASE("prefetches and discards pass pinned pages by", "[system]") {
+TEST_CASE("prefetches and discards skip pinned pages", "[system]") {
   const Words words((stage(), 3 * mebibyte / sizeof(std::uint64_t)));
   fill(words, 5);
   const std::size_t first = 100;
@@ -156,8 +158,7 @@ TEST_CASE("prefetches and discards pass pinned pages by", "[system]") {
   CHECK(stage().residents(words.data() + first * page_words) == bit_of(host));
 }
 
-TEST_CASE("memory that is prefetched to and fro loses nothing that is written meanwhile",
-          "[system]") {
+TEST_CASE("memory that is prefetched back and forth loses no concurrent write", "[system]") {
   const Words words((stage(), 8 * mebibyte / sizeof(std::uint64_t)));
   const std::size_t pages = pages_of(words);
   const CUstream stream = stage().session().stream(1);

@@ -1,4 +1,4 @@
-// A program that tests give privileges: starts the library, and says how it ended.
+// A program that tests run with privileges: starts the library, and reports the result.
 #include <wherry/cuda.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The environment of programs that have more privileges than their user. WHERRY_TEST_CLIENT names a
-// program that starts the library.
+// Environment variables in programs with more privileges than their user. WHERRY_TEST_CLIENT names
+// a program that starts the library.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -60,15 +60,15 @@ class Place {
   fs::path folder_;
 };
 
-// Why no file here can give privileges.
+// The reason why a file here cannot give privileges, or nothing.
 std::optional<std::string> why_impossible(const Place& place) {
   if (::geteuid() != 0) return "only root can give a file privileges";
   if (place.ignores_privileges()) return "the temporary folder is mounted nosuid or noexec";
   return std::nullopt;
 }
 
-// The program, run by an ordinary user who asks for a policy of their own and for a trace in a file
-// of root's.
+// Runs the program as an ordinary user whose environment names a policy and a trace file that
+// belongs to root.
 Outcome run_by_nobody(const Place& place) {
   return in_fresh_process([&] {
     ::setenv("WHERRY_DEVICES", "capacity=4M", 1);
@@ -119,7 +119,7 @@ TEST_CASE("a program with file capabilities loads no policy and writes no trace,
   check_that_nothing_was_opened(place, run_by_nobody(place));
 }
 
-TEST_CASE("without privileges the same program reads both variables") {
+TEST_CASE("the same program without privileges reads both variables") {
   const Place place;
   const Outcome outcome = run_by_nobody(place);
   INFO(outcome.describe());

@@ -1,6 +1,6 @@
-// A program whose malloc and operator new are its own. The library calls neither while it holds a
-// lock that the answer to a fault may need, nor in its own threads; so the program's memory may be
-// managed memory.
+// A program that replaces malloc and operator new. The library calls neither while it holds a lock
+// that a fault's answer may need, nor in its own threads; so the program's memory may be managed
+// memory.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -30,10 +30,10 @@ namespace {
 }
 
 enum class Mode {
-  usual,          // the C library's
-  checked,        // ... and no call comes where none may
-  managed,        // managed memory, that is never used again
-  starts_itself,  // the next call starts the library, and then as `managed`
+  usual,    // the C library's allocator
+  checked,  // the C library's allocator, and the test fails if the library calls it under a lock
+  managed,  // managed memory that is never reused
+  starts_itself,  // the next call starts the library, and later calls are as with `managed`
 };
 std::atomic<Mode> mode{Mode::usual};
 std::atomic<long> managed_calls{0};
@@ -43,15 +43,15 @@ std::atomic<std::uintptr_t> pieces_end{0};
 std::atomic<std::uintptr_t> next_piece{0};
 constexpr std::size_t pieces_bytes = std::size_t{256} << 20;
 
-// What the library's threads and locks have in common: a signal that the program never blocks is
-// blocked.
+// Whether this thread blocks a signal that the program never blocks. The library does so in its own
+// threads and while it holds its locks.
 bool signals_are_held_back() {
   std::uint64_t mask = 0;
   ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
   return (mask >> (SIGUSR2 - 1) & 1) != 0;
 }
 
-// Threads that run functions of the program's.
+// Whether this is one of the threads that run the program's host functions.
 bool runs_host_functions() {
   char name[16] = {};
   ::prctl(PR_GET_NAME, name);
@@ -83,7 +83,7 @@ void begin_with_managed_memory() {
   mode = Mode::managed;
 }
 
-// Nothing: the C library's.
+// Null: the caller uses the C library's allocator.
 void* managed_piece(std::size_t bytes, std::size_t alignment) {
   if (mode == Mode::starts_itself) {
     mode = Mode::usual;
@@ -92,7 +92,7 @@ void* managed_piece(std::size_t bytes, std::size_t alignment) {
   check_caller();
   if (mode != Mode::managed) return nullptr;
   ++managed_calls;
-  // Its size lies before it.
+  // The size of a piece lies before its start.
   std::uintptr_t seen = next_piece.load();
   std::uintptr_t start = 0;
   do {
@@ -117,7 +117,7 @@ void* malloc(size_t bytes) {
 }
 void* calloc(size_t count, size_t bytes) {
   void* const piece = managed_piece(count * bytes, 16);
-  return piece != nullptr ? piece : __libc_calloc(count, bytes);  // managed memory begins as zeros
+  return piece != nullptr ? piece : __libc_calloc(count, bytes);  // new managed memory is zero
 }
 void* realloc(void* old, size_t bytes) {
   if (old != nullptr && !is_managed_piece(old) && mode != Mode::managed) {
@@ -157,13 +157,13 @@ constexpr int limit_ms = 60'000;
 constexpr int numbers = 1 << 20;  // 4 MiB
 constexpr const char* one_device = "capacity=4M";
 
-// Everything that answers faults, or holds locks that the answer needs.
+// Makes the library use everything that answers faults, or holds locks that the answer needs.
 void work(const Session& session) {
   const CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
   const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
   const CUstream stream = session.stream(0);
   for (int round = 0; round < 3; ++round) {
-    // More than the device holds: it evicts.
+    // More memory than the device holds, so that it evicts.
     const Managed<int> one{numbers}, other{numbers};
     const auto address = reinterpret_cast<CUdeviceptr>(one.data());
     for (int i = 0; i < numbers; i += 512) one[i] = i;
@@ -236,7 +236,7 @@ TEST_CASE("the library calls the program's allocator neither under locks nor in 
                        [policy] {
                          choose_policy(policy);
                          const Session session{one_device};
-                         work(session);  // threads that start later start now
+                         work(session);  // starts the threads that the library starts late
                          mode = Mode::checked;
                          work(session);
                          mode = Mode::usual;

@@ -1,6 +1,5 @@
-// What the range attributes say about memory that is in use, and that advice on parts of a range
-// has its effect on these parts alone. What they answer to right and wrong arguments:
-// api/advice_test.cc.
+// Range attributes of memory in use, and effects of advice on parts of a range only.
+// api/advice_test.cc tests results and argument errors.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -43,7 +42,7 @@ TEST_CASE("the actual location of the pages may be different from the preferred 
         device1);
 }
 
-TEST_CASE("attributes tell what was advised, not what became of it", "[system]") {
+TEST_CASE("attributes report the advice, not its effect", "[system]") {
   Stage& s = stage();
   const Words words{2 * region_words};
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
@@ -55,7 +54,7 @@ TEST_CASE("attributes tell what was advised, not what became of it", "[system]")
   }
 }
 
-TEST_CASE("asking for attributes touches no page", "[system]") {
+TEST_CASE("querying attributes accesses no page", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   const std::uint64_t before = Stage::faults();
@@ -90,7 +89,8 @@ TEST_CASE("advice on a part of a region splits it: each part has its own effect"
   CHECK(accessed_by(words) == std::vector<int>{-2, -2, -2});
 }
 
-TEST_CASE("equal neighbours merge: one fault brings what two advices named", "[system]") {
+TEST_CASE("equal neighbours merge: one fault brings pages that two calls of cuMemAdvise named",
+          "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   s.write_pages(host, words.data(), words.bytes(), 1);
@@ -101,7 +101,7 @@ TEST_CASE("equal neighbours merge: one fault brings what two advices named", "[s
   CHECK(Stage::faults(device0) == before + 1);
 }
 
-TEST_CASE("advice that overlaps is the sum of what was said of each page", "[system]") {
+TEST_CASE("each page has all advice that covers it", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words.data(), 10 * page_bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
@@ -115,7 +115,7 @@ TEST_CASE("advice that overlaps is the sum of what was said of each page", "[sys
   }
 }
 
-TEST_CASE("freed memory takes its advice along", "[system]") {
+TEST_CASE("freeing memory removes its advice", "[system]") {
   Stage& s = stage();
   for (int round = 0; round < 8; ++round) {
     const Words words{region_words};

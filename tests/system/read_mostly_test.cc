@@ -1,5 +1,4 @@
-// What read-mostly promises, sentence by sentence, with the kernel's pools and page tables as
-// witness.
+// Tests each sentence of the read-mostly contract against Linux's pools and page tables.
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -18,7 +17,7 @@ Stage& stage() {
   return the_stage;
 }
 
-// Read-mostly pages that `owner` has written, and nobody else has touched.
+// Makes the pages read-mostly and written by `owner`; no other processor has accessed them.
 void write_read_mostly(const Words& words, int owner, std::uint64_t value) {
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
   stage().write_pages(owner, words.data(), words.bytes(), value);
@@ -44,7 +43,8 @@ TEST_CASE("a read access from any processor creates a read-only copy in that pro
       holders |= bit_of(reader);
       check_page(s, words.data(), holders, std::popcount(holders) > 1 ? 0 : holders);
     }
-    CHECK(s.residents(words.data() + region_words) == bit_of(owner));  // nobody read that
+    // No processor read that page.
+    CHECK(s.residents(words.data() + region_words) == bit_of(owner));
     CHECK(s.different_frames(host, device0, words.data()));
     CHECK(s.different_frames(host, device1, words.data()));
     CHECK(s.different_frames(device0, device1, words.data()));
@@ -55,7 +55,7 @@ TEST_CASE("a read creates a copy of at least the accessed pages", "[system]") {
   Stage& s = stage();
   const Words words{4 * region_words};
   write_read_mostly(words, host, 1);
-  // Every other page, in one kernel.
+  // Reads every second page, in one kernel.
   s.session().run(device0, [first = words.data(), pages = words.bytes() / page_bytes] {
     for (std::size_t i = 0; i < pages; i += 2)
       (void)*const_cast<const volatile std::uint64_t*>(first + i * page_words);
@@ -64,8 +64,7 @@ TEST_CASE("a read creates a copy of at least the accessed pages", "[system]") {
     CHECK(s.residents(&words[i]) == (bit_of(host) | bit_of(device0)));
 }
 
-TEST_CASE("memory that nobody has touched is zero for each reader, and each has its copy",
-          "[system]") {
+TEST_CASE("untouched memory is zero for each reader, and each reader has its copy", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
@@ -77,7 +76,7 @@ TEST_CASE("memory that nobody has touched is zero for each reader, and each has 
   }
 }
 
-TEST_CASE("once every reader has its copy reads cause no faults", "[system]") {
+TEST_CASE("once every reader has its copy, reads cause no faults", "[system]") {
   Stage& s = stage();
   const Words words{8 * region_words};
   write_read_mostly(words, device1, 3);
@@ -89,8 +88,7 @@ TEST_CASE("once every reader has its copy reads cause no faults", "[system]") {
   CHECK(Stage::faults() == before);
 }
 
-TEST_CASE("a write invalidates all copies of the page but the one where the write occurred",
-          "[system]") {
+TEST_CASE("a write invalidates all copies of the page except the writer's", "[system]") {
   Stage& s = stage();
   for (const int writer : processors) {
     CAPTURE(writer);
@@ -99,7 +97,7 @@ TEST_CASE("a write invalidates all copies of the page but the one where the writ
     read_everywhere(words);
     s.write(writer, &words[page_words], 8);
     check_page(s, &words[page_words], bit_of(writer), bit_of(writer));
-    // Pages that nobody wrote, and that are not next to one, keep their copies.
+    // Pages that no processor wrote, and that are not next to a written one, keep their copies.
     check_page(s, &words[region_words], everybody, 0);
     for (const int reader : processors) {
       CHECK(s.read(reader, &words[page_words]) == 8);
@@ -109,7 +107,7 @@ TEST_CASE("a write invalidates all copies of the page but the one where the writ
   }
 }
 
-TEST_CASE("a processor without a copy that writes has the only one afterwards", "[system]") {
+TEST_CASE("a writing processor without a copy has the only copy afterwards", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   write_read_mostly(words, host, 7);
@@ -153,7 +151,7 @@ TEST_CASE("read-mostly overrides the preferred location", "[system]") {
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
   s.write(host, words.data(), 2);
   CHECK(s.residents(words.data()) == bit_of(device0));
-  // The host sees the device's pool now, and is to have a copy all the same.
+  // The host maps the device's pool now, and must still get a copy.
   advise(words, CU_MEM_ADVISE_SET_READ_MOSTLY);
   CHECK(s.read(host, words.data()) == 2);
   CHECK(s.read(device1, words.data()) == 2);
@@ -176,7 +174,7 @@ TEST_CASE("read-mostly overrides accessed-by", "[system]") {
   check_page(s, words.data(), bit_of(host), bit_of(host));
 }
 
-TEST_CASE("taking read-mostly back collapses the copies into one", "[system]") {
+TEST_CASE("unsetting read-mostly collapses the copies into one", "[system]") {
   Stage& s = stage();
   const Words words{512 * page_words + region_words};
   write_read_mostly(words, host, 11);
@@ -190,7 +188,7 @@ TEST_CASE("taking read-mostly back collapses the copies into one", "[system]") {
   for (const int reader : processors) CHECK(s.read(reader, &words[region_words]) == 11);
 }
 
-TEST_CASE("the copy that is left is the preferred location's, if one was there", "[system]") {
+TEST_CASE("the remaining copy is at the preferred location, if a copy was there", "[system]") {
   Stage& s = stage();
   for (const int preferred : processors) {
     CAPTURE(preferred);
@@ -204,7 +202,8 @@ TEST_CASE("the copy that is left is the preferred location's, if one was there",
   }
 }
 
-TEST_CASE("the copy that is left is any one, if none was at the preferred location", "[system]") {
+TEST_CASE("the remaining copy is an arbitrary one, if none was at the preferred location",
+          "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device0);
@@ -217,7 +216,7 @@ TEST_CASE("the copy that is left is any one, if none was at the preferred locati
   CHECK(s.read(device0, words.data()) == 12);
 }
 
-TEST_CASE("taken back, nothing is duplicated until it is set again", "[system]") {
+TEST_CASE("after read-mostly is unset, nothing is duplicated until it is set again", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   write_read_mostly(words, host, 13);
@@ -233,7 +232,7 @@ TEST_CASE("taken back, nothing is duplicated until it is set again", "[system]")
   check_page(s, words.data(), everybody, 0);
 }
 
-TEST_CASE("without the advice a page has one copy, whoever reads it", "[system]") {
+TEST_CASE("without the advice a page has one copy, whichever processor reads it", "[system]") {
   Stage& s = stage();
   const Words words{region_words};
   s.write(host, words.data(), 14);

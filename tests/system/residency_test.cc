@@ -1,6 +1,6 @@
-// After every kind of move the kernel's pools and page tables say the same as wherryPageInfo: each
-// page exists exactly once, in the pool of the processor that touched it last, and nobody else has
-// an entry for it.
+// After every kind of move Linux's pools and page tables agree with wherryPageInfo: each page
+// exists exactly once, in the pool of the processor that accessed it last, and no other processor
+// maps it.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t region = 16 * page;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t small_capacity = 4 * mebibyte;
-constexpr int small_device = 2;  // the one that has to evict
+constexpr int small_device = 2;  // the device that has to evict
 constexpr std::uint32_t host_bit = 1;
 
 constexpr std::uint32_t bit_of(int device) {
@@ -43,8 +43,8 @@ bool frames_are_shown() {
   return shown;
 }
 
-// The page is at `where` alone (0: nowhere), as all witnesses say; `mapped`: and in that
-// processor's page table.
+// Checks that all sources agree that the page is at `where` alone (0: in no pool) and, if `mapped`,
+// in that processor's page table.
 void check_page(const void* address, std::uint32_t where, bool mapped = true) {
   const wherryPageInfo_t info = page_info(address);
   CHECK(info.resident == where);
@@ -70,7 +70,7 @@ void write_on(int device, std::byte* place, std::byte value) {
   session().run(device, [=] { *place = value; });
 }
 
-// What the device reads there.
+// Reads the byte on the device.
 std::byte read_on(int device, const std::byte* place) {
   const Managed<std::byte> answer{1};
   session().run(device, [place, to = answer.data()] { *to = *place; });
@@ -103,7 +103,7 @@ TEST_CASE("a device's first touch creates the page at the device, zeroed", "[sys
   }
 }
 
-TEST_CASE("a device's touch moves the page and its region from the host", "[system]") {
+TEST_CASE("a device's access moves the page and its region from the host", "[system]") {
   const Managed<std::byte> memory{2 * region};
   std::memset(memory.data(), 7, memory.bytes());
   check_region(memory.data(), host_bit);
@@ -112,7 +112,7 @@ TEST_CASE("a device's touch moves the page and its region from the host", "[syst
   check_region(memory.data() + region, host_bit);
 }
 
-TEST_CASE("the host's touch moves the page and its region from a device", "[system]") {
+TEST_CASE("the host's access moves the page and its region from a device", "[system]") {
   const Managed<std::byte> memory{2 * region};
   session().run(0, [start = memory.data()] { std::memset(start, 9, 2 * region); });
   check_region(memory.data(), bit_of(0));
@@ -121,7 +121,7 @@ TEST_CASE("the host's touch moves the page and its region from a device", "[syst
   check_region(memory.data() + region, bit_of(0));
 }
 
-TEST_CASE("one device's touch moves the page and its region from another device", "[system]") {
+TEST_CASE("one device's access moves the page and its region from another device", "[system]") {
   const Managed<std::byte> memory{region};
   write_on(0, memory.data() + 8, std::byte{3});
   write_on(1, memory.data() + 9, std::byte{4});
@@ -132,7 +132,7 @@ TEST_CASE("one device's touch moves the page and its region from another device"
   check_region(memory.data(), host_bit);
 }
 
-TEST_CASE("what a fault brings along ends where the allocation ends", "[system]") {
+TEST_CASE("pages that a fault brings along end where the allocation ends", "[system]") {
   const std::uint64_t before = witness().pool_bytes(0);
   const Managed<std::byte> first{3 * page + 1};   // four pages
   const Managed<std::byte> second{region + 100};  // a region and one page
@@ -158,7 +158,7 @@ TEST_CASE("a full device evicts its oldest block to the host and keeps every byt
   CHECK(witness().pool_bytes(1 + small_device) == small_capacity);
   fill(small_capacity, page);
   check_page(memory.data() + small_capacity, bit_of(small_device));
-  // Room for one region was needed; the oldest block went, the next one stayed.
+  // One region was needed: the oldest block was evicted, the next one stayed.
   check_page(memory.data(), host_bit, witness().mappers(memory.data()) != 0);
   check_page(memory.data() + block, bit_of(small_device));
   fill(small_capacity, small_capacity);
@@ -201,9 +201,9 @@ TEST_CASE("pages stay in a device's pool while its process is replaced", "[syste
   CHECK(read_on(1, memory.data() + page) == std::byte{5});
   CHECK(read_stats().processor[2].faults_minor > minor);
   CHECK(read_stats().processor[2].bytes_copied <=
-        copied + page);  // the answer's page, not this one
+        copied + page);  // the page of the answer, not this one
   check_page(memory.data() + page, bit_of(1));
-  // And the other half goes to the host, although the process that wrote it is gone.
+  // The other half moves to the host, although the process that wrote it has ended.
   CHECK(memory[region] == std::byte{5});
   check_region(memory.data() + region, host_bit);
 }

@@ -1,5 +1,5 @@
-// Signals that arrive inside calls of the API, with handlers that touch managed memory: the
-// library's locks must not be in their way.
+// Signals that interrupt API calls, with handlers that access managed memory: the handlers must not
+// need locks that the interrupted call holds.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t region_bytes = 64 << 10;
 constexpr std::size_t field_bytes = std::size_t{8} << 20;
-constexpr int limit_ms = 60'000;  // a thread hangs
+constexpr int limit_ms = 60'000;  // after this time a thread counts as hung
 
-// What handlers touch: managed memory that goes to a device all the time (Thief).
+// Managed memory that handlers access, and that class Thief moves to a device continuously.
 struct Field {
   char* data = nullptr;
   std::atomic<std::size_t> next{0};
@@ -43,7 +43,7 @@ Field field;
 
 timer_t storm_timer{};
 
-// Once, after a while: between two signals the thread gets on, however slow the machine is.
+// A one-shot timer: the thread makes progress between two signals, however slow the machine is.
 void rearm_storm() {
   const itimerspec soon{{0, 0}, {0, 150'000}};
   ::timer_settime(storm_timer, 0, &soon, nullptr);
@@ -56,7 +56,7 @@ void on_timer(int) {
   errno = saved_errno;
 }
 
-// Raises SIGUSR1 in the calling thread all the time.
+// Raises SIGUSR1 in the calling thread repeatedly.
 class Storm {
  public:
   Storm() {
@@ -76,7 +76,7 @@ class Storm {
   Storm& operator=(const Storm&) = delete;
 };
 
-// Has the field at the device again and again, so that touches fault.
+// Prefetches the field to the device repeatedly, so that accesses fault.
 class Thief {
  public:
   explicit Thief(const Session& session)
@@ -204,7 +204,7 @@ const Call calls[] = {
      }},
 };
 
-// Makes calls of one kind for a while, in a fresh process, while `disturb` does its work.
+// Makes calls of one kind for a while, in a fresh process, while `disturb` disturbs them.
 void play(const Call& call,
           const std::function<void(const std::function<void()>& calls)>& disturb) {
   const Outcome outcome = in_fresh_process(
@@ -223,7 +223,7 @@ void play(const Call& call,
           const auto end = std::chrono::steady_clock::now() + length;
           while (std::chrono::steady_clock::now() < end) call.make(player);
         });
-        expect(field.touches > 0, "nothing was touched");
+        expect(field.touches > 0, "no handler accessed the field");
         ::_exit(0);
       },
       limit_ms);
@@ -231,7 +231,7 @@ void play(const Call& call,
   CHECK(outcome.passed());
 }
 
-// ---- a collector of garbage that stops the thread
+// ---- a garbage collector that stops the thread
 
 std::atomic<bool> stopped = false;
 
@@ -248,7 +248,7 @@ void on_go(int) {}
 
 }  // namespace
 
-TEST_CASE("a timer's handler may touch managed memory inside every kind of call", "[system]") {
+TEST_CASE("a timer's handler may access managed memory inside every kind of call", "[system]") {
   for (const Call& call : calls)
     play(call, [](const std::function<void()>& make_calls) {
       const Storm storm;
@@ -256,7 +256,7 @@ TEST_CASE("a timer's handler may touch managed memory inside every kind of call"
     });
 }
 
-TEST_CASE("a thread may be stopped inside every kind of call while others touch managed memory",
+TEST_CASE("a thread may be stopped inside every kind of call while others access managed memory",
           "[system]") {
   for (const Call& call : calls)
     play(call, [](const std::function<void()>& make_calls) {

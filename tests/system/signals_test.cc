@@ -1,5 +1,5 @@
-// The program's own handlers of SIGSEGV, with the library in the same program: they get every fault
-// that is not the library's, and none that is.
+// The program's own SIGSEGV handlers next to the library's: they get every fault that is not the
+// library's, and no other.
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ void require_passed(const Outcome& outcome) {
   CHECK(outcome.passed());
 }
 
-// Has every page of the memory at the device, and then here again.
+// Moves every page of the memory to the device, and then back to the host.
 void use(const Session& session, const Managed<int>& memory) {
   session.run(0, [to = memory.data()] {
     for (int i = 0; i < numbers; ++i) to[i] = i;
@@ -32,7 +32,7 @@ void use(const Session& session, const Managed<int>& memory) {
   for (int i = 0; i < numbers; ++i) expect(memory[i] == i, "a number is wrong");
 }
 
-// Of the latest call of the handler.
+// State of the handler's latest call.
 sigjmp_buf way_out;
 std::atomic<int> calls{0};
 void* volatile faulted_at = nullptr;
@@ -52,7 +52,7 @@ void jump_out_simply(int) {
   siglongjmp(way_out, 1);
 }
 
-// A page of the program's own that nobody may access.
+// A page of the program's own that is not accessible.
 volatile int* forbidden_page() {
   void* const page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   expect(page != MAP_FAILED, "no page");
@@ -93,7 +93,7 @@ TEST_CASE("a handler of the program from before the start gets its faults, and o
       use(session, memory);
       expect_calls_for(page, 5);
       expect(faulted_at == page, "another address");
-      expect(on_own_stack, "not on the program's stack for signals");
+      expect(on_own_stack, "the handler did not run on the program's alternate stack");
     }
     expect(calls.load() == 100, "the handler was called for a fault of the library");
   }));
@@ -113,17 +113,17 @@ TEST_CASE("a handler of the program from after the start gets its faults, and on
     expect_calls_for(page, 20);
     struct sigaction seen {};
     expect(::sigaction(SIGSEGV, nullptr, &seen) == 0 && seen.sa_handler == jump_out_simply,
-           "sigaction tells of another handler");
+           "sigaction returns another handler");
     use(session, memory);
     expect(calls.load() == 40, "the handler was called for a fault of the library");
   }));
 }
 
-TEST_CASE("a crash of the program is the program's", "[system]") {
+TEST_CASE("a crash of the program ends it by its own signal", "[system]") {
   const Outcome outcome = in_fresh_process([] {
     const Session session{one_device};
     const Managed<int> memory{numbers};
-    ::signal(SIGSEGV, SIG_DFL);  // whatever the test program has installed
+    ::signal(SIGSEGV, SIG_DFL);  // removes any handler that the test program has installed
     use(session, memory);
     *forbidden_page() = 1;
   });
@@ -131,7 +131,7 @@ TEST_CASE("a crash of the program is the program's", "[system]") {
   CHECK(outcome.signal == SIGSEGV);
 }
 
-TEST_CASE("threads that block all signals use managed memory beside one that waits for some",
+TEST_CASE("threads that block all signals use managed memory beside one that waits for signals",
           "[system]") {
   require_passed(in_fresh_process([] {
     sigset_t all;
@@ -149,7 +149,8 @@ TEST_CASE("threads that block all signals use managed memory beside one that wai
     for (int round = 0; round < 20; ++round) use(session, memory);
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-    expect(sigismember(&blocked, SIGSEGV) == 1, "what was asked is not what is told");
+    expect(sigismember(&blocked, SIGSEGV) == 1,
+           "the signal mask differs from the one that was set");
     expect(::kill(::getpid(), SIGUSR1) == 0, "kill");
     waiting.join();
     expect(got.load() == SIGUSR1, "another signal");

@@ -1,6 +1,6 @@
-// Copies whose source takes its time, as a file of a network or swap can: memory of the test's own,
-// whose pages come when the test says so. Touches of the destination, and freeing it, wait for as
-// long as it takes.
+// Copies from slow memory, such as a file on a network or swapped pages: the source is memory of
+// the test's own, whose pages arrive when the test supplies them. Accesses to the destination, and
+// freeing it, wait until the copy completes.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -25,15 +25,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// More than a fault waits for what is not under way.
+// Longer than a fault waits for pages that are not in a transfer.
 constexpr auto slowness = 13s;
-// Whoever does not wait for the slow source has ended long before.
+// A thread that does not wait for the slow source has finished long before.
 constexpr int soon_ms = 20'000;
 constexpr std::size_t bytes = 4 * region_bytes;
-// A thread that sleeps is woken for each of its looks: ten a second would be a hundred.
+// An upper limit on wake-ups of a waiting thread. Ten wake-ups a second would be about a hundred.
 constexpr long looks_max = 5000;
 
-// Reads block until come() has been called.
+// Reads of this memory block until come() has been called.
 class SlowMemory {
  public:
   SlowMemory() {
@@ -52,10 +52,10 @@ class SlowMemory {
   ~SlowMemory() { ::close(fd_); }
 
   const void* data() const { return memory_; }
-  // Until a reader waits for it that did not before.
+  // Waits until one more reader blocks.
   void wait_for_reader() const {
     uffd_msg message{};
-    expect(::read(fd_, &message, sizeof message) == sizeof message, "no reader comes");
+    expect(::read(fd_, &message, sizeof message) == sizeof message, "no reader blocks");
   }
   void come() const {
     const std::vector<std::uint64_t> contents(bytes / sizeof(std::uint64_t), 7);
@@ -63,7 +63,7 @@ class SlowMemory {
     copy.dst = reinterpret_cast<std::uintptr_t>(memory_);
     copy.src = reinterpret_cast<std::uintptr_t>(contents.data());
     copy.len = bytes;
-    expect(::ioctl(fd_, UFFDIO_COPY, &copy) == 0, "the pages cannot come");
+    expect(::ioctl(fd_, UFFDIO_COPY, &copy) == 0, "the pages cannot be supplied");
   }
 
  private:
@@ -71,7 +71,8 @@ class SlowMemory {
   std::byte* memory_;
 };
 
-// Copies the slow memory to the words, in a thread and a stream of its own, and has begun to.
+// Starts to copy the slow memory to the words, in a thread and a stream of its own. Returns after
+// the copy has begun.
 std::thread copy_to(const Stage& stage, const Words& words, const SlowMemory& slow) {
   std::thread copies([&stage, to = address_of(words), from = slow.data()] {
     WHERRY_TRY(cuCtxSetCurrent(const_cast<Stage&>(stage).session().context(0)));
@@ -96,7 +97,7 @@ void wait_for_transfers() {
   const SlowMemory slow_too;
   const Words touched(bytes / sizeof(std::uint64_t));
   Words freed(bytes / sizeof(std::uint64_t));
-  // Where the host and device 1 do not have them mapped.
+  // Moves the pages to device 0, so that the host and device 1 do not have them mapped.
   stage.write_pages(device0, touched.data(), bytes, 1);
   stage.write_pages(device0, freed.data(), bytes, 1);
   std::thread copies[] = {copy_to(stage, touched, slow), copy_to(stage, freed, slow_too)};
@@ -113,15 +114,15 @@ void wait_for_transfers() {
     sleeps = sleeps_of_this_thread();
   });
   std::this_thread::sleep_for(slowness);
-  expect(seen == 0, "the page was used while it was in flight");
+  expect(seen == 0, "the page was used during its transfer");
   slow.come();
   slow_too.come();
   for (std::thread& copy : copies) copy.join();
   for (std::thread* thread : {&faulting_processor, &device_faulting_processor, &freer})
     thread->join();
-  expect(seen == 7, "the touch saw " + std::to_string(seen));
-  expect(touched[0] == 7, "what was copied is not there");
-  expect(sleeps < looks_max, "cuMemFree looked " + std::to_string(sleeps) + " times");
+  expect(seen == 7, "the access read " + std::to_string(seen));
+  expect(touched[0] == 7, "the copied data is not there");
+  expect(sleeps < looks_max, "cuMemFree woke up " + std::to_string(sleeps) + " times");
 }
 
 void use_same_pool() {
@@ -134,7 +135,7 @@ void use_same_pool() {
   std::thread copies = copy_to(stage, copied, slow);
 
   std::atomic<bool> done = false;
-  // Taken from the pool, brought back, and written to by a copy.
+  // Moves the pages out of the pool and back, and copies to them.
   std::thread faulting_processor([&] {
     stage.write_pages(host, touched.data(), bytes, 2);
     stage.write_pages(device0, touched.data(), bytes, 3);
@@ -151,19 +152,20 @@ void use_same_pool() {
   slow.come();
   faulting_processor.join();
   copies.join();
-  expect(came, "pages waited for a copy to others of their pool");
-  expect(touched[0] == 4 && copied[0] == 7, "what was written is not there");
+  expect(came, "pages waited for a copy to other pages of their pool");
+  expect(touched[0] == 4 && copied[0] == 7, "written data is not there");
 }
 
 }  // namespace
 
-TEST_CASE("touches of pages whose copy is slow wait for it, and so does freeing them", "[system]") {
+TEST_CASE("accesses to pages whose copy is slow wait for it, and so does freeing them",
+          "[system]") {
   const Outcome outcome = in_fresh_process(wait_for_transfers, 120'000);
   INFO(outcome.describe());
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a copy whose source is slow does not delay other pages of the pool that it fills",
+TEST_CASE("a copy whose source is slow does not delay other pages of its destination pool",
           "[system]") {
   const Outcome outcome = in_fresh_process(use_same_pool, 120'000);
   INFO(outcome.describe());

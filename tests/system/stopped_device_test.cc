@@ -1,4 +1,4 @@
-// A device that is stopped (SIGSTOP) delays what needs it, and nothing else.
+// A stopped device (SIGSTOP) delays operations that need it, and no others.
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -24,12 +24,12 @@ TEST_CASE("while one device is stopped, another one gets the remote mappings tha
     }
     const pid_t stopped = device_process(0);
     expect(::kill(stopped, SIGSTOP) == 0, "SIGSTOP");
-    // Needs a change of the stopped device's view. Returns without it.
+    // Needs a change of the stopped device's view, but returns without waiting for it.
     const CUmemLocation first{CU_MEM_LOCATION_TYPE_DEVICE, 0};
     WHERRY_TRY(cuMemAdvise_v2(reinterpret_cast<CUdeviceptr>(for_stopped.data()),
                               for_stopped.bytes(), CU_MEM_ADVISE_SET_ACCESSED_BY, first));
     session.run(1, [at = for_other.data()] { at[0] += 1; });
-    // The page has stayed where it is preferred: device 1 has it mapped remotely.
+    // The page has stayed at its preferred location: device 1 maps it remotely.
     const Witness witness;
     expect(witness.residents(for_other.data()) == 1, "the page has moved");
     expect((witness.mappers(for_other.data()) & 4) != 0, "device 1 has no mapping of it");

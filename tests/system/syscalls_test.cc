@@ -1,6 +1,6 @@
-// The kernel reads and writes managed memory on the program's behalf, wherever its pages are:
-// faults that are taken inside system calls. Where those are not served the memory is touched
-// before each call, as programs have to do there.
+// System calls read and write managed memory wherever its pages are: Linux takes faults inside the
+// calls. Where the library cannot answer such faults, the test calls wherryTouch before each call,
+// as programs have to do there.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -18,7 +18,7 @@
 namespace wherry::test {
 namespace {
 
-constexpr std::size_t bytes = 300'000;  // several regions, and not whole pages
+constexpr std::size_t bytes = 300'000;  // several regions, and not a multiple of a page
 constexpr std::uint32_t host_bit = 1;
 constexpr std::uint32_t device_bit = 2;
 
@@ -27,7 +27,7 @@ const Session& session() {
   return instance;
 }
 
-// A file with a known content.
+// A file with known contents.
 class File {
  public:
   File() : fd_(::memfd_create("content", MFD_CLOEXEC)) {
@@ -46,7 +46,7 @@ class File {
   std::vector<char> content_;
 };
 
-// Before a system call that reads (takes) or writes (fills) the memory.
+// Prepares the memory for a system call that reads or writes it.
 void prepare(const char* start, std::size_t count, unsigned flags) {
   static const bool served = serves_system_calls();
   if (!served) WHERRY_TRY(wherryTouch(start, count, flags));
@@ -78,7 +78,7 @@ TEST_CASE("read() fills a buffer that lies on a device", "[system]") {
   CHECK(std::memcmp(memory.data(), file.content().data(), bytes) == 0);
 }
 
-TEST_CASE("read() fills a buffer that nobody has touched", "[system]") {
+TEST_CASE("read() fills a buffer that no processor has accessed", "[system]") {
   session();
   const File file;
   const Managed<char> memory{bytes};
@@ -87,7 +87,7 @@ TEST_CASE("read() fills a buffer that nobody has touched", "[system]") {
   CHECK(std::memcmp(memory.data(), file.content().data(), bytes) == 0);
 }
 
-TEST_CASE("pread() fills a piece of a buffer and leaves what lies around it", "[system]") {
+TEST_CASE("pread() fills part of a buffer and does not change the rest", "[system]") {
   session();
   const File file;
   const Managed<char> memory{bytes};
@@ -100,7 +100,7 @@ TEST_CASE("pread() fills a piece of a buffer and leaves what lies around it", "[
   CHECK(memory[first + count] == 5);
 }
 
-TEST_CASE("write() takes bytes from a device", "[system]") {
+TEST_CASE("write() reads from device memory", "[system]") {
   session();
   const Managed<char> memory{bytes};
   fill_on_device(memory, 9);
@@ -113,7 +113,7 @@ TEST_CASE("write() takes bytes from a device", "[system]") {
   ::close(target);
 }
 
-TEST_CASE("readv() and writev() take pieces from different processors", "[system]") {
+TEST_CASE("readv() and writev() read and write pieces at different processors", "[system]") {
   session();
   const File file;
   const Managed<char> on_device{bytes}, on_host{bytes}, nowhere{bytes};

@@ -1,5 +1,5 @@
-// The library starts in programs that have threads already, and may be started by several of them
-// at once.
+// The library starts in programs that already have threads, and several threads may start it at
+// once.
 #include <limits.h>
 #include <pthread.h>
 
@@ -76,7 +76,7 @@ TEST_CASE("cuInit works while other threads use the allocator and stdio", "[syst
     const Session session{"capacity=4M;capacity=4M"};
     const Managed<std::size_t> length{1};
     for (int round = 0; round < 20; ++round) {
-      // The device, too, can use the allocator and stdio.
+      // Kernels can use the allocator and stdio, too.
       session.run(round % 2, [to = length.data()] {
         const std::string text(5000, 'y');
         char buffer[32];
@@ -90,7 +90,7 @@ TEST_CASE("cuInit works while other threads use the allocator and stdio", "[syst
   }));
 }
 
-TEST_CASE("a thread with the smallest stack that there may be faults like any other", "[system]") {
+TEST_CASE("a thread with the smallest possible stack faults like any other", "[system]") {
   require_passed(in_fresh_process([] {
     const Session session{"capacity=4M"};
     const Managed<int> absent{4096}, on_device{4096};

@@ -1,6 +1,6 @@
-// wherryTouch, by the kernel's word: which pages are where afterwards, and what system calls then
-// make of them. Everything runs twice: as this machine allows it, and with userfaultfd for user
-// mode only, where a system call that is given a page that is elsewhere fails.
+// wherryTouch, checked against Linux's view: where pages are afterwards, and how system calls treat
+// them. Everything runs twice: with what this machine allows, and with userfaultfd for user mode
+// only, where a system call fails if it gets a page that is elsewhere.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ constexpr std::size_t bytes = 75 * page_bytes - 100;
 constexpr std::uint32_t host_bit = 1;
 constexpr std::uint32_t device_bit = 2;
 
-// body(whether faults inside system calls are served).
+// Runs body(true if faults inside system calls are answered) in both modes.
 template <typename Body>
 void in_both_ways(const Body& body) {
   for (const bool restricted : {false, true}) {
@@ -52,7 +52,7 @@ void fill_on_device(const Session& session, const Managed<char>& memory, char va
   });
 }
 
-// Pages of which the answer is the mask.
+// Counts the pages for which `answer` returns the mask.
 template <typename Answer>
 std::size_t count_pages(const Managed<char>& memory, std::uint32_t mask, const Answer& answer) {
   std::size_t pages = 0;
@@ -62,7 +62,7 @@ std::size_t count_pages(const Managed<char>& memory, std::uint32_t mask, const A
 }
 constexpr std::size_t pages = (bytes + page_bytes - 1) / page_bytes;
 
-TEST_CASE("touched pages are here, and writable when they were touched for writing", "[system]") {
+TEST_CASE("touched pages are here, and writable if they were touched for writing", "[system]") {
   in_both_ways([](bool) {
     const Session session("capacity=16M");
     const Witness witness;
@@ -71,31 +71,33 @@ TEST_CASE("touched pages are here, and writable when they were touched for writi
     const Managed<char> memory{bytes};
     for (const unsigned flags : {WHERRY_TOUCH_READ, WHERRY_TOUCH_WRITE}) {
       fill_on_device(session, memory, 5);
-      expect(count_pages(memory, device_bit, mapped) == pages, "the device has them");
+      expect(count_pages(memory, device_bit, mapped) == pages, "the pages are not at the device");
       touch(memory.data(), bytes, flags);
-      expect(count_pages(memory, host_bit, mapped) == pages, "the host has them");
+      expect(count_pages(memory, host_bit, mapped) == pages, "the host does not map the pages");
       expect(flags == WHERRY_TOUCH_READ || count_pages(memory, host_bit, writable) == pages,
-             "the host may write");
-      expect(std::count(memory.data(), memory.data() + bytes, 5) == bytes, "no byte has changed");
+             "the host may not write");
+      expect(std::count(memory.data(), memory.data() + bytes, 5) == bytes, "a byte has changed");
     }
   });
 }
 
-TEST_CASE("a touch of one byte is a touch of its page, and pages that do not exist are created",
-          "[system]") {
+TEST_CASE("a touch of one byte touches its page, and creates pages that do not exist", "[system]") {
   in_both_ways([](bool) {
     const Session session("capacity=16M");
     const Witness witness;
     const Managed<char> memory{bytes};
     touch(memory.data() + 40 * page_bytes - 1, 2, WHERRY_TOUCH_WRITE);
-    expect(witness.writers(memory.data() + 39 * page_bytes) == host_bit, "the first page");
-    expect(witness.writers(memory.data() + 40 * page_bytes) == host_bit, "the second page");
-    expect(witness.residents(memory.data()) == 0, "other pages");
+    expect(witness.writers(memory.data() + 39 * page_bytes) == host_bit,
+           "the first page is not writable");
+    expect(witness.writers(memory.data() + 40 * page_bytes) == host_bit,
+           "the second page is not writable");
+    expect(witness.residents(memory.data()) == 0, "a page outside the range was touched");
   });
 }
 
-TEST_CASE("of duplicated pages a touch for reading makes another copy, one for writing ends them",
-          "[system]") {
+TEST_CASE(
+    "a touch of duplicated pages for reading makes another copy, one for writing collapses them",
+    "[system]") {
   in_both_ways([](bool) {
     const Session session("capacity=16M");
     const Witness witness;
@@ -105,13 +107,14 @@ TEST_CASE("of duplicated pages a touch for reading makes another copy, one for w
     fill_on_device(session, memory, 5);
     const auto residents = [&](const void* page) { return witness.residents(page); };
     touch(memory.data(), bytes, WHERRY_TOUCH_READ);
-    expect(count_pages(memory, host_bit | device_bit, residents) == pages, "two copies");
+    expect(count_pages(memory, host_bit | device_bit, residents) == pages,
+           "a page does not have two copies");
     touch(memory.data(), bytes, WHERRY_TOUCH_WRITE);
-    expect(count_pages(memory, host_bit, residents) == pages, "one copy");
+    expect(count_pages(memory, host_bit, residents) == pages, "another processor still has a copy");
   });
 }
 
-TEST_CASE("touching for writing takes nothing from those who write the same bytes", "[system]") {
+TEST_CASE("touching for writing loses no concurrent write to the same bytes", "[system]") {
   in_both_ways([](bool) {
     const Session session("capacity=16M,workers=2");
     using Counter = std::atomic<std::uint64_t>;
@@ -128,7 +131,7 @@ TEST_CASE("touching for writing takes nothing from those who write the same byte
   });
 }
 
-// Calls until the call finds the memory, or so often that something must be wrong.
+// Repeats the touch and the call until the call finds the memory, at most 1000 times.
 template <typename Call>
 ssize_t call_touched(const void* start, std::size_t count, unsigned flags, const Call& call) {
   for (int attempt = 0;; ++attempt) {
@@ -151,26 +154,26 @@ TEST_CASE("read() and write() find touched memory, and fail with EFAULT for memo
       expect(served ? result == bytes : result == -1 && errno == EFAULT, what);
     };
     fill_on_device(session, memory, 1);
-    whole_or_fault(::pread(file, memory.data(), bytes, 0), "read without a touch");
+    whole_or_fault(::pread(file, memory.data(), bytes, 0), "a read without a touch");
     fill_on_device(session, memory, 1);
     const ssize_t got = call_touched(memory.data(), bytes, WHERRY_TOUCH_WRITE,
                                      [&] { return ::pread(file, memory.data(), bytes, 0); });
     expect(got == bytes && memory[0] == 7 && memory[bytes - 1] == 7, "read");
 
     fill_on_device(session, memory, 2);
-    whole_or_fault(::pwrite(file, memory.data(), bytes, 0), "write without a touch");
+    whole_or_fault(::pwrite(file, memory.data(), bytes, 0), "a write without a touch");
     fill_on_device(session, memory, 3);
     const ssize_t put = call_touched(memory.data(), bytes, WHERRY_TOUCH_READ,
                                      [&] { return ::pwrite(file, memory.data(), bytes, 0); });
     expect(put == bytes && ::pread(file, content.data(), bytes, 0) == bytes, "write");
-    expect(std::count(content.begin(), content.end(), 3) == bytes, "what was written");
+    expect(std::count(content.begin(), content.end(), 3) == bytes, "the file has other contents");
   });
 }
 
-TEST_CASE("a call stops short of the first page that is not here", "[system]") {
+TEST_CASE("a call stops before the first page that is not here", "[system]") {
   in_both_ways([](bool served) {
     const Session session("capacity=16M");
-    constexpr std::size_t part = 32 * page_bytes;  // whole regions
+    constexpr std::size_t part = 32 * page_bytes;  // a whole number of regions
     const Managed<char> memory{bytes};
     fill_on_device(session, memory, 4);
     const int file = ::memfd_create("file", MFD_CLOEXEC);
@@ -180,7 +183,7 @@ TEST_CASE("a call stops short of the first page that is not here", "[system]") {
   });
 }
 
-TEST_CASE("a kernel that makes system calls touches, too", "[system]") {
+TEST_CASE("a kernel that makes system calls can call wherryTouch, too", "[system]") {
   in_both_ways([](bool served) {
     const Session session("capacity=16M");
     const Managed<char> memory{bytes}, back{bytes};
@@ -203,13 +206,13 @@ TEST_CASE("a kernel that makes system calls touches, too", "[system]") {
     });
     const Answers& got = answers[0];
     expect(served ? got.untouched == bytes : got.untouched == -1 && got.error == EFAULT,
-           "without a touch");
-    expect(got.written == bytes && got.read == bytes, "with one");
-    expect(std::count(back.data(), back.data() + bytes, 6) == bytes, "what was read");
+           "a call without a touch");
+    expect(got.written == bytes && got.read == bytes, "a call after a touch failed");
+    expect(std::count(back.data(), back.data() + bytes, 6) == bytes, "the file has other contents");
   });
 }
 
-TEST_CASE("pinned memory stays as it was touched", "[system]") {
+TEST_CASE("pinned memory stays where it is when it is touched", "[system]") {
   in_both_ways([](bool) {
     const Session session("capacity=16M");
     const Managed<char> memory{bytes};

@@ -1,4 +1,4 @@
-// What WHERRY_TRACE=FILE has the library write, of programs that end in different ways.
+// Traces that the library writes with WHERRY_TRACE=FILE, for programs that end in different ways.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t page_words = page_size / sizeof(std::uint64_t);
 
-// A name for a trace, which is removed at the end.
+// A file name for a trace. The destructor removes the file.
 class TraceFile {
  public:
   TraceFile() {
@@ -40,7 +40,7 @@ class TraceFile {
 
   std::string name() const { return path_ + "/trace"; }
   bool exists() const { return std::filesystem::exists(name()); }
-  // In a process: its library writes there.
+  // Makes the library of the calling process write to this file.
   void choose() const { ::setenv("WHERRY_TRACE", name().c_str(), 1); }
 
   Trace read() const {
@@ -73,7 +73,7 @@ Sums sums_of(const Trace& trace) {
 void touch_everywhere(const Session& session) {
   const Managed<std::uint64_t> words(200 * page_words);
   for (int round = 0; round < 3; ++round) {
-    // Writes alone: to add to a word may read it first, and fault as a read.
+    // Writes only: adding to a word may read it first, and fault as a read.
     for (std::size_t i = 0; i < words.size(); i += page_words) words[i] = 1;
     for (int device = 0; device < session.devices(); ++device) {
       session.launch(device, words.size() / page_words,
@@ -85,7 +85,7 @@ void touch_everywhere(const Session& session) {
 
 }  // namespace
 
-TEST_CASE("the trace of a program is what its counters say", "[system]") {
+TEST_CASE("the trace of a program agrees with its counters", "[system]") {
   const TraceFile file;
   const Outcome outcome = in_fresh_process([&] {
     file.choose();
@@ -96,7 +96,7 @@ TEST_CASE("the trace of a program is what its counters say", "[system]") {
                    [words = large.data()](std::size_t i) { words[i * page_words] = i; });
     WHERRY_TRY(session.wait(1));
     touch_everywhere(session);
-    // What is evicted ahead of need may go on.
+    // Background eviction may still be running.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const wherryStats stats = read_stats();
     std::printf("%lu %lu %lu %lu\n",
@@ -119,7 +119,7 @@ TEST_CASE("the trace of a program is what its counters say", "[system]") {
   CHECK(evicted > 0);
   CHECK(sums.events[EventKind::launch_begin] == 7);
   CHECK(sums.events[EventKind::launch_end] == 7);
-  // What is needed to run the faults through another policy.
+  // The trace holds what a replay under another policy needs.
   const TraceMachine& machine = trace.machine;
   CHECK(machine.page_bytes == page_size);
   CHECK(machine.block_bytes == block_size);
@@ -142,7 +142,7 @@ TEST_CASE("the trace of a program is what its counters say", "[system]") {
   CHECK(std::ranges::count(trace.names, TraceName::Kind::kernel, &TraceName::kind) == 2);
 }
 
-TEST_CASE("a program that is killed leaves a trace up to then", "[system]") {
+TEST_CASE("a killed program leaves a trace up to that moment", "[system]") {
   const TraceFile file;
   const Outcome outcome = in_fresh_process([&] {
     file.choose();
@@ -216,7 +216,7 @@ TEST_CASE("managed variables are in the trace from its beginning on", "[system]"
   }));
 }
 
-TEST_CASE("while a trace is written the program cannot take its events away", "[system]") {
+TEST_CASE("while a trace is written the program cannot read its events", "[system]") {
   const TraceFile file;
   const Outcome outcome = in_fresh_process([&] {
     file.choose();
@@ -234,7 +234,7 @@ TEST_CASE("while a trace is written the program cannot take its events away", "[
   CHECK(outcome.passed());
 }
 
-TEST_CASE("a trace that cannot be written costs one line, and nothing else", "[system]") {
+TEST_CASE("a trace that cannot be written costs one log line, and nothing else", "[system]") {
   const auto run_with = [](const std::string& path) {
     return in_fresh_process([&] {
       ::setenv("WHERRY_TRACE", path.c_str(), 1);

@@ -1,4 +1,4 @@
-// Memory that the program made goes to another process as a descriptor.
+// Memory of cuMemCreate is passed to another process as a descriptor.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* devices = "capacity=16M,workers=1;capacity=16M,workers=1";
 
-// A process with a library of its own, at the other end of a socket that carries descriptors.
+// A process with its own instance of the library, and a socket that carries descriptors.
 class Partner {
  public:
   template <typename Body>
@@ -46,7 +46,7 @@ void send(int socket, std::uint64_t number, int fd = -1) {
 std::uint64_t receive(int socket, int* fd = nullptr) {
   std::uint64_t number = 0;
   int received = -1;
-  expect(receive_from(socket, number, received), "nothing has come");
+  expect(receive_from(socket, number, received), "nothing was received");
   if (fd != nullptr) *fd = received;
   return number;
 }
@@ -61,7 +61,7 @@ CUmemGenericAllocationHandle import(int fd) {
 
 }  // namespace
 
-TEST_CASE("another process that is given the descriptor has the same memory", "[system]") {
+TEST_CASE("another process that gets the descriptor has the same memory", "[system]") {
   REQUIRE(in_fresh_process([] {
             Partner partner([](int socket) {
               const Session own(devices);
@@ -72,7 +72,7 @@ TEST_CASE("another process that is given the descriptor has the same memory", "[
               std::size_t free_bytes = 0;
               std::size_t total = 0;
               WHERRY_TRY(cuMemGetInfo(&free_bytes, &total));
-              expect(free_bytes == total, "its room is not ours");
+              expect(free_bytes == total, "memory was counted in the other process");
               const Addresses place(2 * vm_step);
               const Mapped mapped(place, 2 * vm_step, handle);
               WHERRY_TRY(cuMemRelease(handle));
@@ -83,11 +83,11 @@ TEST_CASE("another process that is given the descriptor has the same memory", "[
                 words[vm_step / sizeof *words] = 77;
               });
               send(socket, 0);
-              // The first process has let go of it.
+              // The first process has released the memory.
               receive(socket);
               std::uint64_t seen[2] = {};
               WHERRY_TRY(cuMemcpyDtoH(seen, place, sizeof seen));
-              expect(seen[0] == 40 && seen[1] == 50, "the bytes are gone");
+              expect(seen[0] == 40 && seen[1] == 50, "the contents are lost");
               send(socket, 0);
             });
             const Session own(devices);
@@ -105,7 +105,8 @@ TEST_CASE("another process that is given the descriptor has the same memory", "[
               std::uint64_t seen[2] = {};
               WHERRY_TRY(cuMemcpyDtoH(&seen[0], place + sizeof *words, sizeof seen[0]));
               WHERRY_TRY(cuMemcpyDtoH(&seen[1], place + vm_step, sizeof seen[1]));
-              expect(seen[0] == 41 && seen[1] == 77, "its kernel's writes are not seen");
+              expect(seen[0] == 41 && seen[1] == 77,
+                     "writes of the other process's kernel are not seen");
               own.run(0, [words] { words[1] = 50; });
             }
             send(partner.socket(), 0);
@@ -115,19 +116,20 @@ TEST_CASE("another process that is given the descriptor has the same memory", "[
           }).passed());
 }
 
-TEST_CASE("many pieces of memory leave the program its descriptors", "[system]") {
+TEST_CASE("many allocations of physical memory leave the program its descriptors", "[system]") {
   REQUIRE(in_fresh_process([] {
             const Session own(devices);
             const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
             rlimit limit{};
             expect(next >= 0 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
-            // What there is already is nearly half of it.
+            // The limit is about twice the number of descriptors that are open already.
             limit.rlim_cur = 2 * static_cast<rlim_t>(next) + 4;
             expect(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
             std::vector<std::unique_ptr<Physical>> memories;
             for (int i = 0; i < 16; ++i)
               memories.push_back(std::make_unique<Physical>(vm_step, on_device(i % 2)));
             const int last = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-            expect(last >= 0 && last <= next + 4, "they have the program's numbers");
+            expect(last >= 0 && last <= next + 4,
+                   "the memories use up the program's descriptor numbers");
           }).passed());
 }

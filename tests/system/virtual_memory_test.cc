@@ -1,5 +1,5 @@
-// Virtual memory that the program manages itself: whose frames it is, who can touch it and who
-// cannot, also in other processes, and what becomes of it.
+// Memory that the program maps itself (cuMemCreate, cuMemMap): which pool has its frames, which
+// processors can access it, also in other processes, and how long it exists.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -44,7 +44,8 @@ void revive(int device) {
   WHERRY_TRY(cuDevicePrimaryCtxReset(device));
   session().renew_stream(device);
 }
-// What the kernel lets the processor do there: 0, 1 read, 3 read and write, as the flags of access.
+// The processor's rights at the address in its page table, as the access flags have them: 0 none, 1
+// read, 3 read and write.
 unsigned open_to(int processor, CUdeviceptr address) {
   const auto allowed =
       permissions(Witness::process_of(processor + 1), reinterpret_cast<void*>(address));
@@ -62,7 +63,7 @@ std::uint64_t frames_of(int fd) {
   expect(::fstat(fd, &status) == 0, "fstat");
   return static_cast<std::uint64_t>(status.st_blocks) * 512 / page_bytes;
 }
-// Descriptors of a process that keep such memory alive.
+// How many descriptors of the process keep such memory alive.
 int descriptors_of(pid_t process) {
   int count = 0;
   for (const auto& entry :
@@ -74,7 +75,7 @@ int descriptors_of(pid_t process) {
   return count;
 }
 
-// Memory that everybody in the list can touch.
+// Memory that every location in the list can access.
 struct Ready {
   Ready(std::size_t bytes, std::initializer_list<CUmemLocation> locations,
         CUmemLocation where = on_device(0), bool exportable = false)
@@ -90,7 +91,7 @@ struct Ready {
 
 }  // namespace
 
-TEST_CASE("all frames are there from the first moment, in one file that all share", "[system]") {
+TEST_CASE("all frames exist from the beginning, in one file that all processes share", "[system]") {
   stage();
   const Ready ready(4 * mebibyte, {on_device(0), on_device(1)}, on_device(0), true);
   const int fd = ready.physical.descriptor();
@@ -103,16 +104,17 @@ TEST_CASE("all frames are there from the first moment, in one file that all shar
   CHECK(stage().read(device0, words + 9) == 13);
   CHECK(stage().same_frame(device0, device1, words));
   CHECK(frames_of(fd) == 4 * mebibyte / page_bytes);
-  // The file itself, as anybody maps it.
+  // Reads the file itself.
   std::uint64_t seen = 0;
   CHECK(::pread(fd, &seen, sizeof seen, 9 * sizeof seen) == sizeof seen);
   CHECK(seen == 13);
   ::close(fd);
 }
 
-TEST_CASE("nobody can touch it before he is given access, nor after that is taken", "[system]") {
+TEST_CASE("no processor can access the memory before it gets access, or after access is removed",
+          "[system]") {
   stage();
-  // The host's own, for it gets none to a device's.
+  // Host memory, because the host never gets access to a device's memory.
   const Physical physical(vm_step, on_host);
   const Addresses place(vm_step);
   std::uint64_t* const word = words_at(place) + 3;
@@ -153,7 +155,7 @@ TEST_CASE("nobody can touch it before he is given access, nor after that is take
   revive(device1);
 }
 
-TEST_CASE("a kernel that runs keeps its access until it has finished", "[system]") {
+TEST_CASE("a running kernel keeps its access until it has finished", "[system]") {
   stage();
   const Ready ready(vm_step, {on_device(0)});
   std::uint64_t* const word = ready.words();
@@ -170,7 +172,8 @@ TEST_CASE("a kernel that runs keeps its access until it has finished", "[system]
   CHECK(seen == 17);
 }
 
-TEST_CASE("memory counts in its device's pool, and managed memory leaves that for it", "[system]") {
+TEST_CASE("physical memory counts in its device's pool, and managed memory is evicted for it",
+          "[system]") {
   stage();
   const std::size_t before = free_memory();
   CUdeviceptr own = 0;
@@ -183,7 +186,7 @@ TEST_CASE("memory counts in its device's pool, and managed memory leaves that fo
     const CUmemAllocationProp properties = properties_at(on_device(0));
     CHECK(cuMemCreate(&more, 4 * mebibyte, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(more == 0);
-    // The other device has room of its own.
+    // The other device has its own capacity.
     const Physical other(10 * mebibyte, on_device(1));
     CHECK(cuMemFree(own) == CUDA_SUCCESS);
   }
@@ -200,7 +203,7 @@ TEST_CASE("memory counts in its device's pool, and managed memory leaves that fo
   CHECK(stage().witness().pool_bytes(1) <= 4 * mebibyte);
 }
 
-TEST_CASE("a device whose pool is full of such memory still computes on managed memory",
+TEST_CASE("a device whose pool is full of physical memory still computes on managed memory",
           "[system]") {
   stage();
   const Physical physical(free_memory());
@@ -215,7 +218,8 @@ TEST_CASE("a device whose pool is full of such memory still computes on managed 
   CHECK(stage().witness().pool_bytes(1) == 0);
 }
 
-TEST_CASE("memory lives as long as a handle or a mapping, and its frames no longer", "[system]") {
+TEST_CASE("physical memory lives as long as a handle or a mapping, and its frames no longer",
+          "[system]") {
   stage();
   const std::size_t before = free_memory();
   const Addresses place(4 * mebibyte);
@@ -228,15 +232,16 @@ TEST_CASE("memory lives as long as a handle or a mapping, and its frames no long
     CHECK(stage().read(device0, words_at(place)) == 6);
     CHECK(free_memory() == before - 4 * mebibyte);
     CHECK(descriptors_of(::getpid()) == 1);
-    // A device has the pages, and no descriptor of them.
+    // A device has the pages mapped, without a descriptor.
     CHECK(descriptors_of(device_process(0)) == 0);
   }
   CHECK(descriptors_of(::getpid()) == 0);
   CHECK(free_memory() == before);
 }
 
-TEST_CASE("memory that this program exported and imported has its room until nobody has it",
-          "[system]") {
+TEST_CASE(
+    "memory that this program exported and imported takes space until its last handle is gone",
+    "[system]") {
   stage();
   const std::size_t before = free_memory();
   {
@@ -258,7 +263,7 @@ TEST_CASE("memory that this program exported and imported has its room until nob
   CHECK(free_memory() == before);
 }
 
-TEST_CASE("one memory in two places is the same bytes", "[system]") {
+TEST_CASE("one memory mapped at two addresses holds the same bytes", "[system]") {
   stage();
   const Physical physical(2 * vm_step);
   const Addresses place(4 * vm_step);
@@ -272,8 +277,7 @@ TEST_CASE("one memory in two places is the same bytes", "[system]") {
   CHECK(stage().read(device0, words + 2 * step_words + 4) == 0);
 }
 
-TEST_CASE("what a range has mapped is gone from all who had it, and what it cuts stays",
-          "[system]") {
+TEST_CASE("unmapping a range removes access everywhere, and refuses to cut a mapping", "[system]") {
   stage();
   const Physical one(vm_step);
   const Physical two(2 * vm_step);
@@ -293,7 +297,7 @@ TEST_CASE("what a range has mapped is gone from all who had it, and what it cuts
   const Mapped again(place + vm_step, 2 * vm_step, two);
 }
 
-TEST_CASE("reservations that lie side by side are used as one", "[system]") {
+TEST_CASE("adjacent address reservations can be used as one", "[system]") {
   stage();
   const Physical one(vm_step);
   const Physical other(vm_step, on_device(1));
@@ -310,7 +314,7 @@ TEST_CASE("reservations that lie side by side are used as one", "[system]") {
   CHECK(stage().read_pages(device0, words_at(start), 2 * vm_step) == 3 * 2 * vm_step / page_bytes);
 }
 
-TEST_CASE("threads map, use and unmap at the same time, each its own", "[system]") {
+TEST_CASE("threads map, use and unmap their own memory at the same time", "[system]") {
   stage();
   const std::size_t before = free_memory();
   constexpr int rounds = 15;
@@ -349,14 +353,14 @@ TEST_CASE("threads map, use and unmap at the same time, each its own", "[system]
   CHECK(descriptors_of(::getpid()) == 0);
 }
 
-TEST_CASE("a device that is started again has what it had", "[system]") {
+TEST_CASE("a device that is started again has the mappings that it had", "[system]") {
   stage();
   const Ready kept(vm_step, {on_device(0)});
   const Ready taken(vm_step, {on_device(0)});
   stage().write(device0, kept.words(), 31);
   ::kill(device_process(0), SIGKILL);
   REQUIRE(ends_within(device_process(0), 5000));
-  // While it is gone.
+  // Changes made while the device is down.
   const Ready late(vm_step, {on_device(0)}, on_device(1));
   REQUIRE(give_access(taken.place, vm_step, on_device(0), CU_MEM_ACCESS_FLAGS_PROT_NONE) ==
           CUDA_SUCCESS);
@@ -367,7 +371,7 @@ TEST_CASE("a device that is started again has what it had", "[system]") {
   CHECK(open_to(device0, taken.place) == 0);
 }
 
-TEST_CASE("host memory is host memory, and devices reach it", "[system]") {
+TEST_CASE("cuMemCreate can make host memory, and devices can access it", "[system]") {
   stage();
   int node = 0;
   WHERRY_TRY(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
@@ -403,7 +407,7 @@ TEST_CASE("third parties get the file's pages, and keep them", "[system]") {
   std::uint64_t seen = 0;
   CHECK(::pread(extent.fd, &seen, sizeof seen, static_cast<off_t>(extent.offset)) == sizeof seen);
   CHECK(seen == 23);
-  // Unmapped and released, it is still theirs.
+  // The third party keeps the pages after the memory is unmapped and released.
   mapped.unmap();
   physical.release();
   CHECK(::pread(extent.fd, &seen, sizeof seen, static_cast<off_t>(extent.offset)) == sizeof seen);
@@ -413,13 +417,13 @@ TEST_CASE("third parties get the file's pages, and keep them", "[system]") {
   CHECK(descriptors_of(::getpid()) == 0);
 }
 
-TEST_CASE("a child made by fork() has nothing of it", "[system]") {
+TEST_CASE("a child made by fork() has no part of it", "[system]") {
   stage();
   const Ready ready(vm_step, {on_device(0), on_host}, on_host);
   *ready.words() = 3;
   const pid_t child = ::fork();
   if (child == 0) {
-    // No mapping that it could touch, and no descriptor.
+    // The child has no accessible mapping, and no descriptor.
     unsigned char present = 0;
     const bool mapped = ::mincore(ready.words(), page_bytes, &present) == 0;
     const bool open = permissions(::getpid(), ready.words()).read;

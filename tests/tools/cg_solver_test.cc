@@ -13,7 +13,7 @@
 namespace wherry::tool {
 namespace {
 
-// A matrix with its vectors, all on ordinary memory.
+// A matrix with its vectors, all in ordinary memory.
 struct Problem {
   CsrMatrix matrix;
   std::vector<double> inverse;
@@ -50,7 +50,7 @@ Triplets diagonal(const std::vector<double>& values) {
 
 }  // namespace
 
-TEST_CASE("assembly puts every entry into its row with ascending columns, whatever the order") {
+TEST_CASE("assembly puts every entry into its row with ascending columns, in any order of input") {
   std::mt19937_64 random(test::seed());
   for (int round = 0; round < 50; ++round) {
     Triplets matrix;
@@ -89,7 +89,7 @@ TEST_CASE("the Poisson matrix has the 5-point stencil") {
   CHECK(poisson_2d(1).entries.size() == 1);
 }
 
-TEST_CASE("CG solves the Poisson problem to the tolerance asked for") {
+TEST_CASE("CG solves the Poisson problem to the requested tolerance") {
   Problem problem(poisson_2d(24));
   for (const double tolerance : {1e-2, 1e-8, 1e-12}) {
     const CgResult result = solve(problem, tolerance);
@@ -99,7 +99,7 @@ TEST_CASE("CG solves the Poisson problem to the tolerance asked for") {
   }
 }
 
-TEST_CASE("Jacobi makes one iteration of a diagonal system whatever its scale") {
+TEST_CASE("Jacobi takes one iteration for a diagonal system of any scale") {
   Problem problem(diagonal({1e-6, 1, 1e6, 3}));
   const CgResult result = solve(problem, 1e-10);
   CHECK(result.status == CgStatus::converged);
@@ -107,7 +107,7 @@ TEST_CASE("Jacobi makes one iteration of a diagonal system whatever its scale") 
   CHECK(problem.vectors.x[0] == Approx(1e6));
 }
 
-TEST_CASE("a product in pieces gives the same bits as one in a whole") {
+TEST_CASE("a product in pieces gives the same bits as a single one") {
   const Problem problem(poisson_2d(20));
   std::vector<double> x(400);
   std::iota(x.begin(), x.end(), 0.1);
@@ -129,7 +129,7 @@ TEST_CASE("rows without a positive diagonal entry are found") {
   CHECK(Problem(absent).bad_row == 1);
 }
 
-TEST_CASE("what cannot converge ends with its reason") {
+TEST_CASE("a solve that cannot converge ends with its reason") {
   Triplets indefinite;
   indefinite.rows = 2;
   indefinite.entries = {{0, 0, 1}, {0, 1, -4}, {1, 0, -4}, {1, 1, 1}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The `wherry` program as a user meets it: what it prints where, and its exit codes.
+"""The user interface of the `wherry` program: its output and its exit codes.
 
 Usage: cli_test.py PROGRAM
 """
@@ -15,15 +15,16 @@ import unittest
 
 SKIPPED = 77
 PROGRAM = ""
-CACHE = tempfile.TemporaryDirectory()  # what the program keeps between runs
+CACHE = tempfile.TemporaryDirectory()  # files that the program keeps between runs
 TWO_DEVICES = {"WHERRY_DEVICES": "capacity=64M;capacity=64M"}
 
 
 def wherry(*arguments, environment=None, timeout=120):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("WHERRY_", "CUDA_"))}
     return subprocess.run([PROGRAM, *map(str, arguments)],
-                          env=clean | {"XDG_CACHE_HOME": CACHE.name} | (environment or {}), capture_output=True,
-                          text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+                          env=clean | {"XDG_CACHE_HOME": CACHE.name} | (environment or {}),
+                          capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
 
 
 def spd_file(folder, rows, symmetric, seed):
@@ -44,7 +45,8 @@ def spd_file(folder, rows, symmetric, seed):
     path = pathlib.Path(folder) / f"{'symmetric' if symmetric else 'general'}.mtx"
     kind = "symmetric" if symmetric else "general"
     lines = [f"%%MatrixMarket matrix coordinate real {kind}", f"{rows} {rows} {len(entries)}"]
-    lines += [f"{row + 1} {column + 1} {value!r}" for (row, column), value in sorted(entries.items())]
+    lines += [f"{row + 1} {column + 1} {value!r}"
+              for (row, column), value in sorted(entries.items())]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -56,7 +58,7 @@ class Case(unittest.TestCase):
         return json.loads(done.stdout)
 
     def assert_complaint(self, done, code, *words):
-        """One line on stderr with these words, nothing on stdout."""
+        """Checks that there is one line on stderr with these words, and nothing on stdout."""
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -68,7 +70,8 @@ class Case(unittest.TestCase):
 class Solve(Case):
     def test_json_is_one_object_with_the_documented_keys(self):
         report = self.good_json("cg", "--poisson", 64, "--devices", 2, environment=TWO_DEVICES)
-        for key in ("iterations", "relative_residual", "faults", "migrations", "migrated_bytes", "phases", "advised",
+        for key in ("iterations", "relative_residual", "faults", "migrations", "migrated_bytes",
+                    "phases", "advised",
                     "duplicated_bytes", "after_first_iteration"):
             self.assertIn(key, report)
         self.assertEqual(report["rows"], 64 * 64)
@@ -86,7 +89,7 @@ class Solve(Case):
         phases = {phase["name"]: phase["processors"] for phase in report["phases"]}
         self.assertGreaterEqual(phases["multiply"][1]["migrations"], 2 * report["iterations"])
         self.assertGreaterEqual(phases["exchange"][0]["migrations"], 2 * report["iterations"] - 2)
-        self.assertEqual(phases["multiply"][2]["faults"], 0)  # the second device has nothing to do
+        self.assertEqual(phases["multiply"][2]["faults"], 0)  # the second device has no work
 
     def test_devices_do_not_take_pages_from_each_other(self):
         four = {"WHERRY_DEVICES": ";".join(["capacity=64M"] * 4)}
@@ -96,7 +99,8 @@ class Solve(Case):
             resident = rows[f"A of device {device}"]["resident"]
             self.assertEqual(resident[1 + device], rows[f"A of device {device}"]["pages"])
             self.assertEqual(sum(resident), resident[1 + device])
-        # Each share's p and q fit one region: four moves of at most 16 pages an iteration and device.
+        # Each share's p and q fit into one region: four moves of at most 16 pages per iteration and
+        # device.
         self.assertLess(report["migrations"], 4 * 4 * 16 * (report["iterations"] + 4))
 
     def test_the_matrix_ends_up_on_the_devices_and_the_vectors_on_the_host(self):
@@ -118,14 +122,16 @@ class Solve(Case):
         three = {"WHERRY_DEVICES": "capacity=64M;capacity=64M;capacity=64M"}
         reports = [self.good_json("cg", "--poisson", 40, "--devices", count, environment=three)
                    for count in (1, 2, 3)]
-        self.assertEqual(len({(report["iterations"], report["relative_residual"]) for report in reports}), 1)
+        self.assertEqual(len({(report["iterations"], report["relative_residual"])
+                              for report in reports}), 1)
 
     def test_more_devices_than_rows_are_no_problem(self):
         report = self.good_json("cg", "--poisson", 1, environment=TWO_DEVICES)
         self.assertEqual((report["rows"], report["devices"], report["iterations"]), (1, 2, 1))
 
     def test_a_pool_smaller_than_the_matrix_is_enough(self):
-        report = self.good_json("cg", "--poisson", 200, environment={"WHERRY_DEVICES": "capacity=2M"})
+        report = self.good_json("cg", "--poisson", 200,
+                                environment={"WHERRY_DEVICES": "capacity=2M"})
         self.assertLessEqual(report["relative_residual"], 1e-8 * 1.001)
         self.assertGreater(sum(phase["evicted"] for phase in report["phases"]), 0)
 
@@ -138,7 +144,8 @@ class Solve(Case):
         self.assertEqual(reports[0]["relative_residual"], reports[1]["relative_residual"])
 
     def test_the_tolerance_is_reached(self):
-        loose, tight = (self.good_json("cg", "--poisson", 32, "--tolerance", tolerance) for tolerance in ("1e-3", "1e-11"))
+        loose, tight = (self.good_json("cg", "--poisson", 32, "--tolerance", tolerance)
+                        for tolerance in ("1e-3", "1e-11"))
         self.assertLess(loose["iterations"], tight["iterations"])
         self.assertGreater(loose["relative_residual"], tight["relative_residual"])
         self.assertLessEqual(tight["relative_residual"], 1e-11 * 1.001)
@@ -149,8 +156,9 @@ class Solve(Case):
             for problem in problems:
                 for devices in (1, 2):
                     with self.subTest(problem=problem[0], devices=devices):
-                        plain, advised = (self.good_json("cg", *problem, "--devices", devices, *flag,
-                                                         environment=TWO_DEVICES) for flag in ([], ["--advise"]))
+                        plain, advised = (self.good_json("cg", *problem, "--devices", devices,
+                                                         *flag, environment=TWO_DEVICES)
+                                          for flag in ([], ["--advise"]))
                         self.assertEqual((plain["advised"], advised["advised"]), (False, True))
                         for key in ("iterations", "relative_residual", "equals_ordinary_memory"):
                             self.assertEqual(plain[key], advised[key])
@@ -162,11 +170,13 @@ class Solve(Case):
 
     def test_the_advised_matrix_is_copied_once_and_nothing_moves_after_the_first_iteration(self):
         with tempfile.TemporaryDirectory() as folder:
-            report = self.good_json("cg", "--matrix", spd_file(folder, 3000, False, seed=12), "--advise",
+            report = self.good_json("cg", "--matrix", spd_file(folder, 3000, False, seed=12),
+                                    "--advise",
                                     environment=TWO_DEVICES)
         self.assertGreater(report["iterations"], 1)
         later = report["after_first_iteration"]
-        for key in ("populated", "migrations", "migrated_bytes", "duplicated", "duplicated_bytes", "bytes_copied",
+        for key in ("populated", "migrations", "migrated_bytes", "duplicated", "duplicated_bytes",
+                    "bytes_copied",
                     "evicted", "collapsed"):
             self.assertEqual(later[key], 0, key)
         rows = {row["arrays"]: row for row in report["placements"]}
@@ -174,16 +184,19 @@ class Solve(Case):
         for device in (0, 1):
             matrix = rows[f"A of device {device}"]
             matrix_pages += matrix["pages"]
-            self.assertEqual((matrix["resident"][0], matrix["resident"][1 + device]), (matrix["pages"], matrix["pages"]))
+            self.assertEqual((matrix["resident"][0], matrix["resident"][1 + device]),
+                             (matrix["pages"], matrix["pages"]))
             self.assertEqual(matrix["resident"][2 - device], 0)
-            for vector in ("p", "q"):  # they began on the device and never left it
+            for vector in ("p", "q"):  # they were created on the device and never left it
                 row = rows[f"{vector} of device {device}"]
-                self.assertEqual((row["resident"][1 + device], sum(row["resident"])), (row["pages"], row["pages"]))
+                self.assertEqual((row["resident"][1 + device], sum(row["resident"])),
+                                 (row["pages"], row["pages"]))
         self.assertEqual(report["duplicated_bytes"], 4096 * matrix_pages)
         self.assertEqual(report["migrated_bytes"], 0)
 
     def test_advice_with_a_pool_smaller_than_the_matrix_gives_the_same_result(self):
-        plain, advised = (self.good_json("cg", "--poisson", 160, *flag, environment={"WHERRY_DEVICES": "capacity=2M"})
+        plain, advised = (self.good_json("cg", "--poisson", 160, *flag,
+                                         environment={"WHERRY_DEVICES": "capacity=2M"})
                           for flag in ([], ["--advise"]))
         self.assertEqual((plain["iterations"], plain["relative_residual"]),
                          (advised["iterations"], advised["relative_residual"]))
@@ -192,7 +205,8 @@ class Solve(Case):
     def test_the_table_says_what_moved_why_and_how_long_it_took(self):
         done = wherry("cg", "--poisson", 32, environment=TWO_DEVICES)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for word in ("iterations", "|b - Ax| / |b|", "phase", "pages moved", "pages copied", "After the first iteration",
+        for word in ("iterations", "|b - Ax| / |b|", "phase", "pages moved", "pages copied",
+                     "After the first iteration",
                      "because it", "handling", "device 1"):
             self.assertIn(word, done.stdout)
 
@@ -209,7 +223,8 @@ class Bench(Case):
         for key in ("prefetch_to_device", "prefetch_to_host"):
             self.assertEqual(rows[key]["bytes"], 16 << 20)
             self.assertEqual(rows[key]["against"], "memcpy")
-            self.assertAlmostEqual(rows[key]["ratio"], rows["memcpy"]["seconds"] / rows[key]["seconds"], places=3)
+            self.assertAlmostEqual(rows[key]["ratio"],
+                                   rows["memcpy"]["seconds"] / rows[key]["seconds"], places=3)
         self.assertGreater(rows["fault_idle"]["p50_us"], 0)
 
     def test_prefetch_prints_a_table(self):
@@ -243,7 +258,8 @@ class Refuse(Case):
         self.file_complaint(head + "2 2 2\n1 1 1\n2 3 1\n", "bad.mtx:4: column '3'")
         self.file_complaint(head + "2 2 2\n1 1 1\n", "bad.mtx:4: the file ends")
         self.file_complaint(head + "2 3 6\n", "bad.mtx:2: the matrix is 2 x 3, not square")
-        self.file_complaint("%%MatrixMarket matrix array real general\n", "bad.mtx:1: format 'array'")
+        self.file_complaint("%%MatrixMarket matrix array real general\n",
+                            "bad.mtx:1: format 'array'")
 
     def test_a_file_that_is_not_there(self):
         self.assert_complaint(wherry("cg", "--matrix", "/nonexistent.mtx"), 1,
@@ -252,30 +268,41 @@ class Refuse(Case):
     def test_matrices_that_cg_cannot_solve(self):
         head = "%%MatrixMarket matrix coordinate real symmetric\n"
         self.file_complaint(head + "2 2 2\n1 1 1\n2 2 -1\n", "row 2 has no positive diagonal entry")
-        self.file_complaint(head + "2 2 3\n1 1 1\n2 1 -4\n2 2 1\n", "not symmetric positive definite")
+        self.file_complaint(head + "2 2 3\n1 1 1\n2 1 -4\n2 2 1\n",
+                            "not symmetric positive definite")
 
     def test_a_tolerance_out_of_reach(self):
-        self.assert_complaint(wherry("cg", "--poisson", 24, "--tolerance", "1e-17"), 1, "no convergence")
+        self.assert_complaint(wherry("cg", "--poisson", 24, "--tolerance", "1e-17"), 1,
+                              "no convergence")
 
     def test_more_devices_than_there_are(self):
         self.assert_complaint(wherry("cg", "--devices", 3, environment=TWO_DEVICES), 1,
                               "--devices 3", "there are only 2")
 
     def test_wrong_flags_with_one_line(self):
-        for arguments in ([], ["nonsense"], ["cg", "--nonsense"], ["cg", "--devices", "0"], ["cg", "--devices", "9"],
-                          ["cg", "--poisson", "0"], ["cg", "--poisson", "-3"], ["cg", "--poisson", "many"],
-                          ["cg", "--tolerance", "0"], ["cg", "--tolerance", "-1"], ["cg", "--tolerance", "nan"],
-                          ["cg", "--tolerance", "2"], ["cg", "--matrix"], ["cg", "extra"], ["info", "--poisson", "3"],
+        for arguments in ([], ["nonsense"], ["cg", "--nonsense"], ["cg", "--devices", "0"],
+                          ["cg", "--devices", "9"], ["cg", "--poisson", "0"],
+                          ["cg", "--poisson", "-3"], ["cg", "--poisson", "many"],
+                          ["cg", "--tolerance", "0"], ["cg", "--tolerance", "-1"],
+                          ["cg", "--tolerance", "nan"], ["cg", "--tolerance", "2"],
+                          ["cg", "--matrix"], ["cg", "extra"], ["info", "--poisson", "3"],
                           ["cg", "--matrix", "a.mtx", "--poisson", "3"],
-                          ["cg", "--policy"], ["cg", "--policy", "best"], ["cg", "--policy", "uvm,thrashing_nap=0"],
-                          ["bench", "prefetch", "--policy", "uvm,naps=1"], ["policies", "uvm"], ["bench"], ["bench", "nonsense"],
-                          ["bench", "oversubscribe", "--rounds", "0"], ["bench", "oversubscribe", "--rounds", "many"],
-                          ["bench", "oversubscribe", "--seed", "-1"], ["bench", "oversubscribe", "extra"],
+                          ["cg", "--policy"], ["cg", "--policy", "best"],
+                          ["cg", "--policy", "uvm,thrashing_nap=0"],
+                          ["bench", "prefetch", "--policy", "uvm,naps=1"], ["policies", "uvm"],
+                          ["bench"], ["bench", "nonsense"],
+                          ["bench", "oversubscribe", "--rounds", "0"],
+                          ["bench", "oversubscribe", "--rounds", "many"],
+                          ["bench", "oversubscribe", "--seed", "-1"],
+                          ["bench", "oversubscribe", "extra"],
                           ["bench", "policies", "--rounds", "0"], ["bench", "policies", "extra"],
-                          ["replay"], ["replay", "a", "b"], ["replay", "a", "--policy"], ["replay", "a", "--policy", "best"],
-                          ["replay", "a", "--policy", "uvm,best"], ["replay", "a", "--policy", "uvm,naps=1"],
-                          ["replay", "a", "--policy", "uvm,"], ["replay", "a", "--capacity", "much"],
-                          ["replay", "a", "--capacity", "0"], ["replay", "a", "--cost"], ["calibrate", "extra"],
+                          ["replay"], ["replay", "a", "b"], ["replay", "a", "--policy"],
+                          ["replay", "a", "--policy", "best"],
+                          ["replay", "a", "--policy", "uvm,best"],
+                          ["replay", "a", "--policy", "uvm,naps=1"],
+                          ["replay", "a", "--policy", "uvm,"],
+                          ["replay", "a", "--capacity", "much"], ["replay", "a", "--capacity", "0"],
+                          ["replay", "a", "--cost"], ["calibrate", "extra"],
                           ["calibrate", "-o"]):
             with self.subTest(arguments=arguments):
                 self.assert_complaint(wherry(*arguments), 2)
@@ -283,71 +310,85 @@ class Refuse(Case):
     def test_oversubscribed_devices_are_measured_beside_other_replacements(self):
         report = self.good_json("bench", "oversubscribe", "--rounds", 2, "--seed", 5,
                                 environment={"WHERRY_DEVICES": "capacity=8M,workers=1"})
-        self.assertEqual((report["capacity_bytes"], report["rounds"], report["seed"]), (8 << 20, 2, 5))
+        self.assertEqual((report["capacity_bytes"], report["rounds"], report["seed"]),
+                         (8 << 20, 2, 5))
         self.assertGreater(report["prefetch_bytes_per_second"], 0)
         self.assertEqual({(row["order"], row["size_in_capacities"]) for row in report["rows"]},
-                         {(order, size) for order in ("sweep", "random", "zipf") for size in (1.25, 2, 4)})
+                         {(order, size) for order in ("sweep", "random", "zipf")
+                          for size in (1.25, 2, 4)})
         for row in report["rows"]:
             with self.subTest(row=row):
                 self.assertLess(row["hit_rate"], 1)
-                # The best one is the best over all accesses, warming up included.
+                # The optimum is over all accesses, warm-up included.
                 self.assertLessEqual(row["hit_rate_lru"], row["hit_rate_optimum"])
                 self.assertLessEqual(row["hit_rate_random"], row["hit_rate_optimum"])
                 self.assertGreater(row["evictions"], 0)
                 self.assertGreater(row["bytes_per_second"], 0)
                 if row["order"] == "sweep":
                     self.assertEqual(row["hit_rate_lru"], 0)
-        text = wherry("bench", "oversubscribe", "--rounds", 1, environment={"WHERRY_DEVICES": "capacity=4M"})
+        text = wherry("bench", "oversubscribe", "--rounds", 1,
+                      environment={"WHERRY_DEVICES": "capacity=4M"})
         self.assertEqual((text.returncode, text.stderr), (0, ""))
-        self.assertEqual(sum(line.startswith(("sweep", "random", "zipf")) for line in text.stdout.splitlines()), 9)
+        self.assertEqual(sum(line.startswith(("sweep", "random", "zipf"))
+                             for line in text.stdout.splitlines()), 9)
 
     def test_every_policy_solves_the_same(self):
         names = [policy["name"] for policy in self.good_json("policies")]
         self.assertIn("uvm", names)
         for name in names:
             with self.subTest(policy=name):
-                report = self.good_json("cg", "--poisson", 48, "--devices", 2, "--policy", name, environment=TWO_DEVICES)
+                report = self.good_json("cg", "--poisson", 48, "--devices", 2, "--policy", name,
+                                        environment=TWO_DEVICES)
                 self.assertIs(report["equals_ordinary_memory"], True)
-                # The option is stronger than the environment.
+                # The option takes precedence over the environment.
                 same = self.good_json("cg", "--poisson", 48, "--policy", name,
                                       environment=TWO_DEVICES | {"WHERRY_POLICY": "remote-always"})
-                if name != "adaptive":  # that depends on the machine
-                    self.assertEqual(same["migrated_bytes"] == 0, name in ("remote-always", "first-touch"))
+                if name != "adaptive":  # adaptive depends on the machine
+                    self.assertEqual(same["migrated_bytes"] == 0,
+                                     name in ("remote-always", "first-touch"))
 
     def test_policies_are_compared_on_workloads(self):
-        report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", "read-shared", "stencil",
-                                "--policies", "migrate-always", "first-touch", "uvm,prefetch_enable=0")
+        report = self.good_json("bench", "policies", "--rounds", 1, "--workloads", "read-shared",
+                                "stencil", "--policies", "migrate-always", "first-touch",
+                                "uvm,prefetch_enable=0")
         self.assertEqual([row["workload"] for row in report["rows"]], ["read-shared", "stencil"])
         for row in report["rows"]:
             with self.subTest(workload=row["workload"]):
-                self.assertEqual(list(row["policies"]), ["migrate-always", "first-touch", "uvm,prefetch_enable=0"])
+                self.assertEqual(list(row["policies"]),
+                                 ["migrate-always", "first-touch", "uvm,prefetch_enable=0"])
                 self.assertEqual(min(result["of_best"] for result in row["policies"].values()), 1)
                 self.assertEqual(row["policies"]["first-touch"]["migrated_pages"], 0)
                 self.assertGreater(row["policies"]["migrate-always"]["migrated_pages"], 0)
                 self.assertGreater(row["oracle"]["seconds"], 0)
                 self.assertGreater(row["oracle"]["best_of_oracle"], 0)
-        text = wherry("bench", "policies", "--rounds", 1, "--workloads", "false-sharing", "--policies", "first-touch")
+        text = wherry("bench", "policies", "--rounds", 1, "--workloads", "false-sharing",
+                      "--policies", "first-touch")
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         self.assertIn("1.00", text.stdout)
         self.assertIn("oracle", text.stdout)
-        self.assert_complaint(wherry("bench", "policies", "--workloads", "chess"), 2, "chess", "ping-pong")
+        self.assert_complaint(wherry("bench", "policies", "--workloads", "chess"), 2, "chess",
+                              "ping-pong")
         self.assert_complaint(wherry("bench", "policies", "--policies", "best"), 2, "best", "uvm")
-        self.assert_complaint(wherry("bench", "policies", "--workloads", "stencil", "--policies", "uvm",
-                                     environment={"WHERRY_DEVICES": "capacity=8M"}), 1, "2 devices")
+        self.assert_complaint(wherry("bench", "policies", "--workloads", "stencil", "--policies",
+                                     "uvm", environment={"WHERRY_DEVICES": "capacity=8M"}), 1,
+                              "2 devices")
 
     def test_nodes_are_compared_by_each_method(self):
         report = self.good_json("bench", "numa", "--bytes", "4M", "--from", 0, "--to", 0)
         self.assertEqual((report["bytes"], report["page"]), (4 << 20, "4K"))
-        self.assertEqual([(row["from"], row["to"], row["distance"], row["method"]) for row in report["rows"]],
+        self.assertEqual([(row["from"], row["to"], row["distance"], row["method"])
+                          for row in report["rows"]],
                          [(0, 0, 10, "fault"), (0, 0, 10, "prefetch")])
         for row in report["rows"]:
             self.assertGreater(row["latency_us"], 0)
             self.assertGreater(row["bytes_per_second"], 0)
-        text = wherry("bench", "numa", "--bytes", "4M", "--page", "2M", "--method", "prefetch", "--from", 0, "--to", 0)
+        text = wherry("bench", "numa", "--bytes", "4M", "--page", "2M", "--method", "prefetch",
+                      "--from", 0, "--to", 0)
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         self.assertIn("prefetch", text.stdout)
         self.assert_complaint(wherry("bench", "numa", "--from", 63), 1, "node 63", "there are 0")
-        for wrong in (["--bytes", "3M"], ["--bytes", "0"], ["--page", "1G"], ["--method", "rsync"], ["--from", "-1"]):
+        for wrong in (["--bytes", "3M"], ["--bytes", "0"], ["--page", "1G"], ["--method", "rsync"],
+                      ["--from", "-1"]):
             with self.subTest(arguments=wrong):
                 self.assert_complaint(wherry("bench", "numa", *wrong), 2)
 
@@ -368,17 +409,21 @@ class Refuse(Case):
         self.assertIn("thrashing_nap", done.stderr)
 
     def test_output_that_cannot_be_written(self):
-        for arguments in (["cg", "--poisson", "8"], ["info"], ["info", "--json"], ["policies"], ["policies", "--json"],
+        for arguments in (["cg", "--poisson", "8"], ["info"], ["info", "--json"], ["policies"],
+                          ["policies", "--json"],
                           ["--help"], ["--version"], ["bench", "--help"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
-                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=60)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("cannot write: No space left on device", done.stderr)
 
     def test_a_misspelt_variable_gets_one_line(self):
         done = wherry("policies", environment={"WHERRY_TRAPS": "mprotect"})
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(done.stderr, "wherry: WHERRY_TRAPS is not a setting of Wherry: did you mean WHERRY_TRAP?\n")
+        self.assertEqual(done.stderr,
+                         "wherry: WHERRY_TRAPS is not a setting of Wherry: "
+                         "did you mean WHERRY_TRAP?\n")
 
 
 class Info(Case):
@@ -392,12 +437,15 @@ class Info(Case):
         self.assertEqual([device["capacity"] for device in info["devices"]], [64 << 20] * 2)
         first, second = (device["uuid"] for device in info["devices"])
         self.assertRegex(first, r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-        seen = self.good_json("info", environment=TWO_DEVICES | {"CUDA_VISIBLE_DEVICES": second[:8]})
+        seen = self.good_json("info",
+                              environment=TWO_DEVICES | {"CUDA_VISIBLE_DEVICES": second[:8]})
         self.assertEqual([device["uuid"] for device in seen["devices"]], [second])
         self.assertEqual([pool["name"] for pool in info["pools"]],
                          ["wherry-pool-host", "wherry-pool-dev0", "wherry-pool-dev1"])
         self.assertEqual([pool["capacity"] for pool in info["pools"]], [None, 64 << 20, 64 << 20])
-        self.assertEqual(len(info["nodes"]), len(list(pathlib.Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1)
+        self.assertEqual(len(info["nodes"]),
+                         len(list(pathlib.Path("/sys/devices/system/node").glob("node[0-9]*")))
+                         or 1)
         with open("/proc/sys/vm/max_map_count") as limit:
             self.assertEqual(info["limits"]["max_map_count"], int(limit.read()))
         self.assertGreater(info["limits"]["mappings"], 10)
@@ -405,7 +453,8 @@ class Info(Case):
     def test_text_shows_every_part(self):
         done = wherry("info", environment=TWO_DEVICES)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for word in ("Kernel", "userfaultfd", "Nodes", "Devices", "Pools", "wherry-pool-dev1", "vm.max_map_count"):
+        for word in ("Kernel", "userfaultfd", "Nodes", "Devices", "Pools", "wherry-pool-dev1",
+                     "vm.max_map_count"):
             self.assertIn(word, done.stdout)
 
     def test_malformed_settings_are_an_error_that_shows_where(self):
@@ -420,7 +469,8 @@ class Info(Case):
 
     def test_help_and_version(self):
         for arguments in (["--help"], ["cg", "--help"], ["info", "--help"], ["bench", "--help"],
-                          ["bench", "oversubscribe", "--help"], ["policies", "--help"], ["replay", "--help"],
+                          ["bench", "oversubscribe", "--help"], ["policies", "--help"],
+                          ["replay", "--help"],
                           ["calibrate", "--help"], ["--version"]):
             done = wherry(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))

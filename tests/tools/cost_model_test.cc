@@ -1,4 +1,4 @@
-// What a replay reckons with, and the file that it comes from.
+// The cost model of replays, and its file.
 #include "replay/cost_model.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ CostModel some_costs() {
   return costs;
 }
 
-// The file with one text in place of another, which it has.
+// The file with one text replaced by another. Requires: the file contains the text.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = to_json(some_costs());
   const std::size_t at = text.find(from);
@@ -38,7 +38,7 @@ std::string wrong_in(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("costs come back from their file as they were") {
+TEST_CASE("costs read from their file are unchanged") {
   const auto parsed = parse_cost_model(to_json(some_costs()));
   REQUIRE(std::holds_alternative<CostModel>(parsed));
   const auto& costs = std::get<CostModel>(parsed);
@@ -50,24 +50,24 @@ TEST_CASE("costs come back from their file as they were") {
   CHECK(costs.machine == "Linux \"here\"");
 }
 
-TEST_CASE("what is wrong in a file of costs is said") {
-  CHECK(wrong_in("") == "it is no JSON");
-  CHECK(wrong_in("{\"version\": 1") == "it is no JSON");
-  CHECK(wrong_in("[1, 2]") == "it is no file of costs");
-  CHECK(wrong_in("{}") == "it is no file of costs");
+TEST_CASE("errors in a file of costs are reported") {
+  CHECK(wrong_in("") == "it is not JSON");
+  CHECK(wrong_in("{\"version\": 1") == "it is not JSON");
+  CHECK(wrong_in("[1, 2]") == "it is not a cost file");
+  CHECK(wrong_in("{}") == "it is not a cost file");
   CHECK(wrong_in(changed("\"version\": 1", "\"version\": 2")).find("version is 2") !=
         std::string::npos);
   CHECK(wrong_in(changed("\"duplicate\"", "\"copy\"")) == "'duplicate' is missing");
   CHECK(wrong_in(changed("\"minor_ns\"", "\"minor\"")) == "'minor_ns' is missing");
   CHECK(wrong_in(changed("\"page_ns\": 450.25", "\"per_page\": 1")) ==
         "'migrate_to_device.page_ns' is missing");
-  CHECK(wrong_in(changed("450.25", "\"much\"")) == "'migrate_to_device.page_ns' is no number");
-  CHECK(wrong_in(changed("450.25", "null")) == "'migrate_to_device.page_ns' is no number");
+  CHECK(wrong_in(changed("450.25", "\"much\"")) == "'migrate_to_device.page_ns' is not a number");
+  CHECK(wrong_in(changed("450.25", "null")) == "'migrate_to_device.page_ns' is not a number");
   CHECK(wrong_in(changed("12000.0", "-1")).find("'collapse_ns' is -1") != std::string::npos);
   CHECK_FALSE(wrong_in(changed("450.25", "1e999")).empty());
 }
 
-TEST_CASE("costs that lie on a line are found again") {
+TEST_CASE("costs on a line are found again") {
   const std::vector<CostSample> samples{{1, 5010}, {16, 5160}, {512, 10'120}};
   const OperationCost cost = fit(samples);
   CHECK(cost.fixed_ns == Approx(5000));
@@ -76,7 +76,7 @@ TEST_CASE("costs that lie on a line are found again") {
   CHECK(cost.of(0) == 0);
 }
 
-TEST_CASE("no part of a cost is a gain") {
+TEST_CASE("no part of a cost is negative") {
   const std::vector<CostSample> falling{{1, 500}, {16, 400}, {512, 300}};
   CHECK(fit(falling).page_ns == 0);
   CHECK(fit(falling).fixed_ns > 300);
@@ -85,7 +85,7 @@ TEST_CASE("no part of a cost is a gain") {
   CHECK(fit(steep).page_ns > 0);
 }
 
-TEST_CASE("costs follow what recorded migrations took, without what their faults waited for") {
+TEST_CASE("costs follow the times of recorded migrations, without their faults' waits") {
   using namespace wherry::impl;
   CostModel costs;
   costs.migrate_to_host = costs.migrate_to_device = {10'000, 0};
@@ -96,7 +96,7 @@ TEST_CASE("costs follow what recorded migrations took, without what their faults
     trace.machine.processors.resize(2);
     for (unsigned i = 0; i < faults; ++i) {
       const std::uint64_t time = 1'000'000 * (i + 1);
-      // For 100 us it waits for somebody; then its page moves, and 15 us later it is answered.
+      // The fault waits for 100 us. Then its page moves, and 15 us later it is answered.
       trace.events.push_back({.time_ns = time,
                               .duration_ns = 115'000,
                               .address = 5 * page_size + 7,

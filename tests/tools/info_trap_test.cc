@@ -1,4 +1,4 @@
-// `wherry info` about the trap, where userfaultfd is forbidden in different ways.
+// The trap section of `wherry info`, with userfaultfd forbidden in different ways.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,10 +17,10 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// What the program says to an ordinary user under the filter.
+// The program's output for an ordinary user under the filter.
 Outcome info_under(FilterAction action, const char* format) {
   return in_fresh_process([action, format] {
-    // Opened by who may: its folder need not be open to everybody.
+    // Opened before the user changes, because the program's folder may be closed to other users.
     const int program = ::open(std::getenv("WHERRY_TEST_TOOL"), O_RDONLY | O_CLOEXEC);
     expect(program >= 0, "WHERRY_TEST_TOOL does not name the program");
     ::setenv("WHERRY_DEVICES", "capacity=4M", 1);
@@ -35,7 +35,7 @@ Outcome info_under(FilterAction action, const char* format) {
 
 }  // namespace
 
-TEST_CASE("info says which trap runs, why, what it cannot do, and what would be better") {
+TEST_CASE("info reports which trap runs, why, what it cannot do, and how to get a better one") {
   for (const FilterAction action :
        {FilterAction::refuse_eperm, FilterAction::refuse_enosys, FilterAction::kill}) {
     const Outcome outcome = info_under(action, nullptr);
@@ -44,7 +44,7 @@ TEST_CASE("info says which trap runs, why, what it cannot do, and what would be 
     CHECK_FALSE(outcome.timed_out);
     CHECK_THAT(outcome.out, Contains("runs        mprotect (WHERRY_TRAP)"));
     const bool kills = action == FilterAction::kill;
-    CHECK_THAT(outcome.out, Contains(kills ? "because     userfaultfd kills whoever asks"
+    CHECK_THAT(outcome.out, Contains(kills ? "because     userfaultfd kills the calling process"
                                            : "because     userfaultfd is refused"));
     CHECK_THAT(outcome.out,
                Contains("cannot      serve system calls") && Contains("wherryTouch()"));
@@ -53,7 +53,7 @@ TEST_CASE("info says which trap runs, why, what it cannot do, and what would be 
   }
 }
 
-TEST_CASE("info says the same as JSON") {
+TEST_CASE("info reports the same as JSON") {
   const Outcome outcome = info_under(FilterAction::kill, "--json");
   INFO(outcome.describe());
   CHECK(outcome.signal == 0);

@@ -43,7 +43,7 @@ double at(const Triplets& matrix, std::uint32_t row, std::uint32_t column) {
 const std::string general_header = "%%MatrixMarket matrix coordinate real general\n";
 const std::string symmetric_header = "%%MatrixMarket matrix coordinate real symmetric\n";
 
-// A symmetric matrix as files have it: comments, blank lines, several notations.
+// A symmetric matrix as real files have it: comments, blank lines, several notations.
 std::string sample() {
   std::string text = symmetric_header + "% a comment\n\n5 5 9\n";
   for (int i = 1; i <= 5; ++i) text += std::to_string(i) + " " + std::to_string(i) + " 4.5e0\n";
@@ -54,7 +54,7 @@ std::string sample() {
 
 }  // namespace
 
-TEST_CASE("a general matrix is read as it stands") {
+TEST_CASE("a general matrix is read without changes") {
   const Triplets matrix = good(general_header + "2 2 3\n1 1 1.5\n2 2 -2e3\n1 2 +0.25\n");
   CHECK(matrix.rows == 2);
   CHECK(matrix.entries.size() == 3);
@@ -72,13 +72,14 @@ TEST_CASE("a symmetric matrix gets its upper triangle") {
   CHECK(at(matrix, 4, 3) == -1.25);
 }
 
-TEST_CASE("letter case, line ends, blanks, comments and a missing last line end do not matter") {
+TEST_CASE(
+    "letter case, line ends, blanks, comments and a missing newline at the end do not matter") {
   CHECK(good("%%matrixmarket MATRIX Coordinate REAL General\r\n%\r\n 1  1\t1 \r\n% c\r\n\r\n1 1 2")
             .entries.size() == 1);
   CHECK(at(good("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 7\n"), 0, 0) == 7);
 }
 
-TEST_CASE("a malformed file is refused at its line with a reason") {
+TEST_CASE("a malformed file is refused with the line and a reason") {
   struct Case {
     std::string text;
     std::uint64_t line;
@@ -142,7 +143,7 @@ TEST_CASE("a malformed file is refused at its line with a reason") {
   }
 }
 
-TEST_CASE("a file that cannot be read says so without a line") {
+TEST_CASE("a file that cannot be read is reported without a line") {
   const std::string absent = "/nonexistent/matrix.mtx";
   const MatrixMarketResult result = read_matrix_market(absent);
   REQUIRE(std::holds_alternative<MatrixMarketError>(result));
@@ -154,7 +155,7 @@ TEST_CASE("a file that cannot be read says so without a line") {
   CHECK(std::get<MatrixMarketError>(folder).line == 0);
 }
 
-TEST_CASE("an endless file ends in an error") {
+TEST_CASE("reading an endless file ends in an error") {
   const MatrixMarketResult result = read_matrix_market("/dev/zero");
   REQUIRE(std::holds_alternative<MatrixMarketError>(result));
   CHECK(std::get<MatrixMarketError>(result).line == 1);

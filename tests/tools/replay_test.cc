@@ -1,4 +1,4 @@
-// Recorded runs, made by hand, under policies.
+// Replays of recorded runs that the tests construct, under several policies.
 #include "replay/replay.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ constexpr std::uint64_t base = std::uint64_t{1} << 40;
 constexpr int host = 0;
 constexpr int device = 1;
 
-// Round numbers, so that sums can be told.
+// Round numbers, so that sums can be recognized.
 CostModel round_costs() {
   CostModel costs;
   costs.populate_host = costs.populate_device = {1000, 0};
@@ -33,7 +33,8 @@ CostModel round_costs() {
   return costs;
 }
 
-// A run of one host thread and one of a device, with memory that is allocated from the start.
+// A recorded run with one host thread and one thread of a device. Its memory is allocated from the
+// start.
 class Run {
  public:
   explicit Run(std::uint64_t bytes, std::uint64_t capacity = 0, std::uint64_t region = 4096) {
@@ -53,7 +54,7 @@ class Run {
     trace_.end_ns = std::max(trace_.end_ns, event.time_ns + event.duration_ns);
     return *this;
   }
-  // Times are from the start on.
+  // Times are relative to the start.
   Run& touch(int processor, std::uint64_t page, std::uint64_t time, std::uint64_t duration = us,
              bool write = true) {
     return add({.time_ns = start + time,
@@ -65,7 +66,7 @@ class Run {
                 .access = write ? EventAccess::write : EventAccess::read,
                 .destination = static_cast<std::int8_t>(processor)});
   }
-  // Pages came for a fault.
+  // Pages arrived for a fault.
   Run& moved(int from, int to, std::uint64_t pages, std::uint64_t time, std::uint64_t duration) {
     return add({.time_ns = start + time,
                 .duration_ns = duration,
@@ -118,7 +119,7 @@ class Run {
   Trace trace_;
 };
 
-// Host and device take turns at a page, the host first.
+// Host and device access a page in turns, the host first.
 Run ping_pong(unsigned turns, std::uint64_t every) {
   Run run(page_size);
   for (unsigned i = 0; i < turns; ++i) run.touch(i % 2 == 0 ? host : device, 0, (1 + i) * every);
@@ -140,7 +141,7 @@ Run random_run(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("who takes a page from the other moves it, each time, where pages always move") {
+TEST_CASE("under migrate-always each access by the other processor moves the page") {
   const Run run = ping_pong(11, 100 * us);
   const MachineCounts counts = run.under("migrate-always").counts;
   CHECK(counts.faults == 11);
@@ -149,7 +150,7 @@ TEST_CASE("who takes a page from the other moves it, each time, where pages alwa
   CHECK(counts.mapped_pages == 0);
 }
 
-TEST_CASE("a page that stays where it was touched first is mapped once by the other") {
+TEST_CASE("under first-touch a page is mapped once by the other processor") {
   const Run run = ping_pong(11, 100 * us);
   const ReplayResult result = run.under("first-touch");
   CHECK(result.counts.faults == 2);
@@ -167,7 +168,7 @@ TEST_CASE("the region of a page comes with it") {
   CHECK(result.counts.migrated_pages == 16);
 }
 
-TEST_CASE("what happens as it did when it was recorded takes as long as it did") {
+TEST_CASE("a step that happens as it was recorded takes the recorded time") {
   constexpr std::uint64_t waited = 30 * us, moving = 77 * us;
   Run run(page_size);
   run.touch(host, 0, 10 * us, 3 * us);
@@ -186,13 +187,13 @@ TEST_CASE("what happens as it did when it was recorded takes as long as it did")
            .kind = EventKind::throttle_end,
            .destination = device});
   run.moved(host, device, 1, 100 * us + waited, moving / 2);
-  // Nobody throttles it in the replay.
+  // The replay does not throttle the fault.
   CHECK(run.under("migrate-always").stall_ns == 3 * us + moving);
-  // What is done otherwise costs what such a thing does.
+  // A step that happens differently takes the time of the cost model.
   CHECK(run.under("first-touch").stall_ns == 3 * us + 5 * us);
 }
 
-TEST_CASE("a thread that was woken by the answer to another fault goes on from there") {
+TEST_CASE("a thread that was woken by the answer to another fault continues from there") {
   Run run(block_size, 0, 65536);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * us, 0);
   const auto touch = [&](std::uint32_t thread, std::uint64_t page, std::uint64_t time,
@@ -208,7 +209,7 @@ TEST_CASE("a thread that was woken by the answer to another fault goes on from t
   };
   touch(201, 0, 100 * us, 50 * us);
   run.moved(host, device, 16, 100 * us, 50 * us);
-  // Its own message is answered long after it has gone on.
+  // Its own fault is answered long after the thread has continued.
   touch(202, 1, 110 * us, 200 * us);
   touch(202, 17, 160 * us, 5 * us);
   run.end(320 * us);
@@ -220,24 +221,24 @@ TEST_CASE("a thread that was woken by the answer to another fault goes on from t
 }
 
 TEST_CASE(
-    "pages that came along are touched one by one where they do not, if the toucher is known to "
-    "use them") {
+    "pages that came along are accessed one by one if they do not, if the thread is known to use "
+    "them") {
   Run run(block_size, 0, 65536);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * us, 0);
-  // Once the device touches four of them, one after the other; then all of them come at once.
+  // First the device accesses four pages, one after the other. Later all of them come at once.
   for (std::uint64_t page = 0; page < 4; ++page) run.touch(device, page, (100 + 20 * page) * us, 0);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (300 + page) * us, 0);
   run.touch(device, 0, 400 * us, 10 * us).moved(host, device, 16, 400 * us, 10 * us);
   run.end(500 * us);
-  // What a fault brings is its page alone.
+  // A fault brings only its own page.
   const MachineCounts counts = run.with_region(page_size).under("migrate-always").counts;
   CHECK(counts.migrated_pages == 4 + 4 + 4);
 }
 
-TEST_CASE("who loses a page to somebody faults after that has begun") {
+TEST_CASE("a processor that loses a page faults only after the move has begun") {
   Run run(page_size);
   run.touch(host, 0, 10 * us, 0);
-  // Each touches the page again as soon as the other has begun to take it.
+  // Each processor accesses the page again as soon as the other has begun to take it.
   for (std::uint64_t turn = 0; turn < 20; ++turn) {
     const int from = turn % 2 == 0 ? host : device, to = turn % 2 == 0 ? device : host;
     const std::uint64_t time = (100 + turn * 30) * us;
@@ -247,7 +248,8 @@ TEST_CASE("who loses a page to somebody faults after that has begun") {
   CHECK(run.under("first-touch").counts.migrations == 0);
 }
 
-TEST_CASE("who writes a page while a copy of it comes for another thread has not written it then") {
+TEST_CASE(
+    "a thread that writes a page while a copy is made for another thread has not written it yet") {
   Run run(page_size);
   run.advise(AdviceDetail::set_read_mostly, 0, 1).touch(host, 0, 10 * us, 0);
   const auto touch = [&](std::uint32_t thread, EventAccess access, std::uint64_t time) {
@@ -266,7 +268,7 @@ TEST_CASE("who writes a page while a copy of it comes for another thread has not
   CHECK(run.under("migrate-always").counts.duplicated_pages == 2);
 }
 
-TEST_CASE("a trace that says impossible things of what came is replayed somehow") {
+TEST_CASE("a trace with impossible moves is replayed without failure") {
   Run run(4 * block_size);
   run.touch(host, 0, 10 * us, 0);
   std::uint64_t time = 0;
@@ -291,7 +293,7 @@ TEST_CASE("a trace that says impossible things of what came is replayed somehow"
     CHECK(run.under(policy).counts.faults >= 2);
 }
 
-TEST_CASE("a sweep over more than a device holds evicts, and not where it holds it all") {
+TEST_CASE("a sweep over more than a device holds evicts, and over less does not") {
   const auto sweep = [](std::uint64_t capacity) {
     Run run(4 * block_size, capacity, block_size);
     for (std::uint64_t i = 0; i < 12; ++i)
@@ -308,7 +310,7 @@ TEST_CASE("a sweep over more than a device holds evicts, and not where it holds 
   CHECK(large.time_ns < small.time_ns);
 }
 
-TEST_CASE("a capacity can be given that the recorded devices did not have") {
+TEST_CASE("a capacity can be set that the recorded devices did not have") {
   Run run(4 * block_size, 4 * block_size, block_size);
   for (std::uint64_t i = 0; i < 4; ++i) run.touch(device, i * pages_per_block, (1 + i) * 1000 * us);
   const Timeline timeline = run.timeline();
@@ -322,19 +324,19 @@ TEST_CASE("a capacity can be given that the recorded devices did not have") {
   CHECK(replay({timeline, setting, costs, *policy, whole(run.trace())}).counts.evictions == 2);
 }
 
-TEST_CASE("who is throttled waits, as the simulated clock has it") {
+TEST_CASE("a throttled thread waits by the simulated clock") {
   const Run run = ping_pong(40, 50 * us);
   const ReplayResult result = run.under("uvm");
   CHECK(result.counts.throttled > 0);
-  // A period is half a millisecond, of which others may have used a part.
+  // A period is half a millisecond. Other waits may have used a part of it.
   CHECK(result.stall_ns > result.counts.throttled * 100 * us);
   CHECK(result.time_ns > run.under("migrate-always").time_ns);
   CHECK(run.under("uvm,thrashing_enable=0").counts.throttled == 0);
 }
 
-TEST_CASE("a page that is pinned to end a fight moves again when the time is over") {
+TEST_CASE("a page that is pinned because of thrashing moves again when the pin ends") {
   Run run = ping_pong(60, 50 * us);
-  // Long after 150 ms.
+  // Much later than the pin time of 150 ms.
   run.touch(host, 0, 400'000 * us).touch(device, 0, 400'200 * us).touch(host, 0, 400'400 * us);
   const ReplayResult with_pins = run.under("uvm");
   const ReplayResult for_ever = run.under("uvm,thrashing_pin=0");
@@ -354,23 +356,23 @@ TEST_CASE("the same trace gives the same result") {
   }
 }
 
-TEST_CASE("time that a thread spends on its own stays as it was") {
+TEST_CASE("time that a thread spends outside faults does not change") {
   Run run(4 * page_size);
-  // 40 us of its own, a fault of 100 us, 30 us, another, and 20 us until the end.
+  // 40 us without faults, a fault of 100 us, 30 us, another fault, and 20 us until the end.
   run.touch(host, 0, 40 * us, 100 * us).touch(host, 1, 170 * us, 100 * us).end(290 * us);
   CHECK(run.under("migrate-always").time_ns == 40 * us + 1 * us + 30 * us + 1 * us + 20 * us);
 }
 
-TEST_CASE("the round trip around a fault is left out where there is none") {
+TEST_CASE("the round trip of a fault is left out if there is no fault") {
   CostModel costs = round_costs();
   costs.round_trip_host_ns = 4000;
   Run run(page_size);
   run.touch(host, 0, 40 * us).touch(host, 0, 80 * us).end(100 * us);
-  // The second finds the page: the run is shorter by its service and by the trap.
+  // The second access finds the page: the run is shorter by the fault's service and the trap.
   CHECK(run.under("migrate-always", costs).time_ns == 100 * us - us - 4 * us);
 }
 
-TEST_CASE("what a device touches after a launch comes after what the host did before it") {
+TEST_CASE("accesses of a device after a launch come after the host's accesses before it") {
   Run run(4 * page_size);
   run.touch(host, 0, 10 * us, 100 * us)
       .launch(EventKind::launch_begin, 115 * us)
@@ -378,29 +380,29 @@ TEST_CASE("what a device touches after a launch comes after what the host did be
       .launch(EventKind::launch_end, 180 * us)
       .touch(host, 2, 190 * us, 100 * us)
       .end(290 * us);
-  // The host's first fault ends at 11, launch 5 later, the device's 10 after that and for 1, its
-  // end 5 later; 10; and 1.
+  // Fault of the host until 11, launch at +5, fault of the device at +10 for 1, its end at +5, then
+  // +10 and a fault of 1.
   CHECK(run.under("migrate-always").time_ns == (11 + 5 + 10 + 1 + 5 + 10 + 1) * us);
 }
 
-TEST_CASE("what two threads do beside each other stays beside each other") {
+TEST_CASE("threads that ran concurrently run concurrently in the replay") {
   Run run(4 * page_size);
   run.touch(host, 0, 10 * us, 100 * us).touch(device, 1, 20 * us, 100 * us).end(120 * us);
   CHECK(run.under("migrate-always").time_ns == 21 * us);
 }
 
-TEST_CASE("who touches a page after another comes after that one") {
+TEST_CASE("an access that followed another processor's access to the page still follows it") {
   Run run(4 * page_size);
   run.touch(host, 0, 10 * us, 100 * us).touch(device, 0, 150 * us, 100 * us).end(250 * us);
-  // 40 us after the host had it; nobody takes it from the host in the first 20.
+  // 40 us after the host's access; no other processor takes the page in the first 20.
   CHECK(run.under("migrate-always").time_ns == (11 + 40 + 10) * us);
 }
 
-TEST_CASE("who has just got a page has it for a moment") {
+TEST_CASE("a processor that has just got a page keeps it for a moment") {
   Run run(4 * page_size);
   run.touch(host, 0, 10 * us, 100 * us).touch(device, 0, 111 * us, 100 * us).end(211 * us);
   const std::uint64_t time = run.under("migrate-always").time_ns;
-  // MinimumResidency count in ticks of a microsecond.
+  // Minimum residencies are counted in ticks of a microsecond.
   CHECK(time >= (11 + 18 + 10) * us);
   CHECK(time <= (11 + 22 + 10) * us);
 }
@@ -428,7 +430,7 @@ TEST_CASE("a preferred location keeps its pages, whatever the policy") {
   CHECK(counts.mapped_pages == 1);
 }
 
-TEST_CASE("what is prefetched is there") {
+TEST_CASE("prefetched pages are at the destination") {
   Run run(16 * page_size);
   for (std::uint64_t page = 0; page < 16; ++page) run.touch(host, page, (1 + page) * 10 * us);
   run.advise(AdviceDetail::prefetch, 300 * us, 16, device)
@@ -440,7 +442,7 @@ TEST_CASE("what is prefetched is there") {
   CHECK(counts.migrated_pages == 16);
 }
 
-TEST_CASE("memory that was freed is nowhere") {
+TEST_CASE("freed memory has no pages") {
   Run run(page_size);
   run.touch(host, 0, 10 * us)
       .add({.time_ns = start + 50 * us,
@@ -458,7 +460,7 @@ TEST_CASE("memory that was freed is nowhere") {
   CHECK(counts.migrations == 0);
 }
 
-TEST_CASE("a device's own memory takes room in its pool") {
+TEST_CASE("device memory takes space in its pool") {
   Run run(2 * block_size, 2 * block_size, block_size);
   run.add({.time_ns = start + us,
            .address = base + 16 * block_size,
@@ -471,7 +473,8 @@ TEST_CASE("a device's own memory takes room in its pool") {
   CHECK(run.under("migrate-always").counts.evictions == 1);
 }
 
-TEST_CASE("an oracle shares a page that others fight for, and moves what is used by one") {
+TEST_CASE(
+    "an oracle shares a page that processors contend for, and moves one that a single one uses") {
   const Run fight = ping_pong(40, 50 * us);
   const ReplayResult best = fight.under_oracle();
   CHECK(best.counts.migrations <= 1);
@@ -488,7 +491,7 @@ TEST_CASE("an oracle shares a page that others fight for, and moves what is used
   CHECK(once.counts.migrations + once.counts.mapped_pages > 0);
 }
 
-TEST_CASE("a trace in which nothing happened takes what it took") {
+TEST_CASE("a trace without events takes its recorded time") {
   Run run(page_size);
   run.end(70 * us);
   const ReplayResult result = run.under("uvm");
@@ -503,7 +506,7 @@ TEST_CASE("a trace in which nothing happened takes what it took") {
   CHECK(timeline.size() == 0);
 }
 
-TEST_CASE("a trace that breaks off counts up to there") {
+TEST_CASE("a trace that breaks off counts up to that point") {
   Run run = ping_pong(5, 100 * us);
   Trace cut = run.trace();
   cut.complete = false;
@@ -514,7 +517,7 @@ TEST_CASE("a trace that breaks off counts up to there") {
   CHECK(whole(cut).end_ns == cut.end_ns);
 }
 
-TEST_CASE("a trace with other pages, or of too much memory, is refused") {
+TEST_CASE("a trace with another page size, or of too much memory, is refused") {
   Run run(page_size);
   Trace other = run.trace();
   other.machine.page_bytes = 16384;
@@ -523,7 +526,7 @@ TEST_CASE("a trace with other pages, or of too much memory, is refused") {
   CHECK(std::get<std::string>(make_timeline(large)).find("blocks") != std::string::npos);
 }
 
-TEST_CASE("a part of the recorded time can be asked for") {
+TEST_CASE("a part of the recorded time can be selected") {
   Run run(4 * page_size);
   run.touch(host, 0, 40 * us, 100 * us).touch(host, 1, 170 * us, 100 * us).end(290 * us);
   const Timeline timeline = run.timeline();

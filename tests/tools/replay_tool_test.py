@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`wherry calibrate` and `wherry replay` as a user meets them: costs of this machine, recorded runs under other policies, and what is
-said of wrong input.
+"""The user interface of `wherry calibrate` and `wherry replay`: costs of this machine, recorded
+runs under other policies, and messages on wrong input.
 
 Usage: replay_tool_test.py PROGRAM
 """
@@ -15,13 +15,15 @@ import cli_test
 from cli_test import Case, wherry
 
 TWO_SMALL = {"WHERRY_DEVICES": "capacity=32M,workers=1;capacity=32M,workers=1"}
-OPERATIONS = ("populate_host", "populate_device", "migrate_to_host", "migrate_to_device", "duplicate", "remote_map")
-NUMBERS = ("minor_ns", "collapse_ns", "evict_page_ns", "prefetch_page_ns", "round_trip_host_ns", "round_trip_device_ns",
+OPERATIONS = ("populate_host", "populate_device", "migrate_to_host", "migrate_to_device",
+              "duplicate", "remote_map")
+NUMBERS = ("minor_ns", "collapse_ns", "evict_page_ns", "prefetch_page_ns", "round_trip_host_ns",
+           "round_trip_device_ns",
            "read_local_page_ns", "read_remote_page_ns")
 
 
 def costs(**changes):
-    """A file of costs as docs/replay.md describes it."""
+    """A cost model in the format of docs/replay.md."""
     return {"version": 1} | {name: {"fixed_ns": 8000, "page_ns": 900} for name in OPERATIONS} | \
         {name: 2000 for name in NUMBERS} | changes
 
@@ -38,7 +40,8 @@ class Folder(Case):
         self.trace = self.folder / "x.trace"
 
     def record(self, *program, environment=TWO_SMALL):
-        done = wherry("record", "-o", self.trace, "--", cli_test.PROGRAM, *program, environment=environment)
+        done = wherry("record", "-o", self.trace, "--", cli_test.PROGRAM, *program,
+                      environment=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def replay(self, *arguments):
@@ -46,32 +49,39 @@ class Folder(Case):
 
 
 class Predict(Folder):
-    """A replay under the policy that the run was recorded with: what happens as it did takes as long, whatever the machine does."""
+    """Replays a run under the policy that it was recorded with: steps that happen as recorded take
+    the
+        recorded time, independent of this machine."""
 
     def assert_migrations_are_predicted(self, policy, *program, environment=TWO_SMALL):
         self.record(*program, "--policy", policy, environment=environment)
         trap = json.loads(wherry("trace", self.trace, "--format", "json").stdout)["machine"]["trap"]
         if trap == "mprotect":
-            self.skipTest("how much a touch brings along depends on what this trap has split so far")
+            self.skipTest("how much a touch brings along depends on what this trap has split "
+                          "so far")
         report = self.replay("--policy", policy)
         recorded, predicted = report["recorded"], report["policies"][policy]
         for key in ("migrations", "migrated_pages", "remotely_mapped_pages"):
-            self.assertLessEqual(abs(predicted[key] - recorded[key]), 0.1 * recorded[key] + 16, (key, report))
+            self.assertLessEqual(abs(predicted[key] - recorded[key]), 0.1 * recorded[key] + 16,
+                                 (key, report))
         self.assertGreater(predicted["of_recorded"], 0.75, report)
         self.assertLess(predicted["of_recorded"], 1.25, report)
         return recorded
 
     def test_pages_that_always_move(self):
-        recorded = self.assert_migrations_are_predicted("migrate-always", "cg", "--poisson", 64, "--devices", 2)
+        recorded = self.assert_migrations_are_predicted("migrate-always", "cg", "--poisson", 64,
+                                                        "--devices", 2)
         self.assertGreater(recorded["migrated_pages"], 1000)
 
     def test_pages_that_stay(self):
-        recorded = self.assert_migrations_are_predicted("first-touch", "cg", "--poisson", 64, "--devices", 2)
+        recorded = self.assert_migrations_are_predicted("first-touch", "cg", "--poisson", 64,
+                                                        "--devices", 2)
         self.assertEqual(recorded["migrated_pages"], 0)
         self.assertGreater(recorded["remotely_mapped_pages"], 0)
 
     def test_advised_memory(self):
-        self.assert_migrations_are_predicted("migrate-always", "cg", "--poisson", 64, "--devices", 2, "--advise")
+        self.assert_migrations_are_predicted("migrate-always", "cg", "--poisson", 64, "--devices",
+                                             2, "--advise")
 
 
 class Replay(Folder):
@@ -82,7 +92,8 @@ class Replay(Folder):
     def test_all_built_in_policies_by_default(self):
         report = self.replay()
         self.assertEqual(set(report["policies"]),
-                         {policy["name"] for policy in json.loads(wherry("policies", "--json").stdout)})
+                         {policy["name"]
+                          for policy in json.loads(wherry("policies", "--json").stdout)})
         self.assertGreater(report["policies"]["migrate-always"]["migrated_pages"], 0)
         self.assertEqual(report["policies"]["first-touch"]["migrated_pages"], 0)
         self.assertEqual(report["recorded"]["of_recorded"], 1)
@@ -90,16 +101,21 @@ class Replay(Folder):
         for row in report["policies"].values():
             self.assertEqual(row["migrated_bytes"], 4096 * row["migrated_pages"])
             self.assertGreater(row["time_ns"], 0)
-            self.assertTrue(math.isclose(row["of_recorded"], row["time_ns"] / report["recorded"]["time_ns"], rel_tol=1e-6))
+            self.assertTrue(math.isclose(row["of_recorded"],
+                                         row["time_ns"] / report["recorded"]["time_ns"],
+                                         rel_tol=1e-6))
 
     def test_policies_are_a_list_or_several(self):
         one = self.replay("--policy", "uvm,prefetch_enable=0,thrashing_enable=0,first-touch")
-        self.assertEqual(list(one["policies"]), ["uvm,prefetch_enable=0,thrashing_enable=0", "first-touch"])
-        other = self.replay("--policy", "uvm,prefetch_enable=0,thrashing_enable=0", "--policy", "first-touch")
+        self.assertEqual(list(one["policies"]),
+                         ["uvm,prefetch_enable=0,thrashing_enable=0", "first-touch"])
+        other = self.replay("--policy", "uvm,prefetch_enable=0,thrashing_enable=0", "--policy",
+                            "first-touch")
         self.assertEqual(one, other)
 
     def test_the_same_every_time(self):
-        one, other = (wherry("replay", self.trace, "--cost", self.costs, "--json") for _ in range(2))
+        one, other = (wherry("replay", self.trace, "--cost", self.costs, "--json")
+                      for _ in range(2))
         self.assertEqual(one.stdout, other.stdout)
 
     def test_text_has_a_row_for_what_was_recorded_and_for_each_policy(self):
@@ -110,8 +126,10 @@ class Replay(Folder):
             self.assertIn(name, rows)
 
     def test_smaller_devices_evict(self):
-        self.record("bench", "oversubscribe", "--rounds", "1", environment={"WHERRY_DEVICES": "capacity=8M,workers=1"})
-        few, many = (self.replay("--policy", "migrate-always", *capacity)["policies"]["migrate-always"]["evictions"]
+        self.record("bench", "oversubscribe", "--rounds", "1",
+                    environment={"WHERRY_DEVICES": "capacity=8M,workers=1"})
+        few, many = (self.replay("--policy", "migrate-always",
+                                 *capacity)["policies"]["migrate-always"]["evictions"]
                      for capacity in (["--capacity", "1G"], ["--capacity", "4M"]))
         self.assertEqual(few, 0)
         self.assertGreater(many, 0)
@@ -124,27 +142,36 @@ class Replay(Folder):
         self.assertIn("breaks off", done.stdout)
 
     def test_costs_that_make_no_sense(self):
-        for changes, words in (({"minor_ns": -1}, "'minor_ns' is -1"), ({"duplicate": 3}, "'duplicate' is no object"),
-                               ({"version": 9}, "version is 9"), ({"collapse_ns": "much"}, "'collapse_ns' is no number")):
+        for changes, words in (({"minor_ns": -1}, "'minor_ns' is -1"),
+                               ({"duplicate": 3}, "'duplicate' is not an object"),
+                               ({"version": 9}, "version is 9"),
+                               ({"collapse_ns": "much"}, "'collapse_ns' is not a number")):
             with self.subTest(changes=changes):
                 self.costs.write_text(json.dumps(costs(**changes)))
-                self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, str(self.costs), words,
+                self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1,
+                                      str(self.costs), words,
                                       "wherry calibrate")
         for name in (*OPERATIONS, *NUMBERS):
             lacking = costs()
             del lacking[name]
             self.costs.write_text(json.dumps(lacking))
-            self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, f"'{name}' is missing")
+            self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1,
+                                  f"'{name}' is missing")
         self.costs.write_text("costs")
-        self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, "no JSON")
+        self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs), 1, "not JSON")
 
     def test_what_is_not_there(self):
         nowhere = {"XDG_CACHE_HOME": str(self.folder / "cache")}
-        self.assert_complaint(wherry("replay", self.trace, environment=nowhere), 1, "cache/wherry/cost.json", "wherry calibrate")
-        self.assert_complaint(wherry("replay", "/nonexistent.trace", "--cost", self.costs), 1, "/nonexistent.trace: No such file")
-        self.assert_complaint(wherry("replay", self.costs, "--cost", self.costs), 1, "this is no trace")
-        self.assert_complaint(wherry("replay", "/dev/zero", "--cost", self.costs), 1, "this is no trace")
-        self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs, "--policy", "./nonexistent.so,4"), 1,
+        self.assert_complaint(wherry("replay", self.trace, environment=nowhere), 1,
+                              "cache/wherry/cost.json", "wherry calibrate")
+        self.assert_complaint(wherry("replay", "/nonexistent.trace", "--cost", self.costs), 1,
+                              "/nonexistent.trace: No such file")
+        self.assert_complaint(wherry("replay", self.costs, "--cost", self.costs), 1,
+                              "this is no trace")
+        self.assert_complaint(wherry("replay", "/dev/zero", "--cost", self.costs), 1,
+                              "this is no trace")
+        self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs, "--policy",
+                                     "./nonexistent.so,4"), 1,
                               "cannot load a policy")
 
 
@@ -174,7 +201,8 @@ class Calibrate(Folder):
         blocked = self.folder / "file"
         blocked.write_text("")
         self.assert_complaint(wherry("calibrate", "-o", blocked / "cost.json"), 2, "cannot write")
-        self.assert_complaint(wherry("calibrate", "-o", self.folder / "missing/cost.json"), 2, "cannot write", "No such file")
+        self.assert_complaint(wherry("calibrate", "-o", self.folder / "missing/cost.json"), 2,
+                              "cannot write", "No such file")
         self.assertFalse((self.folder / "missing").exists())
 
 

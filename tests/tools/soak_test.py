@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/soak runs a part until its time is over, adds its figures up, and keeps what failed.
+"""tools/soak runs a part until its time is over, adds up its figures, and keeps the files of
+failures.
 
 Usage: soak_test.py SOAK
 """
@@ -41,23 +42,28 @@ class Soak(unittest.TestCase):
 
     def test_figures_are_read_from_the_last_line_of_the_part(self):
         text = "model: 1 operations\nmodel: 12 operations, 3 processes, 0 failures\nother: 5"
-        self.assertEqual(soak.figures_of(text, "model"), {"operations": 12, "processes": 3, "failures": 0})
+        self.assertEqual(soak.figures_of(text, "model"),
+                         {"operations": 12, "processes": 3, "failures": 0})
         self.assertEqual(soak.figures_of("kills: 4, lost: 0", "kills"), {"kills": 4, "lost": 0})
-        self.assertEqual(soak.figures_of("injection: pairs covered 3 of 9", "injection"), {"pairs covered": (3, 9)})
+        self.assertEqual(soak.figures_of("injection: pairs covered 3 of 9", "injection"),
+                         {"pairs covered": (3, 9)})
         self.assertEqual(soak.figures_of("nothing", "model"), {})
 
     def test_every_part_says_what_has_to_be_built_for_it(self):
         for part in soak.PARTS:
-            self.assertTrue(all(target.startswith("tests/") for target in soak.targets_of(part)), part["name"])
+            self.assertTrue(all(target.startswith("tests/") for target in soak.targets_of(part)),
+                            part["name"])
 
     def test_fuzzers_are_called_as_their_script_expects(self):
-        words = [word.format(root="R", seconds="7", seed="1", folder="F") for word in soak.fuzz_part("cost")["arguments"][1:]]
+        words = [word.format(root="R", seconds="7", seed="1", folder="F")
+                 for word in soak.fuzz_part("cost")["arguments"][1:]]
         arguments = load(pathlib.Path(__file__).parent.parent / "fuzz/fuzz.py").parse(words)
         self.assertEqual((arguments.names, arguments.seconds, arguments.new), (["cost"], 7, "F"))
 
     def test_a_part_runs_again_with_the_next_seed_while_there_is_time(self):
         script = "import os; print('part: 2 steps, seed', os.environ['WHERRY_TEST_SEED'])"
-        with unittest.mock.patch.object(soak.time, "monotonic", side_effect=itertools.count(step=4)):
+        with unittest.mock.patch.object(soak.time, "monotonic",
+                                        side_effect=itertools.count(step=4)):
             result = self.run_part(script, seconds=19)
         self.assertEqual((result.runs, result.failures), (3, 0))
         self.assertEqual(result.figures, {"steps": 6, "seed": 7 + 8 + 9})
@@ -79,13 +85,15 @@ class Soak(unittest.TestCase):
         self.assertEqual((result.failures, result.skipped), (0, "no such thing"))
 
     def test_the_length_fits_the_time(self):
-        result = self.run_part("import os; print('part: 1 of', os.environ['WHERRY_TEST_SCALE']); assert float(os.environ['WHERRY_TEST_SCALE']) <= 0.1",
+        result = self.run_part("import os; scale = os.environ['WHERRY_TEST_SCALE']; "
+                               "print('part: 1 of', scale); assert float(scale) <= 0.1",
                                seconds=1, full=10)
         self.assertEqual(result.failures, 0)
 
     def test_totals_sum_over_parts_of_one_line(self):
         results = []
-        for name, figures in (("model", {"operations": 5}), ("model-mprotect", {"operations": 6}), ("fuzz-elf", {"elf executions": 7})):
+        for name, figures in (("model", {"operations": 5}), ("model-mprotect", {"operations": 6}),
+                              ("fuzz-elf", {"elf executions": 7})):
             results.append(soak.Result({"name": name, "line": name.partition("-")[0]}))
             results[-1].add(figures)
         self.assertEqual(soak.total_of(results, "model", "operations"), 11)

@@ -1,4 +1,4 @@
-// What memory is called at which moment of a trace.
+// The names of memory at each time of a trace.
 #include "trace_labels.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ EventRecord touch(std::uint64_t time, std::uint64_t address) {
 
 }  // namespace
 
-TEST_CASE("memory has its name from when it was given, to its last byte") {
+TEST_CASE("memory has its name from the time when it was given, to its last byte") {
   Trace trace;
   trace.names = {range(10, 0x1000, 0x100, "a")};
   TraceLabels labels(trace);
@@ -28,9 +28,9 @@ TEST_CASE("memory has its name from when it was given, to its last byte") {
   CHECK(labels.of(touch(11, 0xfff)).empty());
 }
 
-TEST_CASE("of memory that was named twice the newest name counts, for those bytes") {
+TEST_CASE("for memory that was named twice the newest name counts, for those bytes") {
   Trace trace;
-  // Not in the order in which they were given.
+  // Not sorted by the time when the names were given.
   trace.names = {range(3, 0x1400, 0x100, "part"), range(1, 0x1000, 0x1000, "all"),
                  range(5, 0x1480, 0x1000, "later")};
   TraceLabels labels(trace);
@@ -44,7 +44,7 @@ TEST_CASE("of memory that was named twice the newest name counts, for those byte
   CHECK(labels.of(touch(5, 0x1000)) == "all");
 }
 
-TEST_CASE("memory that is freed has no name any more, and its free has the last one") {
+TEST_CASE("freed memory has no name any more, and its free event has the last one") {
   Trace trace;
   trace.names = {range(1, 0x1000, 0x100, "a"), range(1, 0x1800, 0x100, "b"),
                  range(1, 0x2000, 0x100, "c"), range(9, 0x1000, 0x100, "d")};
@@ -57,7 +57,7 @@ TEST_CASE("memory that is freed has no name any more, and its free has the last 
   CHECK(labels.of(touch(9, 0x1000)) == "d");
 }
 
-TEST_CASE("launches have the name of their kernel, memory at the same address its own") {
+TEST_CASE("launches have the name of their kernel, and memory at the same address its own") {
   Trace trace;
   trace.names = {{TraceName::Kind::kernel, 0, 0x1000, 0, "scale(int) (./program+0x1000)"},
                  {TraceName::Kind::kernel, 0, 0x2000, 0, "(./program+0x2000)"},
@@ -69,7 +69,7 @@ TEST_CASE("launches have the name of their kernel, memory at the same address it
   CHECK(labels.of(touch(0, 0x1000)) == "memory");
 }
 
-TEST_CASE("a range that says it goes past the last address ends there") {
+TEST_CASE("a range that extends past the last address ends there") {
   Trace trace;
   trace.names = {range(0, UINT64_MAX - 5, 100, "end")};
   TraceLabels labels(trace);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`wherry record` and `wherry trace` as a user meets them: the file, the reports on it, and what is said of wrong input.
+"""The user interface of `wherry record` and `wherry trace`: the file, the reports, and messages on
+wrong input.
 
 Usage: trace_test.py PROGRAM
 """
@@ -30,7 +31,7 @@ def record(trace, *program, environment=DEVICE):
 
 
 class Recorded(Case):
-    """Reports on one trace of a solver's run."""
+    """Reports on a trace of a solver's run."""
 
     @classmethod
     def setUpClass(cls):
@@ -54,19 +55,23 @@ class Recorded(Case):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         self.assertEqual(json.loads(self.done.stdout)["rows"], 1024)
         self.assertEqual(self.done.stderr.count("\n"), 1)
-        self.assertIn(f"the trace is in {self.trace}, {self.trace.stat().st_size} bytes", self.done.stderr)
+        self.assertIn(f"the trace is in {self.trace}, {self.trace.stat().st_size} bytes",
+                      self.done.stderr)
         self.assertEqual([entry.name for entry in self.trace.parent.iterdir()], ["cg.trace"])
 
     def test_json_has_the_machine_and_the_events_in_order_of_time(self):
         report = json.loads(self.report("json"))
         self.assertIs(report["complete"], True)
         self.assertEqual(sum(report["dropped"].values()), 0)
-        self.assertEqual([processor["name"] for processor in report["machine"]["processors"]], ["host", "device 0"])
+        self.assertEqual([processor["name"] for processor in report["machine"]["processors"]],
+                         ["host", "device 0"])
         self.assertEqual(report["machine"]["processors"][1]["capacity"], 64 << 20)
         events = report["events"]
-        self.assertEqual([event["time_ns"] for event in events], sorted(event["time_ns"] for event in events))
+        self.assertEqual([event["time_ns"] for event in events],
+                         sorted(event["time_ns"] for event in events))
         counts = collections.Counter(event["kind"] for event in events)
-        for kind in ("fault", "migration", "populate", "launch", "launch end", "allocation", "free"):
+        for kind in ("fault", "migration", "populate", "launch", "launch end", "allocation",
+                     "free"):
             self.assertGreater(counts[kind], 0, kind)
         self.assertEqual(counts["launch"], counts["launch end"])
         for event in events:
@@ -87,9 +92,11 @@ class Recorded(Case):
 
     def test_chrome_has_a_process_for_each_processor_and_slices_that_do_not_overlap(self):
         report = json.loads(self.report("chrome"))["traceEvents"]
-        names = {event["pid"]: event["args"]["name"] for event in report if event["name"] == "process_name"}
+        names = {event["pid"]: event["args"]["name"] for event in report
+                 if event["name"] == "process_name"}
         self.assertEqual(sorted(names.values()), ["device 0", "host"])
-        rows = {(event["pid"], event["tid"]): event["args"]["name"] for event in report if event["name"] == "thread_name"}
+        rows = {(event["pid"], event["tid"]): event["args"]["name"] for event in report
+                if event["name"] == "thread_name"}
         slices = collections.defaultdict(list)
         counts = collections.Counter()
         for event in report:
@@ -118,7 +125,8 @@ class Recorded(Case):
         lines = {line[:40].strip(): line[40:].split() for line in text.splitlines()}
         self.assertEqual(int(lines["fault"][0]), len(faults))
         self.assertEqual(int(lines["migration, fault"][0]), len(moves))
-        between = [int(lines[f"migration, {pair}"][0]) for pair in ("host -> device 0", "device 0 -> host")]
+        between = [int(lines[f"migration, {pair}"][0])
+                   for pair in ("host -> device 0", "device 0 -> host")]
         self.assertEqual(sum(between), len(moves))
         self.assertAlmostEqual(float(lines["migration, fault"][1]),
                                sum(event["bytes"] for event in moves) / (1 << 20), places=2)
@@ -144,10 +152,11 @@ class Recorded(Case):
         with tempfile.TemporaryDirectory() as folder:
             wrong = pathlib.Path(folder) / "wrong.trace"
             wrong.write_bytes(changed)
-            self.assert_complaint(wherry("trace", wrong), 1, "wrong.trace: at byte 12: the checksum")
+            self.assert_complaint(wherry("trace", wrong), 1,
+                                  "wrong.trace: at byte 12: the checksum")
 
     def test_the_file_is_as_its_format_is_documented(self):
-        """docs/trace-format.md, followed as far as chunks and their first numbers."""
+        """Follows docs/trace-format.md for chunks and their first numbers."""
         data = self.trace.read_bytes()
         self.assertEqual(data[:8], b"WHERRYTR")
         self.assertEqual(struct.unpack_from("<I", data, 8), (1,))
@@ -167,8 +176,9 @@ class Record(Case):
     def test_the_exit_code_is_the_program_s_as_shells_have_it(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "x.trace"
-            for program, code in ((("sh", "-c", "exit 3"), 3), (("sh", "-c", "kill -9 $$"), 128 + 9),
-                                  (("/nonexistent",), 127), (("/etc/passwd",), 126)):
+            for program, code in ((("sh", "-c", "exit 3"), 3),
+                                  (("sh", "-c", "kill -9 $$"), 128 + 9), (("/nonexistent",), 127),
+                                  (("/etc/passwd",), 126)):
                 with self.subTest(program=program):
                     self.assert_complaint(record(trace, *program), code, program[0])
             self.assertFalse(trace.exists())
@@ -183,7 +193,8 @@ class Record(Case):
     def test_the_trace_lies_where_it_was_asked_for_wherever_the_program_goes(self):
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.abspath(cli_test.PROGRAM)
-            clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
+            clean = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("WHERRY_", "CUDA_"))}
             done = subprocess.run(
                 [program, "record", "--", "sh", "-c", f"cd / && exec '{program}' cg --poisson 8"],
                 cwd=folder, env=clean | DEVICE, capture_output=True, text=True, timeout=60)
@@ -193,30 +204,37 @@ class Record(Case):
     def test_a_trace_that_cannot_be_written_is_refused_before_the_program_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             ran = pathlib.Path(folder) / "ran"
-            for file, words in (("/nonexistent/x.trace", "No such file"), (folder, "Is a directory"),
-                                ("/dev/full", "it is no regular file"), ("/etc/passwd/x", "Not a directory")):
+            for file, words in (("/nonexistent/x.trace", "No such file"),
+                                (folder, "Is a directory"), ("/dev/full", "it is no regular file"),
+                                ("/etc/passwd/x", "Not a directory")):
                 with self.subTest(file=file):
                     done = record(file, "touch", ran)
-                    self.assert_complaint(done, 2, f"cannot write {file}: {words}", "touch was not run")
+                    self.assert_complaint(done, 2, f"cannot write {file}: {words}",
+                                          "touch was not run")
                     self.assertFalse(ran.exists())
             self.assertEqual(os.listdir(folder), [])
 
     def test_without_record_a_trace_that_cannot_be_written_does_not_stop_the_program(self):
-        done = wherry("cg", "--poisson", "8", environment=DEVICE | {"WHERRY_TRACE": "/nonexistent/x.trace"})
+        done = wherry("cg", "--poisson", "8",
+                      environment=DEVICE | {"WHERRY_TRACE": "/nonexistent/x.trace"})
         self.assertEqual(done.returncode, 0)
         self.assertIn("iterations", done.stdout)
-        self.assertIn("no trace /nonexistent/x.trace is written: No such file or directory", done.stderr)
+        self.assertIn("no trace /nonexistent/x.trace is written: No such file or directory",
+                      done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
 
     def start(self, trace, *program):
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
-        return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program], env=clean | DEVICE, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                # nohup has it ignored, and what is ignored a shell cannot trap.
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("WHERRY_", "CUDA_"))}
+        return subprocess.Popen([cli_test.PROGRAM, "record", "-o", trace, "--", *program],
+                                env=clean | DEVICE, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                # nohup ignores SIGHUP, and a shell cannot trap ignored signals.
                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def test_signals_are_passed_on_and_the_program_s_answer_is_the_exit_code(self):
-        script = "trap 'exit 5' TERM; trap 'exit 6' INT; trap 'exit 7' HUP; echo ready; while :; do sleep 0.01; done"
+        script = ("trap 'exit 5' TERM; trap 'exit 6' INT; trap 'exit 7' HUP; echo ready; "
+                  "while :; do sleep 0.01; done")
         with tempfile.TemporaryDirectory() as folder:
             for sent, code in ((signal.SIGTERM, 5), (signal.SIGINT, 6), (signal.SIGHUP, 7)):
                 with self.subTest(signal=sent):
@@ -229,9 +247,13 @@ class Record(Case):
     def test_a_program_that_a_signal_ended_leaves_a_trace_until_then(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "x.trace"
-            started = self.start(trace, "sh", "-c", f"exec '{os.path.abspath(cli_test.PROGRAM)}' cg --poisson 1000 --tolerance 1e-15")
+            program = os.path.abspath(cli_test.PROGRAM)
+            started = self.start(trace, "sh", "-c",
+                                 f"exec '{program}' cg --poisson 1000 --tolerance 1e-15")
             deadline = time.monotonic() + 60
-            while not (trace.exists() and trace.stat().st_size > 10_000) and time.monotonic() < deadline:
+            while time.monotonic() < deadline:
+                if trace.exists() and trace.stat().st_size > 10_000:
+                    break
                 time.sleep(0.01)
             started.send_signal(signal.SIGTERM)
             _, err = started.communicate(timeout=60)
@@ -243,20 +265,24 @@ class Record(Case):
 
     def test_a_full_disk_is_said_with_what_is_lost_and_the_exit_code_is_not_0(self):
         with tempfile.TemporaryDirectory() as folder:
-            mount = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=8k none "$0" && exec "$@"', folder]
+            mount = ["unshare", "--mount", "sh", "-c",
+                     'mount -t tmpfs -o size=8k none "$0" && exec "$@"', folder]
             if subprocess.run([*mount, "true"], capture_output=True).returncode != 0:
                 self.skipTest("a small file system cannot be mounted here")
             trace = pathlib.Path(folder) / "x.trace"
             program = os.path.abspath(cli_test.PROGRAM)
-            clean = {name: value for name, value in os.environ.items() if not name.startswith(("WHERRY_", "CUDA_"))}
+            clean = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("WHERRY_", "CUDA_"))}
             for solver, code in (([program, "cg", "--poisson", "64"], 1),
                                  (["sh", "-c", f"'{program}' cg --poisson 64; exit 9"], 9)):
-                done = subprocess.run([*mount, program, "record", "-o", trace, "--", *solver], env=clean | DEVICE,
-                                      capture_output=True, text=True, timeout=60)
+                done = subprocess.run([*mount, program, "record", "-o", trace, "--", *solver],
+                                      env=clean | DEVICE, capture_output=True, text=True,
+                                      timeout=60)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn("iterations", done.stdout)
                 self.assertIn(f"the trace {trace} ends early: No space left on device", done.stderr)
-                self.assertIn("could not be written to its end, and the events after that are lost", done.stderr)
+                self.assertIn("could not be written to its end, and the events after that are lost",
+                              done.stderr)
 
 
 class Refuse(Case):
@@ -269,13 +295,16 @@ class Refuse(Case):
                 with self.subTest(content=content):
                     path.write_bytes(content)
                     for form in ("summary", "chrome", "csv", "json"):
-                        self.assert_complaint(wherry("trace", path, "--format", form), 1, "x.trace: ", words)
+                        self.assert_complaint(wherry("trace", path, "--format", form), 1,
+                                              "x.trace: ", words)
             self.assert_complaint(wherry("trace", folder), 1, folder, "Is a directory")
-        self.assert_complaint(wherry("trace", "/nonexistent.trace"), 1, "/nonexistent.trace: No such file")
+        self.assert_complaint(wherry("trace", "/nonexistent.trace"), 1,
+                              "/nonexistent.trace: No such file")
 
     def test_wrong_flags_with_one_line(self):
-        for arguments in (["record"], ["record", "--"], ["record", "-o"], ["record", "--nonsense", "--", "true"], ["trace"],
-                          ["trace", "a", "b"], ["trace", "a", "--format", "xml"], ["trace", "--format", "csv"]):
+        for arguments in (["record"], ["record", "--"], ["record", "-o"],
+                          ["record", "--nonsense", "--", "true"], ["trace"], ["trace", "a", "b"],
+                          ["trace", "a", "--format", "xml"], ["trace", "--format", "csv"]):
             with self.subTest(arguments=arguments):
                 self.assert_complaint(wherry(*arguments), 2)
 

@@ -1,5 +1,5 @@
-// Rings that threads and signal handlers write to at the same time: what comes out is what went in,
-// in each writer's order, and what does not fit is counted.
+// Rings that threads and signal handlers write concurrently: every event is read as written, in
+// each writer's order, and events that do not fit are counted.
 #include "trace/event_rings.h"
 
 #include <pthread.h>
@@ -29,8 +29,8 @@ std::uint64_t dropped(const EventRings& rings) {
   return sum;
 }
 
-// What several writers have put there, looked at as it comes out. Writers number their events in
-// steps of as many as there are.
+// Checks the events of several writers as they are read. Writers number their events in steps of
+// the number of writers.
 class Ledger {
  public:
   explicit Ledger(std::size_t writers) : last_(writers) {}
@@ -51,7 +51,7 @@ class Ledger {
   void look_at(const EventRecord& event) {
     torn_ = torn_ || is_torn(event);
     std::uint64_t& last = last_[event.time_ns % last_.size()];
-    // Numbers begin above those of the writers.
+    // Numbers start above those of the writers.
     in_order_ = in_order_ && event.time_ns > last;
     last = event.time_ns;
   }
@@ -64,7 +64,7 @@ class Ledger {
 
 }  // namespace
 
-TEST_CASE("events come out in the order in which they went in, once") {
+TEST_CASE("events are read once, in the order in which they were written") {
   EventRings rings(64);
   std::vector<EventRecord> taken(8);
   CHECK(rings.take(taken) == 0);
@@ -78,8 +78,7 @@ TEST_CASE("events come out in the order in which they went in, once") {
   CHECK(dropped(rings) == 0);
 }
 
-TEST_CASE(
-    "what does not fit is dropped and counted by its kind, and room that was made is used again") {
+TEST_CASE("events that do not fit are dropped and counted by kind, and freed entries are reused") {
   constexpr std::size_t capacity = 16;
   EventRings rings(capacity);
   std::vector<EventRecord> taken(2 * capacity);
@@ -95,7 +94,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("several threads write while one reads: nothing is torn, out of order or lost unseen") {
+TEST_CASE("with several writers and a reader no event is torn, out of order or lost uncounted") {
   constexpr std::uint64_t writers = 12, each = 20'000;  // more threads than rings
   EventRings rings(256);
   std::vector<std::thread> threads;
@@ -124,7 +123,8 @@ void write_from_handler(int) {
 
 }  // namespace
 
-TEST_CASE("a signal handler writes while its thread does: both are there, each in its order") {
+TEST_CASE(
+    "a signal handler writes during its thread's write: both events are there, each in its order") {
   constexpr std::uint64_t signals = 20'000;
   EventRings rings(1024);
   handlers_rings = &rings;

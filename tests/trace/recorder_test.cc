@@ -1,4 +1,4 @@
-// Whether something is recorded, for whom, and what of it is left afterwards.
+// When events are recorded, for which reader, and what remains afterwards.
 #include "trace/recorder.h"
 
 #include <array>
@@ -10,7 +10,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// All that the reader can take.
+// All events that the reader can take.
 std::vector<EventRecord> take_all(EventReader reader) {
   std::vector<EventRecord> events(4096);
   std::size_t taken = 0;
@@ -21,7 +21,7 @@ std::vector<EventRecord> take_all(EventReader reader) {
 
 }  // namespace
 
-TEST_CASE("nothing is recorded before it is started, nor after it is stopped") {
+TEST_CASE("nothing is recorded before the start, nor after the stop") {
   std::array<EventRecord, 1> none;
   std::size_t taken = 0;
   CHECK_FALSE(take_events(EventReader::program, none, taken));
@@ -33,13 +33,13 @@ TEST_CASE("nothing is recorded before it is started, nor after it is stopped") {
   record_event({.address = 2});
   REQUIRE(stop_recording(EventReader::program));
   CHECK_FALSE(is_recorded(EventKind::fault));
-  // What was recorded before is still there.
+  // Events recorded before the stop are still there.
   const auto events = take_all(EventReader::program);
   REQUIRE(events.size() == 1);
   CHECK(events[0].address == 2);
 }
 
-TEST_CASE("only the kinds that were asked for are recorded") {
+TEST_CASE("only the requested kinds are recorded") {
   const EventKinds kinds = bit_of(EventKind::advice) | bit_of(EventKind::free);
   REQUIRE(start_recording(EventReader::program, kinds, 16));
   for (unsigned kind = 0; kind < event_kinds; ++kind)
@@ -48,7 +48,7 @@ TEST_CASE("only the kinds that were asked for are recorded") {
   REQUIRE(stop_recording(EventReader::program));
 }
 
-TEST_CASE("one reader at a time: who comes second is told, and takes nothing away") {
+TEST_CASE("one reader at a time: the second one gets an error, and takes nothing") {
   REQUIRE(start_recording(EventReader::trace, all_event_kinds, 16));
   CHECK_FALSE(start_recording(EventReader::program, all_event_kinds, 16));
   CHECK_FALSE(stop_recording(EventReader::program));
@@ -62,8 +62,7 @@ TEST_CASE("one reader at a time: who comes second is told, and takes nothing awa
   CHECK(take_all(EventReader::trace).size() == 1);
 }
 
-TEST_CASE(
-    "starting again forgets what was not read, and counts drops anew, whatever the capacity") {
+TEST_CASE("a new start discards unread events and resets the drop counts, with any capacity") {
   for (const std::size_t capacity : {4, 8, 4, 5, 4}) {
     REQUIRE(start_recording(EventReader::program, all_event_kinds, capacity));
     CHECK(take_all(EventReader::program).empty());

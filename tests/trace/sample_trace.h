@@ -1,4 +1,4 @@
-// A small trace that has something of everything, and its file.
+// A small trace with an example of everything, and its file.
 #pragma once
 
 #include <limits>
@@ -25,7 +25,7 @@ inline impl::TraceMachine sample_machine() {
   return machine;
 }
 
-// In order of time.
+// Sorted by time.
 inline std::vector<impl::EventRecord> sample_events() {
   using namespace impl;
   const std::uint64_t base = sample_machine().arena_base;
@@ -50,7 +50,7 @@ inline std::vector<impl::EventRecord> sample_events() {
        .destination = 0},
       {.time_ns = 1'000'400, .address = base, .kind = EventKind::thrashing, .processors = 3},
       {.time_ns = 1'000'500, .address = base, .bytes = 65536, .kind = EventKind::free},
-      // As large as numbers can be.
+      // The largest possible numbers.
       {.time_ns = 1'000'600,
        .duration_ns = std::numeric_limits<std::uint64_t>::max(),
        .address = std::numeric_limits<std::uint64_t>::max(),
@@ -81,7 +81,7 @@ inline impl::TraceDrops sample_drops() {
 
 inline constexpr std::uint64_t sample_end_ns = 2'000'000;
 
-// In two chunks of events, the later ones first.
+// Two chunks of events, the later ones first.
 inline impl::TraceBytes sample_file() {
   const auto events = sample_events();
   impl::TraceBytes file;

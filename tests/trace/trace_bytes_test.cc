@@ -1,4 +1,4 @@
-// The numbers of a trace, byte by byte.
+// The encoding of a trace's numbers.
 #include "trace/trace_bytes.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-TEST_CASE("numbers have the bytes that the format says") {
+TEST_CASE("numbers are encoded as the format specifies") {
   TraceBytes bytes;
   TraceSink sink(bytes);
   sink.put(0);
@@ -31,7 +31,7 @@ TEST_CASE("numbers have the bytes that the format says") {
   CHECK(bytes == bytes_of({0, 127, 0xac, 2, 4, 3, 2, 1, 5, 2, 'a', 'b'}));
 }
 
-TEST_CASE("numbers come back as they were") {
+TEST_CASE("numbers are decoded to their values") {
   for (const std::uint64_t value :
        {std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, std::uint64_t{1} << 63, most}) {
     CAPTURE(value);
@@ -49,7 +49,7 @@ TEST_CASE("numbers come back as they were") {
   }
 }
 
-TEST_CASE("what is not there, or too large, is no number, and nothing after it is") {
+TEST_CASE("a missing or too large number is an error, and so is every number after it") {
   for (const TraceBytes& bytes :
        {bytes_of({}), bytes_of({0x80}), bytes_of({255, 255, 255, 255, 255, 255, 255, 255, 255, 2}),
         bytes_of({128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 0})}) {
@@ -69,7 +69,7 @@ TEST_CASE("what is not there, or too large, is no number, and nothing after it i
   CHECK_FALSE(limited.good());
 }
 
-TEST_CASE("the checksum is that of zlib, however the bytes are cut") {
+TEST_CASE("the checksum is zlib's, however the bytes are divided") {
   const char text[] = "123456789";
   const auto bytes = std::as_bytes(std::span(text, 9));
   CHECK(crc32(bytes) == 0xcbf43926);

@@ -1,5 +1,5 @@
-// What was written is read as it was; a file that breaks off is read up to there; and of one that
-// is wrong it is said, once and clearly, without a look at anything that is not in it.
+// A trace is read as it was written. A file that breaks off is read up to that point. A wrong file
+// is reported once and clearly, without reading outside it.
 #include "trace/trace_reader.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace wherry::test;
 
 namespace {
 
-// A copy that ends where memory does, as far as sanitizers see it.
+// A copy of exact size, so that sanitizers detect reads beyond it.
 std::variant<Trace, TraceError> read_exactly(std::span<const std::byte> file) {
   const TraceBytes copy(file.begin(), file.end());
   return read_trace(copy);
@@ -35,7 +35,7 @@ Trace trace_of(std::span<const std::byte> file) {
   return std::get<Trace>(std::move(result));
 }
 
-// All that is in it is in the whole trace as well, chunk by chunk.
+// Whether everything in the part is also in the whole trace, chunk by chunk.
 bool is_prefix(const Trace& part, const Trace& whole) {
   const auto among = [](const auto& these, const auto& those) {
     return std::ranges::all_of(
@@ -51,7 +51,7 @@ bool is_prefix(const Trace& part, const Trace& whole) {
 
 }  // namespace
 
-TEST_CASE("a trace is read as it was written, its events in order of time") {
+TEST_CASE("a trace is read as it was written, its events sorted by time") {
   const Trace trace = trace_of(sample_file());
   CHECK(trace.machine == sample_machine());
   CHECK(trace.events == sample_events());
@@ -61,7 +61,7 @@ TEST_CASE("a trace is read as it was written, its events in order of time") {
   CHECK(trace.end_ns == sample_end_ns);
 }
 
-TEST_CASE("a file that breaks off anywhere is read up to its last whole chunk") {
+TEST_CASE("a file that breaks off anywhere is read up to its last complete chunk") {
   const TraceBytes file = sample_file();
   const Trace whole = trace_of(file);
   std::size_t traces = 0;
@@ -69,7 +69,7 @@ TEST_CASE("a file that breaks off anywhere is read up to its last whole chunk") 
     CAPTURE(bytes);
     const auto result = read_exactly(std::span(file).first(bytes));
     if (const auto* error = std::get_if<TraceError>(&result)) {
-      // Without a whole first chunk there is nothing.
+      // Without a complete first chunk nothing is read.
       CHECK(traces == 0);
       CHECK_FALSE(error->message.empty());
       CHECK(error->message.find('\n') == std::string::npos);
@@ -91,7 +91,7 @@ TEST_CASE("an incomplete trace ends with its last event") {
   CHECK(trace_of(file).end_ns == 1'007'200);
 }
 
-TEST_CASE("a byte that was changed anywhere is an error, or breaks the file off there") {
+TEST_CASE("a changed byte anywhere is an error, or makes the file end there") {
   const TraceBytes file = sample_file();
   const Trace whole = trace_of(file);
   for (std::size_t at = 0; at < file.size(); ++at) {
@@ -100,23 +100,23 @@ TEST_CASE("a byte that was changed anywhere is an error, or breaks the file off 
       TraceBytes changed = file;
       changed[at] ^= std::byte(flip);
       const auto result = read_exactly(changed);
-      // A length that is too large looks as if the file broke off.
+      // A too large length looks as if the file broke off.
       if (const auto* trace = std::get_if<Trace>(&result)) CHECK(is_prefix(*trace, whole));
     }
   }
 }
 
-TEST_CASE("what is not a trace is said to be none") {
-  CHECK(error_of({}) == "this is no trace of Wherry");
+TEST_CASE("a file that is not a trace is reported as such") {
+  CHECK(error_of({}) == "the file is not a Wherry trace");
   const char text[] = "time,kind\n1,2\n";
-  CHECK(error_of(std::as_bytes(std::span(text))) == "this is no trace of Wherry");
+  CHECK(error_of(std::as_bytes(std::span(text))) == "the file is not a Wherry trace");
   TraceBytes file = sample_file();
   file[trace_magic.size()] = std::byte{2};
   CHECK(error_of(file) == "the trace has version 2; this program reads version 1");
   CHECK(error_of(std::span(file).first(10)) == "the file breaks off in its header");
 }
 
-TEST_CASE("chunks that say what cannot be are an error with their place") {
+TEST_CASE("chunks with impossible contents are an error with their place") {
   const auto with = [](const auto& append) {
     TraceBytes file;
     append_trace_header(file);
@@ -134,18 +134,18 @@ TEST_CASE("chunks that say what cannot be are an error with their place") {
     INFO(error);
     return error.rfind(place, 0) == 0;
   };
-  SECTION("a processor that there is not") {
+  SECTION("a processor that does not exist") {
     const EventRecord event{.kind = EventKind::fault, .destination = 2};
     CHECK(is_wrong(with([&](auto& file) { append_events(file, std::span(&event, 1)); })));
   }
-  SECTION("numbers of nothing that this version knows") {
+  SECTION("numbers that this version does not know") {
     for (const EventRecord& event :
          {EventRecord{.kind = static_cast<EventKind>(event_kinds)},
           EventRecord{.cause = static_cast<EventCause>(event_causes)},
           EventRecord{.access = static_cast<EventAccess>(event_accesses)}})
       CHECK(is_wrong(with([&](auto& file) { append_events(file, std::span(&event, 1)); })));
   }
-  SECTION("more than the payload has, or less") {
+  SECTION("more than the payload holds, or less") {
     for (const unsigned kind : {1u, 2u, 3u, 4u, 5u})
       for (const std::size_t bytes : {0, 1, 9})
         CHECK(is_wrong(with([&](auto& file) {
@@ -158,7 +158,7 @@ TEST_CASE("chunks that say what cannot be are an error with their place") {
                   append_end(file, 1);
                 }).empty());
   }
-  SECTION("a chunk longer than any") {
+  SECTION("a chunk longer than the maximum") {
     CHECK(is_wrong(with([](auto& file) {
       TraceSink sink(file);
       sink.put_word(2);
@@ -168,7 +168,7 @@ TEST_CASE("chunks that say what cannot be are an error with their place") {
   }
 }
 
-TEST_CASE("a chunk of a kind that this version does not know is left out") {
+TEST_CASE("a chunk of an unknown kind is skipped") {
   TraceBytes file;
   append_trace_header(file);
   append_machine(file, sample_machine());

@@ -1,4 +1,4 @@
-// What is recorded comes to be in the file, whatever becomes of the program and of the disk.
+// Recorded events reach the file, also if the program ends or the disk is full.
 #include "trace/trace_writer.h"
 
 #include <signal.h>
@@ -25,7 +25,7 @@ using namespace wherry::test;
 
 namespace {
 
-// An empty folder of the test's own.
+// A new empty folder.
 class Folder {
  public:
   Folder() {
@@ -59,12 +59,13 @@ Trace trace_in(const std::string& path) {
   return std::get<Trace>(std::move(result));
 }
 
-// A child of fork() does not have the rings that this process has made.
+// A forked child does not have the rings of this process.
 constexpr std::size_t in_children = 65536;
 
-// Begins to record to the file. To be called where Catch2's assertions do not reach, too.
+// Starts recording to the file. Called where Catch2's assertions cannot be used, too.
 std::unique_ptr<TraceWriter> start(const std::string& path, std::size_t capacity = 1024) {
-  expect(start_recording(EventReader::trace, all_event_kinds, capacity), "recording is on");
+  expect(start_recording(EventReader::trace, all_event_kinds, capacity),
+         "recording cannot be started");
   Fd file;
   expect(create_in_place_of(path, file) == 0, "no file");
   return std::make_unique<TraceWriter>(std::move(file), path, sample_machine(),
@@ -73,7 +74,7 @@ std::unique_ptr<TraceWriter> start(const std::string& path, std::size_t capacity
 
 }  // namespace
 
-TEST_CASE("events, names and drops come to be in the file") {
+TEST_CASE("events, names and drops are written to the file") {
   const Folder folder;
   const std::string path = folder.file("trace");
   {
@@ -95,7 +96,7 @@ TEST_CASE("events, names and drops come to be in the file") {
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("what finds no room is counted in the file") {
+TEST_CASE("events that do not fit are counted in the file") {
   const Folder folder;
   const std::string path = folder.file("trace");
   constexpr std::uint64_t count = 20'000;
@@ -108,7 +109,7 @@ TEST_CASE("what finds no room is counted in the file") {
   CHECK(trace.events.size() + trace.drops[0] == count);
 }
 
-TEST_CASE("a program that is killed leaves what was written by then") {
+TEST_CASE("a killed program leaves the events that were written before") {
   const Folder folder;
   const std::string path = folder.file("trace");
   const Outcome outcome = in_fresh_process([&] {
@@ -137,13 +138,12 @@ TEST_CASE("a file that cannot grow any more ends the recording, not the program"
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
-  CHECK(outcome.err ==
-        "wherry: the trace " + path +
-            " ends early: File too large; what happens from now on is not recorded\n");
+  CHECK(outcome.err == "wherry: the trace " + path +
+                           " ends early: File too large; later events are not recorded\n");
   CHECK_FALSE(trace_in(path).complete);
 }
 
-TEST_CASE("a file is replaced once there is another one, and nothing but a file") {
+TEST_CASE("a file is replaced once the new one exists, and only a regular file is replaced") {
   const Folder folder;
   const std::string path = folder.file("trace");
   const std::string link = folder.file("link");

@@ -1,5 +1,5 @@
-// The mapper on protection, against the kernel; and the board on which faults are posted, between
-// two threads that play two processes.
+// The protection mapper with real mprotect calls, and the fault slots between two threads that act
+// as two processes.
 #include "trap/protection_mapper.h"
 
 #include <signal.h>
@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 constexpr std::uint64_t arena_pages = arena_bytes / page_size;
 
-// What this process may do at the address, as the kernel tells: "---", "r--", "rw-".
+// This process's rights at the address, from /proc/self/maps: "---", "r--", "rw-".
 std::string rights_at(std::uintptr_t address) {
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);) {
@@ -41,8 +41,8 @@ std::string rights_at(std::uintptr_t address) {
   return "nothing";
 }
 
-// A process that may have so few mappings that only stretches of at least `pages_min` may differ
-// from their neighbours.
+// A process with so few mappings that only ranges of at least `pages_min` may differ from their
+// neighbors.
 class CrampedProtector final : public Protector {
  public:
   CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
@@ -60,17 +60,16 @@ class CrampedProtector final : public Protector {
   bool made_room_ = false;
 };
 
-// A process in the books alone, that may have so many mappings as Linux counts them: neighbours
-// that are alike are one, and a change that would split one more than there may be is refused,
-// having done nothing.
+// A simulated process with a limit on mappings, counted like Linux does: equal neighbors are one
+// mapping. A change that would exceed the limit is refused, and changes nothing.
 class LimitedProtector final : public Protector {
  public:
-  // `others`: mappings that are not the arena's.
+  // `others`: how many mappings are outside the arena.
   LimitedProtector(std::uint64_t pages, std::uint64_t mappings_max, std::uint64_t others)
       : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
 
   int protect(PageSpan span, Access access) override {
-    // What is as wanted already is not split.
+    // A boundary where the access does not change splits no mapping.
     const std::uint64_t splits =
         (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
         (access_[span.end() - 1] != access && is_inside(span.end()) ? 1u : 0u);
@@ -101,7 +100,7 @@ class LimitedProtector final : public Protector {
   int closings_ = 0;
 };
 
-// What needs no pool: nothing comes.
+// A filler for tests that need no pool: it fills nothing.
 class NoFiller final : public HoleFiller {
  public:
   OpResult fill(PageSpan, const std::byte*) override { return {OpStatus::no_memory, 0}; }
@@ -119,8 +118,7 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE(
-    "pages come, are entered, protected and taken away, and their neighbours are left alone") {
+TEST_CASE("pages are filled, mapped, protected and unmapped, and their neighbours do not change") {
   Setup s;
   s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   CHECK_FALSE(s.mapper.punch_unmaps());
@@ -149,8 +147,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "where there are too few mappings access to neighbours is taken away, and none is lost that is "
-    "asked for") {
+    "with too few mappings access to neighbours is removed, and requested access is never lost") {
   Setup s;
   s.mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
   REQUIRE(s.mapper.zero({0, 600}));
@@ -169,9 +166,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a process keeps to its budget of mappings, and every page can be had") {
+TEST_CASE("a process stays within its budget of mappings, and every page can be accessed") {
   Setup s;
-  constexpr std::uint64_t slack = 20;  // for what else the process maps
+  constexpr std::uint64_t slack = 20;  // for other mappings of the process
   const std::uint64_t before = count_mappings(::getpid());
   ProtectionMapper mapper{s.pool, arena_pages, before + 200};
   mapper.attach(std::make_shared<OwnProtector>(s.arena.layout()));
@@ -196,7 +193,7 @@ TEST_CASE(
   ProtectionMapper mapper{filler, pages, 500};
   mapper.attach(process);
   CHECK(mapper.grain() == 1);
-  // Each second page of a row, until access to all of them is taken away.
+  // Maps every second page until access to all pages is removed.
   const auto scatter = [&] {
     const int before = process->closings();
     for (std::uint64_t page = 0; process->closings() == before; page = (page + 2) % pages) {
@@ -210,7 +207,7 @@ TEST_CASE(
   CHECK(mapper.grain() == pages_per_block);
   scatter();
   CHECK(mapper.grain() == pages_per_block);
-  // The same page again and again: it is counted now and then.
+  // Changes the same page repeatedly: mappings are counted from time to time.
   const auto change_often = [&] {
     for (int i = 0; i < 250; ++i) REQUIRE(mapper.map_resident({0, 1}, i % 2 == 0));
   };
@@ -221,7 +218,7 @@ TEST_CASE(
   CHECK(mapper.grain() == 1);
 }
 
-TEST_CASE("mappings that others make count, too") {
+TEST_CASE("mappings made outside the mapper count, too") {
   NoFiller filler;
   constexpr std::uint64_t pages = 4 * pages_per_block;
   auto process = std::make_shared<LimitedProtector>(pages, 10'000, 100);
@@ -240,7 +237,7 @@ TEST_CASE("mappings that others make count, too") {
   SECTION("changes of views") {
     for (int i = 0; i < 300; ++i) REQUIRE(counted.change_view({0, 1}, Processor::host()) == 0);
   }
-  SECTION("entries that are taken to see accesses") {
+  SECTION("entries that are removed to detect accesses") {
     const std::vector<std::uint64_t> entries(ViewChanger::pages_max);
     for (int i = 0; i < 300; i += static_cast<int>(entries.size()))
       REQUIRE(counted.forget_entries(entries) == 0);
@@ -257,9 +254,10 @@ TEST_CASE("mappings that others make count, too") {
   CHECK(counted.forget_entries({}) == ENOMEM);
 }
 
-TEST_CASE("pages that one instruction needs come together, however many mappings the program has") {
-  // Of one region, of one block, of several; and of unlike access, which no grain makes one
-  // mapping.
+TEST_CASE(
+    "all pages of an instruction are accessible together, however many mappings the program has") {
+  // Pages of one region, of one block, and of several blocks. Also pages with different access,
+  // which cannot share a mapping with any grain.
   const std::vector<std::vector<std::uint64_t>> instructions = {
       {17, 18}, {16, 31}, {100, 500}, {100, 700}, {3, 40, 515, 1030}};
   constexpr std::uint64_t pages = 4 * pages_per_block;
@@ -267,17 +265,17 @@ TEST_CASE("pages that one instruction needs come together, however many mappings
   for (const auto& needed : instructions) {
     for (const bool alike : {true, false}) {
       constexpr std::uint64_t most = 1000;
-      // The arena is one mapping; each page makes two more.
+      // The arena is one mapping; each page adds two.
       auto process = std::make_shared<LimitedProtector>(pages, most, most - 1 - 2 * needed.size());
       ProtectionMapper mapper{filler, pages, most - most / 8};
       mapper.attach(process);
-      // Others have pages open all over the arena.
+      // Pages all over the arena are mapped already.
       for (std::uint64_t page = 20; page < pages; page += 200)
         REQUIRE(mapper.map_resident({page, 1}, false));
       const auto wanted = [&](std::size_t i) {
         return alike || i % 2 == 0 ? Access::write : Access::read;
       };
-      // The instruction is tried, and faults on the first page that it may not use.
+      // Simulates the instruction: it faults on the first page that it may not access.
       int faults = 0;
       for (std::size_t i = 0; i < needed.size();) {
         if (process->at(needed[i]) == wanted(i)) {
@@ -293,7 +291,7 @@ TEST_CASE("pages that one instruction needs come together, however many mappings
   }
 }
 
-TEST_CASE("without a process nothing is filled, and everything says so") {
+TEST_CASE("without a process nothing is filled, and every call reports that") {
   Setup s;
   CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
   CHECK(s.mapper.unmap({0, 1}).status == OpStatus::process_gone);
@@ -330,7 +328,7 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   }
 }
 
-TEST_CASE("as many threads may fault as like, and each gets its own answer") {
+TEST_CASE("any number of threads may fault, and each gets its own answer") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
@@ -379,7 +377,7 @@ class Liar {
   }
   pid_t pid() const { return process_; }
   Fd pidfd() const { return Fd(static_cast<int>(::syscall(434 /* pidfd_open */, process_, 0))); }
-  // How it ended; it must have.
+  // The signal that ended the process. Requires: it has ended.
   int signal() const {
     int status = 0;
     REQUIRE(::waitpid(process_, &status, WNOHANG) == process_);
@@ -399,7 +397,7 @@ class Liar {
   std::thread answerer_;
 };
 
-TEST_CASE("a process that answers a change of protection with what mprotect never says is ended") {
+TEST_CASE("a process that answers a change of protection with an impossible error is ended") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   Liar liar(*board, GENERATE(-1, EINVAL, 0x7fffffff));
@@ -411,7 +409,7 @@ TEST_CASE("a process that answers a change of protection with what mprotect neve
   CHECK(liar.signal() == SIGKILL);
 }
 
-TEST_CASE("a process that cannot give up access to its pages is ended") {
+TEST_CASE("a process that cannot remove access to its pages is ended") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   Liar liar(*board, ENOMEM);
@@ -424,7 +422,7 @@ TEST_CASE("a process that cannot give up access to its pages is ended") {
   CHECK(liar.signal() == SIGKILL);
 }
 
-TEST_CASE("a process that has ended, or never answers, is gone") {
+TEST_CASE("a process that has ended, or never answers, is reported as gone") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const pid_t child = ::fork();
@@ -435,7 +433,7 @@ TEST_CASE("a process that has ended, or never answers, is gone") {
   BoardProtector protector(
       nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
       s.arena.layout());
-  // It does not answer, and is ended for that.
+  // The process does not answer, and is ended for that.
   CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

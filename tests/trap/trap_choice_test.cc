@@ -38,7 +38,7 @@ bool is_one_line(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("auto, which is the default, takes the best that is permitted") {
+TEST_CASE("auto, which is the default, chooses the best permitted trap") {
   for (const char* setting : {"", "auto"}) {
     INFO(setting);
     CHECK(chosen(setting, everything).access == UffdAccess::full);
@@ -48,7 +48,7 @@ TEST_CASE("auto, which is the default, takes the best that is permitted") {
   }
 }
 
-TEST_CASE("userfaultfd is taken in the best kind that there is, or an error says why not") {
+TEST_CASE("userfaultfd is used in its best available mode, or an error gives the reason") {
   CHECK(chosen("userfaultfd", everything).access == UffdAccess::full);
   CHECK(chosen("userfaultfd", by_device).access == UffdAccess::device);
   CHECK(chosen("userfaultfd", user_mode).access == UffdAccess::user_mode_only);
@@ -59,18 +59,18 @@ TEST_CASE("userfaultfd is taken in the best kind that there is, or an error says
         "WHERRY_TRAP=userfaultfd: userfaultfd is refused (Operation not permitted); to enable: the "
         "remedy");
   CHECK_THAT(wrong("userfaultfd", answers(killed, refused, killed)).message,
-             Contains("kills whoever asks (a seccomp filter)"));
+             Contains("kills the calling process (a seccomp filter)"));
   CHECK_THAT(wrong("userfaultfd", {}).message, Contains("was not tried"));
 }
 
-TEST_CASE("mprotect is taken whatever else is permitted") {
+TEST_CASE("mprotect is used whatever else is permitted") {
   for (const Permissions* permissions : {&everything, &by_device, &user_mode, &nothing}) {
     CHECK(chosen("mprotect", *permissions).access == UffdAccess::none);
     CHECK(chosen("mprotect", *permissions).reason == "WHERRY_TRAP=mprotect");
   }
 }
 
-TEST_CASE("another setting is refused with a line that says what would be one") {
+TEST_CASE("an invalid setting is refused with a line that lists the valid ones") {
   for (const char* setting : {"uffd", "Auto", "mprotect ", "userfaultfd,mprotect", "0"}) {
     for (const Permissions* permissions : {&everything, &nothing}) {
       INFO(setting);
@@ -82,7 +82,7 @@ TEST_CASE("another setting is refused with a line that says what would be one") 
   }
 }
 
-TEST_CASE("a choice gives its reason, and says what would make it a better one") {
+TEST_CASE("a choice gives its reason, and how to enable a better one") {
   for (const char* setting : {"auto", "mprotect"}) {
     for (const Permissions* permissions : {&everything, &by_device, &user_mode, &nothing})
       CHECK(is_one_line(chosen(setting, *permissions).reason));
@@ -99,7 +99,7 @@ TEST_CASE("a choice gives its reason, and says what would make it a better one")
   CHECK(std::get<TrapChoice>(choose_trap("auto", everything, "")).remedy.empty());
 }
 
-TEST_CASE("what a trap cannot do is listed, and the best one can do everything") {
+TEST_CASE("the limits of each trap are listed, and the best one has none") {
   CHECK(limits_of(chosen("", everything)).empty());
   CHECK(limits_of(chosen("", by_device)).empty());
   const auto of_user_mode = limits_of(chosen("", user_mode));

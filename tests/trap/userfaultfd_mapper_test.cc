@@ -1,4 +1,4 @@
-// What the kernel answers to each operation of a mapper, on a small arena of this process.
+// Linux's answers to each operation of a mapper, on a small arena of this process.
 #include "trap/userfaultfd_mapper.h"
 
 #include <catch2/catch.hpp>
@@ -52,12 +52,12 @@ TEST_CASE("zero pages appear in the pool, writable without a fault, and only onc
   const OpResult again = s.mapper.zero({15, 2});
   CHECK(again.status == OpStatus::occupied);
   CHECK(again.bytes == 0);
-  // Progress first, the reason with the next call.
+  // Reports the progress first, and the error with the next call.
   const OpResult partly = s.mapper.zero({14 + 16, 4});
   CHECK(partly.status == OpStatus::ok);
 }
 
-TEST_CASE("a copy that meets an occupied page says how far it came") {
+TEST_CASE("a copy that finds an existing page reports how far it got") {
   Setup s;
   std::vector<std::byte> source(8 * page_size, std::byte{7});
   REQUIRE(s.mapper.zero({3, 1}));
@@ -84,8 +84,7 @@ TEST_CASE("a punched page leaves the pool and the page table, and can be filled 
 }
 
 TEST_CASE(
-    "pages in the pool but not in the page table are entered; absent and entered ones are told "
-    "apart") {
+    "pages in the pool without an entry are mapped; absent and mapped ones are distinguished") {
   Setup s;
   const std::vector<std::byte> source(page_size, std::byte{'x'});
   REQUIRE(s.pool.fill({4, 1}, source.data()));
@@ -95,17 +94,17 @@ TEST_CASE(
   CHECK(s.mapper.map_resident({5, 1}, false).status == OpStatus::absent);
 }
 
-TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as before") {
+TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as before") {
   Setup s;
   if (!s.pool.maps_huge_pages()) {
-    WARN("pools have no huge pages here");
+    WARN("pools have no huge pages on this machine");
     return;
   }
   constexpr PageSpan block{2 * pages_per_block, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
   REQUIRE(write_at(s.pool.file().fd(), block.offset(), source) == int{block_size});
-  // A page table that is left over from before may be in the way of one entry, if the kernel cannot
-  // free it, but of nothing else.
+  // An old page table may prevent a single entry, if Linux cannot free it. It prevents nothing
+  // else.
   if (GENERATE(false, true)) {
     REQUIRE(s.mapper.map_resident(block, false));
     REQUIRE(s.pool.punch(block) == 0);
@@ -124,7 +123,7 @@ TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as b
         block_size);
   *s.word(block.first + 7) = 1;
   CHECK(s.mapper.map_resident({block.first + 9, 1}, false).status == OpStatus::occupied);
-  // A part is protected: Linux takes the whole entry, and the rest can be entered again.
+  // Protecting a part: Linux removes the huge entry, and the rest can be mapped again.
   CHECK(s.mapper.write_protect({block.first + 4, 1}));
   CHECK(s.mapper.map_resident({block.first + 9, 100}, false));
   CHECK((*s.word(block.first + 9) & 0xff) == 'x');
@@ -133,7 +132,7 @@ TEST_CASE("a whole block is entered by one entry, and is trapped afterwards as b
 }
 
 TEST_CASE(
-    "a block that is no huge page is not entered as one, or as small pages, and stays trapped") {
+    "a block without a huge page is mapped neither as one nor page by page, and stays trapped") {
   Setup s;
   constexpr PageSpan block{0, pages_per_block};
   const std::vector<std::byte> source(block_size, std::byte{'x'});
@@ -141,11 +140,11 @@ TEST_CASE(
     REQUIRE(s.pool.fill({page, 1}, source.data()));
   const OpResult result = s.mapper.map_whole(block);
   CHECK((result.status == OpStatus::ok || result.status == OpStatus::incomplete));
-  CHECK(s.mapper.write_protect({1, 1}));  // only where it is trapped
+  CHECK(s.mapper.write_protect({1, 1}));  // succeeds only if it is trapped
   CHECK(s.pages_held() == pages_per_block);
 }
 
-TEST_CASE("without a process every call says so, and touches nothing") {
+TEST_CASE("without a process every call reports that, and changes nothing") {
   Setup s;
   s.mapper.detach();
   std::vector<std::byte> source(page_size);
@@ -157,10 +156,10 @@ TEST_CASE("without a process every call says so, and touches nothing") {
   CHECK(s.pages_held() == 0);
 }
 
-TEST_CASE("a forbidden page ends whoever touches it, and is never a zero page") {
+TEST_CASE("an access to a forbidden page ends the process, and never sees a zero page") {
   Setup s;
   if (GENERATE(false, true)) {
-    // The page was there before, was protected, and has left: as after a move.
+    // The page existed, was protected, and has left, as after a move.
     REQUIRE(s.mapper.zero({6, 1}));
     REQUIRE(s.mapper.write_protect({6, 1}));
     REQUIRE(s.pool.punch({6, 1}) == 0);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The shared library exports the functions that the public C headers declare and those that it puts before the C library's,
-and nothing else; and the lists of CUDA's functions (lib/api/*_functions.txt) are in order and have every one of them.
+"""The shared library exports exactly the functions that the public C headers declare, and those of
+the C library that it interposes. The lists of CUDA's functions (lib/api/*_functions.txt) are sorted
+and complete.
 
 Usage: exports_test.py LIBRARY INCLUDE API
 """
@@ -11,18 +12,22 @@ import subprocess
 import sys
 
 FUNCTION = re.compile(r"\b((?:cu|wherry)[A-Za-z0-9_]*)\s*\(")
-# Defined once more for the whole program, so that the application's SIGSEGV handlers and the library's live side by side.
-# lib/os/lock_interposer.cc and lib/os/signal_interposers.cc say why each is there.
+# Functions of the C library that libwherry.so defines again, so that the application's SIGSEGV
+# handlers and the library's can coexist. lib/os/process/lock_interposer.cc and
+# lib/os/signals/signal_interposers.cc give the reasons.
 INTERPOSERS = {
     "mlockall",
-    "sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset", "sigignore",
-    "sigprocmask", "pthread_sigmask", "pthread_attr_setsigmask_np", "pthread_attr_getsigmask_np",
+    "sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset",
+    "sigignore", "sigprocmask", "pthread_sigmask", "pthread_attr_setsigmask_np",
+    "pthread_attr_getsigmask_np",
     "sighold", "sigrelse", "sigblock", "sigsetmask", "siggetmask",
     "sigsuspend", "ppoll", "__ppoll_chk", "pselect", "epoll_pwait", "epoll_pwait2",
     "sigpending", "sigwait", "sigwaitinfo", "sigtimedwait",
 }
-# Names that CUDA 13 has no more, or that are ours for the signatures of CUDA 12: nobody asks a CUDA 13 library for them.
-CUDA_12 = {"cudaMemAdvise_v1", "cudaMemAdvise_v2", "cudaMemPrefetchAsync_v1", "cudaMemPrefetchAsync_v1_ptsz",
+# Names that CUDA 13 no longer has, or Wherry's names for the signatures of CUDA 12: no program asks
+# a CUDA 13 library for them.
+CUDA_12 = {"cudaMemAdvise_v1", "cudaMemAdvise_v2", "cudaMemPrefetchAsync_v1",
+           "cudaMemPrefetchAsync_v1_ptsz",
            "cudaMemPrefetchAsync_v2", "cudaMemPrefetchAsync_v2_ptsz"}
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
@@ -34,7 +39,7 @@ def exported(library):
 
 
 def declared(include):
-    """Names of functions as the compiler sees them, with the default and with the old names."""
+    """The names of functions as the compiler sees them, with the default and with the old names."""
     names = set()
     for header in sorted((include / "wherry").glob("*.h")):
         for flags in ([], ["-DWHERRY_CUDA_API=12"]):
@@ -50,15 +55,18 @@ def rows(path):
 
 
 def check_lists(api, have):
-    """What is wrong with the lists."""
+    """The errors in the lists."""
     driver, runtime = rows(api / "driver_functions.txt"), rows(api / "runtime_functions.txt")
     keys = [(row[0], int(row[1])) for row in driver]
     found = []
     if keys != sorted(set(keys)) or runtime != sorted(runtime):
-        found.append("not in order")
-    symbols = [symbol for row in driver for symbol in [row[2], *(f"{row[2]}_{end}" for end in row[3:4])]]
-    symbols += [symbol for row in runtime for symbol in [row[0], *(f"{row[0]}_{end}" for end in row[1:2])]]
-    found += [f"twice: {symbol}" for symbol in {each for each in symbols if symbols.count(each) > 1}]
+        found.append("not sorted")
+    symbols = [symbol for row in driver
+               for symbol in [row[2], *(f"{row[2]}_{end}" for end in row[3:4])]]
+    symbols += [symbol for row in runtime
+                for symbol in [row[0], *(f"{row[0]}_{end}" for end in row[1:2])]]
+    found += [f"twice: {symbol}"
+              for symbol in {each for each in symbols if symbols.count(each) > 1}]
     cuda = {name for name in have if not name.startswith("wherry")} - INTERPOSERS
     found += [f"not listed: {name}" for name in sorted(cuda - set(symbols) - CUDA_12)]
     return [f"lists of functions: {each}" for each in found]
@@ -67,15 +75,18 @@ def check_lists(api, have):
 def main():
     library, include, api = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     have, want = exported(library), declared(include) | INTERPOSERS
-    strangers = sorted(name for name in have - INTERPOSERS if not re.match(r"(cu|wherry)[A-Z]|(__)?cuda[A-Z]", name))
+    strangers = sorted(name for name in have - INTERPOSERS
+                       if not re.match(r"(cu|wherry)[A-Z]|(__)?cuda[A-Z]", name))
     missing = sorted(want - have)
     for name in strangers:
         print(f"exported, but no function of the public headers and no interposer: {name}")
     for name in missing:
-        print(f"declared or to be interposed, but not exported: {name}")
+        print(f"declared or interposed, but not exported: {name}")
     wrong = check_lists(api, have)
     print("\n".join(wrong))
-    print(f"{len(have)} functions exported, {len(want) - len(INTERPOSERS)} declared, {len(INTERPOSERS)} interposed")
+    interposed = len(INTERPOSERS)
+    print(f"{len(have)} functions exported, {len(want) - interposed} declared, "
+          f"{interposed} interposed")
     sys.exit(1 if strangers or missing or wrong or not have else 0)
 
 

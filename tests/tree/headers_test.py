@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Every header of lib/ compiles when it is included alone; public ones with each compiler at hand, as C where they are C.
+"""Every header of lib/ compiles when it is included alone; public ones with every installed
+compiler, and as C if they are C.
 
-A header that some source includes before anything else need not be tried: that source compiles.
+A header that a source file includes first is not tried: the build compiles that file.
 
 Usage: headers_test.py LIB CXX...
 CXX is the compiler of this build, with its arguments.
@@ -21,8 +22,8 @@ C11 = ["-x", "c", "-std=c11"]
 
 
 def compile_alone(command, include):
-    """The compiler's complaints about a source that has only this line; empty when it is content."""
-    # Twice: the second inclusion must do nothing.
+    """The compiler's errors for a source with only this line; empty if there are none."""
+    # Includes it twice: the second inclusion must have no effect.
     source = f"#include {include}\n" * 2
     run = subprocess.run(
         [*command, *WARNINGS, "-fsyntax-only", "-"], input=source, capture_output=True, text=True)

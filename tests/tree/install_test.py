@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `meson install` puts in place is enough for a C and a C++ program: headers, both libraries, wherry.pc.
-libwherry_io is there, and can be preloaded.
+"""The files of `meson install` suffice for a C and a C++ program: headers, both libraries,
+wherry.pc. libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
@@ -44,7 +44,8 @@ def main():
         }
 
         io_library = next(root.rglob("libwherry_io.so"))
-        complaints = subprocess.run(["true"], env=environment | {"LD_PRELOAD": str(io_library)}, capture_output=True).stderr
+        complaints = subprocess.run(["true"], env=environment | {"LD_PRELOAD": str(io_library)},
+                                    capture_output=True).stderr
         if complaints:
             sys.exit(f"{io_library}: {complaints.decode()}")
 
@@ -53,22 +54,24 @@ def main():
 
         flags = pkg_config("--cflags")
         cuda_folder = pkg_config("--variable=cudaincludedir")[0]
-        if not cuda_folder.startswith(str(root)):  # newer versions put the root in front themselves
+        if not cuda_folder.startswith(str(root)):  # newer versions add the root themselves
             cuda_folder = str(root) + cuda_folder
         cuda = ["-I" + cuda_folder]
         shared = pkg_config("--libs")
         private = [word for word in pkg_config("--libs", "--static") if word != "-lwherry"]
         static = ["-Wl,-Bstatic", "-lwherry", "-Wl,-Bdynamic", *private]
         for compiler, suffix in (("cc", "c"), ("c++", "cc")):
-            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda), ("cuda_runtime_api.h", cuda)):
+            for header, extra in (("wherry/wherry.h", []), ("cuda.h", cuda),
+                                  ("cuda_runtime_api.h", cuda)):
                 for kind, link in (("shared", shared), ("static", static)):
                     source = pathlib.Path(folder) / f"program.{suffix}"
                     program = pathlib.Path(folder) / "program"
                     source.write_text(PROGRAM.format(header=header))
                     run([compiler, source, "-o", program, *flags, *extra, f"-L{libraries}", *link])
-                    print(f"{compiler}, <{header}>, {kind}: {run([program], env=environment).strip()}")
+                    output = run([program], env=environment).strip()
+                    print(f"{compiler}, <{header}>, {kind}: {output}")
 
-        # As a program that knows nothing of Wherry.
+        # Like a program that does not know Wherry.
         for library in root.rglob("libcuda.so.1"):
             source.write_text(PROGRAM.format(header="cuda.h"))
             run(["c++", source, "-o", program, *flags, *cuda, f"-L{library.parent}", "-lcuda"])

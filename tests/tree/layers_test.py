@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every #include in lib/ goes to its own layer or a lower one, as the table in lib/README.md orders them.
+"""Every #include in lib/ names its own layer or a lower one, by the order of the table in
+lib/README.md.
 
 Usage: layers_test.py LIB
-Checks LIB, and first that the check itself finds each kind of offence in a small tree made for it.
+First checks itself: it must find each kind of error in small trees made for that. Then checks LIB.
 """
 
 import pathlib
@@ -30,14 +31,15 @@ def target_layer(source, quoted, public):
 
 
 def offences(lib):
-    """One line for each thing that breaks the map."""
+    """One line for each violation."""
     order = layers_of(lib)
     if not order:
         return ["README.md has no table of layers"]
     rank = {name: number for number, name in enumerate(order)}
     folders = {entry.name for entry in lib.iterdir() if entry.is_dir()}
     found = [f"{name}/ is not in README.md's table" for name in sorted(folders - rank.keys())]
-    found += [f"{name}/ of README.md's table does not exist" for name in order if name not in folders]
+    found += [f"{name}/ of README.md's table does not exist" for name in order
+              if name not in folders]
 
     for path in sorted(lib.rglob("*")):
         if path.suffix not in SOURCES:
@@ -67,7 +69,8 @@ def check_the_check():
         ({"low/a.h": '#include "high/b.h"\n', "high/b.h": ""}, 1),
         ({"low/a.h": '# include "high/b.h"\n', "high/b.cc": '#include "b.h"\n'}, 2),
         ({"low/a.h": "#include <wherry/x.h>\n", "high/b.h": ""}, 1),
-        ({"low/a.h": "", "high/b.h": "", "include/wherry/x.h": '#include "low/a.h"\n#include "y.h"\n'}, 1),
+        ({"low/a.h": "", "high/b.h": "",
+          "include/wherry/x.h": '#include "low/a.h"\n#include "y.h"\n'}, 1),
         ({"low/a.h": "", "high/b.h": "", "other/c.h": ""}, 1),
         ({"low/a.h": ""}, 1),
     ]
@@ -81,7 +84,8 @@ def check_the_check():
                 (lib / name).write_text(text)
             found = offences(lib)
             if len(found) != expected:
-                sys.exit(f"the check is wrong: {files} gave {found}, expected {expected} offence(s)")
+                sys.exit(f"the check is wrong: {files} gave {found}, "
+                         f"expected {expected} offence(s)")
 
 
 def main():

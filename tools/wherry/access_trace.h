@@ -1,5 +1,5 @@
-// Which block is accessed when: the patterns that replacement is judged by. The same seed gives the
-// same trace.
+// The order in which blocks are accessed: patterns on which replacement policies are compared. The
+// same seed gives the same trace.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace wherry::tool {
 
 using AccessTrace = std::vector<std::uint32_t>;
 
-// 0, 1, ... blocks - 1, and again.
+// 0, 1, ... blocks - 1, repeated.
 AccessTrace sweep_trace(std::uint32_t blocks, std::size_t rounds);
-// Every block as likely as any other.
+// Every block is equally likely.
 AccessTrace random_trace(std::uint32_t blocks, std::size_t accesses, std::uint64_t seed);
-// The n-th most popular block is accessed in proportion to n^-exponent; which those are is drawn,
-// too.
+// The n-th most popular block is accessed in proportion to n^-exponent. The ranks of the blocks are
+// random, too.
 AccessTrace zipf_trace(std::uint32_t blocks, std::size_t accesses, double exponent,
                        std::uint64_t seed);
 

@@ -13,7 +13,7 @@
 namespace wherry::tool {
 namespace {
 
-// The first byte that comes back.
+// The first byte of the child's message.
 constexpr char is_result = 'r';
 constexpr char is_reason = 'x';
 
@@ -41,7 +41,7 @@ constexpr char is_reason = 'x';
   answer(to, is_reason, reason.data(), reason.size());
 }
 
-// All that comes until the other end is closed. False: that takes too long.
+// Reads until the other end is closed. Returns false after the time limit.
 bool read_all(int from, std::string& message, int limit_ms) {
   pollfd waiting{from, POLLIN, 0};
   char some[4096];

@@ -1,4 +1,5 @@
-// Work in a process of its own, for what is chosen for a process's life: devices, policies.
+// Runs work in a process of its own, for settings that last as long as a process: devices,
+// policies.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +9,13 @@
 
 namespace wherry::tool {
 
-// Has a forked child do work(), which writes `bytes` of a result. Nothing written: why not, in one
-// line: what was thrown, or that it took longer than the limit, or that its process ended.
-// Requires: the library has not been started. Throws std::system_error.
+// Runs work() in a forked child, which fills `bytes` bytes of a result. Returns an empty string, or
+// one line that says why there is no result: an exception, the time limit, or the end of the
+// process. Requires: the library has not been started. Throws std::system_error.
 std::string run_apart(const std::function<void()>& work, void* result, std::size_t bytes,
                       int limit_ms = 120'000);
 
-// Value is filled by `work`, which gets a reference to it. Empty: it is.
+// work(value) fills the value. Returns an empty string if it did.
 template <typename Value, typename Work>
 std::string run_apart(Value& value, const Work& work) {
   static_assert(std::is_trivially_copyable_v<Value>);

@@ -17,7 +17,7 @@ CLI::App* add_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(prefetch_bytes_min, prefetch_bytes_max))
       ->capture_default_str();
-  prefetch->add_option("--device", options.device, "Where to")
+  prefetch->add_option("--device", options.device, "The device to move to")
       ->type_name("D")
       ->check(CLI::Range(0, WHERRY_MAX_DEVICES - 1))
       ->capture_default_str();
@@ -28,14 +28,15 @@ CLI::App* add_prefetch(CLI::App& bench, PrefetchBenchOptions& options) {
 
 CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
   CLI::App* oversubscribe = bench.add_subcommand(
-      "oversubscribe", "A device works on more memory than it holds: what it finds there");
+      "oversubscribe",
+      "Let a device work on more memory than it holds, and count what it finds resident");
   oversubscribe
       ->add_option("--rounds", options.rounds,
                    "How often each block is accessed, on average, after warming up")
       ->type_name("N")
       ->check(CLI::Range(1, oversubscribe_rounds_max))
       ->capture_default_str();
-  oversubscribe->add_option("--seed", options.seed, "Of the random orders")
+  oversubscribe->add_option("--seed", options.seed, "Seed of the random orders")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
@@ -46,18 +47,18 @@ CLI::App* add_oversubscribe(CLI::App& bench, OversubscribeOptions& options) {
 
 CLI::App* add_policies(CLI::App& bench, PolicyBenchOptions& options) {
   CLI::App* policies = bench.add_subcommand(
-      "policies", "Run typical programs under each policy: which one suits what");
+      "policies", "Run typical programs under each policy, to see which one suits which program");
   policies
       ->add_option("--policies", options.policies,
-                   "Which policies, as WHERRY_POLICY has them; all built-in ones by default")
+                   "Which policies, in the form of WHERRY_POLICY; all built-in ones by default")
       ->type_name("NAME[,PARAMETER=NUMBER...]");
   policies->add_option("--workloads", options.workloads, "Which workloads; all by default")
       ->type_name("NAME");
-  policies->add_option("--rounds", options.rounds, "How often each is run; the best one counts")
+  policies->add_option("--rounds", options.rounds, "How often each is run; the best run counts")
       ->type_name("N")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  policies->add_option("--seed", options.seed, "Of the random orders")
+  policies->add_option("--seed", options.seed, "Seed of the random orders")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
@@ -67,7 +68,8 @@ CLI::App* add_policies(CLI::App& bench, PolicyBenchOptions& options) {
 
 CLI::App* add_numa(CLI::App& bench, NumaBenchOptions& options) {
   CLI::App* numa = bench.add_subcommand(
-      "numa", "Move pages between NUMA nodes, by each method: latency and bandwidth of each pair");
+      "numa",
+      "Move pages between NUMA nodes, by each method, for latency and bandwidth of each pair");
   numa->add_option("--from", options.from, "Only from this node")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
@@ -88,11 +90,11 @@ CLI::App* add_numa(CLI::App& bench, NumaBenchOptions& options) {
           },
           ""))
       ->capture_default_str();
-  numa->add_option("--page", options.page, "In pages of which size")
+  numa->add_option("--page", options.page, "Page size")
       ->type_name("4K|2M")
       ->check(CLI::IsMember({"4K", "2M"}))
       ->capture_default_str();
-  numa->add_option("--method", options.methods, "By which methods; all by default")
+  numa->add_option("--method", options.methods, "Which methods; all by default")
       ->type_name("fault|prefetch|move_pages")
       ->check(CLI::IsMember({"fault", "prefetch", "move_pages"}));
   numa->add_flag("--json", options.json, "Print one JSON object");
@@ -102,7 +104,7 @@ CLI::App* add_numa(CLI::App& bench, NumaBenchOptions& options) {
 }  // namespace
 
 CLI::App* add_bench(CLI::App& app, BenchOptions& options) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure what the library does on this machine");
+  CLI::App* bench = app.add_subcommand("bench", "Measure the library on this machine");
   bench->require_subcommand(1);
   add_prefetch(*bench, options.prefetch);
   options.compares_policies = add_policies(*bench, options.policies);

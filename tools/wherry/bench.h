@@ -1,5 +1,5 @@
-// `wherry bench`: what the library makes of typical loads on this machine, as tables or JSON. Each
-// benchmark is a subcommand with options of its own.
+// `wherry bench`: measures typical loads on this machine, and prints tables or JSON. Each benchmark
+// is a subcommand with its own options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,18 +16,17 @@ struct BenchOptions {
   OversubscribeOptions oversubscribe;
   PolicyBenchOptions policies;
   NumaBenchOptions numa;
-  // The subcommands; the first one otherwise.
+  // The subcommands. The benchmark is the first whose subcommand was parsed, else prefetch.
   const CLI::App* oversubscribes = nullptr;
   const CLI::App* compares_policies = nullptr;
   const CLI::App* compares_nodes = nullptr;
 };
 
-// Adds the command with its subcommands; `options` receives what they are given, and outlives
-// `app`.
+// Adds the command with its subcommands. Parsing stores their options in `options`, which must
+// outlive `app`.
 CLI::App* add_bench(CLI::App& app, BenchOptions& options);
 
-// Runs the subcommand that was parsed; there is one. Returns the exit code. Throws wherry::error,
-// std::bad_alloc.
+// Runs the subcommand that was parsed. Returns the exit code. Throws wherry::error, std::bad_alloc.
 int run_bench(const BenchOptions& options);
 
 }  // namespace wherry::tool

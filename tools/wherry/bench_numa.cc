@@ -23,16 +23,16 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* all_methods[] = {"fault", "prefetch", "move_pages"};
 constexpr std::size_t page_bytes = 4096;
-constexpr int passes = 5;            // the median counts
-constexpr std::size_t singles = 64;  // of which the median is the latency
+constexpr int passes = 5;            // the result is the median
+constexpr std::size_t singles = 64;  // the latency is the median of these
 
 struct Path {
   int from;
   int to;
 };
 struct Result {
-  double latency = 0;  // seconds that one page takes
-  double seconds = 0;  // ... and all of them
+  double latency = 0;  // seconds for one page
+  double seconds = 0;  // seconds for all pages
 };
 
 std::size_t unit_bytes(const NumaBenchOptions& options) {
@@ -45,9 +45,9 @@ double now() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// ---- the library's two
+// ---- the library's methods: fault and prefetch
 
-// Managed memory whose units move between a device on either node.
+// Managed memory whose units move between two devices, one on each node.
 class Devices {
  public:
   Devices(const NumaBenchOptions& options)
@@ -56,12 +56,12 @@ class Devices {
   std::size_t units() const { return data_.size() / unit_; }
   stream& at(int device) { return device == 0 ? back_ : there_; }
 
-  // Seconds that the device's touches took, one by one, of the first so many units.
+  // Seconds that the device needed to access each of the first `count` units, one by one.
   std::vector<double> touch(int device, std::size_t count) {
     managed_array<double> seconds(count);
     at(device).parallel_for(
         1, [to = seconds.data(), from = data_.data(), count, unit = unit_](std::size_t) {
-          // The results are here before the first touch that counts.
+          // Makes the pages of the results resident before the first timed access.
           for (std::size_t i = 0; i < count; ++i) to[i] = 0;
           for (std::size_t i = 0; i < count; ++i) {
             const double begin = now();
@@ -80,7 +80,7 @@ class Devices {
     });
   }
   std::size_t unit() const { return unit_; }
-  // The node that the last unit is on.
+  // The node of the last unit.
   int node() const { return runtime().page_info(data_.data() + data_.size() - unit_).node; }
 
  private:
@@ -114,7 +114,7 @@ Result by_fault(const Path& path, const NumaBenchOptions& options) {
     devices.touch(0, devices.units());
     const std::vector<double> seconds = devices.touch(1, devices.units());
     expect_node(devices.node(), path.to);
-    if (pass == 0) continue;  // memory that is used for the first time
+    if (pass == 0) continue;  // the first pass uses new memory
     latencies.push_back(quantile(seconds, 0.5));
     double sum = 0;
     for (const double each : seconds) sum += each;
@@ -140,7 +140,7 @@ Result by_prefetch(const Path& path, const NumaBenchOptions& options) {
   return {quantile(latencies, 0.5), quantile(all, 0.5)};
 }
 
-// ---- the kernel's own
+// ---- Linux's method: move_pages(2)
 
 class Pages {
  public:
@@ -207,7 +207,8 @@ std::string measure(Result& result, const std::string& method, const Path& path,
   });
 }
 
-// The nodes that a path may begin or end at. Empty: there is no such node, which is said.
+// The nodes at which a path may begin or end. Empty: there is no such node; an error line was
+// printed.
 std::vector<int> nodes_for(std::optional<int> asked) {
   std::vector<int> nodes;
   for (const impl::NumaNode& node : impl::read_machine().nodes)
@@ -236,7 +237,7 @@ int run_bench_numa(const NumaBenchOptions& options) {
     for (const int target : to)
       for (const std::string& method : methods) {
         const int distance = impl::node_distance(source, target);
-        // The kernel has nothing to do there.
+        // move_pages() does nothing on the same node.
         if (method == "move_pages" && source == target) continue;
         Result result;
         const std::string wrong = measure(result, method, {source, target}, options);

@@ -1,5 +1,5 @@
-// `wherry bench numa`: how long pages take from each NUMA node to each other one, by a fault, by a
-// prefetch, and by move_pages(2), beside the distances that the kernel reports.
+// `wherry bench numa`: how long it takes to move pages between each pair of NUMA nodes by a fault,
+// by a prefetch, and by move_pages(2), beside the distances that Linux reports.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ inline constexpr std::uint64_t numa_bytes_min = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t numa_bytes_max = std::uint64_t{16} << 30;
 
 struct NumaBenchOptions {
-  std::optional<int> from;  // nothing: each node with memory
+  std::optional<int> from;  // nullopt: each node with memory
   std::optional<int> to;
   std::uint64_t bytes = std::uint64_t{64} << 20;
-  std::string page = "4K";           // or 2M
+  std::string page = "4K";           // 4K or 2M
   std::vector<std::string> methods;  // fault, prefetch, move_pages; empty: all
   bool json = false;
 };
 
-// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws std::system_error,
-// std::bad_alloc. Requires: the library has not been started.
+// Prints to stdout, or one line to stderr on failure. Returns the exit code. Throws
+// std::system_error, std::bad_alloc. Requires: the library has not been started.
 int run_bench_numa(const NumaBenchOptions& options);
 
 }  // namespace wherry::tool

@@ -19,7 +19,7 @@
 namespace wherry::tool {
 namespace {
 
-// A file for a while.
+// A temporary file.
 class PassingFile {
  public:
   PassingFile() : path_(std::filesystem::temp_directory_path() / "wherry-XXXXXX") {
@@ -44,7 +44,7 @@ std::string record(const Workload& workload, const std::string& policy, std::uin
     detail::check(wherrySetPolicy(policy.c_str()), "wherrySetPolicy");
     const runtime library;
     result = workload.run({library, seed});
-    // The process does not end as programs do.
+    // The process ends without exit handlers, so the trace must be finished here.
     if (impl::TraceWriter* const trace = impl::Driver::current()->trace()) trace->finish();
   });
 }
@@ -55,7 +55,7 @@ std::variant<replay::CostModel, std::string> costs_here() {
   const std::string file = usual_cost_file();
   if (exists(file)) return load_costs(file);
   auto costs = calibrate();
-  // Where they cannot be kept they are measured anew the next time.
+  // If they cannot be saved, they are measured again the next time.
   if (const auto* const measured = std::get_if<replay::CostModel>(&costs))
     (void)save_costs(*measured, file);
   return costs;

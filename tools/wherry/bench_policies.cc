@@ -23,12 +23,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a workload took under a policy, and what the library did for it.
+// The time of a workload under a policy, and the library's counters.
 struct Result {
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t faults = 0;
   std::uint64_t migrated = 0;  // pages
-  std::uint64_t mapped = 0;    // pages, remotely
+  std::uint64_t mapped = 0;    // pages mapped remotely
   std::uint64_t throttled = 0;
   std::uint64_t thrash_pinned = 0;
 };
@@ -47,8 +47,8 @@ Result run(const Workload& workload, std::uint64_t seed) {
   return result;
 }
 
-// The rows of a table that have these names, or all. Nothing: there is none of a name, which is
-// said.
+// The rows of a table with these names; all rows if there are no names. nullopt: a name is not in
+// the table; an error line was printed.
 template <typename Row>
 std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
                                               const std::vector<std::string>& names,
@@ -70,11 +70,12 @@ std::optional<std::vector<const Row*>> choose(std::span<const Row> rows,
   return chosen;
 }
 
-// A workload's, by policy.
+// The results of one workload, by policy.
 struct Row {
   const Workload* workload;
-  std::vector<Result> results;  // the best of the rounds
-  double oracle_share = 0;      // of the best policy's time, if the future were known
+  std::vector<Result> results;  // of the best round
+  // The oracle's time divided by the best policy's time.
+  double oracle_share = 0;
 
   std::size_t best_policy() const {
     const auto best = std::ranges::min_element(results, {}, &Result::seconds);
@@ -84,17 +85,17 @@ struct Row {
   double of_best(std::size_t policy) const { return results[policy].seconds / best(); }
 };
 
-// A string: one line that says what went wrong.
+// A string: one line with the error.
 std::variant<Row, std::string> measure(const Workload& workload,
                                        const std::vector<std::string>& policies,
                                        const replay::CostModel& costs,
                                        const PolicyBenchOptions& options) {
   Row row{&workload, std::vector<Result>(policies.size()), 0};
-  // In turn, so that what else goes on on the machine concerns all policies.
+  // The policies take turns, so that other load on the machine affects all of them.
   for (int round = 0; round < options.rounds; ++round)
     for (std::size_t i = 0; i < policies.size(); ++i) {
       Result result;
-      // A policy is for a process's life.
+      // A policy lasts as long as its process.
       const std::string wrong = run_apart(result, [&](Result& its) {
         detail::check(wherrySetPolicy(policies[i].c_str()), "wherrySetPolicy");
         its = run(workload, options.seed);
@@ -109,7 +110,7 @@ std::variant<Row, std::string> measure(const Workload& workload,
   return row;
 }
 
-// Of the workloads' times by the best policy's.
+// The geometric mean, over all workloads, of this policy's time divided by the best policy's.
 double geometric_mean(const std::vector<Row>& rows, std::size_t policy) {
   double sum = 0;
   for (const Row& row : rows) sum += std::log(row.of_best(policy));

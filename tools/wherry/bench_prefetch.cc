@@ -123,7 +123,7 @@ class PrefetchBench {
     const std::size_t words = data_.size() / chunks / page_words * page_words;
     return data_.span().subspan(number * words, words);
   }
-  // One worker reads each page of the chunk, and computes on what it read.
+  // One worker reads each page of the chunk, and computes with its contents.
   void compute(Words words, std::size_t rounds) {
     kernels_.parallel_for(1, [words, rounds](std::size_t) {
       for (std::size_t i = 0; i < words.size(); i += page_words) {
@@ -146,7 +146,8 @@ class PrefetchBench {
     });
   }
 
-  // How much to compute so that it takes as long as copying: the hardest case.
+  // The number of compute rounds that takes as long as the copy: the hardest case for overlapping
+  // them.
   std::size_t balance() {
     double copy = 0;
     for (int i = 0; i < runs; ++i) {
@@ -195,7 +196,8 @@ class PrefetchBench {
                       "the longer of the two"});
   }
 
-  // Touches a new region of `fresh` each time, which nothing else works on, while `goes_on`.
+  // Accesses a new region of `fresh` each time, which no other thread uses, while goes_on() is
+  // true.
   template <typename GoesOn>
   void sample_faults(Words fresh, std::vector<double>& times, const GoesOn& goes_on) {
     for (std::size_t at = 0; at < fresh.size() && goes_on(); at += region_words)
@@ -208,7 +210,8 @@ class PrefetchBench {
       managed_array<std::uint64_t> fresh(latency_samples * region_words);
       sample_faults(fresh.span(), idle, [] { return true; });
     }
-    // As much as the device holds beside the data, up to four times as much: enough to be met.
+    // As much as the device can hold beside the data, at most four times as much, so that the
+    // faults fall into the time of the prefetch.
     const std::uint64_t most = std::min<std::uint64_t>(4 * options_.bytes, device_.free_memory());
     managed_array<std::uint64_t> large(most / region_words / sizeof(std::uint64_t) * region_words);
     touch_on_host(large.span());
@@ -236,7 +239,7 @@ class PrefetchBench {
   stream kernels_;
   managed_array<std::uint64_t> data_;
   std::vector<BenchRow>* rows_ = nullptr;
-  std::vector<double> calls_;  // how long they took, in microseconds
+  std::vector<double> calls_;  // duration of prefetch calls, in microseconds
   double memcpy_ = 0;
   double to_device_ = 0;
   double to_host_ = 0;

@@ -1,5 +1,5 @@
-// `wherry bench prefetch`: what moving memory ahead of its use costs and saves, beside a plain copy
-// and beside the faults that it replaces.
+// `wherry bench prefetch`: what prefetching costs and saves, compared with a plain copy and with
+// the faults that it replaces.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PrefetchBenchOptions {
   bool json = false;
 };
 
-// Prints to stdout; one line to stderr on failure. Returns the exit code. Throws wherry::error,
+// Prints to stdout, or one line to stderr on failure. Returns the exit code. Throws wherry::error,
 // std::bad_alloc.
 int run_bench_prefetch(const PrefetchBenchOptions& options);
 

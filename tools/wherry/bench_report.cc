@@ -17,7 +17,7 @@ double gigabytes_per_second(const BenchRow& row) {
   return row.seconds == 0 ? 0 : static_cast<double>(row.bytes) / row.seconds / 1e9;
 }
 
-// Blank where there is nothing to show.
+// Blanks if the value is 0.
 std::string cell(double value, const char* unit, int width, int digits) {
   if (value == 0) return std::string(static_cast<std::size_t>(width), ' ');
   return fmt::format("{:>{}}", fmt::format("{:.{}f} {}", value, digits, unit), width);

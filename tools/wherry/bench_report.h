@@ -1,4 +1,4 @@
-// What the commands of `wherry bench` share: how they measure, and how they tell what came out.
+// Common parts of the commands of `wherry bench`: measuring, and printing results.
 #pragma once
 
 #include <chrono>
@@ -8,20 +8,20 @@
 
 namespace wherry::tool {
 
-// One figure. What does not apply is 0, and is left out where it is shown.
+// One result. A value of 0 does not apply and is not printed.
 struct BenchRow {
   std::string name;         // "prefetch to the device"
-  std::string key;          // the same in JSON: "prefetch_to_device"
+  std::string key;          // the name in JSON: "prefetch_to_device"
   double seconds = 0;       // the median of several runs
-  std::uint64_t bytes = 0;  // that came to their place in that time
-  double p50_us = 0;        // of single events
+  std::uint64_t bytes = 0;  // bytes moved in that time
+  double p50_us = 0;        // of single operations
   double p99_us = 0;
-  double ratio = 0;     // to the figure that it is held against
-  std::string against;  // which that is
+  double ratio = 0;     // of this result to the one named by `against`
+  std::string against;  // "memcpy"
 };
 
 struct BenchReport {
-  std::string title;    // "prefetch of 256 MiB, device 0"
+  std::string title;    // "prefetch of 256 MiB between the host and device 0"
   std::string machine;  // kernel, CPUs
   std::vector<BenchRow> rows;
 };
@@ -32,7 +32,7 @@ std::string describe_machine();
 std::string as_text(const BenchReport& report);
 std::string as_json(const BenchReport& report);
 
-// Sorts; 0.5 is the median. Requires: there are values.
+// 0.5 is the median. Requires: not empty.
 double quantile(std::vector<double> values, double part);
 
 template <typename Work>

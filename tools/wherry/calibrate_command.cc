@@ -43,15 +43,15 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       "calibrate", "Measure what faults cost on this machine, for wherry replay");
   calibrate
       ->add_option("-o,--output", options.file,
-                   "Where to keep it; ~/.cache/wherry/cost.json by default")
+                   "The cost file; ~/.cache/wherry/cost.json by default")
       ->type_name("FILE");
-  calibrate->add_flag("--json", options.json, "Print what is in the file");
+  calibrate->add_flag("--json", options.json, "Print the contents of the cost file");
   return calibrate;
 }
 
 int run_calibrate(const CalibrateOptions& options) {
   const std::string path = options.file.empty() ? usual_cost_file() : options.file;
-  // Before measuring, which takes a while.
+  // Checked before measuring, which takes a while.
   if (const std::string wrong = why_not_saved(path); !wrong.empty()) {
     complain(wrong);
     return exit_usage;
@@ -61,7 +61,7 @@ int run_calibrate(const CalibrateOptions& options) {
   const auto& costs = std::get<replay::CostModel>(measured);
   if (const std::string wrong = save_costs(costs, path); !wrong.empty()) return complain(wrong);
   return print_out(options.json ? replay::to_json(costs)
-                                : as_text(costs) + fmt::format("\nThis is in {}.\n", path));
+                                : as_text(costs) + fmt::format("\nWritten to {}.\n", path));
 }
 
 }  // namespace wherry::tool

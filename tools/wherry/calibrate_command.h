@@ -1,4 +1,4 @@
-// `wherry calibrate`: measures what faults cost on this machine, for `wherry replay`.
+// `wherry calibrate`: measures the costs of faults on this machine, for `wherry replay`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,11 +7,11 @@
 namespace wherry::tool {
 
 struct CalibrateOptions {
-  std::string file;  // empty: this machine's
+  std::string file;  // empty: the default file of this user
   bool json = false;
 };
 
-// Adds the command; `options` receives what it is given, and outlives `app`.
+// Adds the command. Parsing stores its options in `options`, which must outlive `app`.
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options);
 
 // Returns the exit code. Throws std::bad_alloc.

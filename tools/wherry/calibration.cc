@@ -17,11 +17,11 @@ namespace wherry::tool {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
-constexpr std::array<unsigned, 3> regions{1, 16, 512};  // pages
-// The first pass is for warming up.
+constexpr std::array<unsigned, 3> regions{1, 16, 512};  // in pages
+// The first pass warms up.
 constexpr int passes = 6;
 
-// So many faults a pass, so that a pass takes about as long with large regions.
+// Faults in a pass: fewer with large regions, so that all passes take about as long.
 std::size_t units_of(unsigned pages) {
   return pages == 512 ? 8 : 64;
 }
@@ -36,7 +36,7 @@ void read(const volatile std::byte* at) {
   [[maybe_unused]] const std::byte value = *at;
 }
 
-// What one fault took: of the service, and of the thread that waited for it.
+// The times of faults: in the fault handler, and in the thread that waited.
 struct Times {
   std::vector<double> service;
   std::vector<double> thread;
@@ -51,7 +51,7 @@ Medians medians_of(const Times& times, const char* of) {
   return {quantile(times.service, 0.5), times.thread.empty() ? 0 : quantile(times.thread, 0.5)};
 }
 
-// Records while it lives.
+// Records events while it lives.
 class Recording {
  public:
   Recording() {
@@ -77,7 +77,7 @@ class Recording {
   }
 };
 
-// Memory in units of what a fault brings along, each touched once a time.
+// Memory divided into units of one fault region; each pass accesses every unit once.
 class Units {
  public:
   Units(unsigned pages, stream& device, Recording& recording)
@@ -92,7 +92,7 @@ class Units {
   }
 
   void touch_by_host(Times& times, bool write) {
-    // Only what follows counts.
+    // Discards earlier events.
     (void)recording_.take();
     for (double& each : thread_ns_) each = 0;
     touch_all(first_, unit_, count_, thread_ns_.data(), write);
@@ -102,19 +102,19 @@ class Units {
     (void)recording_.take();
     device_.parallel_for(1, [first = first_, unit = unit_, count = count_, to = thread_ns_.data(),
                              write](std::size_t) {
-      // The results are here before the first touch that counts.
+      // Makes the pages of the results resident before the first timed access.
       for (std::size_t i = 0; i < count; ++i) to[i] = 0;
       touch_all(first, unit, count, to, write);
     });
     device_.synchronize();
     collect(times);
   }
-  // For each page that the device reads from end to end.
+  // Nanoseconds per page for the device to read all of the memory.
   double read_by_device() {
     device_.parallel_for(
         1, [first = first_, bytes = count_ * unit_, to = thread_ns_.data()](std::size_t) {
           *to = 0;
-          for (int round = 0; round < 2; ++round) {  // the first brings what is to be read
+          for (int round = 0; round < 2; ++round) {  // the first round makes the memory resident
             const double begin = now_ns();
             for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t))
               (void)*reinterpret_cast<const volatile std::uint64_t*>(first + at);
@@ -139,8 +139,8 @@ class Units {
       to[i] = now_ns() - begin;
     }
   }
-  // Each unit has had its fault: the results are about those, and not about the memory that they
-  // are in.
+  // Collects the events of the units. Faults on other memory, such as the results themselves, are
+  // left out.
   void collect(Times& times) {
     times.thread.insert(times.thread.end(), thread_ns_.begin(), thread_ns_.end());
     const auto start = reinterpret_cast<std::uintptr_t>(first_);
@@ -159,7 +159,7 @@ class Units {
 };
 
 void start(const char* devices, unsigned region_pages, const char* policy) {
-  // What else the environment asks for is how this machine is used.
+  // All other settings stay as in the environment, because the machine is used that way.
   ::setenv("WHERRY_DEVICES", devices, 1);
   ::setenv("WHERRY_FAULT_REGION", fmt::format("{}K", region_pages * page_bytes / 1024).c_str(), 1);
   ::unsetenv("WHERRY_TRACE");
@@ -168,7 +168,7 @@ void start(const char* devices, unsigned region_pages, const char* policy) {
 
 constexpr const char* roomy_device = "capacity=96M,workers=1";
 
-// ---- what is measured, each in a process of its own
+// ---- the measurements, each in its own process
 
 struct Moves {
   Medians populate_host, populate_device, to_host, to_device, duplicate, collapse;
@@ -259,7 +259,7 @@ Capacity measure_capacity() {
       if (event.kind == WHERRY_EVENT_EVICTION && event.bytes != 0)
         evict.push_back(static_cast<double>(event.duration_ns) /
                         static_cast<double>(event.bytes / page_bytes));
-    // What was evicted is at the host, without entries in its page table.
+    // Evicted pages are at the host, without page table entries.
     for (std::size_t at = 0; at < data.size(); at += pages * page_bytes) read(data.data() + at);
     for (const wherryEvent& event : recording.take())
       if (event.kind == WHERRY_EVENT_FAULT && event.address - address < data.size() &&
@@ -317,7 +317,7 @@ std::variant<replay::CostModel, std::string> calibrate() {
   };
   costs.round_trip_host_ns = around(moves[0].to_host);
   costs.round_trip_device_ns = around(moves[0].to_device);
-  // Of memory that was read from end to end, since that is how pages are used most.
+  // Reads of a whole block, since pages are usually read from end to end.
   costs.read_local_page_ns = remote.back().read_local_page;
   costs.read_remote_page_ns = remote.back().read_remote_page;
   costs.machine = describe_machine();

@@ -1,5 +1,4 @@
-// Measures what the steps of a fault take on this machine, by having them happen, through the
-// library.
+// Measures the duration of the steps of a fault on this machine, by causing such faults.
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace wherry::tool {
 
-// In processes of its own. Takes seconds. A string: one line that says why it cannot be measured.
-// Throws std::system_error, std::bad_alloc. Requires: the library has not been started.
+// Runs in separate processes, and takes seconds. A string: one line that says why it cannot
+// measure. Throws std::system_error, std::bad_alloc. Requires: the library has not been started.
 std::variant<replay::CostModel, std::string> calibrate();
 
 }  // namespace wherry::tool

@@ -43,8 +43,8 @@ std::string phase_table(const PhaseRecorder& phases) {
   return text;
 }
 
-// Why pages come to a processor in a phase. A fault may be answered after the access that it was
-// for has been served already: then pages come to a processor that has nothing to do.
+// The reason for pages to move to a processor in a phase. A fault may be handled after another
+// fault has already served its access; then pages move to a processor that has nothing to do.
 const char* why(Phase phase, bool host, bool advised) {
   switch (phase) {
     case Phase::assemble:

@@ -1,4 +1,4 @@
-// What `wherry cg` prints: tables for a person, or one JSON object.
+// The output of `wherry cg`: tables for people, or one JSON object.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct CgReport {
   const PhaseRecorder* phases = nullptr;  // borrowed
 };
 
-// Ends with a newline.
+// The texts end with a newline.
 std::string as_text(const CgReport& report);
 std::string as_json(const CgReport& report);
 

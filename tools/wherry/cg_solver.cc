@@ -33,7 +33,7 @@ double precondition(const CgVectors& v) {
   return dot(v.r, v.z);
 }
 
-// r = b - A x, by way of p and q.
+// r = b - A x, computed with p and q as temporary storage.
 void residual_afresh(const CgVectors& v, const std::function<void()>& multiply) {
   std::copy(v.x.begin(), v.x.end(), v.p.begin());
   multiply();

@@ -1,5 +1,5 @@
-// How the tool speaks: results on stdout, one line "wherry: ..." on stderr when something is wrong,
-// and its exit codes.
+// The tool's output: results on stdout, one line "wherry: ..." on stderr for an error, and the exit
+// codes.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@
 namespace wherry::tool {
 
 inline constexpr int exit_ok = 0;
-inline constexpr int exit_failed = 1;  // the work could not be done
-inline constexpr int exit_usage = 2;   // the command line makes no sense
+inline constexpr int exit_failed = 1;  // the command failed
+inline constexpr int exit_usage = 2;   // the command line is invalid
 
 // Writes "wherry: <what>" as one printable line to stderr. Returns exit_failed.
 int complain(std::string_view what);
 
-// Writes to stdout, to its end. Returns exit_ok, or complains.
+// Writes all of the text to stdout. Returns exit_ok, or complains and returns exit_failed.
 int print_out(std::string_view text);
 
 }  // namespace wherry::tool

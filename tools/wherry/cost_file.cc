@@ -15,14 +15,14 @@
 namespace wherry::tool {
 namespace {
 
-constexpr const char* how_to_measure = "(measure them: wherry calibrate)";
+constexpr const char* how_to_measure = "(to measure the costs: wherry calibrate)";
 
 }  // namespace
 
 std::string usual_cost_file() {
   const auto below = [](impl::EnvironmentName variable, const char* rest) {
     const char* const folder = impl::environment_value(variable);
-    // The specification has paths ignored that are not absolute.
+    // The XDG specification says that relative paths are to be ignored.
     return folder != nullptr && folder[0] == '/' ? folder + std::string(rest) : std::string();
   };
   const std::string cached = below("XDG_CACHE_HOME", "/wherry/cost.json");
@@ -37,11 +37,11 @@ bool exists(const std::string& cost_file) {
 std::variant<replay::CostModel, std::string> load_costs(const std::string& path) {
   if (path.empty())
     return fmt::format(
-        "there is no home to find this machine's costs in: name a file, --cost FILE {}",
+        "there is no home directory with a cost file: name a file with --cost FILE {}",
         how_to_measure);
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    return fmt::format("there are no costs in {}: {} {}", path, std::strerror(errno),
+    return fmt::format("cannot read the costs in {}: {} {}", path, std::strerror(errno),
                        how_to_measure);
   std::ostringstream text;
   text << file.rdbuf();
@@ -52,9 +52,9 @@ std::variant<replay::CostModel, std::string> load_costs(const std::string& path)
 }
 
 std::string why_not_saved(const std::string& path) {
-  if (path.empty()) return "there is no home to keep the costs in: name a file, -o FILE";
+  if (path.empty()) return "there is no home directory for the cost file: name a file with -o FILE";
   std::error_code error;
-  // The user's cache may not be there yet; a folder that the user names should be.
+  // Create the user's cache folder if it is missing, but not a folder that the user names.
   if (path == usual_cost_file())
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (!error) error.assign(impl::try_create_in_place_of(path), std::generic_category());

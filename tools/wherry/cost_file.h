@@ -1,5 +1,4 @@
-// Where the costs of this machine are kept: what `wherry calibrate` writes, and `wherry replay`
-// reads.
+// The cost file of this machine: `wherry calibrate` writes it, and `wherry replay` reads it.
 #pragma once
 
 #include <string>
@@ -9,16 +8,16 @@
 
 namespace wherry::tool {
 
-// $XDG_CACHE_HOME/wherry/cost.json, or ~/.cache/wherry/cost.json; empty: there is no home.
+// $XDG_CACHE_HOME/wherry/cost.json, or ~/.cache/wherry/cost.json. Empty if there is no home
+// directory.
 std::string usual_cost_file();
 bool exists(const std::string& cost_file);
 
 // A string: one line that says what is wrong, and what to do.
 std::variant<replay::CostModel, std::string> load_costs(const std::string& path);
-// Why save_costs() cannot write there, as far as that can be known before; empty: it can.
+// Returns why save_costs() cannot write the file, if that can be known in advance; otherwise empty.
 std::string why_not_saved(const std::string& path);
-// As a whole or not at all, with the folders above it. Empty: it is there; else one line that says
-// what is wrong.
+// Replaces the file as a whole, or not at all. Returns an empty string, or one line with the error.
 std::string save_costs(const replay::CostModel& costs, const std::string& path);
 
 }  // namespace wherry::tool

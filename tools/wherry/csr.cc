@@ -41,7 +41,7 @@ std::optional<std::size_t> invert_diagonal(const CsrView& matrix, std::span<doub
   return std::nullopt;
 }
 
-// Not inlined: the host, the devices and the check run the same instructions, down to the last
+// Not inlined, so that the host, the devices and the check run the same instructions with the same
 // rounding.
 [[gnu::noinline]] void multiply_rows(const CsrView& matrix, const double* x, double* y,
                                      std::size_t begin, std::size_t end) {

@@ -5,7 +5,7 @@
 namespace wherry::tool {
 namespace {
 
-// The lowest column in these rows, and one more than the highest; {0, 0} when they are empty.
+// The columns in these rows: the lowest, and one past the highest; {0, 0} if there are none.
 struct ColumnRange {
   std::uint32_t first = 0;
   std::uint32_t end = 0;

@@ -1,7 +1,7 @@
-// q = A p on several devices. Each device has a share: some rows of A, its own copy of the part of
-// p that they read, and its own part of q, all in managed memory of its own. So no two devices ever
-// touch one page, and pages go only between the host and one device: A once, and in every product p
-// to the devices and q back.
+// q = A p on several devices. Each device has a share: some rows of A, a copy of the part of p that
+// these rows read, and its part of q, all in managed memory of its own. So no two devices access
+// the same page, and pages move only between the host and one device: A once, and in every product
+// p to the devices and q back.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace wherry::tool {
 
-// What one device multiplies. Its columns count from first_column.
+// The share of one device. Its columns are counted from first_column.
 struct Share {
   std::size_t first_row = 0;
   std::size_t first_column = 0;
@@ -28,8 +28,8 @@ struct Share {
   // Copies the rows [begin, end) of `matrix`.
   Share(const CsrView& matrix, std::size_t begin, std::size_t end);
 
-  // Says how the arrays are used: the matrix is read, p and q belong on the device. Before p and q
-  // are touched, so that they begin there.
+  // Advises the library how the arrays are used: the matrix is read-mostly; p and q are preferred
+  // on the device. Called before the first access to p and q, so that they are created there.
   void advise(const device& user);
 
   CsrView view() const { return {q.size(), offsets.data(), columns.data(), values.data()}; }
@@ -37,12 +37,12 @@ struct Share {
 
 class DeviceProduct {
  public:
-  // Shares the rows out to the first `devices` devices; the calling thread writes the shares. With
-  // `advise`, pages of p and q stay on the device, and the host writes and reads them there.
+  // Divides the rows among the first `devices` devices; the calling thread writes the shares. With
+  // `advise`, pages of p and q stay on the device, and the host accesses them there.
   DeviceProduct(const CsrView& matrix, int devices, bool advise, const runtime& library);
 
-  // Computes q = A p for vectors of the host and returns when q is complete. Enters the phases
-  // exchange and multiply, and leaves the recorder in the former. Throws wherry::error.
+  // Computes q = A p for vectors of the host. Returns when q is complete. Enters the phases
+  // exchange and multiply, and leaves the recorder in exchange. Throws wherry::error.
   void multiply(std::span<const double> p, std::span<double> q, PhaseRecorder& recorder);
 
   const std::vector<Share>& shares() const { return shares_; }

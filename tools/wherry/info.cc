@@ -90,7 +90,7 @@ std::string nodes_text(const Survey& survey) {
   return text;
 }
 
-// Enough of it for CUDA_VISIBLE_DEVICES.
+// Long enough to be used in CUDA_VISIBLE_DEVICES.
 std::string short_uuid(const impl::DeviceConfig& device) {
   constexpr std::size_t enough = 12;
   return impl::uuid_text(impl::device_uuid(device.number)).substr(0, enough);

@@ -1,4 +1,4 @@
-// The command line of `wherry`: what is asked for, and nothing else.
+// The command line of `wherry`.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <new>
@@ -62,8 +62,8 @@ int run(int argc, char** argv) {
       app.add_subcommand("info", "Show what this machine offers and how the library starts on it");
   info->add_flag("--json", info_json, "Print one JSON object");
   bool policies_json = false;
-  CLI::App* policies =
-      app.add_subcommand("policies", "List what can decide where pages go, with its parameters");
+  CLI::App* policies = app.add_subcommand(
+      "policies", "List the policies that decide where pages go, with their parameters");
   policies->add_flag("--json", policies_json, "Print one JSON array");
   CgOptions cg_options;
   CLI::App* cg = add_cg(app, cg_options);
@@ -89,7 +89,7 @@ int run(int argc, char** argv) {
     complain(stop.what() + std::string(" (try: wherry --help)"));
     return exit_usage;
   }
-  // The program that it runs says so itself.
+  // `wherry record` leaves these messages to the program that it runs.
   if (!record->parsed()) impl::complain_about_environment();
   if (cg->parsed()) return run_cg(cg_options);
   if (bench->parsed()) return run_bench(bench_options);

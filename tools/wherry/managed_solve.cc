@@ -27,7 +27,7 @@ void add_pages(Placement& placement, const runtime& library, const managed_array
   }
 }
 
-// Calls visit(name, array...) for what belongs together.
+// Calls visit(name, array...) for each group of arrays.
 template <typename Visit>
 void for_all_arrays(const DeviceProduct& product, const Vectors<managed_array>& vectors,
                     const Visit& visit) {
@@ -51,7 +51,7 @@ std::vector<Placement> place_all(const runtime& library, const DeviceProduct& pr
   return placements;
 }
 
-// For reports on a trace of the solve.
+// Names the memory, for reports on a trace of the solve.
 void name_all(const DeviceProduct& product, const Vectors<managed_array>& vectors) {
   for_all_arrays(product, vectors, [&](const std::string& name, const auto&... arrays) {
     const auto name_one = [&](const auto& array) {
@@ -78,7 +78,7 @@ ManagedSolution solve_managed(const CsrView& matrix, std::span<const double> inv
   wherryProcessorStats first_iteration{};
   const auto multiply = [&] {
     if (++products == 2) {
-      recorder.enter(Phase::vectors);  // has the vector work so far counted
+      recorder.enter(Phase::vectors);  // counts the vector work so far
       first_iteration = recorder.all().sum();
     }
     product.multiply(vectors.p.span(), vectors.q.span(), recorder);

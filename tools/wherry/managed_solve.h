@@ -1,5 +1,5 @@
-// Solves a system whose matrix and vectors are managed memory: the host does the vector work, the
-// devices multiply (see device_product.h for what moves).
+// Solves a system whose matrix and vectors are in managed memory: the host does the vector work,
+// the devices multiply (device_product.h says what moves).
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace wherry::tool {
 
-// In whose memory some arrays' pages are.
+// Where the pages of some arrays are resident.
 struct Placement {
   std::string arrays;
   std::uint64_t pages = 0;
-  std::vector<std::uint64_t>
-      resident;  // pages [0] at the host, [1 + d] at device d; copies count at each
+  // Number of resident pages: [0] at the host, [1 + d] at device d. Copies count at each.
+  std::vector<std::uint64_t> resident;
 };
 
 struct SolveOptions {
-  int devices = 0;      // the first so many multiply
+  int devices = 0;      // number of devices that multiply
   bool advise = false;  // see DeviceProduct
   double tolerance = 0;
   std::size_t iterations_max = 0;
@@ -31,13 +31,13 @@ struct SolveOptions {
 
 struct ManagedSolution {
   CgResult result;
-  std::vector<double> x;              // a copy on ordinary memory
+  std::vector<double> x;              // a copy in ordinary memory
   std::vector<Placement> placements;  // after the last iteration
-  wherryProcessorStats
-      after_first_iteration{};  // what all processors did from the second product on
+                                      // What all processors did from the second product on.
+  wherryProcessorStats after_first_iteration{};
 };
 
-// Solves A x = b with b all ones. Throws wherry::error. Leaves the recorder outside any phase.
+// Solves A x = b with b all ones. Throws wherry::error. Ends the recorder's current phase.
 ManagedSolution solve_managed(const CsrView& matrix, std::span<const double> inverse_diagonal,
                               const SolveOptions& options, const runtime& library,
                               PhaseRecorder& recorder);

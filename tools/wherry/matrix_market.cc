@@ -18,10 +18,10 @@
 namespace wherry::tool {
 namespace {
 
-constexpr std::size_t longest_line = 65536;  // the format allows 1024
+constexpr std::size_t longest_line = 65536;  // the specification allows 1024
 constexpr std::uint64_t most_rows = std::numeric_limits<std::int32_t>::max();
 
-// Thrown inside this file only; the public functions return it.
+// Thrown and caught inside this file only; the public functions return the error.
 struct Malformed {
   MatrixMarketError error;
 };
@@ -37,7 +37,7 @@ class LineReader {
 
   std::uint64_t number() const { return number_; }
 
-  // The next line without its end, valid until the next call; nothing at the end of the file.
+  // The next line without its line end, valid until the next call. nullopt at the end of the file.
   std::optional<std::string_view> next() {
     line_.clear();
     int c;
@@ -63,7 +63,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t';
 }
 
-// Cuts the first word off `text`; empty when none is left.
+// Removes the first word from `text` and returns it; empty if there is none.
 std::string_view take_word(std::string_view& text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   std::size_t length = 0;
@@ -83,7 +83,7 @@ std::string lower(std::string_view word) {
   return result;
 }
 
-// A word of the file for an error message: short and printable.
+// Makes a word of the file short and printable for an error message.
 std::string quote(std::string_view word) {
   std::string text(word.substr(0, 32));
   for (char& c : text) {
@@ -167,7 +167,7 @@ Size read_size(LineReader& lines, bool symmetric) {
     if (rows == 0) fail(lines.number(), "the matrix has no rows");
     if (rows > most_rows)
       fail(lines.number(), fmt::format("{} rows are more than {}", rows, most_rows));
-    // Also what keeps a huge number of rows in a small file from costing memory.
+    // This also keeps a small file with a huge number of rows from using much memory.
     if (entries < rows)
       fail(lines.number(),
            fmt::format("{} entries cannot fill the diagonal of {} rows", entries, rows));

@@ -1,4 +1,4 @@
-// Text on stdout, written piece by piece, so that a report need not fit memory.
+// Text on stdout, written piece by piece, so that a report need not fit into memory.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace wherry::tool {
 
 class Output {
  public:
-  // What cannot be written is complained about once, and everything after it is dropped.
+  // The first write error is reported; everything after it is dropped.
   void write(std::string_view text);
-  // Writes what is left. Returns exit_ok, or exit_failed if something could not be written.
+  // Writes the rest. Returns exit_ok, or exit_failed if a write failed.
   int end();
 
  private:

@@ -24,28 +24,28 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t block_words = block_bytes / sizeof(std::uint64_t);
-// Four times as much is allocated, and written.
+// The largest device that can be measured: the benchmark allocates and writes four times as much.
 constexpr std::size_t capacity_max = std::size_t{4} << 30;
 constexpr double zipf_exponent = 1.0;
 constexpr int prefetches = 15;
 
 struct Load {
   std::string order;
-  double size;  // in capacities
+  double size;  // in multiples of the capacity
   AccessTrace trace;
-  std::size_t first;  // accesses before that warm up
+  std::size_t first;  // earlier accesses warm up
 };
 
 struct Result {
-  double hit_rate = 0;  // 1 - pages brought in / pages accessed
+  double hit_rate = 0;  // 1 - pages migrated in / pages accessed
   double lru = 0;
   double random = 0;
   double optimum = 0;
   double bytes_per_second = 0;
-  std::uint64_t evictions = 0;  // blocks
+  std::uint64_t evictions = 0;  // in blocks
 };
 
-// Accesses of one launch: arguments travel by value.
+// The accesses of one launch. Launch arguments are passed by value.
 struct Batch {
   static constexpr std::size_t most = 1000;
 
@@ -55,8 +55,8 @@ struct Batch {
 };
 static_assert(sizeof(Batch) <= WHERRY_MAX_ARGS_SIZE);
 
-// Adds up every word of each block, and leaves the sum there: the block is read, and not clean any
-// more.
+// Adds up the words of each block and stores the sum in the block, so that the block is read and
+// becomes dirty.
 void access_blocks(const void* args, std::size_t, std::size_t) {
   const Batch& batch = *static_cast<const Batch*>(args);
   for (std::size_t i = 0; i < batch.count; ++i) {
@@ -74,8 +74,8 @@ class Bench {
 
   std::size_t capacity_blocks() const { return stream_.device().total_memory() / block_bytes; }
 
-  // In bytes per second, of half of the device's capacity: as much as the accesses are held
-  // against.
+  // Bytes per second for half of the device's capacity: the baseline for the bandwidth of the
+  // accesses.
   double prefetch_bandwidth() {
     auto memory = host_written(std::max<std::size_t>(capacity_blocks() / 2, 1));
     std::vector<double> seconds;
@@ -136,7 +136,7 @@ class Bench {
     return words;
   }
 
-  // Seconds that it takes.
+  // Returns the duration in seconds.
   double play(std::uint64_t* words, std::span<const std::uint32_t> trace) {
     return seconds_of([&] {
       while (!trace.empty()) {
@@ -155,7 +155,7 @@ class Bench {
     return device.migrated_in + device.populated + device.duplicated;
   }
 
-  // How many there were since the last call.
+  // Returns the number of evictions since the last call.
   std::uint64_t take_evictions() {
     std::vector<wherryEviction> events(1024);
     std::uint64_t sum = 0, dropped = 0;

@@ -1,6 +1,6 @@
-// `wherry bench oversubscribe`: one worker of device 0 goes through more memory than the device
-// holds, in several orders; how much it finds there, beside what well-known replacements would have
-// found, and how fast it is.
+// `wherry bench oversubscribe`: one worker of device 0 accesses more memory than the device holds,
+// in several orders. Reports its hit rate beside those of well-known replacement policies, and its
+// bandwidth.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct OversubscribeOptions {
   bool json = false;
 };
 
-// Devices are WHERRY_DEVICES', or one of 64 MiB. Prints to stdout; one line to stderr on failure.
-// Returns the exit code. Throws wherry::error, std::bad_alloc.
+// The devices are those of WHERRY_DEVICES, or one of 64 MiB. Prints to stdout, or one line to
+// stderr on failure. Returns the exit code. Throws wherry::error, std::bad_alloc.
 int run_oversubscribe(const OversubscribeOptions& options);
 
 }  // namespace wherry::tool

@@ -1,5 +1,5 @@
-// Where the time of a solve goes, and which faults and page moves each phase caused: differences of
-// the library's counters, taken whenever the phase changes. One thread.
+// The time of a solve by phase, and the faults and page moves of each phase: differences of the
+// library's counters, taken whenever the phase changes. One thread.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 namespace wherry::tool {
 
 enum class Phase {
-  assemble,  // the host writes matrix and vectors
+  assemble,  // the host writes the matrix and the vectors
   exchange,  // the host writes the devices' copies of p, and reads their parts of q
   multiply,  // the devices compute q = A p
-  vectors,   // the host computes everything else of an iteration
-  check,     // the same solve on ordinary memory
+  vectors,   // the host computes the rest of an iteration
+  check,     // the same solve in ordinary memory
 };
 inline constexpr std::array all_phases = {Phase::assemble, Phase::exchange, Phase::multiply,
                                           Phase::vectors, Phase::check};
 
 const char* to_string(Phase phase);
 
-// Counters of one processor in one phase; adds and subtracts field by field.
+// Add and subtract the counters of a processor field by field.
 wherryProcessorStats& operator+=(wherryProcessorStats& sum, const wherryProcessorStats& more);
 wherryProcessorStats operator-(const wherryProcessorStats& now, const wherryProcessorStats& before);
 
@@ -40,7 +40,7 @@ class PhaseRecorder {
  public:
   explicit PhaseRecorder(const runtime& library);
 
-  // Ends the phase that runs, if any, and begins `phase`; one may be entered any number of times.
+  // Ends the current phase, if any, and begins `phase`. A phase may be entered any number of times.
   void enter(Phase phase);
   void leave();
 

@@ -45,9 +45,9 @@ int run_policies(bool json) {
   std::string text;
   for (const impl::PolicyDescription& policy : policies)
     text += to_text(policy, &policy == policies.data());
-  return print_out(
-      text +
-      "Choose one with WHERRY_POLICY=NAME[,PARAMETER=NUMBER...], or --policy of a command.\n");
+  return print_out(text +
+                   "Choose one with WHERRY_POLICY=NAME[,PARAMETER=NUMBER...], or with the option "
+                   "--policy of a command.\n");
 }
 
 std::string why_no_policy(const std::string& text) {
@@ -80,7 +80,7 @@ void add_policy(CLI::App& command) {
       .add_option_function<std::string>(
           "--policy",
           [](const std::string& text) { detail::check(wherrySetPolicy(text.c_str()), "--policy"); },
-          "What decides where pages go (see: wherry policies); instead of WHERRY_POLICY")
+          "The policy that decides where pages go (see: wherry policies); overrides WHERRY_POLICY")
       ->type_name("NAME[,PARAMETER=NUMBER...]")
       ->check(CLI::Validator([](std::string& text) { return why_no_policy(text); }, ""));
 }

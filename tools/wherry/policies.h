@@ -1,5 +1,5 @@
-// `wherry policies`: which policies there are, and with what parameters; and the option by which
-// other commands choose one.
+// `wherry policies`: lists the policies and their parameters. Also the option by which other
+// commands choose a policy.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,14 +11,15 @@ namespace wherry::tool {
 // Prints them as a table or JSON. Returns the exit code.
 int run_policies(bool json);
 
-// Why there is no such policy, as far as can be told without starting it; empty: there may be.
+// Returns why this names no policy, if that can be told without starting the policy; otherwise
+// empty.
 std::string why_no_policy(const std::string& text);
 
-// The policies of a list: "a,b,c", where what has a '=' is a parameter of the policy before it, and
-// a shared object (what has a '/') gets all that follows it.
+// Splits a list of policies "a,b,c". A part that contains '=' is a parameter of the policy before
+// it. A shared object (a part that contains '/') takes the whole rest of the list.
 std::vector<std::string> policies_in(const std::string& list);
 
-// `--policy NAME[,PARAMETER=NUMBER...]`: what the command does is done under this policy.
+// Adds `--policy NAME[,PARAMETER=NUMBER...]`: the command runs under this policy.
 void add_policy(CLI::App& command);
 
 }  // namespace wherry::tool

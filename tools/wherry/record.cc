@@ -26,7 +26,7 @@ constexpr int exit_not_found = 127;
 constexpr int exit_not_runnable = 126;
 constexpr int exit_of_signal = 128;
 
-// Which file has the name now: another one once the trace has been begun.
+// The file that has this name now. It has another inode number once the program has begun a trace.
 struct Found {
   ino_t inode;
   std::uint64_t bytes;
@@ -37,11 +37,11 @@ std::optional<Found> look_at(const std::string& path) {
   return Found{found.st_ino, static_cast<std::uint64_t>(found.st_size)};
 }
 
-// The program, for the handler of signals; 0: it does not run.
+// The program's process, for the signal handler; 0: it does not run.
 std::atomic<pid_t> running = 0;
 
-// The terminal's keys reach the program without us. What was sent to this process alone is meant
-// for the program.
+// Signals from the terminal's keys reach the program without help. Signals sent to this process
+// only are passed on.
 void pass_on(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
   if (const pid_t process = running; process != 0 && info->si_code != SI_KERNEL)
@@ -49,7 +49,7 @@ void pass_on(int signal, siginfo_t* info, void*) {
   errno = saved_errno;
 }
 
-// While it lives, this process outlives the signals that are meant for the program.
+// While it lives, signals meant for the program do not end this process.
 class PassedOnSignals {
  public:
   PassedOnSignals() {
@@ -59,13 +59,13 @@ class PassedOnSignals {
     for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
       struct sigaction before {};
       ::sigaction(signal, nullptr, &before);
-      // As under nohup: the program ignores it, too.
+      // Already ignored, as under nohup: the program ignores it, too.
       if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
     }
   }
 };
 
-// Signals wait while this lives.
+// Blocks signals while it lives.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -83,12 +83,12 @@ class HeldSignals {
   sigset_t before_{};
 };
 
-// Its process, or minus an errno.
+// Returns the process id, or a negative errno.
 pid_t start(const std::vector<std::string>& program) {
   std::vector<char*> arguments;
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  // A signal that comes now is passed on when the program is known.
+  // A signal that arrives now is passed on once the process id is known.
   const HeldSignals held;
   posix_spawnattr_t attributes;
   if (const int error = ::posix_spawnattr_init(&attributes)) return -error;
@@ -103,14 +103,14 @@ pid_t start(const std::vector<std::string>& program) {
   return process;
 }
 
-// How a program ended.
+// How the program ended.
 struct End {
-  int code = 0;  // as shells have it
+  int code = 0;  // in the form of shells
   bool by_signal = false;
 };
 End wait_for(pid_t process) {
   siginfo_t info{};
-  // Until it is reaped its number is not given to another.
+  // The process id is not reused before the process is reaped.
   while (::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) < 0)
     if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot wait");
   running = 0;
@@ -120,8 +120,8 @@ End wait_for(pid_t process) {
   return {WEXITSTATUS(status), false};
 }
 
-// Says what has become of the trace. False: a part of it is lost that the program did not leave out
-// itself.
+// Reports the state of the trace. Returns false if a part of it was lost for a reason other than
+// the program's own end.
 bool report_trace(const std::string& file, std::uint64_t bytes, const std::string& program,
                   bool by_signal) {
   const TraceEnding ending = how_it_ends(file);
@@ -161,7 +161,7 @@ CLI::App* add_record(CLI::App& app, RecordOptions& options) {
 }
 
 int run_record(const RecordOptions& options) {
-  // The program may change its folder before it begins.
+  // Absolute, because the program may change its working directory before it starts the library.
   const std::string path = std::filesystem::absolute(options.file);
   if (const int error = impl::try_create_in_place_of(path)) {
     complain(fmt::format("cannot write {}: {}; {} was not run", options.file,
@@ -180,7 +180,7 @@ int run_record(const RecordOptions& options) {
   const End end = wait_for(process);
   const auto after = look_at(path);
   if (!after || (before && before->inode == after->inode)) {
-    complain(fmt::format("no trace: {} did not begin to use the library, or could not write {}",
+    complain(fmt::format("no trace: {} did not start the library, or could not write {}",
                          options.program[0], options.file));
     return end.code;
   }

@@ -1,4 +1,4 @@
-// `wherry record`: runs a program with a trace of what the library does in it.
+// `wherry record`: runs a program with a trace of the library's events.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,14 +12,15 @@ struct RecordOptions {
   std::vector<std::string> program;  // with its arguments
 };
 
-// Adds the command; `options` receives what it is given, and outlives `app`.
+// Adds the command. Parsing stores its options in `options`, which must outlive `app`.
 CLI::App* add_record(CLI::App& app, RecordOptions& options);
 
-// Waits for the program, says where the trace is, and returns the program's exit code as shells do:
-// 128 + the signal that ended it, 127 where there is no such program, 126 where it cannot be run.
-// Two codes are our own: exit_usage where no trace can be written, and the program is not run;
-// exit_failed where the program ended with 0 and a part of the trace is lost. SIGTERM, SIGINT,
-// SIGHUP and SIGQUIT that are sent to this process are passed on to the program.
+// Waits for the program, reports where the trace is, and returns the program's exit code in the
+// form of shells: 128 + the number of the signal that ended it, 127 if there is no such program,
+// 126 if it cannot be run. Two codes are the command's own: exit_usage if no trace can be written
+// (then the program is not run), and exit_failed if the program ended with 0 but a part of the
+// trace is lost. SIGTERM, SIGINT, SIGHUP and SIGQUIT sent to this process are passed on to the
+// program.
 int run_record(const RecordOptions& options);
 
 }  // namespace wherry::tool

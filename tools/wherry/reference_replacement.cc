@@ -9,7 +9,7 @@
 namespace wherry::tool {
 namespace {
 
-// Replays a trace with a rank for each block at each access; the one with the lowest rank is
+// Replays a trace in which each access gives its block a rank. The block with the lowest rank is
 // evicted.
 template <typename Rank>
 std::size_t replay(std::span<const std::uint32_t> trace, std::size_t capacity, std::size_t first,
@@ -65,7 +65,7 @@ std::size_t hits_of_random(std::span<const std::uint32_t> trace, std::size_t cap
 
 std::size_t hits_of_optimum(std::span<const std::uint32_t> trace, std::size_t capacity,
                             std::size_t first) {
-  std::vector<std::uint64_t> nearness(trace.size());  // the sooner its next access, the higher
+  std::vector<std::uint64_t> nearness(trace.size());  // higher if the next access is sooner
   std::unordered_map<std::uint32_t, std::size_t> next;
   for (std::size_t i = trace.size(); i-- > 0;) {
     const auto known = next.find(trace[i]);

@@ -1,5 +1,5 @@
-// What well-known replacements make of a trace, to be shown beside the library's: each sees every
-// access, which the library does not.
+// Hit rates of well-known replacement policies, to be compared with the library's. These policies
+// see every access; the library does not.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace wherry::tool {
 
-// Hits from access number `first` on, of a memory of `capacity` > 0 blocks that is empty before the
-// trace.
+// Each returns the hits from access `first` on, in a memory of `capacity` > 0 blocks that is empty
+// at the start.
 
-// Evicts the block that was not accessed for the longest time.
+// Evicts the least recently used block.
 std::size_t hits_of_lru(std::span<const std::uint32_t> trace, std::size_t capacity,
                         std::size_t first);
-// Evicts any block.
+// Evicts a random block.
 std::size_t hits_of_random(std::span<const std::uint32_t> trace, std::size_t capacity,
                            std::size_t first, std::uint64_t seed);
-// Evicts the block that will not be accessed for the longest time: no replacement has more hits.
+// Evicts the block whose next access is the furthest in the future (Belady): no policy has more
+// hits.
 std::size_t hits_of_optimum(std::span<const std::uint32_t> trace, std::size_t capacity,
                             std::size_t first);
 

@@ -28,13 +28,13 @@ struct Row {
   bool knows_throttles = true;
 };
 
-// What the program did when it was recorded.
+// The counts of the recorded run itself.
 Row recorded_row(const impl::Trace& trace) {
   using impl::EventKind;
   Row row{"recorded", {}, false};
   replay::MachineCounts& counts = row.result.counts;
-  // What moved together is in parts, one after the other: the page that was touched, and what came
-  // along.
+  // A move is recorded in several events with the same time: the faulting page, and the pages that
+  // moved along.
   impl::EventRecord last;
   for (const impl::EventRecord& event : trace.events) {
     const std::uint64_t pages = event.bytes / impl::page_size;
@@ -136,7 +136,7 @@ std::string as_text(const impl::Trace& trace, double scale, const Row& recorded,
   for (const Row& row : rows) add(row);
   text += fmt::format("\nCosts are {:.2f} times those of the file, as recorded migrations were.\n",
                       scale);
-  if (!trace.complete) text += "\nThe trace breaks off: this is what there was up to there.\n";
+  if (!trace.complete) text += "\nThe trace breaks off: these are the counts up to its end.\n";
   if (const std::uint64_t dropped = dropped_events(trace))
     text += fmt::format("\n{} events were dropped when this was recorded: counts are too low.\n",
                         dropped);
@@ -158,13 +158,13 @@ std::vector<std::string> policies_of(const ReplayOptions& options) {
 CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
   CLI::App* replay = app.add_subcommand(
       "replay",
-      "Tell what a recorded program would do under other policies (see: wherry calibrate)");
+      "Predict what a recorded program would do under other policies (see: wherry calibrate)");
   replay->add_option("file", options.file, "The trace, as wherry record writes it")
       ->type_name("FILE")
       ->required();
   replay
       ->add_option("--policy", options.policies,
-                   "Which policies, as WHERRY_POLICY has them; all built-in ones by default")
+                   "Which policies, in the form of WHERRY_POLICY; all built-in ones by default")
       ->type_name("NAME[,PARAMETER=NUMBER...][,NAME...]")
       ->allow_extra_args(false)
       ->check(CLI::Validator(
@@ -179,18 +179,18 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
           ""));
   replay
       ->add_option("--capacity", options.capacity,
-                   "What each device holds, instead of what it did; suffixes K, M, G")
+                   "Capacity of each device, instead of the recorded one; suffixes K, M, G")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{impl::page_size}, std::uint64_t{1} << 62));
-  replay->add_option("--cost", options.cost_file, "What things take, as wherry calibrate writes it")
+  replay->add_option("--cost", options.cost_file, "The cost file, as wherry calibrate writes it")
       ->type_name("FILE");
   replay->add_flag("--json", options.json, "Print one JSON object");
   return replay;
 }
 
 int run_replay(const ReplayOptions& options) {
-  // A shared object that cannot be loaded is said before the trace is read.
+  // Before the trace is read, so that a shared object that cannot be loaded is reported first.
   std::vector<impl::PolicySource> sources;
   const std::vector<std::string> names = policies_of(options);
   for (const std::string& name : names) {

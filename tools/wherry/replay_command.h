@@ -1,5 +1,5 @@
-// `wherry replay`: what a recorded program would do under other policies, or with devices of
-// another size.
+// `wherry replay`: predicts what a recorded program would do under other policies, or with devices
+// of another capacity.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,13 +11,13 @@ namespace wherry::tool {
 
 struct ReplayOptions {
   std::string file;
-  std::vector<std::string> policies;  // each a list; empty: all built-in ones
+  std::vector<std::string> policies;  // each a list of policies; empty: all built-in ones
   std::uint64_t capacity = 0;         // bytes of each device; 0: as recorded
-  std::string cost_file;              // empty: this machine's
+  std::string cost_file;              // empty: the default file of this user
   bool json = false;
 };
 
-// Adds the command; `options` receives what it is given, and outlives `app`.
+// Adds the command. Parsing stores its options in `options`, which must outlive `app`.
 CLI::App* add_replay(CLI::App& app, ReplayOptions& options);
 
 // Returns the exit code. Throws std::bad_alloc.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view pool_prefix = "wherry-pool-";
 
-// Links read "/memfd:wherry-pool-host (deleted)", or end in the name where the file has a
+// A link reads "/memfd:wherry-pool-host (deleted)", or ends in the name if the file has a
 // directory.
 std::string pool_name(const std::string& target) {
   const std::size_t first = target.find(pool_prefix);
@@ -41,7 +41,7 @@ std::vector<PoolFile> open_pools() {
     pool.used = static_cast<std::uint64_t>(status.st_blocks) * 512;
     pools.push_back(std::move(pool));
   }
-  // The host first: "wherry-pool-host" comes after "wherry-pool-dev0" in the alphabet.
+  // The host first, although "wherry-pool-host" sorts after "wherry-pool-dev0".
   std::sort(pools.begin(), pools.end(), [](const PoolFile& a, const PoolFile& b) {
     const bool a_is_device = a.name.find("-dev") != std::string::npos;
     const bool b_is_device = b.name.find("-dev") != std::string::npos;

@@ -1,5 +1,5 @@
-// What `wherry info` knows: machine, capabilities, limits, the chosen topology, and the library as
-// it starts here.
+// The data of `wherry info`: machine, capabilities, limits, the chosen topology, and the library
+// after its start.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@
 
 namespace wherry::tool {
 
-// A pool file, as the kernel describes the descriptor that this process keeps open.
+// A pool file, as Linux describes the descriptor that this process keeps open.
 struct PoolFile {
   std::string name;            // wherry-pool-host, wherry-pool-dev0, ...
-  std::uint64_t size = 0;      // bytes of address space: as large as the arena
+  std::uint64_t size = 0;      // bytes of address space, the size of the arena
   std::uint64_t used = 0;      // bytes of memory
-  std::uint64_t capacity = 0;  // 0: as much as the host has
+  std::uint64_t capacity = 0;  // 0: limited only by the host's memory
 };
 
 struct DeviceState {
@@ -32,15 +32,15 @@ struct DeviceState {
 
 struct Survey {
   impl::Features features;
-  std::optional<impl::TrapChoice> trap;  // nothing when `error` says why none could be chosen
+  std::optional<impl::TrapChoice> trap;  // nullopt if `error` says why none can be chosen
   impl::Machine machine;
-  impl::Topology topology;  // empty when `error` says why none could be chosen
+  impl::Topology topology;  // empty if `error` says why none can be chosen
   impl::CopySettings copying;
-  bool huge_pools = false;           // pools may have huge pages
-  impl::Limits limits;               // after the library has started
+  bool huge_pools = false;           // whether pools may have huge pages
+  impl::Limits limits;               // read after the library has started
   std::vector<DeviceState> devices;  // as started
   std::vector<PoolFile> pools;
-  std::string error;  // why programs cannot start here; empty when they can
+  std::string error;  // why programs cannot start here; empty: they can
 };
 
 // Chooses the topology and starts the library in this process.

@@ -1,4 +1,4 @@
-// `wherry trace`: what a trace says, for a person or for other programs.
+// `wherry trace`: reports on a trace, for people or for other programs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@ struct TraceOptions {
   std::string format = "summary";
 };
 
-// Adds the command; `options` receives what it is given, and outlives `app`.
+// Adds the command. Parsing stores its options in `options`, which must outlive `app`.
 CLI::App* add_trace(CLI::App& app, TraceOptions& options);
 
 // Returns the exit code. Throws std::bad_alloc.

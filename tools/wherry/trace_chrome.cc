@@ -19,7 +19,7 @@ using impl::EventKind;
 using impl::EventRecord;
 using impl::Trace;
 
-// Process 0 is the idle one, as viewers have it.
+// Viewers reserve process 0 for the idle process.
 constexpr int process_of(int processor) {
   return 1 + std::max(processor, 0);
 }
@@ -38,7 +38,7 @@ class ChromeReport {
           process_of(i), 0);
     }
     for (const EventRecord& event : trace_.events) put_event(event);
-    for (const auto& [launch, begin] : running_) put_launch(begin, trace_.end_ns, "not over");
+    for (const auto& [launch, begin] : running_) put_launch(begin, trace_.end_ns, "still running");
     output_.write("\n]}\n");
   }
 
@@ -52,13 +52,13 @@ class ChromeReport {
     separator_ = ",\n";
   }
 
-  // Microseconds since recording began. A number of its own, or digits would be lost.
+  // Microseconds since recording began, as a double: an integral number would lose digits.
   double microseconds(std::uint64_t time_ns) const {
     return static_cast<double>(static_cast<std::int64_t>(time_ns - start_ns_)) / 1e3;
   }
 
-  // The row of a process where something can lie from `begin` to `end`: what overlaps lies in rows
-  // of the same name one below the other, as viewers cannot draw it in one.
+  // A row of the process that is free from `begin` to `end`. Overlapping slices are put into
+  // several rows of the same name, because viewers cannot draw them in one.
   int row_for(int process, const std::string& name, std::uint64_t begin, std::uint64_t end) {
     auto& lanes = lanes_[{process, name}];
     const auto free =
@@ -155,7 +155,7 @@ class ChromeReport {
 
   struct Lane {
     int row;
-    std::uint64_t end;  // when what lies there last is over
+    std::uint64_t end;  // the end of its last slice
   };
 
   const Trace& trace_;

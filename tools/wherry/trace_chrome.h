@@ -1,6 +1,5 @@
-// A trace in the Trace Event Format, which Perfetto and chrome://tracing open: a process for each
-// processor, in it rows for the kernels, for the faults of each thread, and for pages that come and
-// go.
+// A trace in the Trace Event Format, which Perfetto and chrome://tracing read. Each processor is a
+// process, with rows for its kernels, for the faults of each thread, and for page moves.
 #pragma once
 
 #include "output.h"

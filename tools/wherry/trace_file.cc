@@ -13,7 +13,7 @@
 namespace wherry::tool {
 namespace {
 
-// What is no trace is not read to its end, which it may not have. Returns 0 or an errno.
+// Stops reading if the file is not a trace, because it may be endless. Returns 0 or an errno.
 int read_file(const std::string& path, impl::TraceBytes& bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);

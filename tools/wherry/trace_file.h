@@ -1,4 +1,4 @@
-// Traces as files.
+// Trace files.
 #pragma once
 
 #include <string>
@@ -8,16 +8,15 @@
 
 namespace wherry::tool {
 
-// The trace that the file holds. A string: one line that says why there is none. Throws
-// std::bad_alloc.
+// Reads the trace in the file. A string: one line with the error. Throws std::bad_alloc.
 std::variant<impl::Trace, std::string> load_trace(const std::string& path);
 
-// How a trace ends, found out without reading its events.
+// How a trace ends, determined without reading its events.
 enum class TraceEnding {
-  complete,        // the program ended as programs do
-  between_chunks,  // the program ended otherwise, or still runs
+  complete,        // the program exited normally
+  between_chunks,  // the program ended in another way, or still runs
   within_chunk,    // the file could not be written any more, or its writer was killed meanwhile
-  unknown,         // the file cannot be read, or is no trace
+  unknown,         // the file cannot be read, or is not a trace
 };
 TraceEnding how_it_ends(const std::string& path);
 

@@ -12,13 +12,13 @@ using impl::EventKind;
 using impl::EventRecord;
 using impl::TraceName;
 
-// "scale" of "scale (./program+0x1234)"; where there is no name, the place.
+// "scale" for "scale (./program+0x1234)"; the place itself if there is no name.
 std::string short_name(const std::string& code) {
   const std::size_t place = code.rfind(" (");
   return place == std::string::npos ? code : code.substr(0, place);
 }
 
-// The end of the range, or of all addresses.
+// The end of the range, limited to the last address.
 std::uint64_t end_of(std::uint64_t start, std::uint64_t bytes) {
   return start + bytes < start ? UINT64_MAX : start + bytes;
 }

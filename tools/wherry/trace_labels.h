@@ -1,5 +1,4 @@
-// What reports call the things of a trace: processors, kernels, and memory by the names that the
-// program gave it.
+// The names of processors, kernels and memory in reports; those of memory are given by the program.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +11,16 @@
 
 namespace wherry::tool {
 
-// "host", "device 0"; of nobody: empty.
+// "host", "device 0"; empty for a negative index.
 std::string processor_name(int index);
 
 class TraceLabels {
  public:
-  // `trace` outlives it.
+  // `trace` must outlive this object.
   explicit TraceLabels(const impl::Trace& trace);
 
-  // The name of the kernel of a launch, or of the memory of any other event at that moment; empty:
-  // it has none. To be asked of each event in turn.
+  // The name of a launch's kernel, or of the event's memory at that time; empty if there is none.
+  // To be called for each event, in order.
   std::string_view of(const impl::EventRecord& event);
 
  private:
@@ -30,14 +29,14 @@ class TraceLabels {
     std::string_view name;
   };
 
-  // Nothing in [start, end) has a name any more.
+  // Removes the names from [start, end).
   void forget(std::uint64_t start, std::uint64_t end);
-  // The part of a range from `address` on becomes a range of its own.
+  // Splits the range that contains `address` into two.
   void split(std::uint64_t address);
 
-  std::vector<const impl::TraceName*> names_;  // of ranges, by time
-  std::size_t next_ = 0;                       // of those, the first that is not yet given
-  std::map<std::uint64_t, Range> ranges_;      // by start; they do not overlap
+  std::vector<const impl::TraceName*> names_;  // names of ranges, by time
+  std::size_t next_ = 0;                       // the first of these that is not in ranges_ yet
+  std::map<std::uint64_t, Range> ranges_;      // by start address; they do not overlap
   std::map<std::uint64_t, std::string> kernels_;
 };
 

@@ -51,7 +51,7 @@ struct RangeSum {
 
 struct Summary {
   std::map<std::pair<EventKind, EventCause>, Sum> kinds;
-  std::map<std::tuple<EventKind, int, int>, Sum> pairs;  // source and destination
+  std::map<std::tuple<EventKind, int, int>, Sum> pairs;  // by source and destination
   std::map<std::string, RangeSum, std::less<>> ranges;
 };
 
@@ -69,7 +69,7 @@ Summary summarize(const Trace& trace) {
   for (const EventRecord& event : trace.events) {
     const std::string_view label = labels.of(event);
     EventRecord counted = event;
-    if (!is_of_memory(event.kind)) counted.bytes = 0;  // items
+    if (!is_of_memory(event.kind)) counted.bytes = 0;  // these count items
     summary.kinds[{event.kind, event.cause}].add(counted);
     if (is_between_processors(event.kind))
       summary.pairs[{event.kind, event.source, event.destination}].add(event);

@@ -1,5 +1,5 @@
-// What a trace amounts to, for a person: counts, bytes and times by kind and cause, between
-// processors, and for named memory.
+// A summary of a trace for people: counts, bytes and times by kind and cause, by pair of
+// processors, and by named memory.
 #pragma once
 
 #include "output.h"

@@ -14,7 +14,7 @@ using impl::EventKind;
 using impl::EventRecord;
 using impl::Trace;
 
-// Names are the program's, and may be of any bytes.
+// The program chooses the names, so they may contain any bytes.
 std::string as_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// A trace event by event, for other programs: as lines, or as one JSON object.
+// All events of a trace, for other programs: as lines, or as one JSON object.
 #pragma once
 
 #include "output.h"
@@ -6,9 +6,9 @@
 
 namespace wherry::tool {
 
-// A line of names, then one for each event in order of time; RFC 4180.
+// A header line, then one line for each event, in order of time; RFC 4180.
 void write_csv(const impl::Trace& trace, Output& output);
-// One object: the machine, the names, what was dropped, the events in order of time.
+// One object: the machine, the names, the dropped events, and the events in order of time.
 void write_json(const impl::Trace& trace, Output& output);
 
 }  // namespace wherry::tool

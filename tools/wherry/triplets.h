@@ -1,5 +1,5 @@
-// A sparse square matrix as a list of entries, in any order, each place at most once: what files
-// and generators give, and what assembly turns into CSR.
+// A sparse square matrix as a list of entries, in any order, with at most one entry for each place.
+// Files and generators return it; assembly converts it to CSR.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// The vectors of a solve in memory of the chosen kind, Vectors<OrdinaryArray> or
-// Vectors<wherry::managed_array>, with b all ones. The constructing thread writes b and the
-// diagonal.
+// The vectors of a solve: Vectors<OrdinaryArray>, or Vectors<wherry::managed_array> in managed
+// memory. All elements of b are 1. The constructing thread writes b and the inverse diagonal.
 #pragma once
 
 #include <algorithm>

@@ -32,22 +32,22 @@ Interval interval_of(const Work& work) {
 
 void expect(bool right, const char* what) {
   if (!right)
-    throw std::runtime_error(std::string("the workload computed something wrong: ") + what);
+    throw std::runtime_error(std::string("the workload computed a wrong result: ") + what);
 }
 
 std::uint64_t sum_of(const Words& words) {
   return std::accumulate(words.begin(), words.end(), std::uint64_t{0});
 }
 
-// A while of arithmetic that no compiler leaves out: about a microsecond.
+// About a microsecond of arithmetic that compilers cannot remove.
 std::uint64_t think(std::uint64_t value) {
   for (int i = 0; i < 500; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
   return value;
 }
 
-// ---- two who want the same page
+// ---- two processors that want the same page
 
-// Turns at one word, each as soon as it can.
+// Host and device write one word in turn, each as soon as it can.
 Interval ping_pong(const WorkloadSetting& setting) {
   constexpr std::uint64_t turns = 2000;
   stream device(setting.library.device(0));
@@ -69,7 +69,7 @@ Interval ping_pong(const WorkloadSetting& setting) {
   return interval;
 }
 
-// Each works at a word of its own, all in one page.
+// Host and device each write their own word, both in one page.
 Interval false_sharing(const WorkloadSetting& setting) {
   constexpr std::uint64_t rounds = 20'000;
   stream device(setting.library.device(0));
@@ -90,7 +90,7 @@ Interval false_sharing(const WorkloadSetting& setting) {
   return interval;
 }
 
-// ---- data that goes round
+// ---- data that is passed on
 
 Interval producer_consumer(const WorkloadSetting& setting) {
   constexpr std::size_t count = 64 * page_words;
@@ -113,7 +113,7 @@ Interval producer_consumer(const WorkloadSetting& setting) {
   return interval;
 }
 
-// A table that one has written, and all look things up in.
+// A table that the host has written, and that all processors read at random places.
 Interval read_shared(const WorkloadSetting& setting) {
   constexpr std::size_t count = 512 * page_words;
   constexpr int lookups = 400'000;
@@ -141,13 +141,13 @@ Interval read_shared(const WorkloadSetting& setting) {
   return interval;
 }
 
-// ---- more than a device holds
+// ---- more memory than a device holds
 
 std::size_t capacity_words(const WorkloadSetting& setting) {
   return setting.library.device(0).total_memory() / sizeof(std::uint64_t);
 }
 
-// Sweeps over the memory on device 0, each of which adds one to the first word of every 64 bytes.
+// Sweeps over the memory on device 0. Each sweep adds 1 to the first word of every 64 bytes.
 Interval sweep(const WorkloadSetting& setting, double capacities, std::uint64_t rounds) {
   const auto count =
       static_cast<std::size_t>(static_cast<double>(capacity_words(setting)) * capacities);
@@ -171,7 +171,7 @@ Interval cyclic(const WorkloadSetting& setting) {
   return sweep(setting, 1.25, 4);
 }
 
-// Pages of twice the capacity, some much more often than others.
+// Accesses pages of twice the capacity, some of them much more often than others.
 Interval zipf(const WorkloadSetting& setting) {
   constexpr std::size_t accesses = 100'000;
   const std::size_t pages = 2 * capacity_words(setting) / page_words;
@@ -197,7 +197,8 @@ Interval zipf(const WorkloadSetting& setting) {
 
 // ---- numerical codes
 
-// Smooths a line that two devices have half of each: per step they read one neighbour's page each.
+// Smooths a line of which each of two devices owns half. In each step each device reads one page of
+// the other half.
 Interval stencil(const WorkloadSetting& setting) {
   constexpr std::size_t count = 256 * page_words;
   constexpr int steps = 100;

@@ -1,5 +1,5 @@
-// Small programs that show what a policy is good for: each a pattern of sharing that real codes
-// have, with the host and one or two devices. Each checks what it computed.
+// Small programs to compare policies with. Each has a sharing pattern that occurs in real programs,
+// with the host and one or two devices, and checks its own results.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct WorkloadSetting {
   std::uint64_t seed = 1;
 };
 
-// When it was done, as std::chrono::steady_clock counts, and traces do.
+// Begin and end, in nanoseconds of std::chrono::steady_clock, as in traces.
 struct Interval {
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
@@ -25,9 +25,9 @@ struct Interval {
 struct Workload {
   const char* name;
   const char* meaning;
-  int devices;  // that it needs
-  // Sets up, works, and checks. Returns when it worked. Throws wherry::error, std::runtime_error
-  // when what came out is wrong.
+  int devices;  // number of devices that it needs
+  // Sets up, works, and checks. Returns the interval of the work. Throws wherry::error, and
+  // std::runtime_error if a result is wrong.
   Interval (*run)(const WorkloadSetting& setting);
 };
 

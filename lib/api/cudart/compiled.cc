@@ -1,5 +1,5 @@
-// What the CUDA compiler's code in a program calls: it registers kernels and variables, and
-// launches by a push and a pop.
+// The functions that compiler-generated code of a CUDA program calls: it registers kernels and
+// variables, and launches by a push and a pop of the launch configuration.
 #include "api/compiler_exports.h"
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct CallConfiguration {
   cudaStream_t stream = nullptr;
 };
 
-// A stack: arguments of a kernel may launch others.
+// A stack, because computing a kernel's arguments may launch other kernels.
 std::vector<CallConfiguration>& configurations() {
   thread_local std::vector<CallConfiguration> stack;
   return stack;
@@ -36,7 +36,8 @@ RegisteredCode& code() {
   return RegisteredCode::of_process();
 }
 
-// Managed memory; ordinary memory if there is none, since the program does not look for an error.
+// Managed memory; ordinary memory if there is none, because the program does not check for an
+// error.
 void* allocate_managed(std::size_t bytes) {
   CUdeviceptr memory = 0;
   CUresult result = bind_context();
@@ -44,9 +45,8 @@ void* allocate_managed(std::size_t bytes) {
   if (result == CUDA_SUCCESS) return reinterpret_cast<void*>(static_cast<std::uintptr_t>(memory));
   static std::atomic<bool> is_said = false;
   if (!is_said.exchange(true))
-    log_line(
-        "__managed__ variables are ordinary memory of the host: no managed memory can be had: {}",
-        cudaGetErrorString(to_runtime_error(result)));
+    log_line("__managed__ variables are ordinary host memory: managed memory is not available: {}",
+             cudaGetErrorString(to_runtime_error(result)));
   try {
     static auto& mappings = *new std::vector<Mapping>;
     return mappings.emplace_back(Mapping::zeroed(bytes)).data();
@@ -62,8 +62,8 @@ void say_what_variables_hold(const std::vector<std::string>& names) {
   const std::string others =
       names.size() == 1 ? "" : " and " + std::to_string(names.size() - 1) + " more";
   log_line(
-      "__managed__ {}{}: begins as zeros: its initial value is in code for GPUs only; assign it in "
-      "the program",
+      "__managed__ {}{}: starts as zeros, because its initial value is in GPU code only; assign it "
+      "in the program",
       names.front(), others);
 }
 
@@ -90,7 +90,8 @@ void __cudaRegisterManagedVar(void** fatCubinHandle, void** hostVarPtrAddress, c
   code().add_managed(fatCubinHandle, hostVarPtrAddress, deviceName, size);
 }
 
-// Every module's: a variable may be used by a module that only declares it.
+// Initializes the variables of every module, because a module may use a variable that it only
+// declares.
 char __cudaInitModule(void**) {
   say_what_variables_hold(code().give_memory(allocate_managed));
   return 1;
@@ -115,7 +116,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* gridDim, dim3* blockDim, size_t* sh
   return cudaSuccess;
 }
 
-// A registered kernel's stub is its handle: the launch refuses it, each time anew.
+// The stub of a registered kernel is its handle. Each launch with it is refused.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
   if (!code().find_kernel(entryFuncAddr)) return cudaGetKernel(kernelPtr, entryFuncAddr);
   *kernelPtr = reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(entryFuncAddr));

@@ -12,7 +12,7 @@ std::uintptr_t number_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// What the kind says of the ends; false: it is none.
+// Sets the roles of the two ends. Returns false if the kind is invalid.
 bool find_roles(cudaMemcpyKind kind, End& to, End& from) {
   switch (kind) {
     case cudaMemcpyHostToHost:
@@ -85,7 +85,7 @@ cudaError_t copy_rectangle(void* to, std::size_t to_pitch, const void* from, std
   return copy_ends(there, here, extent, timing, stream);
 }
 
-// False: no memory can be so large.
+// Returns false if the size overflows, so that no memory can be so large.
 bool find_end(const cudaPitchedPtr& memory, const cudaPos& at, End& end) {
   end.address = number_of(memory.ptr);
   end.pitch = memory.pitch;
@@ -99,7 +99,7 @@ bool find_end(const cudaPitchedPtr& memory, const cudaPos& at, End& end) {
          (end.address == 0 || !__builtin_add_overflow(end.address, start, &end.address));
 }
 
-// Either structure.
+// For both structures.
 template <typename Parameters>
 cudaError_t copy_box(const Parameters& what, End to, End from, Timing timing, CUstream stream) {
   if (what.srcArray != nullptr || what.dstArray != nullptr) return refuse(cudaErrorNotSupported);

@@ -1,4 +1,4 @@
-// The runtime API's functions of devices' own memory, of access between devices and of pools.
+// The runtime API's functions of devices' own memory, of peer access and of pools.
 #include "api/cudart/entry.h"
 #include "api/entry.h"
 
@@ -10,7 +10,7 @@ void* to_pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-// Memory of which the driver API gives the address.
+// Calls allocate_at(&address) of the driver API, and returns the address as a pointer.
 template <typename Allocate>
 cudaError_t allocate(void** pointer, const Allocate& allocate_at) {
   return with_context([&] {
@@ -25,14 +25,14 @@ cudaError_t allocate(void** pointer, const Allocate& allocate_at) {
 CUresult allocate_rows(void*& pointer, std::size_t& pitch, std::size_t width, std::size_t rows) {
   CUdeviceptr address = 0;
   pitch = 0;
-  // Any of the sizes that are allowed: it changes nothing.
+  // Any allowed element size: it makes no difference.
   const CUresult result =
       width == 0 || rows == 0 ? CUDA_SUCCESS : cuMemAllocPitch_v2(&address, &pitch, width, rows, 4);
   pointer = to_pointer(address);
   return result;
 }
 
-// Calls body(context) with a primary context that stays in use.
+// Calls body(context) with the primary context of the device, which stays in use.
 template <typename Body>
 cudaError_t with_peer(int device, const Body& body) {
   return with_context([&] {
@@ -45,7 +45,7 @@ cudaError_t with_peer(int device, const Body& body) {
     });
     if (found != CUDA_SUCCESS) return found;
     const CUresult result = body(peer);
-    // Here nobody names contexts: what is wrong is the device.
+    // In this API callers pass no contexts, so the device is wrong.
     return result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED || result == CUDA_ERROR_INVALID_CONTEXT
                ? CUDA_ERROR_INVALID_DEVICE
                : result;

@@ -1,4 +1,4 @@
-// The runtime API's functions that find functions of the driver API.
+// The runtime API's functions that look up functions of the driver API.
 #include "api/cudart/entry.h"
 #include "api/exports.h"
 

@@ -1,4 +1,4 @@
-// The runtime API's errors: what they are called, and each thread's last one.
+// The runtime API's errors: their names, and each thread's last error.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 struct ErrorRow {
   cudaError_t code;
   const char* name;
-  const char* description;  // null: that of the CUresult with the same number
+  const char* description;  // null: the same as for the CUresult with this number
 };
 
 #define SAME(code)       \
@@ -25,7 +25,7 @@ struct ErrorRow {
     code, #code, description   \
   }
 
-// By code, ascending.
+// Sorted by code, ascending.
 constexpr std::array errors{
     SAME(cudaSuccess),
     SAME(cudaErrorInvalidValue),

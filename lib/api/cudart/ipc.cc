@@ -1,4 +1,4 @@
-// The runtime API's functions of what processes share.
+// The runtime API's functions that share memory and events between processes.
 #include <bit>
 #include <cstdint>
 

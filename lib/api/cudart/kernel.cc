@@ -1,4 +1,4 @@
-// The runtime API's functions of kernels: a function argument is a kernel's handle, or the address
+// The runtime API's functions of kernels. A function argument is a kernel's handle, or the address
 // of its code.
 #include <atomic>
 #include <climits>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr CUresult no_such_function = CUDA_ERROR_INVALID_HANDLE;
 
-// Once for a program: many ask for no error of a launch.
+// Logged once for a program, because many programs do not check for launch errors.
 void say_why_it_does_not_run(const std::string& name) {
   static std::atomic<bool> is_said = false;
   if (is_said.exchange(true)) return;
   log_line(
-      "kernel {} does not run, nor do others that nvcc compiled: they are code for GPUs only "
-      "(cudaErrorNoKernelImageForDevice); "
-      "write kernels as C++ functions, as docs/variables-and-modules.md says",
+      "kernel {} does not run, nor do other kernels that nvcc compiled: they are GPU code "
+      "(cudaErrorNoKernelImageForDevice); write kernels as C++ functions, see "
+      "docs/variables-and-modules.md",
       demangle(name));
 }
 
@@ -51,7 +51,7 @@ cudaError_t with_kernel(const void* function, const Body& body) {
   if (found == no_such_function) return refuse(cudaErrorInvalidDeviceFunction);
   return finish(found == CUDA_SUCCESS ? body(kernel) : found);
 }
-// ... and body(kernel, device) with the context's device.
+// The same with body(kernel, device), where `device` is the context's.
 template <typename Body>
 cudaError_t with_kernel_on_device(const void* function, const Body& body) {
   return with_kernel(function, [&](CUkernel kernel) {
@@ -65,8 +65,8 @@ CUfunction as_function(CUkernel kernel) {
   return reinterpret_cast<CUfunction>(kernel);
 }
 
-// Whether the stream's device has launches of this shape. Streams that are none are somebody else's
-// to refuse.
+// Whether the stream's device supports launches of this shape. True for an invalid stream, because
+// the launch itself refuses it.
 bool is_shape(const cudaLaunchConfig_t& config, CUstream stream) {
   CUdevice device = 0;
   if (cuStreamGetDevice(stream, &device) != CUDA_SUCCESS) return true;
@@ -106,7 +106,7 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, void** args,
   return launch(&config, stream, function, args);
 }
 
-// Some are a size_t, some an int.
+// Stores an attribute as a size_t or an int.
 template <typename Number>
 CUresult tell(Number& value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
   int answer = 0;
@@ -115,7 +115,7 @@ CUresult tell(Number& value, CUfunction_attribute attribute, CUkernel kernel, CU
   return result;
 }
 
-// The first that is no success.
+// The first result that is not CUDA_SUCCESS.
 template <typename... Results>
 CUresult first_error(Results... results) {
   CUresult first = CUDA_SUCCESS;

@@ -8,7 +8,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// Calls find(address) for an address of the driver API's type, and gives it as a pointer.
+// Calls find(address) with an address of the driver API's type, and stores it as a pointer.
 template <typename Find>
 CUresult find_pointer(void** pointer, const Find& find) {
   CUdeviceptr address = 0;

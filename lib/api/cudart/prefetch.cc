@@ -19,7 +19,7 @@ cudaError_t prefetch(const void* pointer, std::size_t count, int device, cudaStr
       [&] { return cuMemPrefetchAsync(address_of(pointer), count, device, stream); });
 }
 
-// An address is a pointer and a location a location in either API: arrays of them look the same.
+// Pointers and locations have the same layout in both APIs, so arrays of them can be passed on.
 CUdeviceptr* addresses(void** pointers) {
   static_assert(sizeof(CUdeviceptr) == sizeof(void*));
   return reinterpret_cast<CUdeviceptr*>(pointers);

@@ -1,4 +1,4 @@
-// The runtime API's functions of all that is known of a device.
+// The runtime API's functions that return all properties of a device.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,10 +11,10 @@ using namespace wherry::impl;
 
 namespace {
 
-// Where the struct has an attribute of the driver API.
+// The field of the struct for an attribute of the driver API.
 struct Field {
   std::size_t offset;
-  std::size_t size;  // of an int, or of a size_t
+  std::size_t size;  // the field is an int or a size_t
   CUdevice_attribute attribute;
 };
 
@@ -129,7 +129,7 @@ constexpr std::array numbers{
     FIELD(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED),
 };
 
-// Those that tell which device it is, and where.
+// The fields that identify the device and its bus location.
 constexpr std::array ids{
     FIELD(pciBusID, PCI_BUS_ID),
     FIELD(pciDeviceID, PCI_DEVICE_ID),
@@ -181,7 +181,7 @@ CUresult tell(cudaDeviceProp& properties, int device) {
   return result;
 }
 
-// How much of what is asked for it has.
+// How many of the requested properties the device has.
 int count_met(const cudaDeviceProp& asked, const cudaDeviceProp& properties) {
   int met = asked.totalGlobalMem != 0 && properties.totalGlobalMem >= asked.totalGlobalMem;
   for (const Field& field : numbers) {

@@ -1,4 +1,4 @@
-// The runtime API's functions that say how a device is to be used, and ask what it is.
+// The runtime API's functions that change and query the settings of a device.
 #include "api/cudart/entry.h"
 #include "api/entry.h"
 
@@ -6,7 +6,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// The device whose primary context the calling thread works with.
+// The device whose primary context the calling thread uses.
 CUresult find_device(int& device) {
   return cudaGetDevice(&device) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

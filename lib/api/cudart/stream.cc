@@ -8,7 +8,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// The driver API's callback that calls the runtime API's.
+// A callback for the driver API that calls a callback of the runtime API.
 struct Callback {
   cudaStreamCallback_t function;
   void* data;
@@ -27,7 +27,7 @@ cudaError_t add_callback(AddCallback add, cudaStream_t stream, cudaStreamCallbac
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto callback = std::make_unique<Callback>(Callback{function, data});
     const CUresult result = add(stream, Callback::call, callback.get(), flags);
-    // From now on it belongs to the call, which will come.
+    // From now on the callback's call owns it, and that call is certain to come.
     if (result == CUDA_SUCCESS) static_cast<void>(callback.release());
     return result;
   });

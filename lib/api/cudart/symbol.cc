@@ -1,4 +1,4 @@
-// The runtime API's functions of variables that the CUDA compiler's code in a program has
+// The runtime API's functions of variables that compiler-generated code of a program has
 // registered.
 #include <cstdint>
 
@@ -11,7 +11,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// Calls body(variable) for a managed variable. Others would be in an image for GPUs.
+// Calls body(variable) for a managed variable. Other variables exist only in GPU images.
 template <typename Body>
 cudaError_t with_variable(const void* symbol, const Body& body) {
   const auto variable = RegisteredCode::of_process().find_variable(symbol);
@@ -20,7 +20,7 @@ cudaError_t with_variable(const void* symbol, const Body& body) {
   return body(*variable);
 }
 
-// Calls copy(address) with the address in the variable that the arguments mean.
+// Calls copy(address) with the address inside the variable that the arguments name.
 template <typename Copy>
 cudaError_t copy_part(const void* symbol, std::size_t count, std::size_t offset,
                       cudaMemcpyKind kind, cudaMemcpyKind other_way, const Copy& copy) {

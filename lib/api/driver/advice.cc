@@ -39,7 +39,8 @@ bool needs_location(Kind kind) {
          kind == Kind::unset_accessed_by;
 }
 
-// What the old signature names: a device that does not exist is an error of its own.
+// The location in the old signature, a number. A device that does not exist has an error code of
+// its own.
 CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Location& location) {
   if (!needs_location(kind)) return CUDA_SUCCESS;
   if (device != CU_DEVICE_CPU && !is_device(runtime, device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -47,19 +48,19 @@ CUresult find_location(const Runtime& runtime, Kind kind, CUdevice device, Locat
   return CUDA_SUCCESS;
 }
 
-// What the new one names. Its type has to be one also where nobody asks for the location.
+// The location in the new signature. Its type must be valid even if the advice uses no location.
 CUresult find_location(const Runtime& runtime, Kind kind, CUmemLocation named, Location& location) {
   const auto found = to_location(named);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   location = settled(runtime, *found);
-  // Mappings are a processor's, and a node is none.
+  // Mappings belong to a processor; a node is not one.
   const bool fits = kind == Kind::set_preferred || location.kind != Location::Kind::host_node;
   return !needs_location(kind) || (exists(runtime, location) && fits) ? CUDA_SUCCESS
                                                                       : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Preferring a device, and being mapped there, mean something only where both sides may touch the
-// memory at the same time.
+// A device may be preferred, or advised as an accessor, only if the host and the device can access
+// the memory concurrently.
 bool is_allowed(const Runtime& runtime, const AdviceChange& change) {
   const bool sets = change.kind == Kind::set_preferred || change.kind == Kind::set_accessed_by;
   return !sets || change.location.kind != Location::Kind::device ||
@@ -83,13 +84,13 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
     if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
     return runtime.advise(pages_touched(runtime, devPtr, count), change)
                ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;  // freed at this moment
+               : CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
   });
 }
 
 // ---- range attributes
 
-// What `part` makes of the advice of all pages, or `none` where they differ.
+// The value of part(advice) if it is the same for all pages, otherwise `none`.
 template <typename Value, typename Part>
 Value common(const AdviceMap& map, PageSpan pages, Value none, const Part& part) {
   std::optional<Value> found;
@@ -112,7 +113,8 @@ bool all_read_mostly(const AdviceMap& map, PageSpan pages) {
   return all;
 }
 
-// The number of a processor, as the oldest attributes tell it: a node of the host is the host.
+// The number by which the oldest attributes name a processor; a node of the host counts as the
+// host.
 int number_of(Location location) {
   return location.is_none() ? CU_DEVICE_INVALID : location.processor().ordinal();
 }
@@ -143,7 +145,7 @@ void put(void* data, std::size_t index, std::int32_t value) {
   std::memcpy(static_cast<std::byte*>(data) + index * sizeof value, &value, sizeof value);
 }
 
-// Devices first, in order, then the host.
+// Devices first, in ascending order, then the host.
 void put_accessed_by(const Runtime& runtime, PageSpan pages, void* data, std::size_t size) {
   const int devices = runtime.device_count();
   ProcessorMask all = (ProcessorMask{2} << devices) - 1;
@@ -172,7 +174,7 @@ bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute att
              : size == sizeof(std::int32_t);
 }
 
-// Requires: is_answerable.
+// Requires: is_answerable().
 void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute attribute,
                    void* data, std::size_t size) {
   const AdviceMap& map = runtime.advice();

@@ -1,11 +1,11 @@
-// The C functions that ask whether a stream is being captured into a graph: none ever is.
+// The C functions that ask whether a stream is being captured into a graph: no stream ever is.
 #include "api/entry.h"
 
 using namespace wherry::impl;
 
 namespace {
 
-// Says so of a stream that exists.
+// Sets the status if the stream exists.
 CUresult tell_status(CUstream argument, CUstreamCaptureStatus* status) {
   return enter([&](Driver& driver) {
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -25,7 +25,7 @@ CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus* captu
   return tell_status(per_thread(hStream), captureStatus);
 }
 
-// What else they give is not written without a capture.
+// The other outputs are not written, because no stream is captured.
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                 cuuint64_t*) {
   return tell_status(hStream, captureStatus_out);

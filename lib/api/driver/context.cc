@@ -1,4 +1,4 @@
-// The C functions of contexts, primary and others.
+// The C functions of contexts, primary and other ones.
 #include "api/entry.h"
 #include "runtime/context_settings.h"
 #include "runtime/thread_contexts.h"
@@ -124,7 +124,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
                         CUdevice dev) {
   if (ctxCreateParams == nullptr) return create(pctx, flags, dev);
   return enter([&](Driver&) {
-    // Exactly one of the two has to be asked for; neither exists.
+    // The caller must ask for exactly one of the two; neither is supported.
     const bool affinity = ctxCreateParams->execAffinityParams != nullptr;
     const bool graphics = ctxCreateParams->cigParams != nullptr;
     if (affinity == graphics) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// The C functions that say how a context is to be, and ask how it is.
+// The C functions that change and query the settings of a context.
 #include "runtime/context_settings.h"
 #include "api/entry.h"
 #include "runtime/thread_contexts.h"
@@ -17,7 +17,7 @@ CUresult enter_current(const Body& body) {
   });
 }
 
-// What body(context) says of the current context.
+// Stores the result of body(context) for the current context.
 template <typename Value, typename Body>
 CUresult tell_of_current(Value* value, const Body& body) {
   return enter_current([&](const Context& context) {
@@ -67,7 +67,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
     if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
     if (asked == nullptr || !driver.find_context(asked)) return CUDA_ERROR_INVALID_CONTEXT;
-    // Handles are never given twice.
+    // Handles are never reused.
     *ctxId = reinterpret_cast<std::uintptr_t>(asked);
     return CUDA_SUCCESS;
   });
@@ -78,7 +78,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUcontext asked = ctx != nullptr ? ctx : ThreadContexts::mine().current();
     if (asked == nullptr || !driver.find_context(asked)) return CUDA_ERROR_INVALID_CONTEXT;
-    *version = 3020;  // of the two that there are, the one with 64-bit addresses
+    *version = 3020;  // of the two versions, the one with 64-bit addresses
     return CUDA_SUCCESS;
   });
 }
@@ -132,7 +132,7 @@ CUresult cuCtxDetach(CUcontext ctx) {
   });
 }
 
-// ---- profiling: there is nobody who would watch
+// ---- profiling: no profiler can be attached, so these do nothing
 
 CUresult cuProfilerStart(void) {
   return enter_current([](const Context&) { return CUDA_SUCCESS; });

@@ -1,4 +1,4 @@
-// The C functions that copy: they say what their pointers have to be.
+// The C functions that copy. Each says what its pointers must refer to.
 #include "api/copies.h"
 
 using namespace wherry::impl;
@@ -46,7 +46,7 @@ CUresult copy_between(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
   });
 }
 
-// One side of a rectangle or box, as the structures have it.
+// One side of a rectangle or box, as in the API's structures.
 struct Box {
   CUmemorytype type;
   const void* host;
@@ -57,7 +57,7 @@ struct Box {
   std::size_t z = 0;
   std::size_t height = 0;
   std::size_t lod = 0;
-  std::optional<int> ordinal = {};  // of the device whose context was named with it
+  std::optional<int> ordinal = {};  // of the device whose context was given with it
 };
 
 CUresult find_end(const Box& box, const Extent& extent, End& end) {
@@ -79,7 +79,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
   end.device = box.ordinal;
   if (box.lod != 0) return CUDA_ERROR_INVALID_VALUE;
   if (extent.is_empty()) return CUDA_SUCCESS;
-  // A pitch or height that nothing depends on may be anything.
+  // The pitch or height may have any value if no address depends on it.
   const bool uses_height = extent.layers > 1 || box.z != 0;
   const bool uses_pitch = extent.rows > 1 || box.y != 0 || uses_height;
   std::size_t row_end = 0;
@@ -98,7 +98,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
       __builtin_mul_overflow(rows, end.pitch, &start) ||
       __builtin_add_overflow(start, box.x, &start))
     return CUDA_ERROR_INVALID_VALUE;
-  // Base NULL is no memory wherever in it the box begins.
+  // A null base is never valid memory, wherever in it the box begins.
   if (end.address != 0 && __builtin_add_overflow(end.address, start, &end.address))
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
@@ -106,7 +106,7 @@ CUresult find_end(const Box& box, const Extent& extent, End& end) {
 
 CUresult copy_box(Driver& driver, const Box& to, const Box& from, const Extent& extent,
                   Timing timing, CUstream stream) {
-  // Who has no context is told that first.
+  // A missing context is the first error to be reported.
   StreamHandle target;
   CUresult ready = find_working_stream(driver, stream, target);
   End there;
@@ -135,7 +135,7 @@ Box target_of(const Copy3D& what) {
           what.dstPitch,      what.dstZ,    what.dstHeight, what.dstLOD};
 }
 
-// False: it needs a context, and this is none.
+// Returns false if this side needs a context, and the handle is not one.
 bool find_device(Driver& driver, CUcontext handle, Box& box) {
   if (box.type != CU_MEMORYTYPE_DEVICE) return true;
   const auto context = driver.find_context(handle);

@@ -1,4 +1,4 @@
-// The C functions that need no context: start, errors as text, devices.
+// The C functions that need no context: initialization, error texts, devices.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +21,7 @@ std::string name_of(const DeviceConfig& device) {
                      device.emulated ? "emulated" : "memory", device.node);
 }
 
-// Runs body(driver, device) for a device that exists.
+// Runs body(driver) if the device exists.
 template <typename Body>
 CUresult enter_device(CUdevice ordinal, const Body& body) {
   return enter([&](Driver& driver) {

@@ -1,4 +1,4 @@
-// The C functions that tell what kind of device one is, and where it is.
+// The C functions for the kind and the bus location of a device.
 #include <cctype>
 #include <cstring>
 #include <optional>
@@ -24,7 +24,7 @@ std::string bus_id(Driver& driver, CUdevice dev) {
                      attribute(driver, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, dev));
 }
 
-// A bus id may be written without its domain or its function, and in capitals.
+// A bus id may be given without its domain or its function, and in upper case.
 std::string whole_bus_id(std::string_view text) {
   std::string whole;
   for (const char letter : text) {

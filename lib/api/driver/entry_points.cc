@@ -1,4 +1,4 @@
-// The C functions that find functions, by the CUDA version that a program was made for.
+// The C functions that look functions up, by the CUDA version that a program was compiled for.
 #include <atomic>
 
 #include "api/driver_functions.h"
@@ -53,10 +53,9 @@ CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTable
   static std::atomic<bool> is_said = false;
   if (!is_said.exchange(true))
     log_line(
-        "NVIDIA's own CUDA runtime, linked into this program or loaded by it, cannot go on: it "
-        "needs driver functions that "
-        "NVIDIA does not document (cuGetExportTable); link with nvcc -cudart shared, and let the "
-        "program find the "
-        "libcudart.so.13 beside this libcuda.so.1");
+        "NVIDIA's own CUDA runtime, linked into this program or loaded by it, cannot continue: it "
+        "needs undocumented functions of NVIDIA's driver (cuGetExportTable); link with nvcc "
+        "-cudart shared, and make sure that the program finds the libcudart.so.13 beside this "
+        "libcuda.so.1");
   return CUDA_ERROR_NOT_FOUND;
 }

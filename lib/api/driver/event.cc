@@ -33,15 +33,16 @@ CUresult destroy(CUevent handle) {
   });
 }
 
-// Where other processes see it.
+// For an event that other processes see.
 CUresult record(const Event& event, const StreamHandle& stream) {
   DeviceEngine& engine = event.context->device.engine;
-  // What is not recorded must not stand for a failure in other processes.
+  // Checked before begin(): a moment that is begun and not recorded would be a failure in other
+  // processes.
   const CUresult health = to_result(engine.status(*event.context->work));
   if (health != CUDA_SUCCESS) return health;
   const std::shared_ptr<SharedEvent::Pending> moment = event.shared->begin();
   if (!moment) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Where the operation is thrown away instead, the moment is dropped with it.
+  // If the operation is dropped, it drops the moment, which then ends with an error.
   return to_result(engine.enqueue_operation(stream.stream, [moment](const Completion& done) {
     moment->finish(WorkStatus::ok);
     done();
@@ -65,8 +66,8 @@ CUresult record(CUevent handle, CUstream argument, unsigned flags) {
   });
 }
 
-// Calls body(engine, recording) for an event that has been recorded, or shared_body(event, moment)
-// if other processes see it; one that has not is over.
+// Calls body(engine, recording) for a recorded event, or shared_body(event, moment) if other
+// processes see the event. An event that was never recorded counts as finished.
 template <typename Body, typename SharedBody>
 CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_body) {
   return enter([&](Driver& driver) {
@@ -93,7 +94,8 @@ CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end) {
         return CUDA_ERROR_INVALID_HANDLE;
       }
     }
-    // As a driver has it, though one clock serves all devices here.
+    // NVIDIA's driver refuses events of two devices, too, although here one clock serves all
+    // devices.
     if (&events[0]->context->device != &events[1]->context->device) {
       return CUDA_ERROR_INVALID_HANDLE;
     }

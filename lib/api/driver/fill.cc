@@ -1,4 +1,4 @@
-// The C functions that fill.
+// The C functions that fill memory.
 #include "api/copies.h"
 
 using namespace wherry::impl;

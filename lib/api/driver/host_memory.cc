@@ -1,4 +1,4 @@
-// The C functions of host memory that devices use in place: allocated and registered.
+// The C functions of host memory that devices access in place: allocated and registered memory.
 #include "api/entry.h"
 
 using namespace wherry::impl;
@@ -74,7 +74,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
   if (bytes.start == 0 || bytes.empty() || (flags & ~registration_flags) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  // More than devices have addresses for is not memory either.
+  // A range larger than the devices' address range cannot be memory of the program either.
   if (bytes.size() > driver.runtime().layout().bytes() || driver.runtime().overlaps_own(bytes))
     return CUDA_ERROR_INVALID_VALUE;
 
@@ -88,7 +88,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
       to_result(host.adopt(*range, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0));
   if (adopted != CUDA_SUCCESS) return adopted;
   MemoryRecord record = record_of(*context, *range, MemoryKind::registered, flags);
-  // Just its own pages.
+  // Only the pages of the registered range.
   record.mapping_pages =
       (round_up(bytes.end, page_size) - round_down(bytes.start, page_size)) / page_size;
   try {
@@ -106,7 +106,7 @@ CUresult unregister_memory(Driver& driver, std::uintptr_t address) {
   if (!known) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (known->kind != MemoryKind::registered || known->base != address)
     return CUDA_ERROR_INVALID_VALUE;
-  // Work that was launched before may still use it.
+  // Work that was launched earlier may still use the memory.
   driver.wait_for_all_work();
   HostMemory& host = driver.runtime().host_memory();
   const LockGuard guard(host.registering());
@@ -158,7 +158,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
     return CUDA_SUCCESS;
   });
 }
-// No device address lies where 32 bits reach.
+// No device address fits into 32 bits, so this never succeeds.
 CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* pdptr, void*, unsigned int) {
   if (pdptr != nullptr) *pdptr = 0;
   return enter([&](Driver& driver) {

@@ -1,4 +1,4 @@
-// The C functions of what processes share.
+// The C functions that share memory and events between processes.
 #include <bit>
 #include <optional>
 
@@ -53,7 +53,7 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event) {
     OfferHandle offer;
     const CUresult offered = driver.offers().offer(*found->shared, offer);
     if (offered != CUDA_SUCCESS) return offered;
-    // Whoever has destroyed it meanwhile may have found no offer to take down.
+    // A thread that destroyed the event meanwhile may have found no offer to withdraw.
     if (driver.find_event(event) != found) {
       driver.offers().withdraw(*found->shared);
       return CUDA_ERROR_INVALID_HANDLE;
@@ -63,7 +63,7 @@ CUresult get_event(CUipcEventHandle* handle, CUevent event) {
   });
 }
 
-// What names no event is another error than what names no memory.
+// A handle of no event has another error code than a handle of no memory.
 CUresult as_of_event(CUresult found) {
   return found == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_MAP_FAILED : found;
 }
@@ -97,7 +97,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
   return open_memory(pdptr, handle, Flags);
 }
-// Of before the driver counted how often a handle is open; the signature is the same.
+// The variant from before the driver counted how often a handle is open; the signature is the same.
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
   return open_memory(pdptr, handle, Flags);
 }

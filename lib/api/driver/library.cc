@@ -1,4 +1,4 @@
-// The C functions of libraries and of the kernels in them.
+// The C functions of libraries and their kernels.
 #include "api/entry.h"
 #include "runtime/kernel_attributes.h"
 #include "runtime/objects.h"
@@ -7,7 +7,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// Options come as lists of their numbers and of their values.
+// Options are passed as a list of option numbers and a list of values.
 struct Options {
   const void* names;
   const void* values;
@@ -16,7 +16,7 @@ struct Options {
   bool are_lists() const { return count == 0 || (names != nullptr && values != nullptr); }
 };
 
-// Calls load(runtime, loaded), and makes a library of it.
+// Calls load(runtime, loaded), and creates a library from the result.
 template <typename Load>
 CUresult make_library(CUlibrary* library, const void* source, const Options& compiling,
                       const Options& loading, const Load& load) {
@@ -31,7 +31,7 @@ CUresult make_library(CUlibrary* library, const void* source, const Options& com
   });
 }
 
-// Runs body(driver, library) for a library that exists.
+// Runs body(driver, library) if the library exists.
 template <typename Body>
 CUresult enter_library(CUlibrary handle, const Body& body) {
   return enter([&](Driver& driver) {
@@ -48,7 +48,7 @@ CUresult enter_kernel(CUkernel handle, const Body& body) {
   });
 }
 
-// ... and a device that exists.
+// The same; fails if the device does not exist.
 template <typename Body>
 CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body) {
   return enter_kernel(handle, [&](Driver& driver, const Kernel&) {
@@ -56,7 +56,7 @@ CUresult enter_kernel(CUkernel handle, CUdevice device, const Body& body) {
   });
 }
 
-// A library is not in a context because one of them has ended meanwhile.
+// The error if a library is not in a context: either of the two has ended meanwhile.
 CUresult why_gone(Driver& driver, const Library& library) {
   return driver.libraries().find(library.handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
                                                  : CUDA_ERROR_INVALID_HANDLE;

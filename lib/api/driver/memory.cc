@@ -1,4 +1,4 @@
-// The C functions of managed memory and of devices' own.
+// The C functions of managed memory and of devices' own memory.
 #include <algorithm>
 #include <limits>
 
@@ -12,15 +12,15 @@ unsigned clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
 
-// Nothing is written where nothing is asked for: either pointer may be null.
+// Either pointer may be null; then that value is not written.
 CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psize,
                            CUdeviceptr dptr) {
   std::shared_ptr<Context> context;
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
-  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // whatever dptr is
+  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // for every dptr
   auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
-  // What the context's device may not access is none of its memory.
+  // Mapped memory that the context's device may not access counts as not found.
   if (record && record->kind == MemoryKind::mapped) {
     const auto mapped = driver.virtual_memory().mapped_at(dptr);
     const Processor own = Processor::device(context->device.ordinal);
@@ -38,7 +38,7 @@ CUresult refuse_array() {
   });
 }
 
-// Remembers what the runtime allocated in the context; gives it back when that fails.
+// Records an allocation of the context. Frees it if that fails.
 CUresult remember(Driver& driver, const Context& context, const Allocation& allocation,
                   MemoryKind kind, CUdeviceptr* dptr) {
   MemoryRecord record;
@@ -60,7 +60,7 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
   return CUDA_SUCCESS;
 }
 
-// Of a pool of another process.
+// Frees memory of another process's pool.
 CUresult free_imported(Driver& driver, std::uintptr_t address) {
   const auto piece = driver.imported().take_pooled(address);
   if (!piece) return CUDA_ERROR_INVALID_VALUE;
@@ -76,7 +76,7 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
             found.kind == MemoryKind::pooled);
   });
   if (!record) return free_imported(driver, address);
-  // Work that was launched before may still use it.
+  // Work that was launched earlier may still use the memory.
   driver.wait_for_all_work();
   driver.offers().free_returned();
   if (record->kind == MemoryKind::pooled) {
@@ -103,7 +103,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
       return CUDA_ERROR_INVALID_VALUE;
     }
     auto allocation = driver.runtime().allocate(bytesize, flags);
-    // It may lie in any pool.
+    // Managed memory may be in any pool, so memory pools of all devices give back unused pages.
     if (!allocation && driver.give_back()) allocation = driver.runtime().allocate(bytesize, flags);
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
@@ -128,7 +128,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     return remember(driver, *context, *allocation, MemoryKind::device, dptr);
   });
 }
-// No allocation lies where 32 bits reach.
+// No allocation has an address that fits into 32 bits, so this never succeeds.
 CUresult cuMemAlloc(CUdeviceptr_v1* dptr, unsigned int bytesize) {
   if (dptr != nullptr) *dptr = 0;
   return enter([&](Driver& driver) {
@@ -183,7 +183,7 @@ CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   return enter([&](Driver& driver) { return get_address_range(driver, pbase, psize, dptr); });
 }
-// No allocation lies where 32 bits reach; what can be answered is that it was not found.
+// No allocation has an address that fits into 32 bits, so the only answer is "not found".
 CUresult cuMemGetAddressRange(CUdeviceptr_v1* pbase, unsigned int* psize, CUdeviceptr_v1 dptr) {
   CUdeviceptr base = 0;
   std::size_t size = 0;

@@ -1,4 +1,4 @@
-// The C functions of modules and of the kernels in them.
+// The C functions of modules and their kernels.
 #include "runtime/module.h"
 #include "api/entry.h"
 #include "runtime/kernel_attributes.h"
@@ -8,7 +8,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// load(runtime, source, NewObject&) makes the object.
+// Creates a module from the object that load(runtime, source, NewObject&) returns.
 template <typename Source, typename Load>
 CUresult make_module(CUmodule* module, Source source, const Load& load) {
   return enter([&](Driver& driver) {
@@ -24,7 +24,7 @@ CUresult make_module(CUmodule* module, Source source, const Load& load) {
   });
 }
 
-// Runs body(context, module) for a module that exists.
+// Runs body(driver, module) if the module exists.
 template <typename Body>
 CUresult enter_module(CUmodule handle, const Body& body) {
   return enter([&](Driver& driver) {
@@ -113,7 +113,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
     return CUDA_SUCCESS;
   });
 }
-// No variable lies where 32 bits reach.
+// No variable has an address that fits into 32 bits.
 CUresult cuModuleGetGlobal(CUdeviceptr_v1* dptr, unsigned int* bytes, CUmodule hmod,
                            const char* name) {
   CUdeviceptr address = 0;

@@ -1,4 +1,4 @@
-// The C functions that tell how much of a device a launch keeps busy: a worker has one block at a
+// The C functions that tell how much of a device a launch occupies. A worker runs one block at a
 // time.
 #include "api/entry.h"
 #include "runtime/device_attributes.h"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr unsigned known_flags = CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE;
 
-// Runs body(of_device) for a function or kernel that exists; of_device(attribute) tells of its
-// device.
+// Runs body(of_device) if the function or kernel exists; of_device(attribute) returns an attribute
+// of its device.
 template <typename Body>
 CUresult enter_code(CUfunction argument, const Body& body) {
   return enter([&](Driver& driver) {

@@ -1,16 +1,16 @@
-// The C functions of access between devices.
+// The C functions of peer access between devices.
 #include "api/entry.h"
 
 using namespace wherry::impl;
 
 namespace {
 
-// Any two devices: each can map every pool.
+// True for any two different devices: each can map every pool.
 bool can_access(CUdevice device, CUdevice peer) {
   return device != peer;
 }
 
-// The link is memory of one machine.
+// All devices are in one machine, so the link between them is its memory.
 CUresult link_attribute(CUdevice_P2PAttribute attribute, int& value) {
   switch (attribute) {
     case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
@@ -81,7 +81,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     if (found != CUDA_SUCCESS) return found;
     const auto peer = driver.find_context(peerContext);
     if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
-    // Work that was given before may still access it.
+    // Work that was launched earlier may still access the memory.
     context->device.engine.wait_for_device();
     return driver.peers().disable(*context, *peer) ? CUDA_SUCCESS
                                                    : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;

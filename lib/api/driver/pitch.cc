@@ -1,11 +1,11 @@
-// The C functions of memory in rows.
+// The C functions that allocate memory in rows.
 #include "api/entry.h"
 
 using namespace wherry::impl;
 
 namespace {
 
-// What rows begin at multiples of, as with a driver of the generation whose rules are followed.
+// Rows begin at multiples of this many bytes, as with an NVIDIA driver of the same generation.
 constexpr std::size_t pitch_unit = 512;
 
 }  // namespace
@@ -29,7 +29,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
     return result;
   });
 }
-// No allocation lies where 32 bits reach.
+// No allocation has an address that fits into 32 bits, so this never succeeds.
 CUresult cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned int* pPitch, unsigned int WidthInBytes,
                          unsigned int Height, unsigned int ElementSizeBytes) {
   CUdeviceptr address = 0;

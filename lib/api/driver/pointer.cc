@@ -1,4 +1,4 @@
-// The C functions that look pointers up.
+// The C functions that look up pointers.
 #include <cstring>
 
 #include "api/entry.h"
@@ -9,11 +9,10 @@ using namespace wherry::impl;
 
 namespace {
 
-// What is told of addresses that no record knows: nothing of some attributes, of others that there
-// is nothing.
+// The device ordinal of an address that no record contains.
 constexpr int no_device = -2;
 
-// Where the answer goes, in the attribute's own type.
+// The place of the answer; writes a value with the type of the attribute.
 class Answer {
  public:
   explicit Answer(void* data) : data_(data) {}
@@ -35,7 +34,7 @@ class Answer {
 bool is_on_device(MemoryKind kind) {
   return kind != MemoryKind::host && kind != MemoryKind::registered;
 }
-// Memory of one device that nothing else can be made of than that.
+// Memory of one device that is neither pooled, mapped nor a variable.
 bool is_plain_device(const MemoryRecord& record) {
   return record.kind == MemoryKind::device && !record.variable;
 }
@@ -45,12 +44,11 @@ bool is_attribute(CUpointer_attribute attribute) {
          attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
 }
 
-// The tokens name the allocation: by the address that whoever uses them gives as well, and by this
-// number.
+// The tokens name the allocation: by this number, and by the address that their user passes, too.
 CUresult give_tokens(Driver& driver, const MemoryRecord& record, void* data) {
   CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
   tokens.vaSpaceToken = token_of(record);
-  // Not the padding at its end.
+  // Without the padding at its end.
   std::memcpy(
       data, &tokens,
       offsetof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS, vaSpaceToken) + sizeof tokens.vaSpaceToken);
@@ -117,13 +115,13 @@ CUresult give(Driver& driver, CUpointer_attribute attribute, const MemoryRecord&
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return answer.quantity(record.mapping_base(address));
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-      // What was mapped at once is one block, however many allocations lie in it.
+      // Memory that was mapped together is one block, even if several allocations lie in it.
       return answer.quantity(record.mapping_base(record.base) / page_size);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// What the device of the current context may do with it.
+// The access of the current context's device to the memory.
 CUresult find_access(Driver& driver, const VirtualMemory::Mapped& mapped, Access& access) {
   std::shared_ptr<Context> context;
   const CUresult found = find_current(driver, context);
@@ -146,19 +144,20 @@ CUresult give_access(Driver& driver, const VirtualMemory::Mapped& mapped, const 
   return answer.number(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
 }
 
-// It has the same address everywhere, and none for those who may not access it.
+// The memory has the same address for all processors, and none for a processor without access.
 CUresult give_address(std::uintptr_t address, Access access, const Answer& answer) {
   const bool is_reached = access != Access::none;
   answer.quantity(is_reached ? address : 0);
   return is_reached ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Of memory that the program mapped itself: what differs from other memory.
+// For memory that the program mapped itself: the attributes that differ from other memory.
 CUresult give_mapped(Driver& driver, CUpointer_attribute attribute, const MemoryRecord& record,
                      std::uintptr_t address, void* data) {
   const auto mapped = driver.virtual_memory().mapped_at(address);
   const auto reserved = driver.virtual_memory().reserved_around(address);
-  if (!mapped || !reserved) return CUDA_ERROR_INVALID_VALUE;  // unmapped meanwhile
+  // unmapped by another thread meanwhile
+  if (!mapped || !reserved) return CUDA_ERROR_INVALID_VALUE;
   const Answer answer(data);
   const PhysicalTraits& traits = mapped->memory.traits;
   const bool is_of_device = traits.location.kind == Location::Kind::device;
@@ -200,14 +199,14 @@ CUresult give_known(Driver& driver, CUpointer_attribute attribute, const MemoryR
                                            : give(driver, attribute, record, address, data);
 }
 
-// What is said of an address that the library does not know.
+// The answers for an address that the library does not know.
 void give_default(CUpointer_attribute attribute, std::uintptr_t address, void* data) {
   const Answer answer(data);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-      return;  // nothing
+      return;  // nothing is written
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       answer.quantity(address);
       return;
@@ -235,7 +234,7 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
   if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
       ThreadContexts::mine().current() == nullptr)
     return CUDA_ERROR_INVALID_CONTEXT;
-  // What is asked most is answered by the first look.
+  // The most frequent questions are answered with one lookup.
   if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
       attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
     const auto sort = driver.memory().sort_of(address);
@@ -261,7 +260,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     const auto record = driver.runtime().find_memory(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
-      // What one attribute has no answer for is no error of the others.
+      // An attribute without an answer is no error for the other attributes.
       if (record)
         give_known(driver, attributes[i], *record, ptr, data[i]);
       else

@@ -1,4 +1,4 @@
-// The C functions of memory pools, and of memory in the order of a stream.
+// The C functions of memory pools, and of stream-ordered allocation.
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -9,7 +9,7 @@ using namespace wherry::impl;
 
 namespace {
 
-// Runs body(pool) for a pool that exists.
+// Runs body(driver, pool) if the pool exists.
 template <typename Body>
 CUresult enter_pool(CUmemoryPool handle, const Body& body) {
   return enter([&](Driver& driver) {
@@ -18,7 +18,7 @@ CUresult enter_pool(CUmemoryPool handle, const Body& body) {
   });
 }
 
-// CUDA_ERROR_INVALID_VALUE: no location of a device.
+// Returns CUDA_ERROR_INVALID_VALUE if the location is not a device.
 CUresult find_device(Driver& driver, const CUmemLocation& location) {
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   return driver.device(location.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
@@ -46,7 +46,7 @@ CUresult check_properties(Driver& driver, const CUmemPoolProps& wanted) {
   }
 }
 
-// `choose` says which pool for a device that exists.
+// choose(pools) returns the pool of the device; called only if the device exists.
 template <typename Choose>
 CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose) {
   return enter([&](Driver& driver) {
@@ -59,7 +59,7 @@ CUresult tell_pool(CUmemoryPool* answer, CUdevice device, const Choose& choose) 
   });
 }
 
-// From the pool that `choose` says for the stream's device; null: there is none.
+// Allocates from the pool that `choose` returns for the stream's device; null: there is none.
 template <typename Choose>
 CUresult allocate(CUdeviceptr* dptr, std::size_t bytes, CUstream argument, const Choose& choose) {
   return enter([&](Driver& driver) {
@@ -94,7 +94,8 @@ CUresult free_imported_in_order(Driver& driver, std::uintptr_t address,
   const WorkStatus status = stream.context->device.engine.add_callback(
       stream.stream, [&driver, piece = *piece](WorkStatus) { driver.imported().end(piece); });
   if (status == WorkStatus::ok) return CUDA_SUCCESS;
-  // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
+  // The context has failed meanwhile: its own work does not run any more, but other contexts' work
+  // may use the memory.
   driver.end_import(*piece);
   return CUDA_SUCCESS;
 }
@@ -107,18 +108,19 @@ CUresult free_in_order(CUdeviceptr address, CUstream argument) {
     const auto record = driver.memory().take(
         address, [](const MemoryRecord& known) { return known.kind == MemoryKind::pooled; });
     if (!record) return free_imported_in_order(driver, address, stream);
-    // Before its place is anybody else's.
+    // Before the place can be used for another allocation.
     driver.offers().withdraw(*record);
     if (driver.pools().free_in_order(*record, stream)) return CUDA_SUCCESS;
-    // The context has failed meanwhile: nothing of it runs any more, but others may use the memory.
+    // The context has failed meanwhile: its own work does not run any more, but other contexts'
+    // work may use the memory.
     driver.wait_for_all_work();
     driver.pools().free(*record);
     return CUDA_SUCCESS;
   });
 }
 
-// Changes who has access to the pool of this device, by calling change(device, accessible) for
-// each.
+// Changes which devices can access the pool of `own_device`, by calling change(device, accessible)
+// for each.
 template <typename Change>
 CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessDesc> wanted,
                     const Change& change) {
@@ -132,7 +134,7 @@ CUresult set_access(Driver& driver, int own_device, std::span<const CUmemAccessD
   }
   for (const CUmemAccessDesc& access : wanted) {
     const bool none = access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    // Work that was given before may still access it.
+    // Work that was launched earlier may still access the memory.
     if (none) driver.device(access.location.id)->engine.wait_for_device();
     if (const CUresult changed = change(access.location.id, !none); changed != CUDA_SUCCESS)
       return changed;
@@ -214,7 +216,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
   return enter_pool(pool, [&](Driver& driver, const auto& found) {
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    driver.pools().note_excess();  // a threshold may be lower now
+    driver.pools().note_excess();  // the new threshold may be lower
     return found->set_attribute(attr, value);
   });
 }

@@ -1,4 +1,4 @@
-// The C functions of memory pools that processes share.
+// The C functions that share memory pools between processes.
 #include <bit>
 #include <cstring>
 #include <span>
@@ -16,7 +16,7 @@ bool is_descriptor(CUmemAllocationHandleType type, unsigned long long flags) {
   return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && flags == 0;
 }
 
-// The descriptor says no more than which offer it stands for.
+// The file behind the descriptor contains only the handle of the offer.
 CUresult export_pool(Driver& driver, CUmemoryPool handle, int& descriptor) {
   const auto pool = driver.pools().find(handle);
   if (!pool || !pool->is_for_processes()) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
-// The C functions that prefetch and discard managed memory: they check, note where the program
-// wanted its pages, and put the work into the stream.
+// The C functions that prefetch and discard managed memory: they check arguments, record the
+// requested location of the pages, and put the work into the stream.
 #include <cstddef>
 #include <utility>
 
@@ -15,15 +15,15 @@ using Kind = PrefetchRequest::Kind;
 
 // ---- destinations
 
-// What the old signature names: a number.
+// The destination in the old signature: a number.
 CUresult find_destination(const Runtime& runtime, CUdevice device, Location& to) {
   if (device != CU_DEVICE_CPU && !is_device(runtime, device)) return CUDA_ERROR_INVALID_DEVICE;
   to = device == CU_DEVICE_CPU ? Location::host() : Location::device(device);
   return CUDA_SUCCESS;
 }
 
-// What the new one names. Only here has a device that does not exist an error of its own, and not a
-// node.
+// The destination in the new signature. Only here does a device that does not exist have an error
+// code of its own, while a node that does not exist has none.
 CUresult find_destination(const Runtime& runtime, CUmemLocation named, Location& to) {
   const auto location = to_location(named);
   if (!location) return CUDA_ERROR_INVALID_VALUE;
@@ -36,14 +36,14 @@ bool is_concurrent(const Runtime& runtime, Location to) {
   return to.kind != Location::Kind::device || runtime.device_config(to.id).concurrent;
 }
 
-// The destinations of a batch: locations[k] is that of the ranges from first_ranges[k] on.
+// The destinations of a batch: locations[k] applies to the ranges from first_ranges[k] on.
 struct Destinations {
   const CUmemLocation* locations = nullptr;
   const std::size_t* first_ranges = nullptr;
   std::size_t count = 0;
 };
 
-// Each must be one, also if no range goes there.
+// Each destination must be valid, even if no range goes there.
 CUresult check_destinations(const Runtime& runtime, const Destinations& where, std::size_t ranges) {
   if (where.locations == nullptr || where.first_ranges == nullptr || where.count == 0 ||
       where.count > ranges || where.first_ranges[0] != 0) {
@@ -64,9 +64,9 @@ bool is_range(Runtime& runtime, CUdeviceptr first, std::size_t count) {
   return count != 0 && is_managed(runtime, first, first + count);
 }
 
-// Notes the range's destination, if it has one, and adds the range to the request. `host_left`: how
-// much more of it the host could hold. CUDA_ERROR_OUT_OF_MEMORY: not this;
-// CUDA_ERROR_INVALID_VALUE: it was freed at this moment.
+// Records the destination of the range, if it has one, and adds the range to the request.
+// `host_left`: how many more bytes the host could hold. Returns CUDA_ERROR_OUT_OF_MEMORY if the
+// range is larger than that, and CUDA_ERROR_INVALID_VALUE if another thread has freed it meanwhile.
 CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location said,
              PrefetchRequest& request, std::size_t& host_left) {
   const PageSpan pages = pages_touched(runtime, first, count);
@@ -119,12 +119,13 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
   });
 }
 
-// A range that is none ends the batch with an error; those before it are done, as by a real driver.
+// An invalid range ends the batch with an error. The ranges before it are carried out, as with
+// NVIDIA's driver.
 CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* sizes,
                    std::size_t count, const Destinations& where, unsigned long long flags,
                    CUstream stream) {
   return enter([&](Driver& driver) {
-    // Batches wait for nobody, so the stream that all others wait for takes none.
+    // The legacy default stream, which synchronizes with the other streams, takes no batches.
     if (stream == nullptr || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
     StreamHandle target;
     const CUresult ready = find_working_stream(driver, stream, target);
@@ -144,8 +145,8 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     std::size_t current = 0;
     std::size_t host_left = runtime.host_capacity();
     for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
-      // A destination begins when its turn comes in the list, so one whose range is past is never
-      // used.
+      // A destination takes effect when its turn in the list comes, so one whose first range has
+      // passed is never used.
       const std::size_t next = current + 1;
       if (i != 0 && next < where.count && where.first_ranges[next] == i) current = next;
       const Location to =

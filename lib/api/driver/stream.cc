@@ -1,4 +1,4 @@
-// The C functions of streams, and of what is given to them.
+// The C functions of streams and of the work given to them.
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -30,7 +30,7 @@ CUresult destroy(CUstream handle) {
   });
 }
 
-// Runs body(engine, stream) for a stream that exists.
+// Runs body(engine, stream) if the stream exists.
 template <typename Body>
 CUresult enter_stream(CUstream argument, const Body& body) {
   return enter([&](Driver& driver) {
@@ -41,7 +41,7 @@ CUresult enter_stream(CUstream argument, const Body& body) {
   });
 }
 
-// What body(handle) says of a stream that exists.
+// Stores the result of body(handle) if the stream exists.
 template <typename Value, typename Body>
 CUresult tell(CUstream argument, Value* value, const Body& body) {
   return enter_stream(argument, [&](DeviceEngine&, const StreamHandle& handle) {
@@ -112,7 +112,7 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
   });
 }
 
-// What the event stands for now; null: for nothing.
+// The recording that the event stands for now; null: it was never recorded.
 std::shared_ptr<Recording> recording_of(const Event& event) {
   if (!event.shared) return event.last_recording();
   const std::uint64_t moment = event.shared->last();
@@ -137,8 +137,8 @@ CUresult wait_event(CUstream argument, CUevent event, unsigned flags) {
   });
 }
 
-// Wherever devices and the host may use memory at the same time an attachment changes nothing: it
-// is only remembered, from its turn in the stream on.
+// If devices and the host can access memory concurrently, an attachment changes nothing: it is only
+// recorded, in the order of the stream.
 CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsigned flags) {
   return enter([&](Driver& driver) {
     StreamHandle handle;
@@ -182,7 +182,8 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
         (args == nullptr && args_size > 0)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    // The kernel may be of a module that has just been loaded, and use variables of it.
+    // The kernel may be in a module that has just been loaded, and use managed variables of that
+    // module.
     if (!driver.runtime().adopt_new_variables()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto* bytes = static_cast<const std::byte*>(args);
     return launched(driver, handle,

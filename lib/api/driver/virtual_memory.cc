@@ -1,4 +1,4 @@
-// The C functions of virtual memory that the program manages itself.
+// The C functions of virtual memory management by the program.
 #include <algorithm>
 #include <bit>
 #include <span>
@@ -17,7 +17,7 @@ constexpr std::size_t granularity_bytes = block_size;
 bool is_whole(std::size_t bytes) {
   return bytes != 0 && bytes % granularity_bytes == 0;
 }
-// Nothing: it reaches past the last address, or is not made of whole steps.
+// Returns nullopt if the range overflows, or is not a multiple of the granularity.
 std::optional<AddressRange> range_of(CUdeviceptr start, std::size_t bytes) {
   std::uintptr_t end = 0;
   if (start % granularity_bytes != 0 || !is_whole(bytes) ||
@@ -28,7 +28,7 @@ std::optional<AddressRange> range_of(CUdeviceptr start, std::size_t bytes) {
 
 // ---- properties
 
-// What memory is to be exported as.
+// Checks the handle types with which memory is to be exportable.
 CUresult check_wanted_handle_types(CUmemAllocationHandleType types) {
   switch (static_cast<int>(types)) {
     case CU_MEM_HANDLE_TYPE_NONE:
@@ -139,14 +139,14 @@ CUresult set_access(Driver& driver, AddressRange place, std::span<const CUmemAcc
     VirtualMemory::Grant grant;
     const CUresult found = find_grantee(driver, each.location, grant);
     const auto access = to_access(each.flags);
-    // Also for a device that does not exist: so the driver has it here, and not where access is
-    // asked for.
+    // This error also for a device that does not exist: NVIDIA's driver has it here, but not in the
+    // functions that query access.
     if (found != CUDA_SUCCESS || !access) return CUDA_ERROR_INVALID_VALUE;
     grant.access = *access;
     left[static_cast<std::size_t>(grant.processor.index)] = grant.access;
     grants.push_back(grant);
   }
-  // Work that was given before may still access it.
+  // Work that was launched earlier may still access the memory.
   if (driver.virtual_memory().takes_away(place, left)) driver.wait_for_all_work();
   return driver.virtual_memory().set_access(place, grants);
 }
@@ -248,7 +248,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return enter([&](Driver& driver) {
     const auto place = range_of(ptr, size);
     if (!place) return CUDA_ERROR_INVALID_VALUE;
-    // Work that was given before may still use it.
+    // Work that was launched earlier may still access the memory.
     if (driver.virtual_memory().takes_away(*place, {})) driver.wait_for_all_work();
     return driver.virtual_memory().unmap(*place);
   });

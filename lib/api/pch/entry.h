@@ -1,6 +1,6 @@
-// What the files of lib/api/ include, compiled once where Meson's b_pch is on:
-// docs/decisions/tests.md. Not #pragma once, of which g++ warns where it compiles the header by
-// itself.
+// The headers that the files of lib/api/ include, precompiled if Meson's b_pch is on:
+// docs/decisions/tests.md. Uses an include guard because g++ warns of #pragma once in a header that
+// it compiles directly.
 #ifndef WHERRY_API_PCH_ENTRY_H
 #define WHERRY_API_PCH_ENTRY_H
 

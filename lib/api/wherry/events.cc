@@ -1,4 +1,4 @@
-// The C functions of wherry/events.h: recording for the program itself, and names.
+// The C functions of wherry/events.h: recording of events for the program itself, and names.
 #include <wherry/events.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t default_capacity = 16384;
 constexpr std::size_t smallest_event = offsetof(wherryEvent, bytes) + sizeof(std::uint64_t);
 
-// The public names are those of events/event.h.
+// The public constants have the values of those in trace/event.h.
 static_assert(WHERRY_EVENT_ADVICE + 1 == event_kinds &&
               WHERRY_EVENT_ADVICE == static_cast<int>(EventKind::advice));
 static_assert(WHERRY_CAUSE_RELEASE + 1 == event_causes &&
@@ -49,7 +49,8 @@ wherryEvent public_event(const EventRecord& event, std::size_t size) {
   return result;
 }
 
-// As many as there are, at most `count`. False: the program has not started recording.
+// Takes as many events as there are, at most `count`. Returns false if the program has not started
+// recording.
 bool take_up_to(std::size_t count, std::vector<EventRecord>& taken) {
   constexpr std::size_t batch = 4096;
   for (;;) {
@@ -63,8 +64,8 @@ bool take_up_to(std::size_t count, std::vector<EventRecord>& taken) {
   }
 }
 
-// The caller's version of the struct may be longer or shorter than ours, and may lie in managed
-// memory: no lock is held.
+// The caller's version of the struct may be longer or shorter than the library's. It may lie in
+// managed memory, so no lock is held here.
 void write_events(std::span<const EventRecord> events, std::byte* to, std::size_t size) {
   for (const EventRecord& event : events) {
     const wherryEvent value = public_event(event, size);

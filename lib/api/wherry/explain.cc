@@ -20,24 +20,24 @@ namespace {
 constexpr std::size_t max_decisions = WHERRY_DECISIONS_MAX;
 constexpr std::size_t smallest = offsetof(wherryExplanation, decision);
 
-// The public names are those of policy/advice_rules.h.
+// The public constants have the values of those in policy/advice_rules.h.
 static_assert(WHERRY_REASON_NO_FAULT + 1 == reasons &&
               WHERRY_REASON_NO_FAULT == static_cast<int>(Reason::no_fault));
 static_assert(WHERRY_REASON_ACCESSED_BY == static_cast<int>(Reason::accessed_by));
 static_assert(WHERRY_EVENT_NOBODY == DecisionRecord::nobody);
 
 constexpr std::array<std::string_view, reasons> reason_texts{
-    "nobody had an opinion, so it goes to who touched it",
-    "it was there",
+    "no advice applies, so it goes to the faulting processor",
+    "it was there already",
     "it is pinned",
-    "it is advised to be read-mostly",
+    "it is advised as read-mostly",
     "that is its preferred location",
-    "it is advised to be accessed by who touched it",
-    "the policy wanted it there",
-    "the policy has it stay for a while, since moving it would not pay",
-    "there was no room elsewhere",
-    "who touched it can map no more of others' memory",
-    "nobody touched it",
+    "it is advised as accessed by the faulting processor",
+    "the policy chose that location",
+    "the policy keeps it there for a while, because moving it would not pay",
+    "there were no free pages elsewhere",
+    "the faulting processor has too many mappings to map it remotely",
+    "there was no fault",
 };
 
 wherryDecision public_decision(const Runtime& runtime, const DecisionRecord& record) {
@@ -56,7 +56,7 @@ wherryDecision public_decision(const Runtime& runtime, const DecisionRecord& rec
   return decision;
 }
 
-// False: there is no such page.
+// Returns false if there is no such page.
 bool explain(Runtime& runtime, CUdeviceptr address, wherryExplanation& explanation) {
   const auto known = runtime.explain(address, WHERRY_DECISIONS_MAX);
   if (!known) return false;
@@ -84,7 +84,7 @@ std::string processors_text(std::uint32_t mask) {
   std::string text;
   for (int p = 0; p < max_processors; ++p)
     if ((mask & Processor{p}.bit()) != 0) text += (text.empty() ? "" : ", ") + processor_text(p);
-  return text.empty() ? "nobody" : text;
+  return text.empty() ? "no processor" : text;
 }
 
 std::string advice_text(const wherryExplanation& explanation) {
@@ -108,7 +108,7 @@ std::string decision_text(const wherryDecision& decision, std::uint64_t now) {
     text += fmt::format("{} {} it", processor_text(decision.toucher),
                         decision.access == WHERRY_EVENT_WRITE ? "wrote" : "read");
   if (decision.source == WHERRY_EVENT_NOBODY)
-    text += fmt::format("; it came to exist at {}", processor_text(decision.destination));
+    text += fmt::format("; it was created at {}", processor_text(decision.destination));
   else if (decision.source != decision.destination)
     text += fmt::format("; it went from {} to {}", processor_text(decision.source),
                         processor_text(decision.destination));
@@ -125,8 +125,8 @@ std::string text_of(const wherryExplanation& explanation, std::uint64_t now) {
   if (explanation.node >= 0) text += fmt::format(" (node {})", explanation.node);
   text += fmt::format("; mapped by {}\nadvice: {}\n", processors_text(explanation.mapped_read),
                       advice_text(explanation));
-  text += explanation.decisions == 0 ? "nothing is remembered of what was decided about it\n"
-                                     : "decided, the last first:\n";
+  text += explanation.decisions == 0 ? "no decision about it is recorded\n"
+                                     : "decisions, latest first:\n";
   for (std::uint32_t i = 0; i < explanation.decisions; ++i)
     text += decision_text(explanation.decision[i], now);
   return text;

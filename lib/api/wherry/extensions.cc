@@ -1,4 +1,4 @@
-// The C functions of wherry.h that look, counters, pages, processes; and those that pin.
+// The C functions of wherry.h for policies, counters, page state, device processes, and pinning.
 #include <algorithm>
 #include <array>
 #include <cstddef>

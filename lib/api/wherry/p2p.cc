@@ -1,11 +1,11 @@
-// The C functions of wherry.h that hand pages to third parties.
+// The C functions of wherry.h that give third parties access to pages.
 #include "api/entry.h"
 
 using namespace wherry::impl;
 
 namespace {
 
-// The one that this library gives; the other one says which allocation.
+// The p2p token that this library gives to every allocation; vaSpaceToken names the allocation.
 constexpr unsigned long long the_p2p_token = 0;
 
 }  // namespace

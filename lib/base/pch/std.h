@@ -1,6 +1,6 @@
-// What most of the library's files include of others, compiled once where Meson's b_pch is on.
-// Nothing of ours: see docs/decisions/tests.md. Not #pragma once, of which g++ warns where it
-// compiles the header by itself.
+// Standard and third-party headers that most of the library's files include, precompiled if Meson's
+// b_pch is on. It contains no header of the library: see docs/decisions/tests.md. It has include
+// guards because g++ warns about #pragma once in a header that is compiled by itself.
 #ifndef WHERRY_BASE_PCH_STD_H
 #define WHERRY_BASE_PCH_STD_H
 

@@ -1,27 +1,32 @@
 /* The part of the CUDA driver API that Wherry implements: names, values and layouts as in CUDA 13.
  *
- * A program compiled against this header runs with a real libcuda.so.1, and the other way round:
- * source names stand for the same versioned symbols. With -DWHERRY_CUDA_API=12 they stand for those
- * of a CUDA 12 cuda.h. With -DCUDA_API_PER_THREAD_DEFAULT_STREAM the NULL stream is the calling
- * thread's own. Works as <wherry/cuda.h> and, with this file's directory on the include path, as
- * <cuda.h>. C11 and C++.
+ * A program that is compiled against this header also runs with a real libcuda.so.1, and the other
+ * way round, because source names stand for the same versioned symbols. With -DWHERRY_CUDA_API=12
+ * they stand for the symbols of a CUDA 12 cuda.h. With -DCUDA_API_PER_THREAD_DEFAULT_STREAM the
+ * NULL stream is the calling thread's own default stream. The header works as <wherry/cuda.h> and,
+ * with its directory on the include path, as <cuda.h>. It compiles as C11 and C++.
  *
- * True of every function here, unless its comment says otherwise:
- *   - it may be called from any thread at any time;
- *   - before cuInit has succeeded it returns CUDA_ERROR_NOT_INITIALIZED, and so it does in a
- *     child made by fork(), and in a kernel;
- *   - in a function that cuLaunchHostFunc or cuStreamAddCallback calls it returns
- *     CUDA_ERROR_NOT_PERMITTED;
- *   - a pointer or handle that is not what it should be gives an error code and changes nothing;
- *   - once a kernel of a context has failed, every function that works on that context returns
- *     the same error (CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED) until
- *     cuDevicePrimaryCtxReset or cuCtxDestroy.
+ * The following holds for every function, unless its comment says otherwise:
+ *   - Any thread may call it at any time.
+ *   - Before cuInit has succeeded it returns CUDA_ERROR_NOT_INITIALIZED; also in a child made by
+ *     fork(), and in a kernel.
+ *   - In a function that cuLaunchHostFunc or cuStreamAddCallback calls, it returns
+ *     CUDA_ERROR_NOT_PERMITTED.
+ *   - An invalid pointer or handle gives an error code, and nothing changes.
+ *   - After a kernel of a context has failed, every function that works on that context returns the
+ *     same error (CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_LAUNCH_FAILED) until
+ *     cuDevicePrimaryCtxReset or cuCtxDestroy. The comments call it the context's error.
  *
- * "Current context" means the calling thread's. CUDA_ERROR_INVALID_CONTEXT says that there is none;
- * CUDA_ERROR_CONTEXT_IS_DESTROYED that it has been destroyed, CUDA_ERROR_INVALID_CONTEXT too where
- * it is passed as an argument. */
+ * "Current context" means the calling thread's current context. In the lists of errors, a code
+ * without a condition means:
+ *   - CUDA_ERROR_INVALID_CONTEXT: there is no current context, or a context that is passed as an
+ *     argument is invalid or destroyed.
+ *   - CUDA_ERROR_CONTEXT_IS_DESTROYED: the current context has been destroyed. All functions that
+ *     use the current context may return it.
+ *   - CUDA_ERROR_INVALID_DEVICE: there is no such device.
+ *   - CUDA_ERROR_INVALID_HANDLE: the argument is not a valid handle of its type. */
 
-/* The guard is that of a real cuda.h: whichever of the two is included first is the one in use. */
+/* The include guard is that of a real cuda.h: the header that is included first is used. */
 #ifndef __cuda_cuda_h__
 #define __cuda_cuda_h__
 
@@ -42,7 +47,7 @@
 #define CUDA_VERSION 13000
 #endif
 
-/* ---- Which symbol a source name stands for ---- */
+/* ---- The symbols that source names stand for ---- */
 
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 #define __CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -120,103 +125,135 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Calling conventions, which Linux has only one of. */
+/* Calling conventions; Linux has only one. */
 #define CUDAAPI
 #define CUDA_CB
 
 #include "detail/cuda_types.h"
 
-/* ---- Errors as text: work at any time, also before cuInit ---- */
+/* ---- Errors as text: these functions work at any time, also before cuInit ---- */
 
-/* Gives the name of an error, "CUDA_ERROR_INVALID_VALUE", in *pStr: a string that lives for ever.
- * CUDA_ERROR_INVALID_VALUE: pStr NULL, or an unknown code (then *pStr is NULL). */
+/* Returns the name of an error, for example "CUDA_ERROR_INVALID_VALUE", in *pStr. The string is
+ * never freed.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pStr is NULL, or the code is unknown (then *pStr is NULL). */
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char** pStr);
 
-/* The same for a short description, "invalid argument". */
+/* The same for a short description, for example "invalid argument". */
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char** pStr);
 
-/* ---- Start ---- */
+/* ---- Initialization ---- */
 
-/* Starts the runtime: probes the kernel, reserves the arena, creates pools, starts the device
- * processes and the fault daemon. Later calls do nothing. Flags must be 0. The environment
- * variables WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY choose the topology; of its
- * devices the program sees those that CUDA_VISIBLE_DEVICES names, in that order, as the CUDA
- * programming guide says: numbers or uuids, up to the first that is none. With
- * CUDA_LAUNCH_BLOCKING=1 every launch waits for its kernel, and answers what became of it.
- * CUDA_ERROR_INVALID_VALUE: Flags not 0, or a malformed environment variable (a log line on stderr
- * shows where); CUDA_ERROR_NO_DEVICE: CUDA_VISIBLE_DEVICES leaves none; CUDA_ERROR_NOT_PERMITTED,
- * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM: the kernel refused something (the log line
- * says what); CUDA_ERROR_NOT_INITIALIZED: in a fork()ed child of a process that had called cuInit.
- */
+/* Starts the library: probes Linux, reserves the arena, creates the pools, and starts the device
+ * processes and the fault daemon. Later calls do nothing. Flags must be 0.
+ *
+ * The environment variables WHERRY_DEVICES, WHERRY_HOST_NODES and WHERRY_HOST_CAPACITY choose the
+ * topology. The program sees those of its devices that CUDA_VISIBLE_DEVICES names, in that order,
+ * as the CUDA programming guide says: numbers or UUIDs, up to the first invalid entry. With
+ * CUDA_LAUNCH_BLOCKING=1 every launch waits for its kernel and returns the kernel's result.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: Flags is not 0, or an environment variable is malformed (a log line
+ *   on stderr shows where).
+ * - CUDA_ERROR_NO_DEVICE: CUDA_VISIBLE_DEVICES leaves no device.
+ * - CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM: Linux refused
+ *   something (the log line says what).
+ * - CUDA_ERROR_NOT_INITIALIZED: the caller is a fork()ed child of a process that had called
+ * cuInit. */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 
-/* The version of the CUDA API that is implemented: 13000 (1000 * major + 10 * minor). Works before
- * cuInit. CUDA_ERROR_INVALID_VALUE: driverVersion NULL. */
+/* Returns the version of the CUDA API that is implemented: 13000 (1000 * major + 10 * minor). Works
+ * before cuInit.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: driverVersion is NULL. */
 CUresult CUDAAPI cuDriverGetVersion(int* driverVersion);
 
 /* ---- Devices ---- */
 
-/* Gives the handle of device `ordinal`, counted from 0.
- * CUDA_ERROR_INVALID_DEVICE: no such device; CUDA_ERROR_INVALID_VALUE: device NULL. */
+/* Returns the handle of device `ordinal`, counted from 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_DEVICE: there is no such device.
+ * - CUDA_ERROR_INVALID_VALUE: device is NULL. */
 CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal);
 
-/* CUDA_ERROR_INVALID_VALUE: count NULL. */
+/* Returns the number of devices.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: count is NULL. */
 CUresult CUDAAPI cuDeviceGetCount(int* count);
 
-/* Writes the device's name into name[0, len), cut to fit and always terminated.
- * CUDA_ERROR_INVALID_VALUE: name NULL or len not positive; CUDA_ERROR_INVALID_DEVICE. */
+/* Writes the device's name into name[0, len), truncated if necessary and always terminated.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: name is NULL, or len is not positive.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetName(char* name, int len, CUdevice dev);
 
-/* The capacity of the device's memory pool, in bytes.
- * CUDA_ERROR_INVALID_VALUE: bytes NULL; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns the capacity of the device's memory pool, in bytes.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: bytes is NULL.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceTotalMem(size_t* bytes, CUdevice dev);
 
-/* An identifier of the device: the same for the same device in every process of this machine until
- * it is booted again, whichever devices the process sees. CUDA_ERROR_INVALID_VALUE: uuid NULL;
- * CUDA_ERROR_INVALID_DEVICE. */
+/* Returns an identifier of the device. All processes of this machine get the same one for the same
+ * device until the machine is booted again, whichever devices they see.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: uuid is NULL.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice dev);
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev);
 #endif
 
-/* One property of the device. CUDA_ERROR_INVALID_VALUE: pi NULL or an unknown attribute;
- * CUDA_ERROR_INVALID_DEVICE. */
+/* Returns one property of the device.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pi is NULL, or the attribute is unknown.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev);
 
-/* ---- Primary contexts: one for each device, shared by everybody ---- */
+/* ---- Primary contexts: one for each device, shared by all its users ---- */
 
-/* Gives the device's primary context and counts one more user. Does not make it current.
- * CUDA_ERROR_INVALID_VALUE: pctx NULL; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns the device's primary context and counts one more user. Does not make it current.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pctx is NULL.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev);
 
-/* Counts one user less. The last one closes the context: waits for its unfinished work, destroys
- * its streams and events. Who has it current gets CUDA_ERROR_CONTEXT_IS_DESTROYED until it is
- * retained again, by the same handle. Managed allocations survive. CUDA_ERROR_INVALID_CONTEXT: it
- * has no users; CUDA_ERROR_INVALID_DEVICE. */
+/* Counts one user less. The last one closes the context: the call waits for the context's
+ * unfinished work and destroys its streams and events. Threads in which it is current get
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained again, with the same handle. Managed
+ * allocations survive.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT: the context has no users.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev);
 
-/* Starts a fresh device process and clears the error of the device's primary context. Work that has
- * not finished is thrown away, that of other contexts of the device too: these then fail with
- * CUDA_ERROR_LAUNCH_FAILED, and stay failed until they are destroyed. Streams and events of the
- * primary context are destroyed. Unlike CUDA, managed allocations survive, with their contents and
- * advice. The number of users stays as it was; there may be none. CUDA_ERROR_INVALID_DEVICE;
- * CUDA_ERROR_OPERATING_SYSTEM: the new process could not be started (a log line says why, and the
- * device is unusable until a later reset succeeds). */
+/* Starts a new device process and clears the error of the device's primary context. Unfinished work
+ * is discarded, also that of the device's other contexts; those contexts then fail with
+ * CUDA_ERROR_LAUNCH_FAILED until they are destroyed. Streams and events of the primary context are
+ * destroyed. Unlike in CUDA, managed allocations survive, with their contents and advice. The
+ * number of users does not change, and may be 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_DEVICE.
+ * - CUDA_ERROR_OPERATING_SYSTEM: the new process could not be started (a log line says why; the
+ *   device is unusable until a later reset succeeds). */
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev);
 
-/* *active: 1 if the primary context has users, else 0. *flags: its CUctx_flags.
- * CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns in *active 1 if the primary context has users, else 0; and in *flags its CUctx_flags.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active);
 
-/* ---- Contexts: each owns streams and events; memory belongs to none ---- */
+/* ---- Contexts: each owns streams and events; memory belongs to no context ---- */
 
 /* Creates a context on the device and makes it the calling thread's current one, on top of its
  * stack. flags: CUctx_flags. ctxCreateParams: NULL; execution affinity and graphics interoperation
- * do not exist here.
- * CUDA_ERROR_INVALID_VALUE: pctx NULL or unknown flags; CUDA_ERROR_INVALID_DEVICE;
- * CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, CUDA_ERROR_NOT_SUPPORTED: parameters that ask for one of
- * the two; CUDA_ERROR_LAUNCH_FAILED: the device's process has ended, cuDevicePrimaryCtxReset starts
- * another. */
+ * are not supported.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pctx is NULL, or flags are unknown.
+ * - CUDA_ERROR_INVALID_DEVICE.
+ * - CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, CUDA_ERROR_NOT_SUPPORTED: the parameters ask for
+ *   execution affinity or for graphics interoperation.
+ * - CUDA_ERROR_LAUNCH_FAILED: the device's process has ended; cuDevicePrimaryCtxReset starts
+ *   another. */
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuCtxCreate(CUcontext* pctx, unsigned int flags, CUdevice dev);
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
@@ -229,34 +266,44 @@ CUresult CUDAAPI cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams
 #endif
 
 /* Destroys the context: waits for its unfinished work, destroys its streams and events, and pops it
- * from the calling thread's stack if it is on top. Other threads that have it current get
+ * from the calling thread's stack if it is on top. Other threads in which it is current get
  * CUDA_ERROR_CONTEXT_IS_DESTROYED. Nothing else is freed: managed allocations belong to the
- * process, not to a context. CUDA_ERROR_INVALID_CONTEXT: not a context, destroyed already, or a
- * primary context. */
+ * process, not to a context.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT: not a context, already destroyed, or a primary context. */
 CUresult CUDAAPI cuCtxDestroy(CUcontext ctx);
 
-/* Makes ctx current on top of the calling thread's stack.
- * CUDA_ERROR_INVALID_CONTEXT: not a context, or destroyed. */
+/* Makes ctx current, on top of the calling thread's stack.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT: not a context, or destroyed. */
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx);
 
-/* Takes the top off the calling thread's stack and gives it in *pctx, which may be NULL.
- * CUDA_ERROR_INVALID_CONTEXT: the stack is empty. */
+/* Removes the top of the calling thread's stack and returns it in *pctx, which may be NULL.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT: the stack is empty. */
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext* pctx);
 
-/* Replaces the top of the calling thread's stack by ctx; NULL only takes the top off.
- * CUDA_ERROR_INVALID_CONTEXT: not a context, or destroyed. */
+/* Replaces the top of the calling thread's stack by ctx; NULL only removes the top.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT: not a context, or destroyed. */
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx);
 
-/* Gives the current context, or NULL, which is no error. CUDA_ERROR_INVALID_VALUE: pctx NULL. */
+/* Returns the current context, or NULL if there is none, which is no error.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pctx is NULL. */
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext* pctx);
 
-/* The current context's device. CUDA_ERROR_INVALID_VALUE: device NULL; CUDA_ERROR_INVALID_CONTEXT.
- */
+/* Returns the current context's device.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: device is NULL.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetDevice(CUdevice* device);
 
-/* Waits until everything that was given to the current context's streams has finished.
- * CUDA_ERROR_INVALID_CONTEXT; the context's error, also when it arises while waiting: a device
- * process that dies is noticed within a second. */
+/* Waits until all work that was submitted to the current context's streams has finished.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT.
+ * - The context's error, also one that occurs during the wait. The death of a device process is
+ *   noticed within a second. */
 CUresult CUDAAPI cuCtxSynchronize(void);
 
 #include "detail/cuda_copies.h"

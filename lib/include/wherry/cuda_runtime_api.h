@@ -1,23 +1,28 @@
 /* The part of the CUDA runtime API that Wherry implements: names, values and layouts as in CUDA 13.
  *
- * The same memory, devices and contexts as those of cuda.h, under other names; both mix freely.
- * With -DWHERRY_CUDA_API=12 cudaMemAdvise has the signature of CUDA 12. Works as
- * <wherry/cuda_runtime_api.h> and, with this file's directory on the include path, as
- * <cuda_runtime_api.h>. C11 and C++.
+ * It works on the same memory, devices and contexts as cuda.h, under other names; a program may use
+ * both. With -DWHERRY_CUDA_API=12 cudaMemAdvise has the signature of CUDA 12. The header works as
+ * <wherry/cuda_runtime_api.h> and, with its directory on the include path, as <cuda_runtime_api.h>.
+ * It compiles as C11 and C++.
  *
- * True of every function here, unless its comment says otherwise:
- *   - it may be called from any thread at any time;
- *   - the first call starts the library as cuInit does, with the errors of cuInit, and gives the
- * calling thread a context where it has none: the primary one of its device, which then is kept in
- * use until the process ends. A context that the thread made current through cuda.h is used as it
- * is;
- *   - an error is returned and also remembered as the thread's last error;
- *   - in a child made by fork(), and in a kernel, it returns cudaErrorInitializationError, and in a
- *     function that cudaLaunchHostFunc or cudaStreamAddCallback calls cudaErrorNotPermitted;
- *   - it also returns the error of its context, once a kernel there has failed
- *     (cudaErrorIllegalAddress, cudaErrorLaunchFailure), until cuDevicePrimaryCtxReset. */
+ * The following holds for every function, unless its comment says otherwise:
+ *   - Any thread may call it at any time.
+ *   - The first call starts the library like cuInit, with the errors of cuInit. If the calling
+ *     thread has no context, it gets the primary context of its device, which is then kept in use
+ *     until the process ends. A context that the thread has made current through cuda.h is used
+ *     unchanged.
+ *   - An error is returned and also stored as the thread's last error.
+ *   - In a child made by fork(), and in a kernel, it returns cudaErrorInitializationError; in a
+ *     function that cudaLaunchHostFunc or cudaStreamAddCallback calls, it returns
+ *     cudaErrorNotPermitted.
+ *   - After a kernel of its context has failed, it returns that error (cudaErrorIllegalAddress,
+ *     cudaErrorLaunchFailure) until cuDevicePrimaryCtxReset.
+ *
+ * A code without a condition in the lists of errors has the meaning given in cuda.h for the
+ * corresponding CUresult. */
 
-/* The guard is that of a real cuda_runtime_api.h: whichever is included first is the one in use. */
+/* The include guard is that of a real cuda_runtime_api.h: the header that is included first is
+ * used. */
 #ifndef __CUDA_RUNTIME_API_H__
 #define __CUDA_RUNTIME_API_H__
 
@@ -25,8 +30,8 @@
 
 #define CUDART_VERSION CUDA_VERSION
 
-/* Which symbol a source name stands for: the unsuffixed one takes a location, as in CUDA 13, and
- * takes the NULL stream for the context's. */
+/* The symbols that source names stand for. The name without a suffix takes a location, as in CUDA
+ * 13, and its NULL stream is the context's. */
 #if WHERRY_CUDA_API == 12
 #define cudaMemAdvise cudaMemAdvise_v1
 #define cudaMemPrefetchAsync __CUDA_API_PTSZ(cudaMemPrefetchAsync_v1)
@@ -70,11 +75,11 @@
 #define cudaStreamWaitEvent __CUDART_API_PTSZ(cudaStreamWaitEvent)
 #endif
 
-/* Calling conventions, which Linux has only one of. */
+/* Calling conventions; Linux has only one. */
 #define CUDARTAPI
 #define CUDART_CB
 
-/* Default arguments, in C++. */
+/* Default arguments of parameters, in C++ only. */
 #if !defined(__dv)
 #if defined(__cplusplus)
 #define __dv(v) = v
@@ -99,7 +104,7 @@
 #define cudaEventWaitDefault 0x00
 #define cudaEventWaitExternal 0x01
 
-/* A parameter's default, where the language has them. */
+/* Default arguments of parameters, if the macro is not defined yet. */
 #ifndef __dv
 #ifdef __cplusplus
 #define __dv(v) = v
@@ -123,7 +128,7 @@
 #define cudaHostRegisterIoMemory 0x04
 #define cudaHostRegisterReadOnly 0x08
 
-/* Device numbers that are not devices, where an answer or argument can be one. */
+/* Device numbers for the host and for no device, where an argument or a result can be one. */
 #define cudaCpuDeviceId ((int)-1)
 #define cudaInvalidDeviceId ((int)-2)
 
@@ -134,41 +139,47 @@ extern "C" {
 
 #include "detail/cuda_runtime_types.h"
 
-/* ---- Errors: these four start nothing, and give every thread an answer at any time ---- */
+/* ---- Errors: these four do not start the library, and work in every thread at any time ---- */
 
-/* The calling thread's last error, which is forgotten; cudaSuccess: there was none since. */
+/* Returns the calling thread's last error and clears it; cudaSuccess: there was none since. */
 cudaError_t CUDARTAPI cudaGetLastError(void);
 
-/* The same, and it is kept. */
+/* The same, without clearing it. */
 cudaError_t CUDARTAPI cudaPeekAtLastError(void);
 
-/* The name of an error, "cudaErrorInvalidValue", in a string that lives for ever; "unrecognized
- * error code" for a number that is none. */
+/* Returns the name of an error, for example "cudaErrorInvalidValue", in a string that is never
+ * freed; "unrecognized error code" for an unknown number. */
 const char* CUDARTAPI cudaGetErrorName(cudaError_t error);
 
-/* The same for a short description, "invalid argument". */
+/* The same for a short description, for example "invalid argument". */
 const char* CUDARTAPI cudaGetErrorString(cudaError_t error);
 
 /* ---- Devices ---- */
 
-/* How many devices there are. cudaErrorInvalidValue: count NULL; cudaErrorNoDevice: there is none
- * to see, and *count is 0. Makes no context. */
+/* Returns the number of devices. Makes no context.
+ * Errors:
+ * - cudaErrorInvalidValue: count is NULL.
+ * - cudaErrorNoDevice: no device is visible; *count is 0. */
 cudaError_t CUDARTAPI cudaGetDeviceCount(int* count);
 
 /* Makes the primary context of the device the calling thread's current one.
- * cudaErrorInvalidDevice: there is no such device, and nothing changes. */
+ * Errors:
+ * - cudaErrorInvalidDevice: there is no such device; nothing changes. */
 cudaError_t CUDARTAPI cudaSetDevice(int device);
 
-/* The device of the calling thread's current context; without one, the device of the last
- * cudaSetDevice of this thread, at first 0. cudaErrorInvalidValue: device NULL. Makes no context.
- */
+/* Returns the device of the calling thread's current context; without one, the device of this
+ * thread's last cudaSetDevice, initially 0. Makes no context.
+ * Errors:
+ * - cudaErrorInvalidValue: device is NULL. */
 cudaError_t CUDARTAPI cudaGetDevice(int* device);
 
 /* As cuDeviceGetAttribute. Makes no context.
- * cudaErrorInvalidValue: value NULL or an unknown attribute; cudaErrorInvalidDevice. */
+ * Errors:
+ * - cudaErrorInvalidValue: value is NULL, or an unknown attribute.
+ * - cudaErrorInvalidDevice. */
 cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int device);
 
-/* Waits until everything that was given to the current context's streams has finished. */
+/* Waits until all work that was submitted to the current context's streams has finished. */
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void);
 
 /* As cuCtxGetStreamPriorityRange. */
@@ -176,9 +187,11 @@ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* leastPriority, int* 
 
 /* ---- Managed memory ---- */
 
-/* As cuMemAllocManaged: `size` bytes, valid at one address on the host and on every device, zero at
- * first. flags: cudaMemAttachGlobal or cudaMemAttachHost. cudaErrorInvalidValue: devPtr NULL, size
- * 0, other flags; cudaErrorMemoryAllocation: no room. */
+/* As cuMemAllocManaged: allocates `size` bytes, valid at one address on the host and on every
+ * device, initially zero. flags: cudaMemAttachGlobal or cudaMemAttachHost.
+ * Errors:
+ * - cudaErrorInvalidValue: devPtr is NULL, size is 0, or other flags.
+ * - cudaErrorMemoryAllocation: not enough memory. */
 #ifdef __cplusplus
 cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size,
                                         unsigned int flags = cudaMemAttachGlobal);
@@ -186,16 +199,22 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size,
 cudaError_t CUDARTAPI cudaMallocManaged(void** devPtr, size_t size, unsigned int flags);
 #endif
 
-/* As cuMemAlloc: `size` bytes that the current device alone can touch, zero at first. size 0 gives
- * NULL. cudaErrorInvalidValue: devPtr NULL; cudaErrorMemoryAllocation: no room. */
+/* As cuMemAlloc: allocates `size` bytes that only the current device can access, initially zero. A
+ * size of 0 gives NULL.
+ * Errors:
+ * - cudaErrorInvalidValue: devPtr is NULL.
+ * - cudaErrorMemoryAllocation: not enough memory. */
 cudaError_t CUDARTAPI cudaMalloc(void** devPtr, size_t size);
 
-/* As cuMemFree; NULL frees nothing, which still starts the library.
- * cudaErrorInvalidValue: devPtr is not the first address of a live allocation. */
+/* As cuMemFree; NULL frees nothing, but still starts the library.
+ * Errors:
+ * - cudaErrorInvalidValue: devPtr is not the first address of a live allocation. */
 cudaError_t CUDARTAPI cudaFree(void* devPtr);
 
-/* ---- Host memory ---- As the functions of the driver API; size 0 gives NULL, and
- * cudaErrorMemoryAllocation is no room. */
+/* ---- Host memory ----
+ *
+ * As the functions of the driver API. A size of 0 gives NULL. cudaErrorMemoryAllocation: not enough
+ * memory. */
 cudaError_t CUDARTAPI cudaMallocHost(void** ptr, size_t size);
 cudaError_t CUDARTAPI cudaHostAlloc(void** pHost, size_t size, unsigned int flags);
 cudaError_t CUDARTAPI cudaFreeHost(void* ptr);
@@ -204,16 +223,18 @@ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int* pFlags, void* pHost);
 cudaError_t CUDARTAPI cudaHostRegister(void* ptr, size_t size, unsigned int flags);
 cudaError_t CUDARTAPI cudaHostUnregister(void* ptr);
 
-/* Tells what kind of memory `ptr` points to, the device it is on, or whose context it was allocated
- * in, and where kernels and the host have that byte: NULL where they do not. Memory that this
- * library does not know is cudaMemoryTypeUnregistered, with device -2 and itself as hostPointer.
- * cudaErrorInvalidValue: attributes NULL. */
+/* Returns the kind of memory that `ptr` points to; the device that holds it, or in whose context it
+ * was allocated; and the address of the byte for kernels and for the host, NULL if they have none.
+ * Memory that this library does not know is cudaMemoryTypeUnregistered, with device -2 and ptr
+ * itself as hostPointer.
+ * Errors:
+ * - cudaErrorInvalidValue: attributes is NULL. */
 cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
                                                const void* ptr);
 
-/* As cuMemAdvise, with its errors: what the program says about the use of `count` bytes from
- * devPtr. cudaMemAdvise_v2 is CUDA 12's name for the one with a location; with CUDA 12 names
- * cudaMemAdvise takes the number of a device, or cudaCpuDeviceId. */
+/* As cuMemAdvise, with its errors: gives advice for `count` bytes from devPtr. cudaMemAdvise_v2 is
+ * CUDA 12's name for the function with a location; with CUDA 12 names cudaMemAdvise takes the
+ * number of a device, or cudaCpuDeviceId. */
 #if WHERRY_CUDA_API == 12
 cudaError_t CUDARTAPI cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                                     int device);
@@ -225,10 +246,10 @@ cudaError_t CUDARTAPI cudaMemAdvise_v2(const void* devPtr, size_t count,
                                        enum cudaMemoryAdvise advice,
                                        struct cudaMemLocation location);
 
-/* As cuMemPrefetchAsync, with its errors: has `count` bytes from devPtr moved to `location`, in
- * stream order. cudaMemPrefetchAsync_v2 is CUDA 12's name for the one with a location; with CUDA 12
+/* As cuMemPrefetchAsync, with its errors: moves `count` bytes from devPtr to `location`, in stream
+ * order. cudaMemPrefetchAsync_v2 is CUDA 12's name for the function with a location; with CUDA 12
  * names cudaMemPrefetchAsync takes the number of a device, or cudaCpuDeviceId. In C++ the stream
- * may be left out: the default one. */
+ * may be omitted; it is then the default one. */
 #if WHERRY_CUDA_API == 12
 cudaError_t CUDARTAPI cudaMemPrefetchAsync(const void* devPtr, size_t count, int dstDevice,
                                            cudaStream_t stream __dv(0));
@@ -265,8 +286,7 @@ cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void** data, size_t* dataSizes,
 
 #include "detail/cuda_runtime_device_memory.h"
 
-/* ---- Streams and events: each as the function of cuda.h with the same name, with its errors ----
- */
+/* ---- Streams and events: each is the function of cuda.h with the same name and errors ---- */
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t* pStream);
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags);
@@ -305,7 +325,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event);
 cudaError_t CUDARTAPI cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event);
 
-/* ---- Versions, and settings of devices: those of their primary contexts ---- */
+/* ---- Versions, and settings of devices, which are those of their primary contexts ---- */
 
 #define cudaDeviceScheduleAuto 0x00
 #define cudaDeviceScheduleSpin 0x01
@@ -342,7 +362,9 @@ enum cudaStreamCaptureStatus {
   cudaStreamCaptureStatusInvalidated = 2
 };
 
-/* 13000 both. cudaErrorInvalidValue: a NULL pointer. */
+/* Both return 13000.
+ * Errors:
+ * - cudaErrorInvalidValue: a pointer is NULL. */
 cudaError_t CUDARTAPI cudaDriverGetVersion(int* driverVersion);
 cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* runtimeVersion);
 
@@ -350,8 +372,8 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* runtimeVersion);
 cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char* pciBusId, int len, int device);
 cudaError_t CUDARTAPI cudaDeviceGetByPCIBusId(int* device, const char* pciBusId);
 
-/* Makes the device's primary context, which nobody has to make current yet. flags: 0, or
- * cudaInitDeviceFlagsAreValid: with deviceFlags as for cudaSetDeviceFlags. */
+/* Makes the device's primary context without making it current. flags: 0, or
+ * cudaInitDeviceFlagsAreValid: deviceFlags apply as for cudaSetDeviceFlags. */
 cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
 
 /* As cuDevicePrimaryCtxSetFlags and cuDevicePrimaryCtxGetState, for the thread's device. */
@@ -361,7 +383,7 @@ cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned int* flags);
 /* As cuDevicePrimaryCtxReset, for the thread's device. */
 cudaError_t CUDARTAPI cudaDeviceReset(void);
 
-/* As cuCtxGetLimit, cuCtxGetCacheConfig and those that set them. */
+/* As cuCtxGetLimit and cuCtxGetCacheConfig, and the functions that set them. */
 cudaError_t CUDARTAPI cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit);
 cudaError_t CUDARTAPI cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 cudaError_t CUDARTAPI cudaDeviceGetCacheConfig(enum cudaFuncCache* pCacheConfig);
@@ -400,7 +422,7 @@ cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t stream,
                                                size_t* numDependencies_out __dv(0));
 cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode);
 
-/* ---- Finding functions of cuda.h: works at any time ---- */
+/* ---- Finding functions of cuda.h; works at any time ---- */
 
 enum cudaGetDriverEntryPointFlags {
   cudaEnableDefault = 0x0,
@@ -410,14 +432,15 @@ enum cudaGetDriverEntryPointFlags {
 
 typedef CUuuid cudaUUID_t;
 
-/* The last one's name is spelt as in CUDA. */
+/* The spelling of the last name is CUDA's. */
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
   cudaDriverEntryPointSymbolNotFound = 1,
   cudaDriverEntryPointVersionNotSufficent = 2
 };
 
-/* As cuGetProcAddress for CUDA `cudaVersion`, or for CUDART_VERSION of the library. */
+/* As cuGetProcAddress: the first for the library's CUDART_VERSION, the second for CUDA
+ * `cudaVersion`. */
 cudaError_t CUDARTAPI
 cudaGetDriverEntryPoint(const char* symbol, void** funcPtr, unsigned long long flags,
                         enum cudaDriverEntryPointQueryResult* driverStatus __dv(NULL));

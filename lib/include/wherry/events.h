@@ -1,12 +1,13 @@
-/* Events: what happens to managed memory, one by one, as it happens; and names for memory, by which
- * reports call it.
+/* Events: a record of everything that happens to managed memory; and names for memory, which
+ * reports use.
  *
- * A program reads its own events with the functions here. The environment variable
- * WHERRY_TRACE=FILE has the library write all of them to a file instead, which `wherry trace`
- * reports on; one of both at a time.
+ * A program reads its own events with the functions here. With the environment variable
+ * WHERRY_TRACE=FILE the library writes all events to a file instead, which `wherry trace` reports
+ * on. Only one of the two can be active.
  *
  * Compiles as C11 and C++. Every function may be called from any thread of the process that called
- * cuInit, without a context; in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. */
+ * cuInit, without a context; in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED, as
+ * before cuInit has succeeded. */
 #ifndef WHERRY_EVENTS_H
 #define WHERRY_EVENTS_H
 
@@ -20,62 +21,62 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What happened. Later versions of the library may have more. */
+/* Kinds of events. Later versions of the library may have more. */
 typedef enum {
-  /* A processor touched a page that it could not access, and was answered. */
+  /* A processor's access to a page faulted, and the fault was resolved or refused. */
   WHERRY_EVENT_FAULT = 0,
-  WHERRY_EVENT_MIGRATION = 1,  /* pages went from `source` to `destination` */
-  WHERRY_EVENT_REMOTE_MAP = 2, /* pages in the memory of `source` were mapped by `destination` */
+  WHERRY_EVENT_MIGRATION = 1,  /* pages moved from `source` to `destination` */
+  WHERRY_EVENT_REMOTE_MAP = 2, /* `destination` mapped pages in the memory of `source` */
   WHERRY_EVENT_DUPLICATE = 3,  /* pages of `source` got a read-only copy at `destination` */
-  WHERRY_EVENT_INVALIDATE =
-      4,                     /* `source` lost its copy of pages; of a cause RELEASE: the only one */
-  WHERRY_EVENT_POPULATE = 5, /* pages came to exist at `destination` */
-  WHERRY_EVENT_EVICTION = 6, /* a block left the device `source` to make room */
+  /* `source` lost its copy of pages; with cause RELEASE: the only copy. */
+  WHERRY_EVENT_INVALIDATE = 4,
+  WHERRY_EVENT_POPULATE = 5, /* pages were created at `destination` */
+  WHERRY_EVENT_EVICTION = 6, /* a block was evicted from device `source` */
   WHERRY_EVENT_LAUNCH_BEGIN = 7,
   WHERRY_EVENT_LAUNCH_END = 8,
   WHERRY_EVENT_THROTTLE_BEGIN = 9,
   WHERRY_EVENT_THROTTLE_END = 10,
-  WHERRY_EVENT_THRASHING = 11, /* `processors` take pages from each other */
-  WHERRY_EVENT_PIN = 12,       /* pages stay where they are from now on */
+  WHERRY_EVENT_THRASHING = 11, /* `processors` repeatedly take pages from each other */
+  WHERRY_EVENT_PIN = 12,       /* pages are temporarily pinned from now on */
   WHERRY_EVENT_UNPIN = 13,
   WHERRY_EVENT_ALLOCATION = 14,
   WHERRY_EVENT_FREE = 15,
-  WHERRY_EVENT_ADVICE = 16 /* also a prefetch that the program asked for */
+  WHERRY_EVENT_ADVICE = 16 /* also a prefetch by the program */
 } wherryEventKind;
 
-/* A set of kinds: an or of these. */
+/* A set of kinds: the bitwise or of such values. */
 #define WHERRY_EVENT_BIT(kind) (UINT64_C(1) << (kind))
 #define WHERRY_EVENT_ALL UINT64_MAX
 
-/* Why pages moved, came to exist or ceased to. */
+/* Why pages moved, were created or ended. */
 typedef enum {
   WHERRY_CAUSE_NONE = 0,
   WHERRY_CAUSE_FAULT = 1,
-  WHERRY_CAUSE_USER_PREFETCH = 2,        /* the program asked for it */
-  WHERRY_CAUSE_SPECULATIVE_PREFETCH = 3, /* the library expects them to be used */
+  WHERRY_CAUSE_USER_PREFETCH = 2,        /* requested by the program */
+  WHERRY_CAUSE_SPECULATIVE_PREFETCH = 3, /* the library expects accesses to them */
   WHERRY_CAUSE_EVICTION = 4,
   WHERRY_CAUSE_THRASH_PIN = 5,
   WHERRY_CAUSE_ADVICE = 6,   /* advice of the program, or wherryPin */
   WHERRY_CAUSE_COPY = 7,     /* a copy or a fill by the library */
-  WHERRY_CAUSE_CREATION = 8, /* pages that exist before anybody touches them */
-  WHERRY_CAUSE_RELEASE = 9   /* freed, or discarded */
+  WHERRY_CAUSE_CREATION = 8, /* pages that are created before any access */
+  WHERRY_CAUSE_RELEASE = 9   /* the pages were freed or discarded */
 } wherryEventCause;
 
 #define WHERRY_EVENT_READ 1
 #define WHERRY_EVENT_WRITE 2
 
-/* What wherryEvent's `detail` says. */
-#define WHERRY_FAULT_MISSING 0 /* of a fault: the page was in nobody's view of the processor */
-#define WHERRY_FAULT_MINOR 1   /* ... in its memory, but not in its page table */
-#define WHERRY_FAULT_WRITE_PROTECT 2 /* ... a write to a write-protected page */
-#define WHERRY_FAULT_REFUSED 4       /* added to those: the thread got a signal */
-#define WHERRY_EVICTION_NEEDED 0     /* of an eviction: somebody waited for the room */
+/* Values of wherryEvent's `detail`, by kind of event. */
+#define WHERRY_FAULT_MISSING 0 /* fault: the pool in the processor's view has no such page */
+#define WHERRY_FAULT_MINOR 1   /* fault: that pool has the page, but the page table no entry */
+#define WHERRY_FAULT_WRITE_PROTECT 2 /* fault: a write to a write-protected page */
+#define WHERRY_FAULT_REFUSED 4       /* added to these: the thread got a signal */
+#define WHERRY_EVICTION_NEEDED 0     /* eviction: a fault waited for the space */
 #define WHERRY_EVICTION_BACKGROUND 1
-#define WHERRY_LAUNCH_FINISHED 0 /* of a launch's end */
-#define WHERRY_LAUNCH_LOST 1     /* its device ended first, or the work was thrown away */
+#define WHERRY_LAUNCH_FINISHED 0 /* end of a launch */
+#define WHERRY_LAUNCH_LOST 1     /* its device ended first, or the work was discarded */
 #define WHERRY_ALLOCATION_MANAGED 0
-#define WHERRY_ALLOCATION_DEVICE 1   /* in the memory of `destination`, for as long as it lives */
-#define WHERRY_ALLOCATION_VARIABLE 2 /* managed, of a module */
+#define WHERRY_ALLOCATION_DEVICE 1   /* stays in the memory of `destination` */
+#define WHERRY_ALLOCATION_VARIABLE 2 /* a module's variable: managed memory */
 #define WHERRY_ADVICE_SET_READ_MOSTLY 0
 #define WHERRY_ADVICE_UNSET_READ_MOSTLY 1
 #define WHERRY_ADVICE_SET_PREFERRED_LOCATION 2
@@ -88,75 +89,87 @@ typedef enum {
 
 /* One event. Processors are 0 for the host and 1 + d for device d, WHERRY_EVENT_NOBODY for none. */
 typedef struct {
-  size_t size;          /* sizeof(wherryEvent) as the caller has it */
+  size_t size;          /* sizeof(wherryEvent) of the caller */
   uint64_t time_ns;     /* CLOCK_MONOTONIC, when it began */
-  uint64_t duration_ns; /* 0: it is a moment, or was not measured */
-  /* The first byte; of a fault the one that was touched; of launches the kernel. */
+  uint64_t duration_ns; /* 0: it has no duration, or was not measured */
+  /* The first byte; for a fault the accessed byte; for launches the kernel. */
   CUdeviceptr address;
-  uint64_t bytes;  /* that it concerns, whole pages; of launches: items */
-  uint32_t thread; /* of a fault: who touched, as gettid(2) says; 0: the kernel does not say */
-  /* Of launches: their number on the device. Of evictions: how many pages were copies that were
-   * only dropped. Of advice: the node of the host that is meant, plus 1. Else 0. */
+  uint64_t bytes; /* affected bytes, whole pages; for launches: items */
+  /* For a fault: the faulting thread, as gettid(2) returns it; 0: Linux does not tell. */
+  uint32_t thread;
+  /* For launches: their number on the device. For evictions: pages that were only dropped because
+   * other pools have copies. For advice: the host's NUMA node that it names, plus 1. Else 0. */
   uint32_t value;
   int32_t kind;        /* a wherryEventKind */
   int32_t cause;       /* a wherryEventCause */
-  int32_t access;      /* of a fault: WHERRY_EVENT_READ or WHERRY_EVENT_WRITE; else 0 */
+  int32_t access;      /* for a fault: WHERRY_EVENT_READ or WHERRY_EVENT_WRITE; else 0 */
   int32_t detail;      /* see above, by kind */
   int32_t source;      /* a processor */
-  int32_t destination; /* a processor; of a fault: who touched */
+  int32_t destination; /* a processor; for a fault: the faulting processor */
   uint32_t processors; /* more processors, one bit each: bit 0 the host, bit 1 + d device d */
 } wherryEvent;
 
-/* Begins to record events, for wherryEventsRead; those that wait to be read from before are
- * forgotten.
- *
- *   kinds      what to record: an or of WHERRY_EVENT_BIT(kind), or WHERRY_EVENT_ALL; kinds that
- * this library does not know are ignored capacity   how many events of one thread are kept at least
- * while nobody reads, unless other threads have filled the ring that it shares with them: there
- * are 8. Rounded up to a power of two, at most 2^20; 0: 16384. Takes 64 bytes of memory an event
- * and ring once that many have been recorded
- *
- * CUDA_ERROR_INVALID_VALUE: no kind that the library knows, or a capacity above 2^20;
- * CUDA_ERROR_ALREADY_ACQUIRED: recording is on already, or WHERRY_TRACE has it;
- * CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_INITIALIZED. Thread-safe.
- */
+/* Starts recording events for wherryEventsRead. Events of an earlier recording that have not been
+ * read are discarded.
+ *   - kinds: the kinds to record: an or of WHERRY_EVENT_BIT(kind), or WHERRY_EVENT_ALL. Kinds that
+ *     this library does not know are ignored.
+ *   - capacity: the number of events of one thread that are kept at least until they are read,
+ *     unless other threads have filled the ring that they share with it; there are 8 rings. Rounded
+ *     up to a power of two, at most 2^20; 0 means 16384. A ring takes 64 bytes of memory for each
+ *     event once that many have been recorded.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: no kind that the library knows, or a capacity above 2^20.
+ * - CUDA_ERROR_ALREADY_ACQUIRED: recording is already on, or WHERRY_TRACE uses it.
+ * - CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_OUT_OF_MEMORY.
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * Thread-safe. */
 CUresult wherryEventsStart(uint64_t kinds, size_t capacity);
 
-/* Ends it. What has been recorded can still be read, until the next wherryEventsStart.
- * CUDA_ERROR_ILLEGAL_STATE: wherryEventsStart has not begun it, or it has ended;
- * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+/* Stops recording. Recorded events can still be read until the next wherryEventsStart.
+ * Errors:
+ * - CUDA_ERROR_ILLEGAL_STATE: wherryEventsStart has not started recording, or it has been stopped.
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * Thread-safe. */
 CUresult wherryEventsStop(void);
 
-/* Takes events out, in the order in which they began as far as one call brings them; a later call
- * may bring some that began earlier. Events of one thread stay in their order.
- *
- *   events   where they go; NULL if count is 0. The caller sets events[0].size to
- * sizeof(wherryEvent): the elements lie that far apart, fields that this library does not know read
- * 0, and those that do not fit are left out count    how many fit read     how many were written;
- * fewer than `count`: there are no more now
- *
- * The events of a fault are there once the access that caused it has returned, those of a launch
- * once it was waited for.
- *
- * CUDA_ERROR_INVALID_VALUE: read NULL, events NULL with a count, or a size smaller than up to
- * `bytes`; CUDA_ERROR_ILLEGAL_STATE: nothing was started; CUDA_ERROR_ALREADY_ACQUIRED: WHERRY_TRACE
- * has the events; CUDA_ERROR_NOT_INITIALIZED. Thread-safe: each event goes to one caller. */
+/* Removes recorded events and returns them. The events of one call are in the order in which they
+ * began; a later call may return events that began earlier. Events of one thread stay in their
+ * order.
+ *   - events: receives the events; may be NULL if count is 0. The caller sets events[0].size to
+ *     sizeof(wherryEvent), which is the distance of the elements. Fields that this library does not
+ *     know are set to 0, and those that do not fit are omitted.
+ *   - count: the number of elements of `events`.
+ *   - read: receives the number of events written; fewer than `count`: there are no more now.
+ * The events of a fault can be read once the access that caused it has returned, those of a launch
+ * once a thread has waited for it.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: read is NULL, events is NULL with a count, or size does not reach
+ *   the end of `bytes`.
+ * - CUDA_ERROR_ILLEGAL_STATE: recording was never started.
+ * - CUDA_ERROR_ALREADY_ACQUIRED: WHERRY_TRACE uses the events.
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * Thread-safe: each event is returned to one caller. */
 CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read);
 
-/* How many events of this kind found no room since recording began last, by wherryEventsStart or
- * WHERRY_TRACE, and are missing. CUDA_ERROR_INVALID_VALUE: count NULL, or no kind that the library
- * knows; CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+/* Returns how many events of this kind are missing because there was no space for them, since
+ * recording was last started by wherryEventsStart or WHERRY_TRACE.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: count is NULL, or a kind that the library does not know.
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * Thread-safe. */
 CUresult wherryEventsDropped(wherryEventKind kind, uint64_t* count);
 
-/* Gives memory a name, by which reports on a trace call it from now on until it is freed, or named
- * anew; of bytes that were named before the newest name counts. Without WHERRY_TRACE the arguments
- * are looked at, and nothing else happens.
- *
- *   pointer, bytes   inside one live allocation of any kind, or a managed variable; bytes not 0
- *   name             ends with a zero byte; 1 to 255 bytes, copied
- *
- * CUDA_ERROR_INVALID_VALUE: not such a range, or name; CUDA_ERROR_OUT_OF_MEMORY;
- * CUDA_ERROR_NOT_INITIALIZED. Thread-safe. */
+/* Gives memory a name, which reports on a trace use from now on until the memory is freed or named
+ * again. Where named ranges overlap, the newest name counts. Without WHERRY_TRACE the arguments are
+ * checked, and nothing else happens.
+ *   - pointer, bytes: inside one live allocation of any kind, or a managed variable; bytes is not
+ *     0.
+ *   - name: terminated by a zero byte; 1 to 255 bytes long; copied.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: not such a range or name.
+ * - CUDA_ERROR_OUT_OF_MEMORY.
+ * - CUDA_ERROR_NOT_INITIALIZED.
+ * Thread-safe. */
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name);
 
 #pragma GCC visibility pop

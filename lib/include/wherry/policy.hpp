@@ -1,11 +1,11 @@
-// A policy of one's own: what decides where pages of managed memory go when the program has advised
-// nothing. Either a class of the program, registered before cuInit, or a shared object that
-// WHERRY_POLICY names; docs/write-a-policy.md builds one.
+// Custom policies. A policy decides where pages of managed memory go when the program has given no
+// advice. It is either a class of the program, registered before cuInit, or a shared object that
+// WHERRY_POLICY names; docs/write-a-policy.md shows how to build one.
 //
-// A policy is asked on each fault, by several threads at once for different blocks of 2 MiB, with
-// that block locked: it must be quick, and call neither this library nor touch managed memory. It
-// has no clock of its own: the time comes with the question, so that the same policy runs in a
-// replay.
+// The library asks a policy on each fault, from several threads at once for different blocks of 2
+// MiB, while that block is locked. A policy must therefore be quick, must not call this library,
+// and must not access managed memory. It has no clock of its own: the time is part of each
+// question, so that the same policy runs in a replay.
 #ifndef WHERRY_POLICY_HPP
 #define WHERRY_POLICY_HPP
 
@@ -17,63 +17,71 @@
 
 namespace wherry {
 
-// Of this interface; a shared object for another one is refused.
+// Version of this interface; a shared object for another version is refused.
 inline constexpr unsigned policy_version = 1;
 
-inline constexpr unsigned block_pages = 512;  // of 4 KiB
+inline constexpr unsigned block_pages = 512;  // pages of 4 KiB
 
-// Processors are numbered as everywhere: CU_DEVICE_CPU (-1) is the host, devices count from 0. In
-// masks bit 0 is the host, bit 1 + d device d.
+// Processors are numbered as in the whole API: CU_DEVICE_CPU (-1) is the host, devices count from
+// 0. In masks bit 0 is the host, bit 1 + d device d.
 inline constexpr int no_processor = -2;
 constexpr std::uint32_t mask_of(int processor) {
   return std::uint32_t{1} << (processor + 1);
 }
 
-// Some pages of a block.
+// A set of pages of a block.
 struct page_set {
   std::uint64_t words[block_pages / 64] = {};
 
   bool test(unsigned page) const { return (words[page / 64] >> page % 64 & 1) != 0; }
 };
-// Some in a row.
+// Consecutive pages of a block.
 struct page_run {
   unsigned first = 0;
   unsigned count = 0;
 };
 
-// What there is, once and for all. Entry [0] is the host's, [1 + d] device d's.
+// The machine, which does not change. Element [0] is the host's, [1 + d] device d's.
 struct policy_machine {
-  int processors = 0;  // with the host
+  int processors = 0;  // including the host
   int node[WHERRY_MAX_PROCESSORS] = {};
-  std::uint64_t capacity_pages[WHERRY_MAX_PROCESSORS] = {};         // of the pool; ~0: no limit
-  int distance[WHERRY_MAX_PROCESSORS][WHERRY_MAX_PROCESSORS] = {};  // of nodes, 10: the same
+  std::uint64_t capacity_pages[WHERRY_MAX_PROCESSORS] = {};  // of each pool; ~0: no limit
+  // NUMA distances; 10: the same node.
+  int distance[WHERRY_MAX_PROCESSORS][WHERRY_MAX_PROCESSORS] = {};
 };
 
-// Somebody touched a page that its page table has not, or not for this.
+// A processor, `toucher`, accessed a page for which its page table has no entry, or no entry that
+// permits the access.
 struct page_fault {
   int toucher = -1;
-  std::uint64_t block = 0;  // 2 MiB blocks are numbered by address
-  unsigned page = 0;        // in the block
+  std::uint64_t block = 0;  // blocks of 2 MiB are numbered by address
+  unsigned page = 0;        // number of the page in the block
   bool write = false;
   std::uint64_t now_ns = 0;
-  std::uint32_t residents = 0;  // whose memory holds the page; 0: nobody's yet
+  std::uint32_t residents = 0;  // mask of processors whose memory holds the page; 0: absent
   int preferred = no_processor;
   std::uint32_t accessed_by = 0;
-  page_run stretch;  // what of the block is of the same allocation, with the same advice
-  page_set held;     // what of the block the toucher's memory holds
-  std::uint64_t free_pages = 0;  // in the toucher's memory, before anything is evicted from it
-  page_set mapped;               // what of the block the toucher has mapped, wherever it is
-  // What faults have cost on this machine lately: one, from its message to its wake, and each page
-  // that came with others.
+  // The part of the block that belongs to the same allocation and has the same advice.
+  page_run stretch;
+  // Pages of the block that the faulting processor's memory holds.
+  page_set held;
+  // Free pages in the faulting processor's memory that can be used without an eviction.
+  std::uint64_t free_pages = 0;
+  // Pages of the block that the faulting processor has mapped, from any memory.
+  page_set mapped;
+  // Recent mean costs on this machine: of one fault from its message to its wake, and of each page
+  // that is transferred with others.
   std::uint64_t fault_ns = 0;
   std::uint64_t page_ns = 0;
 };
 
-// Pages have come to somebody's memory, and left where they were unless they were copied.
+// Pages have arrived in a processor's memory. Their earlier location no longer holds them, unless
+// they were copied.
 struct page_arrival {
   enum class cause {
     fault,
-    stay,  // ... where the policy has them stay
+    // The policy has the pages stay there.
+    stay,
     prefetch,
     eviction,
   };
@@ -85,22 +93,25 @@ struct page_arrival {
   std::uint64_t now_ns = 0;
 };
 
-// What to do. What is left out the library decides: the page goes to who touched it, with its 64
-// KiB region.
+// What to do. The library decides what is left out: the page goes to the faulting processor, with
+// its 64 KiB region.
 struct opinion {
-  std::optional<int>
-      destination;  // whose memory the page should be in; who touched it maps it there
-  std::optional<page_run> region = {};  // what comes along: contains the page, inside the stretch
-  std::uint64_t wait_until_ns =
-      0;  // the thread sleeps until then, and the policy is asked again; at most a second from now
-  // The page stays at the destination until then, for others to map it there; afterwards they fault
-  // again. 0: it does not.
+  // In whose memory the page should be; if that is not the faulting processor's, that processor
+  // maps it there.
+  std::optional<int> destination;
+  // Pages that are treated like the page: contains the page and lies inside the stretch.
+  std::optional<page_run> region = {};
+  // The thread sleeps until then, and the policy is asked again; at most a second from now.
+  std::uint64_t wait_until_ns = 0;
+  // The page stays at the destination until then, and other processors map it there; afterwards
+  // their accesses fault again. 0: no temporary pin.
   std::uint64_t stays_until_ns = 0;
 };
 
-// What a policy remembers of a block: derived from by the policy, kept by the library while the
-// block has pages. The thread that faulted may be amid malloc, which then waits for the answer: a
-// program whose heap is managed memory needs a policy that takes memory from elsewhere.
+// What a policy remembers of a block. The policy derives its own type from it; the library keeps it
+// while the block has pages. If the program's heap is managed memory, a thread may fault inside
+// malloc, which then waits for the policy's answer: such a program needs a policy that allocates
+// memory from elsewhere.
 struct block_history {
   virtual ~block_history() = default;
 };
@@ -109,11 +120,12 @@ class policy {
  public:
   virtual ~policy() = default;
 
-  // `history` is the block's: empty until the policy puts something there. What it throws is logged
-  // once, and taken for no opinion; so is what makes no sense.
+  // `history` belongs to the block, and is empty until the policy stores something there. If the
+  // policy throws, or returns an invalid opinion, the library logs that once and treats it as no
+  // opinion.
   virtual opinion on_fault(const page_fault& fault, std::unique_ptr<block_history>& history) = 0;
-  // Pages have moved. True: with that, some of them thrash that did not before (this is counted, no
-  // more).
+  // Pages have moved. Returns true if some of them thrash now that did not before; the library only
+  // counts this.
   virtual bool on_arrival(const page_arrival&, std::unique_ptr<block_history>&) { return false; }
 };
 
@@ -124,17 +136,21 @@ using make_policy = policy*(const policy_machine* machine, const char* parameter
 #pragma GCC visibility push(default)
 extern "C" {
 
-/* Makes a policy known by a name, to be chosen by wherrySetPolicy("NAME") or WHERRY_POLICY=NAME;
- * what follows a comma there are the parameters that `make` gets, else "". It is called once, by
- * cuInit, and returns null for parameters that it cannot use; the library keeps what it returns
- * until the process ends. `version` is wherry::policy_version. CUDA_ERROR_INVALID_VALUE: name or
- * make is NULL, the name is empty, taken, or has a comma or a slash; CUDA_ERROR_NOT_SUPPORTED:
- * another version; CUDA_ERROR_NOT_PERMITTED: the library is initialized already. Thread-safe. */
+/* Registers a policy under a name, for wherrySetPolicy("NAME") or WHERRY_POLICY=NAME. The text
+ * after a comma there is passed to `make` as parameters, else "". cuInit calls `make` once. It
+ * returns null for parameters that it cannot use; the library keeps the returned policy until the
+ * process ends. `version` is wherry::policy_version.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: name or make is NULL, or the name is empty, already taken, or
+ *   contains a comma or a slash.
+ * - CUDA_ERROR_NOT_SUPPORTED: another version.
+ * - CUDA_ERROR_NOT_PERMITTED: the library is already initialized.
+ * Thread-safe. */
 CUresult wherryRegisterPolicy(const char* name, unsigned version, wherry::make_policy* make);
 }
 #pragma GCC visibility pop
 
-/* In a shared object: its policy is a class that is constructed from (const
+/* Defines the policy of a shared object: a class that is constructed from (const
  * wherry::policy_machine&, const char* parameters). */
 #define WHERRY_POLICY_PLUGIN(Class)                                                                \
   extern "C" {                                                                                     \

@@ -1,10 +1,10 @@
-// Wherry in C++20: managed memory as containers, devices and streams as objects, lambdas as
+// The C++20 interface: managed memory as containers, devices and streams as objects, lambdas as
 // kernels.
 //
-// Header-only over the C functions of <wherry/cuda.h> and <wherry/wherry.h>, which mix freely with
-// it. Errors are thrown as wherry::error. Objects may be used from any thread; one object by one
-// thread at a time unless its comment says otherwise. Nothing here changes the calling thread's
-// current context.
+// Header-only, on top of the C functions of <wherry/cuda.h> and <wherry/wherry.h>; a program may
+// use both. Errors are thrown as wherry::error. Any thread may use any object, but only one thread
+// at a time one object, unless its comment says otherwise. Nothing here changes the calling
+// thread's current context.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@
 
 namespace wherry {
 
-// What a failed call threw: what() says "call: CUDA_ERROR_NAME (description)".
+// The exception of a failed call. what() returns "call: CUDA_ERROR_NAME (description)".
 class error : public std::runtime_error {
  public:
   error(CUresult code, const char* call) : std::runtime_error(text(code, call)), code_(code) {}
@@ -55,7 +55,7 @@ inline void check(CUresult result, const char* call) {
   if (result != CUDA_SUCCESS) throw error(result, call);
 }
 
-// A device's primary context, held for as long as somebody uses it.
+// A device's primary context, retained while this object exists.
 class primary_context {
  public:
   explicit primary_context(CUdevice device) : device_(device) {
@@ -84,8 +84,8 @@ class scoped_context {
   scoped_context& operator=(const scoped_context&) = delete;
 };
 
-// Managed memory belongs to no context, but calls that work on it need one: the current one, else
-// device 0's.
+// Managed memory belongs to no context, but calls that work on it need one: the current context,
+// else that of device 0.
 template <typename Call>
 void with_some_context(const Call& call) {
   check(cuInit(0), "cuInit");
@@ -109,7 +109,7 @@ inline void free_managed(const void* pointer) noexcept {
   cuMemFree(static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer)));
 }
 
-// The function has two names in CUDA 12, and this one in CUDA 13.
+// CUDA 12 calls this function cuMemPrefetchAsync_v2, CUDA 13 cuMemPrefetchAsync.
 inline CUresult prefetch(CUdeviceptr first, std::size_t bytes, CUmemLocation where, CUstream in) {
 #if CUDA_VERSION < 13000
   return cuMemPrefetchAsync_v2(first, bytes, where, 0, in);
@@ -118,8 +118,8 @@ inline CUresult prefetch(CUdeviceptr first, std::size_t bytes, CUmemLocation whe
 #endif
 }
 
-// For containers, which expect std::bad_alloc. `alignment` up to that of the allocation itself, at
-// least a page.
+// For containers, which expect std::bad_alloc. The alignment can be at most that of the allocation
+// itself, which is at least a page.
 inline void* allocate_managed_aligned(std::size_t bytes, std::size_t alignment) {
   void* pointer = nullptr;
   try {
@@ -135,7 +135,7 @@ inline void* allocate_managed_aligned(std::size_t bytes, std::size_t alignment) 
   return pointer;
 }
 
-// The kernel of parallel_for: the launch's arguments are the bytes of the callable.
+// The kernel of parallel_for. The launch's arguments are the bytes of the callable.
 template <typename Function>
 void run_items(const void* args, std::size_t begin, std::size_t end) {
   const Function& function = *static_cast<const Function*>(args);
@@ -148,7 +148,7 @@ void run_items(const void* args, std::size_t begin, std::size_t end) {
 
 }  // namespace detail
 
-// One device: a handle that holds its primary context. Cheap to copy; any thread.
+// One device: a handle that retains its primary context. Cheap to copy. Any thread.
 class device {
  public:
   // Throws CUDA_ERROR_INVALID_DEVICE when there is no such device.
@@ -167,13 +167,13 @@ class device {
     detail::check(cuDeviceGetName(text, sizeof text, ordinal()), "cuDeviceGetName");
     return text;
   }
-  // Capacity of the device's pool, in bytes.
+  // The capacity of the device's pool, in bytes.
   std::size_t total_memory() const {
     std::size_t bytes = 0;
     detail::check(cuDeviceTotalMem(&bytes, ordinal()), "cuDeviceTotalMem");
     return bytes;
   }
-  // Bytes of the pool that are unused at this moment.
+  // The bytes of the pool that are unused at this moment.
   std::size_t free_memory() const {
     const detail::scoped_context scope(context());
     std::size_t unused = 0;
@@ -198,7 +198,7 @@ class device {
     const detail::scoped_context scope(context());
     detail::check(cuCtxSynchronize(), "cuCtxSynchronize");
   }
-  // Starts a fresh device process after an error. Memory survives; streams of this device do not.
+  // Starts a new device process after an error. Memory survives; streams of this device do not.
   void reset() const {
     detail::check(cuDevicePrimaryCtxReset(ordinal()), "cuDevicePrimaryCtxReset");
   }
@@ -207,7 +207,8 @@ class device {
   std::shared_ptr<const detail::primary_context> context_;
 };
 
-// The library as a whole. Constructing one starts it (cuInit); further ones refer to the same.
+// The library as a whole. Constructing the first object starts the library (cuInit); all objects
+// refer to the same library.
 class runtime {
  public:
   runtime() { detail::check(cuInit(0), "cuInit"); }
@@ -243,11 +244,11 @@ class runtime {
 
 class event;
 
-// A queue of work for one device; what it is given runs in order. Move-only. Destroying it does not
-// wait: the work still finishes.
+// A queue of work for one device, which runs in order. Move-only. Destroying it does not wait:
+// submitted work still finishes.
 class stream {
  public:
-  // flags: CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING. priority: lower numbers go first, 0 to -5.
+  // flags: CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING. priority: 0 to -5; lower numbers run first.
   explicit stream(const device& on, unsigned flags = CU_STREAM_NON_BLOCKING, int priority = 0)
       : device_(on) {
     const detail::scoped_context scope(on.context());
@@ -269,9 +270,9 @@ class stream {
   const wherry::device& device() const { return device_; }
 
   // Calls function(i) for every i in [0, items), or function(begin, end) for pieces that cover it,
-  // on the device's workers: in any order, several at once. Asynchronous. The callable is copied to
-  // the device byte by byte, so it captures values: numbers, spans, pointers to managed memory.
-  // What it captures by reference is the host's and out of the device's reach.
+  // on the device's workers, in any order and concurrently. Asynchronous. The callable is copied to
+  // the device byte by byte, so it must capture values: numbers, spans, pointers to managed memory.
+  // Objects that it captures by reference are in the host's memory, which the device cannot access.
   template <typename Function>
   void parallel_for(std::size_t items, const Function& function) {
     constexpr bool by_index = std::is_invocable_v<const Function&, std::size_t>;
@@ -301,13 +302,15 @@ class stream {
     detail::check(wherryLaunch(handle_, kernel, args, args_size, items), "wherryLaunch");
   }
 
-  // Calls function() on a thread of the library when the work given so far has finished. It must
-  // not throw, and must not call this library. Where the device fails first it is not called.
+  // Calls function() on a thread of the library when the work submitted so far has finished. The
+  // function must not throw, and must not call this library. It is not called if the device fails
+  // first.
   template <typename Function>
   void then(Function&& function) {
     using Held = std::function<void()>;
     auto held = std::make_unique<Held>(std::forward<Function>(function));
-    // A callback rather than a host function, which in a failure would never be destroyed.
+    // A callback instead of a host function: a host function is not called after a failure, so the
+    // callable would never be destroyed.
     detail::check(cuStreamAddCallback(
                       handle_,
                       [](CUstream, CUresult status, void* data) {
@@ -319,19 +322,20 @@ class stream {
     [[maybe_unused]] Held* given_away = held.release();
   }
 
-  // Makes the event stand for the work given so far. It is an event of this stream's device.
+  // Records the event: it stands for the work submitted so far. It must be an event of this
+  // stream's device.
   void record(const event& moment);
-  // What is given from now on waits for the work that the event stands for, on whatever device.
+  // Work that is submitted from now on waits for the work that the event stands for, on any device.
   void wait(const event& moment);
 
-  // Whether all work given so far has finished.
+  // Whether all work submitted so far has finished.
   bool idle() const {
     const CUresult result = cuStreamQuery(handle_);
     if (result == CUDA_ERROR_NOT_READY) return false;
     detail::check(result, "cuStreamQuery");
     return true;
   }
-  // Waits for all work given so far.
+  // Waits for all work submitted so far.
   void synchronize() const { detail::check(cuStreamSynchronize(handle_), "cuStreamSynchronize"); }
 
  private:
@@ -339,11 +343,11 @@ class stream {
   CUstream handle_ = nullptr;
 };
 
-// A moment in a stream: when the work that was given to it before stream::record() has finished.
-// Move-only.
+// A point in a stream: the moment when the work submitted to it before stream::record() has
+// finished. Move-only.
 class event {
  public:
-  // flags: CU_EVENT_DEFAULT, or CU_EVENT_DISABLE_TIMING where no time will be asked for.
+  // flags: CU_EVENT_DEFAULT, or CU_EVENT_DISABLE_TIMING if its time is not needed.
   explicit event(const device& on, unsigned flags = CU_EVENT_DEFAULT) {
     const detail::scoped_context scope(on.context());
     detail::check(cuEventCreate(&handle_, flags), "cuEventCreate");
@@ -359,7 +363,7 @@ class event {
 
   CUevent handle() const { return handle_; }
 
-  // Whether the work has finished; also when it was never recorded.
+  // Whether the work has finished; true if the event was never recorded.
   bool done() const {
     const CUresult result = cuEventQuery(handle_);
     if (result == CUDA_ERROR_NOT_READY) return false;
@@ -368,7 +372,8 @@ class event {
   }
   // Waits for the work.
   void synchronize() const { detail::check(cuEventSynchronize(handle_), "cuEventSynchronize"); }
-  // From `start` to this event, in milliseconds. Both are done, and of one device.
+  // The time from `start` to this event, in milliseconds. Requires: both are done, and belong to
+  // one device.
   float milliseconds_since(const event& start) const {
     float time = 0;
     detail::check(cuEventElapsedTime(&time, start.handle_, handle_), "cuEventElapsedTime");
@@ -387,8 +392,8 @@ inline void stream::wait(const event& moment) {
   detail::check(cuStreamWaitEvent(handle_, moment.handle(), 0), "cuStreamWaitEvent");
 }
 
-// A fixed number of elements in managed memory, zero at first; valid at one address on every
-// processor. Move-only. Elements are plain data: they may live in several processes and are copied
+// A fixed number of elements in managed memory, initially zero, valid at one address on every
+// processor. Move-only. Elements must be plain data: they exist in several processes and are copied
 // as bytes.
 template <typename T>
 class managed_array {
@@ -436,7 +441,7 @@ class managed_array {
   const_iterator begin() const noexcept { return data_; }
   const_iterator end() const noexcept { return data_ + size_; }
 
-  // Spans are what lambdas capture.
+  // Kernel lambdas should capture these spans.
   std::span<T> span() noexcept { return {data_, size_}; }
   std::span<const T> span() const noexcept { return {data_, size_}; }
   CUdeviceptr address() const noexcept {
@@ -448,7 +453,7 @@ class managed_array {
   std::size_t size_ = 0;
 };
 
-// ---- advice: what the program says about the use of its memory, see cuMemAdvise
+// ---- advice: how the program uses its memory, see cuMemAdvise
 
 // The host's memory as a whole.
 struct host_t {};
@@ -484,9 +489,9 @@ enum class advice {
   unset_accessed_by = CU_MEM_ADVISE_UNSET_ACCESSED_BY,
 };
 
-// Says something about all pages that the elements lie in, which are managed memory of one
-// allocation. Read-mostly, and taking a preference back, have no location. No elements: nothing is
-// said. Any thread.
+// Gives advice for all pages that the elements overlap, which must be managed memory of one
+// allocation. Read-mostly advice, and unsetting a preferred location, ignore `where`. An empty span
+// does nothing. Any thread.
 template <typename T>
 void advise(std::span<T> elements, advice what, const location& where = host) {
   if (elements.empty()) return;
@@ -498,8 +503,8 @@ void advise(std::span<T> elements, advice what, const location& where = host) {
   });
 }
 
-// Has all pages that the elements lie in moved to `where`, ahead of their use and in stream order;
-// see cuMemPrefetchAsync. No elements: nothing moves. Any thread.
+// Moves all pages that the elements overlap to `where`, ahead of their use and in stream order; see
+// cuMemPrefetchAsync. An empty span does nothing. Any thread.
 template <typename T>
 void prefetch(std::span<T> elements, const location& where, const stream& in) {
   if (elements.empty()) return;
@@ -509,9 +514,9 @@ void prefetch(std::span<T> elements, const location& where, const stream& in) {
                 "cuMemPrefetchAsync");
 }
 
-// Makes all pages that the elements lie in accessible to the calling thread's processor, for a
+// Make all pages that the elements overlap accessible to the calling thread's processor, for a
 // system call that follows: one that takes bytes from them, or, with `touch_for_writing`, one that
-// puts bytes into them. See wherryTouch. No elements: nothing is touched. Any thread, and kernels.
+// puts bytes into them. See wherryTouch. An empty span does nothing. Any thread, and kernels.
 template <typename T>
 void touch_for_reading(std::span<T> elements) {
   if (elements.empty()) return;
@@ -526,8 +531,8 @@ void touch_for_writing(std::span<T> elements) {
                 "wherryTouch");
 }
 
-// Managed memory for std::pmr containers; any thread. Each request is an allocation of its own,
-// which suits large ones; put a std::pmr pool resource in front of it for small ones.
+// Managed memory for std::pmr containers; any thread. Each request is a separate allocation, which
+// suits large ones; for small ones put a std::pmr pool resource in front of it.
 class managed_resource final : public std::pmr::memory_resource {
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {

@@ -1,4 +1,4 @@
-// An ELF file, read piece by piece: its headers, its sections and what is in them.
+// An ELF file, read piece by piece: its headers, its sections and their contents.
 #pragma once
 
 #include <elf.h>
@@ -20,19 +20,19 @@ class ElfFile {
   using Section = ElfW(Shdr);
   using Symbol = ElfW(Sym);
 
-  // Nothing: it cannot be read, or is no ELF file of this machine's word size.
+  // Returns nullopt if the file cannot be read, or is not an ELF file of this machine's word size.
   static std::optional<ElfFile> open(const std::string& path);
 
   const Header& header() const { return header_; }
   std::vector<Segment> segments() const;
-  // All of them, or none where they cannot be read.
+  // All sections, or none if they cannot be read.
   const std::vector<Section>& sections() const { return sections_; }
-  // Empty where it cannot be read.
+  // Empty if the section cannot be read.
   template <typename T>
   std::vector<T> table(const Section& section) const {
     return read_table<T>(section.sh_offset, section.sh_size);
   }
-  // Text that ends with a zero byte; empty where it cannot be read.
+  // Text that ends with a zero byte; empty if the section cannot be read.
   std::vector<char> strings(const Section& section) const;
 
  private:
@@ -47,7 +47,7 @@ class ElfFile {
     return table;
   }
 
-  // No file that is worth looking into has larger tables.
+  // No file that the library examines has larger tables.
   static constexpr std::uint64_t table_limit = 512 << 20;
 
   Fd file_;

@@ -26,7 +26,7 @@ const char* name_in(const std::vector<char>& strings, std::uint32_t at) {
   return at < strings.size() ? &strings[at] : "";
 }
 
-// Whether it takes up any of these addresses.
+// Whether the section occupies any of these addresses.
 bool occupies(const Section& section, std::uint64_t start, std::uint64_t end) {
   const bool is_template = (section.sh_flags & SHF_TLS) != 0;
   return (section.sh_flags & SHF_ALLOC) != 0 && !is_template && section.sh_size != 0 &&

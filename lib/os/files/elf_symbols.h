@@ -1,5 +1,5 @@
-// What the symbol tables of an ELF file say, also of what is not exported. Each call reads the
-// file.
+// Looks up symbols in the tables of an ELF file, including symbols that are not exported. Each call
+// reads the file.
 #pragma once
 
 #include <link.h>
@@ -15,28 +15,30 @@ namespace wherry::impl {
 
 struct ElfSymbol {
   std::string name;
-  std::uint64_t offset = 0;  // of the address from the function's start
+  std::uint64_t offset = 0;  // of the address from the start of the function
 };
 
-// The function of the file at `path` that covers `address`, as the file counts addresses (0 is
-// where the module is loaded); nothing when the file is stripped there or cannot be read.
+// Returns the function that covers `address` in the file at `path`; addresses are the file's own (0
+// is where the module is loaded). Returns nullopt if the file is stripped there or cannot be read.
 std::optional<ElfSymbol> find_elf_symbol(const std::string& path, std::uint64_t address);
 
-// A section of variables, as the file counts addresses.
+// A section of variables; addresses are the file's own.
 struct ElfVariables {
   struct Variable {
     std::uint64_t start = 0;
     std::uint64_t bytes = 0;
-    std::string exported_as;  // empty: it is not
+    std::string exported_as;  // empty if not exported
   };
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
-  bool shares_pages = false;        // its first or last page has something else, too
-  std::vector<Variable> variables;  // those that a table names, in no order, perhaps several times
+  bool shares_pages = false;  // its first or last page also holds other sections
+  // those that a symbol table names, in no order, possibly repeated
+  std::vector<Variable> variables;
 };
 
-// The section of this name in the file at `path`. `segments`: of the loaded module that the file is
-// asked about. Nothing: it has no such section, cannot be read, or is another file by now.
+// Finds the section of this name in the file at `path`. `segments`: the program headers of the
+// loaded module. Returns nullopt if the file has no such section, cannot be read, or is no longer
+// the file that was loaded.
 std::optional<ElfVariables> find_elf_variables(const std::string& path,
                                                std::span<const ElfW(Phdr)> segments,
                                                std::string_view section_name);

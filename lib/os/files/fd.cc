@@ -13,15 +13,16 @@
 namespace wherry::impl {
 namespace {
 
-// As many as a process can have unless the machine was set up otherwise (fs.nr_open). Of these 128
-// KiB only what is used exists.
+// As many as a process can have by default (fs.nr_open). Linux allocates only the used part of
+// these 128 KiB.
 constexpr std::size_t descriptors_max = std::size_t{1} << 20;
 constexpr std::size_t word_bits = 64;
 using Descriptors = std::array<std::atomic<std::uint64_t>, descriptors_max / word_bits>;
 constinit Descriptors owned{};
-constinit Descriptors to_close{};  // after the fork that is under way; still owned
+constinit Descriptors to_close{};  // after the current fork; still owned
 constinit std::atomic<std::size_t> words_used = 0;
-// Whoever closes says so first and looks for forks then, and whoever forks the other way round.
+// A thread that closes first increments `closing` and then reads `forks`; a thread that forks does
+// the reverse. So at least one of them sees the other.
 constinit std::atomic<int> closing = 0;
 constinit std::atomic<int> forks = 0;
 
@@ -63,14 +64,15 @@ bool disown_descriptor(int fd) {
 }
 
 void close_descriptor(int fd) {
-  // A handler of a signal that came in between might fork, and wait for the end of this.
+  // A signal handler that interrupted this function might fork, and would then wait for it for
+  // ever.
   const SignalBlock no_signals;
   const auto number = static_cast<std::size_t>(fd);
   closing.fetch_add(1);
   const bool later = forks.load() != 0 && number < descriptors_max &&
                      (owned[number / word_bits].load() & bit_of(number)) != 0;
   if (later) to_close[number / word_bits].fetch_or(bit_of(number));
-  // Out of the set first: the number may be another one's as soon as it is closed.
+  // Removed from the set first: once the descriptor is closed, its number may be reused.
   if (!later && disown_descriptor(fd)) ::close(fd);
   closing.fetch_sub(1);
 }

@@ -1,9 +1,10 @@
-// An owned file descriptor, and how a failed system call of a starting runtime is reported.
+// An owned file descriptor, and the exception for system calls that fail while the runtime starts.
 //
-// A child that the application forks lets go of all of them at once, whoever holds them: a set of
-// their numbers is kept beside. What another thread closes while the child is made is closed after
-// that, so that the child's set has it. (What another thread has just opened then, and has not yet
-// given to an Fd, stays open in the child.)
+// A child that the application forks closes all the library's descriptors at once. For that the
+// library keeps a set of their numbers. If another thread closes a descriptor during the fork, the
+// close is postponed until the child exists, so that the child's set still contains it. (A
+// descriptor that another thread has just opened and not yet passed to an Fd stays open in the
+// child.)
 #pragma once
 
 #include <fcntl.h>
@@ -16,22 +17,23 @@
 
 namespace wherry::impl {
 
-// Takes a number into the set, and out of it; of a negative one nothing happens. Any thread, a few
-// instructions.
+// Adds a descriptor to the set of the library's descriptors. Negative numbers are ignored. Any
+// thread; takes a few instructions.
 //
-// Returns the number that the descriptor has from now on: another one if it had that of a standard
-// stream, which the program has closed. What the program then writes to its standard error must not
-// arrive in a file of the library.
+// Returns the number that the descriptor has from now on. It differs if the number was that of a
+// standard stream, which the program has closed: the program's later writes to its standard error
+// must not go to a file of the library.
 [[nodiscard]] int own_descriptor(int fd);
-// False: it was not in it. A number too large for the set (2^20) is always taken to be in it.
+// Removes a number from the set. Returns false if it was not in the set. Numbers too large for the
+// set (2^20) always count as members.
 bool disown_descriptor(int fd);
-// Takes it out and closes it; nothing if it is not in the set. Any thread.
+// Removes the descriptor from the set and closes it; no effect if it is not in the set. Any thread.
 void close_descriptor(int fd);
-// Around the application's fork(), in the thread that forks.
+// Called around the application's fork(), in the thread that forks.
 void begin_fork_of_descriptors();
 void end_fork_of_descriptors();
-// ... and in the child: closes all that are in the set, which is empty then; an Fd that holds one
-// does nothing at its end. Calls only what a signal handler may call.
+// Called in the child after fork(): closes all descriptors in the set and empties it, so an Fd that
+// holds one does nothing when it is destroyed. Async-signal-safe.
 void close_own_descriptors();
 
 class Fd {
@@ -63,13 +65,13 @@ class Fd {
   int fd_ = -1;
 };
 
-// "Cannot start" is an exception: thrown by constructors and factories, caught once, in the API
-// layer.
+// Reports that the runtime cannot start. Constructors and factories throw this exception; the API
+// layer catches it once.
 [[noreturn]] inline void throw_errno(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
 }
 
-// Another descriptor of the same. Throws std::system_error.
+// Duplicates a descriptor. Throws std::system_error.
 inline Fd duplicate_fd(int fd) {
   Fd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (!duplicate) throw_errno(errno, "cannot duplicate a descriptor");

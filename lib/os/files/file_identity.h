@@ -1,4 +1,4 @@
-// Which file something is, whatever stands at its path by now.
+// Identifies a file, independent of what is at its path by now.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ struct stat;
 
 namespace wherry::impl {
 
-// As /proc/PID/maps has it.
+// The identity that /proc/PID/maps shows.
 struct FileIdentity {
   std::uint64_t device = 0;  // major << 32 | minor
   std::uint64_t inode = 0;
@@ -15,7 +15,7 @@ struct FileIdentity {
 };
 
 FileIdentity identity_of(const struct stat& status);
-// Of what a descriptor leads to. Throws std::system_error.
+// The identity of the file behind a descriptor. Throws std::system_error.
 FileIdentity identify_file(int fd);
 
 }  // namespace wherry::impl

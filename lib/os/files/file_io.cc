@@ -16,11 +16,10 @@
 namespace wherry::impl {
 namespace {
 
-// What mincore() is asked for at once; a copy seldom has more.
+// The number of pages in one mincore() call; copies seldom have more.
 constexpr std::size_t pages_per_look = 513;
 
-// Where sandboxes forbid what looks like reading another process: through a pipe, which checks
-// addresses as well.
+// For sandboxes that forbid process_vm_readv(). A pipe checks addresses, too.
 int copy_through_pipe(std::span<std::byte> into, std::span<const std::byte> from) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return -errno;

@@ -15,12 +15,12 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
   WHERRY_CHECK(inside + bytes <= place_.size(), "{} bytes at {} do not fit the window", bytes,
                offset);
   std::byte* const start = place_.data() + inside;
-  // Inaccessible until it is not locked: mlockall(MCL_FUTURE) would create the pages at once.
+  // Inaccessible until it is unlocked: mlockall(MCL_FUTURE) would create the pages at once.
   if (::mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
              static_cast<off_t>(offset)) == MAP_FAILED)
     return errno;
   shown_ = {start, bytes};
-  // A kernel without huge pages has nothing to turn off.
+  // A kernel without huge pages returns EINVAL, which is ignored.
   const bool small = use == Use::creating_small_pages;
   const int access = use == Use::reading ? PROT_READ : PROT_READ | PROT_WRITE;
   if (::munlock(start, bytes) != 0 ||
@@ -31,15 +31,15 @@ int FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes, Use use) {
     hide();
     return error;
   }
-  // Entered at once, by one entry where the page is huge: a write that meets a missing one first
-  // clears all of the huge page that it is about to fill. Without this it is only slower.
+  // Mapped at once, by one entry if the page is huge: a write that meets an absent huge page first
+  // clears all of the page that it is about to fill. A failure only makes the copy slower.
   if (use == Use::reading) (void)::madvise(start, bytes, MADV_POPULATE_READ);
   return 0;
 }
 
 void FileWindow::hide() {
   if (shown_.empty()) return;
-  // What was there stays shown where the kernel has no memory for this, and does no harm.
+  // If the kernel has no memory for this call, the old part stays mapped, which does no harm.
   (void)::mmap(shown_.data(), shown_.size(), PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   shown_ = {};

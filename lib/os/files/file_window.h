@@ -1,6 +1,5 @@
-// A place in the address space where stretches of a file are shown for as long as a copy takes.
-// Never a whole pool at once: pages that the file lacks would come into being where somebody locks
-// the program's memory.
+// A place in the address space where parts of a file are mapped during a copy. It never maps a
+// whole pool at once: if the program locks its memory, pages that the file lacks would be created.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +12,21 @@ namespace wherry::impl {
 
 class FileWindow {
  public:
-  // Shows up to `bytes`, placed as they lie in the file with respect to multiples of `bytes` (a
-  // power of two). Throws std::system_error.
+  // Maps up to `bytes` at a time. A part has the same offset to multiples of `bytes` (a power of
+  // two) in memory and in the file. Throws std::system_error.
   explicit FileWindow(std::size_t bytes) : place_(Mapping::reserve(bytes, bytes)) {}
 
   enum class Use {
     reading,
     creating_small_pages,
-    creating_pages,  // huge ones where the file has such
+    creating_pages,  // huge pages where the file has them
   };
-  // Shows [offset, offset + bytes) of the file, instead of what was shown before; not inherited by
-  // fork(). Requires: no multiple of the window's size lies inside. Returns 0 or an errno.
+  // Maps [offset, offset + bytes) of the file in place of the previous part; not inherited by
+  // fork(). Requires: no multiple of the window's size lies inside the part. Returns 0 or an errno.
   [[nodiscard]] int show(int fd, std::uint64_t offset, std::size_t bytes, Use use);
   void hide();
 
-  // What is shown.
+  // The memory that is mapped now.
   std::span<std::byte> shown() const { return shown_; }
 
  private:

@@ -18,8 +18,8 @@
 namespace wherry::impl {
 namespace {
 
-// The kernel refuses a submission for a moment when it has no memory for it. Whoever submits can do
-// without it, and others wait for what is to be carried.
+// The kernel refuses a submission while it has no memory for it. The limit is short, because the
+// submitter can work without io_uring, and other threads wait for the copied data.
 constexpr int submit_attempts_max = 20;
 constexpr timespec submit_pause{0, 1'000'000};
 
@@ -88,29 +88,28 @@ class UringRing final : public IoRing {
     do {
       error = ::io_uring_wait_cqe(&ring_, &entry);
     } while (error == -EINTR || error == -EAGAIN);
-    WHERRY_CHECK(error == 0, "io_uring does not tell what is done: errno {}", -error);
+    WHERRY_CHECK(error == 0, "io_uring cannot wait for completions: errno {}", -error);
     const Done done{entry->user_data, entry->res};
     ::io_uring_cqe_seen(&ring_, entry);
     return done;
   }
 
  private:
-  // The kernel took a part: that ends a chain, and what is left would go ahead whatever becomes of
-  // the part. It fails instead.
+  // The kernel accepted only part of a chain, which ends the chain there. The remaining operations
+  // would run regardless of that part's result, so they are completed with -ECANCELED instead.
   void cancel_rest() {
     for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i)
-      // Entries go in the order of the queue. There may be no array that says so: newer rings have
-      // none.
+      // Entries are in queue order. The index array is not used, because newer rings have none.
       taken_back_.push_back({ring_.sq.sqes[i & *ring_.sq.kring_mask].user_data, -ECANCELED});
     take_back_rest();
   }
-  // The kernel looks at the queue only when it is told to: what it has not taken can be taken back.
+  // The kernel reads the queue only during a submission, so unread entries can be removed.
   void take_back_rest() {
     ring_.sq.sqe_head = ring_.sq.sqe_tail = *ring_.sq.ktail = *ring_.sq.khead;
   }
   io_uring_sqe* next_entry() {
     io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
-    WHERRY_CHECK(entry != nullptr, "more operations than the ring was made for");
+    WHERRY_CHECK(entry != nullptr, "more operations than the ring can hold");
     return entry;
   }
   static void finish(io_uring_sqe* entry, std::uint64_t tag, Link link) {
@@ -131,12 +130,13 @@ std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   std::memset(&ring, 0, sizeof ring);
   if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;
   ring.ring_fd = ring.enter_ring_fd = own_descriptor(ring.ring_fd);
-  (void)::io_uring_ring_dontfork(&ring);  // else a child has it, too
-  unsigned workers[2] = {1, 0};           // for files; the other kind is not used
-  (void)::io_uring_register_iowq_max_workers(&ring, workers);  // before Linux 5.15: more
+  (void)::io_uring_ring_dontfork(&ring);  // otherwise a child inherits it
+  unsigned workers[2] = {1, 0};           // the first for files; the second kind is not used
+  (void)::io_uring_register_iowq_max_workers(&ring, workers);  // Linux before 5.15 uses more
   cpu_set_t cpus;
   if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-    (void)::io_uring_register_iowq_aff(&ring, sizeof cpus, &cpus);  // else it runs farther away
+    // otherwise it may run farther away
+    (void)::io_uring_register_iowq_aff(&ring, sizeof cpus, &cpus);
   return std::make_unique<UringRing>(ring);
 }
 

@@ -1,5 +1,6 @@
-// One io_uring whose operations are carried out by one kernel thread: copies between files and
-// memory, and holes punched after them, without a thread of ours waiting on each. One thread's own.
+// One io_uring whose operations one kernel thread executes: copies between files and memory, and
+// holes punched after them. No thread of the library waits for a single operation. Used by one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +12,19 @@ namespace wherry::impl {
 
 class IoRing {
  public:
-  // For up to `operations` at a time. Null: the kernel, or the sandbox, does not permit io_uring.
-  // To be called by the thread that uses it: the kernel thread is that thread's, and runs where
-  // that one may run now.
+  // Creates a ring for up to `operations` at a time. Returns null if the kernel or a sandbox does
+  // not permit io_uring. Call it in the thread that uses the ring: the kernel thread belongs to
+  // that thread, and runs on the CPUs that the thread may use now.
   static std::unique_ptr<IoRing> create(unsigned operations);
   virtual ~IoRing() = default;
 
-  // Whether what comes next waits for this.
+  // Whether the next operation waits for this one.
   enum class Link {
     none,
-    next,   // it does, and is cancelled unless this has done all that was asked
-    after,  // it does, and goes ahead whatever became of this
+    next,   // it waits, and is cancelled unless this one completes fully
+    after,  // it waits, and runs whatever the result of this one is
   };
-  // Each begins with submit(). Requires: less than `operations` are under way.
+  // Operations start with submit(). Requires: fewer than `operations` are in progress.
   virtual void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
                     Link link) = 0;
   virtual void write(int fd, std::uint64_t offset, std::span<const std::byte> from,
@@ -31,19 +32,18 @@ class IoRing {
   virtual void punch(int fd, std::uint64_t offset, std::size_t bytes, std::uint64_t tag) = 0;
   // Creates the pages of this mapping, zeroed.
   virtual void populate(std::span<std::byte> pages, std::uint64_t tag) = 0;
-  // Has Linux bring the memory, from wherever it is. Fails with -ENOMEM or -EFAULT where there is
-  // none.
+  // Faults the memory in. Fails with -ENOMEM or -EFAULT if there is no such memory.
   virtual void fetch(std::span<const std::byte> memory, std::uint64_t tag, Link link) = 0;
-  // False: the kernel takes nothing more at the moment, for want of memory as a rule, and of what
-  // is begun nothing happens: it has been forgotten. Of a chain it may take a part; then the rest
-  // is done with an error.
+  // Returns false if the kernel accepts nothing at the moment, usually for lack of memory; all
+  // operations since the last submit() are then discarded. The kernel may accept part of a chain;
+  // the rest then completes with an error.
   [[nodiscard]] virtual bool submit() = 0;
 
   struct Done {
     std::uint64_t tag;
-    int result;  // bytes or 0, else -errno
+    int result;  // number of bytes, or 0; otherwise -errno
   };
-  // Waits for one. Requires: one is under way.
+  // Waits for one completion. Requires: an operation is in progress.
   virtual Done wait() = 0;
 };
 

@@ -25,17 +25,17 @@ namespace wherry::impl {
 
 namespace {
 
-constexpr int madv_collapse = 25;  // Linux 6.1; glibc 2.36 does not name it
+constexpr int madv_collapse = 25;  // since Linux 6.1; glibc 2.36 does not define it
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// A file on a tmpfs of its own that makes huge pages; nothing where that is not permitted.
+// Creates a file on a private tmpfs with huge pages. Returns an empty Fd if that is not permitted.
 Fd create_on_huge_tmpfs(const std::string& name) {
   const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
   if (!context) return {};
   const auto set = [&](const char* key, const char* value) {
     return ::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) == 0;
   };
-  // By default it would hold half of the machine's memory.
+  // By default a tmpfs holds at most half of the machine's memory.
   if (!set("huge", "always") || !set("size", "0") ||
       ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
     return {};
@@ -52,7 +52,7 @@ std::uint64_t allocated_bytes_of(int fd) {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
-// Not locked when it becomes accessible: mlockall(MCL_FUTURE) would fill the file.
+// Unlocked before it becomes accessible: mlockall(MCL_FUTURE) would fill the file.
 bool show(int fd, const Mapping& place) {
   return ::mmap(place.data(), place.size(), PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) !=
              MAP_FAILED &&
@@ -60,8 +60,8 @@ bool show(int fd, const Mapping& place) {
          set_access(place.address(), place.size(), Access::write) == 0;
 }
 
-// What `act`, which returns 0 or an errno, does with a mapping of this part of the file, which
-// nobody may touch.
+// Calls `act`, which returns 0 or an errno, with an inaccessible mapping of this part of the file.
+// Returns its result.
 template <typename Act>
 int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
   void* view =
@@ -73,7 +73,7 @@ int in_view(int fd, std::uint64_t offset, std::uint64_t bytes, const Act& act) {
   return error;
 }
 
-// Whether a touch of a memfd creates more than the page that it needs, as the machine is set up.
+// Whether an access to a memfd creates more than one page, as the machine is configured.
 bool memfds_have_huge_pages() {
   static const bool have = [] {
     const Fd file(::memfd_create("wherry-probe", MFD_CLOEXEC));
@@ -85,8 +85,8 @@ bool memfds_have_huge_pages() {
   return have;
 }
 
-// Asks the kernel to merge a page and the holes around it, where a touch of a hole is to be
-// reported. False also where there is nobody to report it to.
+// Asks the kernel to merge a page and the holes around it, while a userfaultfd tracks those holes.
+// Returns false also if userfaultfd is not permitted.
 bool keeps_holes(int fd) {
   const UffdAccess access = permissions().userfaultfd();
   if (access == UffdAccess::none) return false;
@@ -188,7 +188,7 @@ std::optional<FoundMemoryFile> find_memory_file(int fd) {
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
   if (length <= 0) return std::nullopt;
-  // "/memfd:NAME (deleted)", or "/NAME (deleted)" on a tmpfs that is attached nowhere.
+  // "/memfd:NAME (deleted)", or "/NAME (deleted)" on a private tmpfs.
   std::string_view name(path, static_cast<std::size_t>(length));
   for (const std::string_view start : {"/", "memfd:"})
     if (name.starts_with(start)) name.remove_prefix(start.size());

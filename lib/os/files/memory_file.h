@@ -1,7 +1,7 @@
-// A named in-memory file, as pools use it: sparse, as large as the arena, holes punched page by
-// page. With 2 MiB pages where the kernel can make some: on a tmpfs of its own, which is attached
-// nowhere, so that the program's mounts stay as they are, or as a memfd where the machine is set up
-// so; else a plain memfd.
+// A named in-memory file for pools: sparse, as large as the arena, with holes punched page by page.
+// It has 2 MiB pages where the kernel can make them: on a private tmpfs, which is attached nowhere,
+// so that the program's mounts do not change, or as a memfd if the machine is configured for that.
+// Otherwise it is a plain memfd.
 #pragma once
 
 #include <cstddef>
@@ -23,39 +23,41 @@ enum class HugePages {
 
 class MemoryFile {
  public:
-  // Shows as /memfd:NAME or /NAME in /proc/PID/maps and behind the descriptor. Throws
+  // `name`: shown as /memfd:NAME or /NAME in /proc/PID/maps and /proc/PID/fd. Throws
   // std::system_error.
   MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted);
 
   int fd() const { return fd_.get(); }
-  // Whether pages may come as huge ones. Then a write, or a touch through a mapping that permits
-  // it, can create the whole 2 MiB around it: both only where all of that shall exist.
+  // Whether the file may have huge pages. Then a write, or an access through a mapping that permits
+  // huge pages, can create the whole 2 MiB around it; callers do either only where all of it shall
+  // exist.
   bool has_huge_pages() const { return huge_; }
-  // Frees the pages and removes them from every page table of every process. Returns 0 or an errno.
+  // Frees the pages and removes them from the page tables of all processes. Returns 0 or an errno.
   [[nodiscard]] int punch(std::uint64_t offset, std::uint64_t bytes) const;
-  // Creates the pages of this part that there are not yet. Returns 0 or an errno: ENOSPC, ENOMEM.
+  // Creates the absent pages of this part. Returns 0 or an errno: ENOSPC, ENOMEM.
   [[nodiscard]] int allocate(std::uint64_t offset, std::uint64_t bytes) const;
-  // Reads from the file; what it does not hold is zero. False: not all of it.
+  // Reads from the file; holes read as zeros. Returns false if not everything could be read.
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) const;
-  // Whether this is a mapping of it.
+  // Whether this is a mapping of the file.
   bool is_shown_by(const MappedRange& mapping) const;
-  // Pages that are created in this part of the file from now on lie on one of `nodes` if there is
-  // room. Through a mapping that lives as long as the call: a lasting one would be split at the
-  // borders of every policy. Returns 0 or an errno.
+  // Pages that are created in this part of the file from now on are placed on one of `nodes` if
+  // they have free memory. Uses a temporary mapping: Linux would split a lasting one at the borders
+  // of every policy. Returns 0 or an errno.
   [[nodiscard]] int prefer_nodes(std::uint64_t offset, std::uint64_t bytes,
                                  std::span<const int> nodes) const;
-  // ... and only there.
+  // The same, but only on `nodes`.
   [[nodiscard]] int bind_nodes(std::uint64_t offset, std::uint64_t bytes,
                                std::span<const int> nodes) const;
-  // The first byte of a page that the file holds in [offset, end); `end`: it holds none.
+  // Returns the first byte of the first page that the file holds in [offset, end), or `end` if it
+  // holds none.
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
-  // Bytes that the file really holds, as the kernel counts them.
+  // The bytes that the file occupies, as the kernel counts them.
   std::uint64_t allocated_bytes() const;
 
-  // Whether a tmpfs of one's own with huge pages can be had.
+  // Whether a private tmpfs with huge pages can be created.
   static bool can_use_huge_tmpfs();
-  // Whether this kernel leaves the holes of a file with huge pages alone (before Linux 6.4 or so it
-  // fills them, as it likes, when it merges pages). Found out by trying, once.
+  // Whether this kernel keeps the holes of a file with huge pages. Kernels before about Linux 6.4
+  // fill some of them when they merge pages. Probed once, by trying.
   static bool kernel_keeps_holes();
 
  private:
@@ -64,8 +66,7 @@ class MemoryFile {
   bool huge_ = false;
 };
 
-// The name and the size of the file behind a descriptor, if it is one that MemoryFile made, in this
-// process or another one.
+// The name and size of a file that MemoryFile created, in this process or another one.
 struct FoundMemoryFile {
   std::string name;
   std::size_t bytes = 0;

@@ -11,13 +11,13 @@
 namespace wherry::impl {
 namespace {
 
-// Others that want the same name at the same time, or died before they had it.
+// Collisions with processes that use the same name now, or that died before the rename.
 constexpr int attempts_max = 16;
 
 struct NewFile {
   Fd file;
-  std::string name;    // beside the target
-  std::string target;  // the path, or what it leads to
+  std::string name;    // the temporary name beside the target
+  std::string target;  // the path, or the target of the link
 };
 
 int create_beside(const std::string& path, NewFile& made) {

@@ -1,5 +1,5 @@
-// A file that is written from its start to its end, in place of one of the same name if there is
-// one. Functions return 0 or an errno unless they say otherwise.
+// A file that is written sequentially and replaces a file of the same name. Functions return 0 or
+// an errno unless they say otherwise.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace wherry::impl {
 
-// Creates an empty file beside `path` and then gives it that name, so that what had it before is
-// there until the new one is. What is no regular file stays: EISDIR, or EINVAL. Where `path` is a
-// link, what it leads to is replaced.
+// Creates an empty file beside `path` and renames it to `path`, so the previous file exists until
+// then. A path that is not a regular file is left unchanged: EISDIR, or EINVAL. If `path` is a
+// symbolic link, its target is replaced.
 [[nodiscard]] int create_in_place_of(const std::string& path, Fd& file);
 
-// What create_in_place_of() would return: makes the new file, and removes it again. Whether the
-// disk has room is not known.
+// Returns what create_in_place_of() would return: creates the new file and removes it again. Does
+// not tell whether the disk has enough space.
 [[nodiscard]] int try_create_in_place_of(const std::string& path);
 
-// Writes all of it where the last call ended. A signal would say that the file may not be that
-// long: the caller blocks it. On an error a part may have been written.
+// Appends all bytes. Linux signals that a file exceeds its size limit; the caller blocks that
+// signal. On an error a part may have been written.
 [[nodiscard]] int append_all(const Fd& file, std::span<const std::byte> bytes);
 
 }  // namespace wherry::impl

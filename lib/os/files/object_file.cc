@@ -33,8 +33,7 @@ bool is_ptx(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c != '\0'; });
 }
 
-// Names the file in a way in which no other one was ever named: the loader takes the same name for
-// the same file.
+// Returns a new name for the file on each call: the loader treats equal names as the same file.
 std::string fresh_name(const Fd& file) {
   static std::atomic<unsigned> last = 0;
   std::string name = "/proc/self/";
@@ -42,7 +41,7 @@ std::string fresh_name(const Fd& file) {
   return name + "fd/" + std::to_string(file.get());
 }
 
-// Null: no object's.
+// Returns null if the address belongs to no loaded object.
 link_map* module_at(std::uintptr_t address) {
   Dl_info info{};
   link_map* module = nullptr;
@@ -62,7 +61,7 @@ ExportedSymbol find_symbol(const LoadedObject& object, const char* name, unsigne
                 RTLD_DL_SYMENT) == 0 ||
       symbol == nullptr || ELF64_ST_TYPE(symbol->st_info) != type)
     return {};
-  // Not one of what it needs.
+  // Symbols of the objects that it depends on do not count.
   if (module_at(reinterpret_cast<std::uintptr_t>(found)) != module) return {};
   return {reinterpret_cast<std::uintptr_t>(found), symbol->st_size};
 }
@@ -99,7 +98,7 @@ std::vector<std::byte> read_beginning(const Fd& file) {
 std::span<const std::byte> beginning_of_image(const void* image) {
   const auto* text = static_cast<const char*>(image);
   std::size_t length = ::strnlen(text, object_beginning);
-  // The numbers at the front of what is not text contain zeros.
+  // Binary formats contain zeros in the numbers at their beginning.
   std::uint32_t magic = 0;
   if (length >= sizeof magic) std::memcpy(&magic, image, sizeof magic);
   if (length >= SELFMAG && std::memcmp(text, ELFMAG, SELFMAG) == 0) length = sizeof(ElfW(Ehdr));
@@ -139,7 +138,7 @@ LoadedObject load_object(const Fd& file, const std::string& path) {
     object.was_there = true;
   } else if (!path.empty()) {
     object.handle = ::dlopen(path.c_str(), how);
-    // Another file may have been loaded from there, long ago.
+    // A different file may have been loaded from this path earlier.
     if (object.handle != nullptr) {
       void* const same = ::dlopen(own_name.c_str(), how | RTLD_NOLOAD);
       if (same != object.handle) {
@@ -180,7 +179,7 @@ CodePlace find_code(std::uintptr_t address, const char* beside) {
     place.exported_as = info.dli_sname;
   link_map* module = module_at(address);
   if (!place.exported_as.empty() && symbol->st_shndx == SHN_UNDEF) {
-    // Of the function only the stub's address is to be had by its name.
+    // Looking up the function's name would return the stub's address again.
     void* const variable = ::dlsym(RTLD_DEFAULT, (beside + place.exported_as).c_str());
     if (variable != nullptr) module = module_at(reinterpret_cast<std::uintptr_t>(variable));
   }

@@ -1,5 +1,5 @@
-// Files that modules are loaded from: what they are, and the dynamic loader's part. Modules stay
-// loaded.
+// Files from which modules are loaded: recognizing them, and loading them with the dynamic loader.
+// Modules stay loaded.
 #pragma once
 
 #include <cstddef>
@@ -14,53 +14,54 @@
 namespace wherry::impl {
 
 enum class ObjectKind {
-  shared_object,  // of this machine
+  shared_object,  // for this machine
   device_code,    // PTX, a cubin or a fat binary
   unknown,
 };
 inline constexpr std::size_t object_beginning = 4096;
-// What begins like this; the first object_beginning bytes, or all of them where there are fewer.
+// The kind of object that begins like this. `beginning`: the first object_beginning bytes, or all
+// if there are fewer.
 ObjectKind kind_of_object(std::span<const std::byte> beginning);
 
-// For reading; empty and errno where it cannot be opened.
+// Opens a file for reading. Returns an empty Fd, with errno set, if it cannot be opened.
 Fd open_object(const char* path);
 std::vector<std::byte> read_beginning(const Fd& file);
 
-// Of what lies in memory. Up to its first zero byte, or as much as kind_of_object() wants to see of
-// what is not text.
+// The beginning of an image in memory: up to its first zero byte, or, for binary formats, as much
+// as kind_of_object() needs.
 std::span<const std::byte> beginning_of_image(const void* image);
-// An in-memory file with a copy of a shared object. Throws std::system_error.
+// Copies a shared object to an in-memory file. Throws std::system_error.
 Fd copy_image(const void* image);
 
 struct LoadedObject {
   void* handle = nullptr;    // null: it could not be loaded
   std::uintptr_t base = 0;   // what the loader added to the file's addresses
-  std::uintptr_t place = 0;  // an address in it
-  bool was_there = false;    // loaded before, by whomever
-  std::string why;           // not
+  std::uintptr_t place = 0;  // an address inside the object
+  bool was_there = false;    // it had been loaded before
+  std::string why;           // why it could not be loaded
 };
-// Loads the shared object in the file, all of its calls bound. `path`: where that is, for those who
-// look at names; empty: nowhere.
+// Loads the shared object in the file with immediate binding. `path`: the name under which
+// debuggers and similar tools find it; may be empty.
 LoadedObject load_object(const Fd& file, const std::string& path);
 
-// A function or a variable that the object itself exports.
+// A function or variable that the object itself exports.
 struct ExportedSymbol {
-  std::uintptr_t address = 0;  // 0: there is none
+  std::uintptr_t address = 0;  // 0: not found
   std::size_t bytes = 0;
 };
 struct CloseObject {
   void operator()(void* handle) const;
 };
-// What has the code at an address.
+// The object that contains the code at an address.
 struct CodePlace {
-  LoadedObject object;                           // no handle: there is no code
-  std::string file;                              // for log lines
-  std::string exported_as;                       // empty: no exported function begins there
-  std::unique_ptr<void, CloseObject> reference;  // until it is gone the object stays loaded
+  LoadedObject object;      // no handle: there is no code at the address
+  std::string file;         // its name, for log lines
+  std::string exported_as;  // empty: no exported function begins at the address
+  std::unique_ptr<void, CloseObject> reference;  // keeps the object loaded
 };
-// A program that is not position-independent has a stub of its own where it takes the address of a
-// library's function. Then the library is what is found: the one with the variable that is called
-// as the function is, after `beside`.
+// A program that is not position-independent uses the address of a stub of its own where it takes
+// the address of a library's function. For such an address, the result is the library that defines
+// the variable whose name is `beside` followed by the function's name.
 CodePlace find_code(std::uintptr_t address, const char* beside);
 
 ExportedSymbol find_function(const LoadedObject& object, const char* name);

@@ -25,7 +25,7 @@ int mark_range(int fd, std::uint64_t offset, std::uint64_t bytes) {
 
 bool is_range_marked(int fd, std::uint64_t offset, std::uint64_t bytes) {
   struct flock lock = lock_of(F_WRLCK, offset, bytes);
-  // What cannot be asked may be marked.
+  // If the query fails, the range may be marked.
   return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 

@@ -1,18 +1,18 @@
-// Marks on ranges of a file by which those who have it in use know of each other, whichever
-// processes they are. The kernel keeps them, and takes them away when the user ends, however it
-// ends: they are locks of the open file description that nobody waits for.
+// Marks on ranges of a file by which its users, in all processes, know of each other. The kernel
+// keeps the marks and removes them when their user ends, however it ends: they are locks of the
+// open file description, for which no process waits.
 #pragma once
 
 #include <cstdint>
 
 namespace wherry::impl {
 
-// Marks these bytes as in use. The mark is the open file description's: it is there until all its
-// descriptors are closed and all its mappings are gone, in all processes. Returns 0 or an errno:
-// EAGAIN, somebody has locked the bytes for himself.
+// Marks these bytes as in use. The mark belongs to the open file description: it lasts until all
+// its descriptors are closed and all its mappings are gone, in all processes. Returns 0 or an
+// errno: EAGAIN if a process has locked the bytes exclusively.
 [[nodiscard]] int mark_range(int fd, std::uint64_t offset, std::uint64_t bytes);
 
-// Whether another open file description has marked any of them.
+// Whether another open file description has marked any of these bytes.
 [[nodiscard]] bool is_range_marked(int fd, std::uint64_t offset, std::uint64_t bytes);
 
 }  // namespace wherry::impl

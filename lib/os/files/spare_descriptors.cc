@@ -10,7 +10,7 @@ namespace {
 
 constexpr rlim_t more = 1 << 16;
 
-// The first number beyond the limit that the application had; 0: it still has it.
+// The first number above the application's former limit; 0: the limit has not been raised.
 std::atomic<int> first_apart = 0;
 
 void raise_limit(int taken) {
@@ -18,7 +18,7 @@ void raise_limit(int taken) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t former = limit.rlim_cur;
   if (static_cast<rlim_t>(taken) < former / 2 || limit.rlim_max <= former) return;
-  // Not as many as there may be: programs close all that they may have one by one.
+  // Not to the maximum, because some programs close every permitted number one by one.
   limit.rlim_cur = std::min(limit.rlim_max, former + more);
   if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) first_apart = static_cast<int>(former);
 }

@@ -1,14 +1,14 @@
-// Descriptors of which the library keeps many are to leave the application those that it can have.
+// Moves descriptors of which the library keeps many out of the range that the application can use.
 #pragma once
 
 #include "os/files/fd.h"
 
 namespace wherry::impl {
 
-// The same file, behind a descriptor whose number the application would not get: as soon as half of
-// those that the process may have (RLIMIT_NOFILE) are taken, it may have 2^16 more, if its hard
-// limit permits, and what is given to this function takes numbers beyond the former limit. Where
-// that is not to be had, as it is. Any thread.
+// Returns the same file behind a descriptor number that the application would not get. Once half of
+// the permitted numbers (RLIMIT_NOFILE) are in use, this raises the limit by 2^16, if the hard
+// limit permits, and gives the descriptor a number above the former limit. Otherwise returns it
+// unchanged. Any thread.
 Fd move_apart(Fd fd);
 
 }  // namespace wherry::impl

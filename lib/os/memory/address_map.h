@@ -1,5 +1,5 @@
-// This process's mappings as /proc/self/maps lists them. Parsing allocates nothing, so that a
-// freshly forked process may do it too.
+// This process's mappings as /proc/self/maps lists them. Parsing allocates nothing, so a freshly
+// forked process may parse too.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace wherry::impl {
 
-// Half-open.
+// A half-open range of addresses.
 struct AddressRange {
   std::uintptr_t start = 0;
   std::uintptr_t end = 0;
@@ -25,11 +25,12 @@ struct AddressRange {
   constexpr bool operator==(const AddressRange&) const = default;
 };
 
-// Calls f(part) for the parts of `range` that no range of `kept` covers; stops at its first error.
+// Calls f(part) for each part of `range` that no range of `kept` covers. Stops at the first nonzero
+// result and returns it.
 template <typename F>
 int for_each_uncovered(AddressRange range, std::span<const AddressRange> kept, F f) {
   while (!range.empty()) {
-    // The covering range, or else the nearest one above.
+    // The end of the covering range, or else the start of the nearest range above.
     std::uintptr_t covered_to = range.start;
     std::uintptr_t next = range.end;
     for (const AddressRange& keep : kept) {
@@ -53,20 +54,21 @@ struct MappedRange {
   bool shared = false;
   std::uint64_t device = 0;  // major << 32 | minor; 0 with inode 0: anonymous
   std::uint64_t inode = 0;
-  std::string_view name;  // as listed: a path, "[heap]", "" and so on; points into the text
+  std::string_view name;  // as listed: a path, "[heap]", "", ...; points into the parsed text
 
   bool accessible() const { return readable || writable || executable; }
 };
 
-// Takes the first line off `text`; nothing at its end.
+// Removes the first line from `text` and parses it. Returns nullopt at the end of the text.
 std::optional<MappedRange> next_mapping(std::string_view& text);
 
-// Reads /proc/self/maps whole into the buffer; nothing when it does not fit or cannot be read.
+// Reads all of /proc/self/maps into the buffer. Returns nullopt if it does not fit or cannot be
+// read.
 std::optional<std::string_view> read_address_map(char* buffer, std::size_t bytes);
-// The same on the heap; empty when it cannot be read.
+// The same on the heap. Returns an empty string if it cannot be read.
 std::string read_address_map();
 
-// The mapping at the address; nothing where there is none.
+// Returns the mapping at the address; nullopt if there is none.
 std::optional<MappedRange> find_mapping(std::string_view text, std::uintptr_t address);
 
 }  // namespace wherry::impl

@@ -19,8 +19,8 @@ constexpr std::uintptr_t address_space_end = 0x7fff'ffff'f000;
 constexpr std::uintptr_t address_space_end = 0xffff'ffff'f000;
 #endif
 
-// How the C library lays out the heaps of its further arenas: aligned to their largest size, each
-// beginning with this header.
+// The layout of the C library's further arenas: heaps aligned to their maximum size, each beginning
+// with this header.
 constexpr std::uintptr_t heap_alignment = 64 << 20;
 struct HeapHeader {
   std::uintptr_t arena;
@@ -29,10 +29,10 @@ struct HeapHeader {
   std::size_t accessible;
 };
 
-// The accessible part of the heap that begins at `start`; empty when none does.
+// Returns the accessible part of the heap that begins at `start`; empty if no heap begins there.
 AddressRange heap_at(std::uintptr_t start) {
   const auto& header = *reinterpret_cast<const HeapHeader*>(start);
-  constexpr std::uintptr_t arena_place = 256;  // right behind the first heap's header
+  constexpr std::uintptr_t arena_place = 256;  // directly after the first heap's header
   const bool plausible = header.arena % heap_alignment >= sizeof(HeapHeader) &&
                          header.arena % heap_alignment < arena_place &&
                          header.previous % heap_alignment == 0 && header.size > 0 &&
@@ -41,8 +41,8 @@ AddressRange heap_at(std::uintptr_t start) {
   return plausible ? AddressRange{start, start + header.accessible} : AddressRange{};
 }
 
-// As for_each_uncovered, with malloc's heaps covered too. Requires: the range is readable, or holds
-// no heap.
+// Like for_each_uncovered(), with malloc's heaps covered too. Requires: the range is readable, or
+// contains no heap.
 template <typename F>
 int for_each_hidden_part(const MappedRange& mapping, std::span<const AddressRange> kept, F hide) {
   return for_each_uncovered(mapping.range, kept, [&](AddressRange part) {
@@ -64,7 +64,7 @@ int make_inaccessible(AddressRange range, int placement) {
   void* place = ::mmap(reinterpret_cast<void*>(range.start), range.size(), PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement, -1, 0);
   if (place != MAP_FAILED) return 0;
-  // Above what this machine can address: nothing can be there.
+  // The range is above what this machine can address, so nothing can be mapped there.
   return range.end == address_space_end && errno == ENOMEM ? 0 : errno;
 }
 
@@ -75,7 +75,7 @@ int fill_gap(AddressRange gap, const AddressMaskOptions& options) {
 }
 
 int fill_gaps(std::string_view map, const AddressMaskOptions& options) {
-  // Below this most systems let nobody map anything, and the answer does not matter.
+  // Most systems forbid mappings below this address, so a failure does not matter.
   constexpr std::uintptr_t usual_minimum = 64 << 10;
   static_cast<void>(make_inaccessible({page_size, usual_minimum}, MAP_FIXED_NOREPLACE));
   std::uintptr_t end = usual_minimum;
@@ -99,8 +99,8 @@ bool hides(std::string_view map, std::span<const AddressRange> kept, const void*
 int hide_memory(std::string_view map, std::span<const AddressRange> kept) {
   while (const auto mapping = next_mapping(map)) {
     if (!is_hidden(*mapping)) continue;
-    // A new mapping in its place, not a protection: it also gives up the shared copy, so that the
-    // host's writes there need no copying.
+    // A new mapping and not a protection: it also gives up the shared copy, so the host's writes
+    // there do not have to copy pages.
     const int error = for_each_hidden_part(
         *mapping, kept, [](AddressRange part) { return make_inaccessible(part, MAP_FIXED); });
     if (error != 0) return error;
@@ -131,9 +131,9 @@ int open_window(AddressRange window, AddressRange stack, std::size_t guard) {
 }
 
 int mask_address_space(const AddressMaskOptions& options) {
-  // The text of the map lies in the window while it is worked through: no other place is known to
+  // The text of the map is stored in the window while it is processed: no other address is known to
   // be free.
-  constexpr std::size_t text_bytes = 16 << 20;  // 250 bytes for each of the 65530 that may be
+  constexpr std::size_t text_bytes = 16 << 20;  // 250 bytes for each of at most 65530 mappings
   const AddressRange text_place{options.window.start, options.window.start + text_bytes};
   void* text = ::mmap(reinterpret_cast<void*>(text_place.start), text_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);

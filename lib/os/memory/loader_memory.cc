@@ -10,7 +10,7 @@
 
 #include "base/page.h"
 
-extern "C" void* __libc_stack_end;  // of the dynamic loader: where the first frame begins
+extern "C" void* __libc_stack_end;  // set by the dynamic loader: the start of the first frame
 
 namespace wherry::impl {
 namespace {
@@ -34,9 +34,9 @@ int visit_segments(dl_phdr_info* module, std::size_t, void* ranges) {
   return 0;
 }
 
-// Anonymous memory of the dynamic loader cannot be told from the application's once the kernel has
-// merged neighbouring mappings; when this library is loaded it is still small and on its own, but
-// for a module's zeroed variables, which may be large and lie next to it.
+// The dynamic loader's anonymous memory cannot be distinguished from the application's once the
+// kernel has merged neighbouring mappings. When this library is loaded, it is still small and
+// separate, except for a module's zeroed variables, which may be large and adjacent.
 std::vector<AddressRange> small_anonymous_mappings() {
   constexpr std::size_t small = 1 << 20;
   std::vector<AddressRange> segments;
@@ -54,7 +54,7 @@ std::vector<AddressRange> small_anonymous_mappings() {
   return found;
 }
 
-// Recorded once, before main() or in the dlopen() that brings this library; never changed.
+// Recorded once, before main() or during the dlopen() of this library; never changed.
 const std::vector<AddressRange> at_load_time = small_anonymous_mappings();
 
 struct ModuleWalk {
@@ -64,7 +64,7 @@ struct ModuleWalk {
   bool list_done = false;
 };
 
-// Under the loader's lock, so that its list of modules holds still.
+// Runs under the loader's lock, so the list of modules does not change.
 int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
   ModuleWalk& walk = *static_cast<ModuleWalk*>(pointer);
   add_segments(*info, walk.ranges);
@@ -76,7 +76,7 @@ int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
   if (walk.list_done) return 0;
   walk.list_done = true;
   for (const link_map* module = _r_debug.r_map; module != nullptr; module = module->l_next) {
-    constexpr std::size_t private_part = 2048;  // the loader's own fields behind the public ones
+    constexpr std::size_t private_part = 2048;  // the loader's private fields after the public ones
     walk.ranges.push_back(pages_around(module, private_part));
     walk.ranges.push_back(
         pages_around(module->l_name, std::string_view(module->l_name).size() + 1));
@@ -92,14 +92,15 @@ std::vector<AddressRange> ranges_needed_to_run() {
   ModuleWalk walk{ranges, ~std::uintptr_t{0}, thread, false};
   ::dl_iterate_phdr(visit_module, &walk);
 
-  // Modules loaded later may take what the loader holds in reserve below the blocks in use.
+  // Modules loaded later may use the loader's reserve below the blocks in use.
   constexpr std::size_t tls_reserve = 1024;
   constexpr std::size_t control_block = 4096;
   const std::uintptr_t lowest = std::min(walk.lowest_tls, thread) - tls_reserve;
   ranges.push_back(pages_around(reinterpret_cast<void*>(lowest), thread + control_block - lowest));
 
-  // The kernel put the strings at the top of the main stack; whole pages only, since the first
-  // frames of main() may share a page with the beginning. Ends where the stack ends.
+  // The kernel placed the strings at the top of the main stack. Whole pages only, because the first
+  // frames of main() may share a page with the start of the block. The stack's end bounds the
+  // range.
   constexpr std::size_t strings_limit = 16 << 20;
   const std::uintptr_t strings =
       round_up(reinterpret_cast<std::uintptr_t>(__libc_stack_end), page_size);

@@ -10,12 +10,12 @@
 namespace wherry::impl {
 namespace {
 
-// No pool of the C++ library over Linux's pages: after one failed call to Linux libstdc++'s pools
-// crash.
+// Not a memory pool of the C++ library over Linux's pages: libstdc++'s pools crash after one failed
+// allocation.
 class OwnMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (void* const memory = allocate_own(bytes, alignment)) return memory;
-    // The heap's range could not be reserved, or is used up.
+    // The heap's range could not be reserved, or is full.
     void* const start = ::mmap(nullptr, round_up(bytes, page_size), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) throw std::bad_alloc();
@@ -30,7 +30,7 @@ class OwnMemory final : public std::pmr::memory_resource {
 }  // namespace
 
 std::pmr::memory_resource& mapped_memory() {
-  // Threads use it until the very end of the process.
+  // Never destroyed: threads use it until the process ends.
   alignas(OwnMemory) static std::byte place[sizeof(OwnMemory)];
   static OwnMemory& memory = *new (place) OwnMemory;
   return memory;

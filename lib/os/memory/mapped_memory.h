@@ -1,5 +1,5 @@
-// Memory that comes from the kernel and not from malloc: for what the library needs while a thread
-// of the program waits for it, which may hold malloc's lock.
+// Memory from the kernel and not from malloc, for allocations that the library makes while a thread
+// of the program waits for it: that thread may hold malloc's lock.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,7 @@
 
 namespace wherry::impl {
 
-// Any thread. Throws std::bad_alloc. What is freed there is used again, but never given back to the
-// kernel.
+// Any thread. Throws std::bad_alloc. Freed memory is reused, and not returned to the kernel.
 std::pmr::memory_resource& mapped_memory();
 
 struct MappedDelete {
@@ -17,7 +16,7 @@ struct MappedDelete {
     std::pmr::polymorphic_allocator<>(&mapped_memory()).delete_object(object);
   }
 };
-// Owns an object there.
+// Owns an object in that memory.
 template <typename T>
 using MappedPtr = std::unique_ptr<T, MappedDelete>;
 

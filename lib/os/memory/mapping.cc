@@ -27,14 +27,13 @@ int protection_of(Access access) {
   return access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-// What is true of every mapping of the library's own, from before it is accessible.
-//  - Linux does not lock it: in a program that called mlockall(MCL_FUTURE) each new mapping would
-//  be populated when it becomes
-//    accessible, with a page for every hole of a file.
-//  - Small pages only, unless the kernel is known to leave the file's holes alone: whatever fills
-//  holes of a pool with a
-//    huge page makes pages resident that the library did not create. Kernels without transparent
-//    huge pages answer EINVAL.
+// Properties that every mapping of the library has before it becomes accessible:
+//
+//  - Linux does not lock it. In a program that called mlockall(MCL_FUTURE), each new mapping
+//    would otherwise be populated when it becomes accessible, with a page for every hole of a file.
+//  - It has small pages only, unless the kernel is known to keep the file's holes. A huge page
+//    that fills holes of a pool would make pages resident that the library did not create.
+//    Kernels without transparent huge pages return EINVAL.
 //  - fork() does not copy it.
 int keep_private_to_us(void* start, std::size_t bytes, bool huge_pages) {
   if (::munlock(start, bytes) != 0) return errno;
@@ -78,8 +77,9 @@ Mapping Mapping::file_alias(int fd, std::size_t bytes, std::size_t alignment, Ac
   int error = keep_sparse(mapping.data(), bytes, /*huge_pages=*/false);
   if (error == 0) error = set_access(mapping.address(), bytes, access);
   if (error != 0) throw_errno(error, "cannot map a pool");
-  // Each page is read once and then punched: without this hint the punch first marks it as recently
-  // used, which costs a move 3 to 10 % of its time. A kernel that refuses is only slower.
+  // Each page is read once and then punched. Without this hint the punch first marks the page as
+  // recently used, which costs 3 to 10 % of the time of a move. If the kernel refuses the hint,
+  // moves are only slower.
   ::madvise(mapping.data(), bytes, MADV_SEQUENTIAL);
   return mapping;
 }
@@ -99,8 +99,9 @@ int map_pool_view(const FileView& view, std::size_t open_bytes, int fd, bool hug
 
 int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_pages) {
   const std::size_t bytes = view.bytes;
-  // Aside first: the place itself must never be without its registration, or a touch would fill a
-  // hole of the file. Inaccessible until then, or mlockall(MCL_FUTURE) would fill them.
+  // The view is mapped elsewhere first: the place itself must never lack its registration, or an
+  // access would fill a hole of the file. It stays inaccessible until it is registered, or
+  // mlockall(MCL_FUTURE) would fill the holes.
   void* aside = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd,
                        static_cast<off_t>(view.offset));
   if (aside == MAP_FAILED) return errno;
@@ -120,21 +121,21 @@ int replace_pool_view(const FileView& view, int fd, int userfaultfd, bool huge_p
 int enter_huge_page(pid_t process, std::uintptr_t start, std::size_t bytes) {
   void* place = reinterpret_cast<void*>(start);
   if (process != 0) {
-    // To read a byte for us the kernel enters what the byte lies in.
+    // To read one byte, the kernel maps the page or huge page that contains it.
     std::byte read{};
     const iovec here{&read, 1};
     const iovec there{place, 1};
     return ::process_vm_readv(process, &here, 1, &there, 1, 0) == 1 ? 0 : errno;
   }
-  // A page table that is left over would be filled; since Linux 6.14 this frees it. Of a shared
-  // mapping it drops no data.
+  // A remaining page table would be filled with small entries; since Linux 6.14 this call frees it.
+  // On a shared mapping it drops no data.
   (void)::madvise(place, bytes, MADV_DONTNEED);
   return ::madvise(place, page_size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 }
 
 int forget_entries(std::uintptr_t start, std::size_t bytes, int userfaultfd) {
   if (userfaultfd < 0) return set_access(start, bytes, Access::none);
-  // Of a shared mapping this drops no data.
+  // On a shared mapping this drops no data.
   return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTNEED) == 0 ? 0 : errno;
 }
 
@@ -144,8 +145,8 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
 
 int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
                   Access access, bool huge_pages) {
-  // Aside first, so that a mapping which cannot be kept from children changes nothing, and readers
-  // of the place always find what is there.
+  // Mapped elsewhere first, so that a mapping that cannot be hidden from children changes nothing,
+  // and readers of the place always find either the old or the new content.
   void* aside =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (aside == MAP_FAILED) return errno;
@@ -166,7 +167,7 @@ int unmap_file_part(std::uintptr_t start, std::size_t bytes) {
 }
 
 bool is_locked(std::uintptr_t start, std::size_t bytes) {
-  // Of memory that no file is behind this does nothing but answer.
+  // On memory without a file behind it, this call has no effect except its result.
   return ::msync(reinterpret_cast<void*>(start), bytes, MS_ASYNC | MS_INVALIDATE) != 0 &&
          errno == EBUSY;
 }

@@ -11,7 +11,7 @@
 namespace wherry::impl {
 namespace {
 
-// Version 1 says "no limit" with the largest number of whole pages.
+// Version 1 expresses "no limit" as the largest number of whole pages.
 constexpr std::uint64_t none_from = std::uint64_t{1} << 62;
 
 std::string read_text(const std::string& path) {
@@ -24,7 +24,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// Nothing: no such file, or "max".
+// Returns nullopt if there is no such file, or if it contains "max".
 std::optional<std::uint64_t> read_number(const std::string& path) {
   const std::string text = read_text(path);
   std::uint64_t number = 0;
@@ -54,12 +54,12 @@ bool contains_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-// How one version of cgroups names things.
+// The file names of one version of cgroups.
 struct Version {
   const char* file_system;
   std::vector<const char*> limits;
   const char* usage;
-  const char* stat_prefix;  // of the whole subtree, in memory.stat
+  const char* stat_prefix;  // prefix of the subtree's totals in memory.stat
 };
 
 const Version& version(bool second) {
@@ -72,7 +72,7 @@ const Version& version(bool second) {
   return versions[second ? 1 : 0];
 }
 
-// Where a hierarchy is mounted, and which of its groups is there.
+// Where a hierarchy is mounted, and which of its groups is the root of the mount.
 struct Mount {
   std::string group;
   std::string folder;
@@ -114,8 +114,8 @@ void look_at_hierarchy(const std::string& root, const std::string& group, bool s
   const Version& of = version(second);
   const auto mount = find_mount(read_text(root + "/proc/self/mountinfo"), of, second);
   if (!mount) return;
-  // A group outside of what is mounted, as in a container that sees the host's names, is the
-  // mounted one.
+  // A group outside the mounted part, as in a container that sees the host's names, is treated as
+  // the mount's root.
   std::string below;
   if (mount->group == "/")
     below = group;

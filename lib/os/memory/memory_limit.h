@@ -1,6 +1,6 @@
-// What control groups (cgroups, version 1 and 2) permit this process of the machine's memory: the
-// tightest limit of its group and of the groups above. Pools count like all other memory, wherever
-// their NUMA node is.
+// The memory that control groups (cgroups, version 1 and 2) permit this process: the tightest limit
+// of its group and of all groups above. Pools count like all other memory, whatever their NUMA
+// node.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 namespace wherry::impl {
 
 struct MemoryLimit {
-  std::uint64_t bytes = 0;  // of all processes of the group together
-  std::uint64_t available =
-      0;             // what none of them uses now, with what Linux can drop: cached files
-  std::string file;  // where the limit was read
+  std::uint64_t bytes = 0;      // for all processes of the group together
+  std::uint64_t available = 0;  // what is not in use now, plus what Linux can drop: cached files
+  std::string file;             // the file that contains the limit
 };
 
-// Nothing: there is no limit. `root` is what stands before /proc and before the folders that it
-// names: empty but in tests.
+// Returns nullopt if there is no limit. `root`: a prefix of /proc and of the folders that it names;
+// empty except in tests.
 std::optional<MemoryLimit> read_memory_limit(const std::string& root = "");
 
 }  // namespace wherry::impl

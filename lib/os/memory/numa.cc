@@ -18,7 +18,7 @@ constexpr int local_distance = 10;
 constexpr int far_distance = std::numeric_limits<int>::max();
 constexpr int bits_per_word = std::numeric_limits<unsigned long>::digits;
 
-// Linux has it since 5.15; older headers do not.
+// Since Linux 5.15; older headers lack it.
 constexpr int mpol_preferred_many = 5;
 
 struct FreeBitmask {
@@ -41,7 +41,7 @@ std::vector<int> cpus_of_node(int node, std::span<const int> allowed) {
   return cpus;
 }
 
-// As free(1) has it.
+// The same numbers as free(1).
 void read_whole_memory(NumaNode& node) {
   struct sysinfo memory {};
   ::sysinfo(&memory);
@@ -65,7 +65,7 @@ int set_policy(void* address, std::size_t bytes, int mode, std::span<const int> 
     if (node < 0) return EINVAL;
     mask[static_cast<std::size_t>(node / bits_per_word)] |= 1UL << (node % bits_per_word);
   }
-  // The kernel reads one bit fewer than it is told.
+  // The kernel reads one bit fewer than the count that it gets.
   const unsigned long mask_bits = mask.size() * bits_per_word + 1;
   if (::mbind(address, bytes, mode, mask.data(), mask_bits, 0) == 0) return 0;
   const int error = errno;
@@ -102,7 +102,7 @@ int node_distance(int from, int to) {
 }
 
 std::vector<int> allowed_cpus() {
-  // The kernel refuses a set smaller than its own; no machine has more than 2^20 CPUs.
+  // The kernel refuses a set smaller than its own. No machine has more than 2^20 CPUs.
   for (std::size_t count = 1024; count <= (std::size_t{1} << 20); count *= 4) {
     std::vector<cpu_set_t> set(CPU_ALLOC_SIZE(count) / sizeof(cpu_set_t) + 1);
     const std::size_t bytes = set.size() * sizeof(cpu_set_t);
@@ -141,9 +141,8 @@ Machine read_machine() {
   }
   const bool usable = std::any_of(machine.nodes.begin(), machine.nodes.end(),
                                   [](const NumaNode& node) { return node.has_memory(); });
-  if (!usable) return machine_without_numa();  // sysfs is hidden here: treat it as one node
-  // Virtual machines that were given memory later have been seen with a node smaller than the
-  // machine.
+  if (!usable) return machine_without_numa();  // sysfs is hidden: treated as one node
+  // On virtual machines that got memory later, the node has been seen smaller than the machine.
   if (machine.nodes.size() == 1) read_whole_memory(machine.nodes.front());
 
   for (NumaNode& from : machine.nodes) {
@@ -175,7 +174,7 @@ void move_to_node(const std::byte* start, std::size_t pages, std::size_t page_by
     addresses[i] = const_cast<std::byte*>(start + i * page_bytes);
   const std::vector<int> nodes(pages, node);
   std::vector<int> status(pages);
-  // Who may not move everybody's pages may move its own.
+  // Without CAP_SYS_NICE, only pages that no other process maps can be moved.
   if (::move_pages(0, pages, addresses.data(), nodes.data(), status.data(), MPOL_MF_MOVE_ALL) != 0)
     ::move_pages(0, pages, addresses.data(), nodes.data(), status.data(), MPOL_MF_MOVE);
 }

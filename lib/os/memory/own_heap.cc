@@ -18,13 +18,13 @@ namespace {
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 constexpr std::size_t range_bytes_max = std::size_t{4} << 30;
 constexpr std::size_t range_bytes_min = std::size_t{64} << 20;
-// Of a limited address space the heap takes no more than this part.
+// The heap takes at most this fraction of a limited address space (RLIMIT_AS).
 constexpr std::size_t part_of_limit = 16;
-// What is made accessible at once, at least.
+// The least amount that is made accessible at once.
 constexpr std::size_t step_bytes = std::size_t{1} << 20;
-constexpr std::size_t unit = 16;  // every object starts at a multiple
+constexpr std::size_t unit = 16;  // every object starts at a multiple of this
 
-// Sorts of objects: of 2^n and 3 * 2^(n-1) bytes up to half a chunk, then of 2^n chunks.
+// Size classes ("sorts"): 2^n and 3 * 2^(n-1) bytes up to half a chunk, then 2^n chunks.
 constexpr std::size_t smallest = 32;
 constexpr unsigned small_sorts = 21;
 constexpr unsigned large_sorts = 15;
@@ -54,20 +54,21 @@ constexpr std::size_t large_size(unsigned sort) {
   return chunk_bytes << (sort - small_sorts);
 }
 
-// Where the range begins; 0: not reserved yet; `refused`: cannot be.
+// Where the range begins. 0: not reserved yet; `refused`: it cannot be reserved.
 constexpr std::uintptr_t refused = 1;
 constinit std::atomic<std::uintptr_t> base = 0;
 constinit std::atomic<std::size_t> range_bytes = 0;
-constinit std::atomic<std::size_t> taken = 0;       // bytes from the base on that belong to objects
-constinit std::atomic<std::size_t> accessible = 0;  // ... that are accessible, at least
-// The sort of the objects in each chunk; of large ones in their first.
+constinit std::atomic<std::size_t> taken = 0;  // bytes from the base that belong to objects
+// a lower bound of the bytes from the base that are accessible
+constinit std::atomic<std::size_t> accessible = 0;
+// The size class of each chunk's objects; for a large object, at its first chunk.
 constinit std::array<std::atomic<std::uint8_t>, range_bytes_max / chunk_bytes> sorts{};
-// Free objects of each sort, the last freed first. The low half is 1 + the object's place in units
-// (0: none), the high half counts changes, so that a thread notices when the list has changed
-// between its look and its own change.
+// Free lists, one per size class, last freed first. The low half is the first object's place in
+// units, plus 1 (0: empty). The high half counts changes, so that a thread detects a change between
+// its read and its compare-and-exchange.
 constinit std::array<std::atomic<std::uint64_t>, small_sorts + large_sorts> free_objects{};
 
-using Place = std::uint32_t;  // as in free_objects
+using Place = std::uint32_t;  // like the low half in free_objects
 
 Place place_of(std::uintptr_t start, const void* object) {
   return static_cast<Place>((reinterpret_cast<std::uintptr_t>(object) - start) / unit + 1);
@@ -92,18 +93,18 @@ std::size_t wanted_range() {
                     range_bytes_min, range_bytes_max);
 }
 
-// Where the range begins, or `refused`.
+// Returns where the range begins, or `refused`.
 std::uintptr_t range_start() {
   const std::uintptr_t known = base.load(std::memory_order_acquire);
   if (known != 0) return known;
   const std::size_t bytes = wanted_range();
-  // As much more as it takes to begin with a whole chunk.
+  // One chunk more, to begin at a chunk boundary.
   void* const memory = ::mmap(nullptr, bytes + chunk_bytes, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   std::uintptr_t start = refused;
   if (memory != MAP_FAILED) {
     start = round_up(reinterpret_cast<std::uintptr_t>(memory), chunk_bytes);
-    range_bytes.store(bytes, std::memory_order_relaxed);  // of all who come here at once the same
+    range_bytes.store(bytes, std::memory_order_relaxed);  // concurrent callers store the same value
   }
   std::uintptr_t before = 0;
   if (base.compare_exchange_strong(before, start)) return start;
@@ -115,8 +116,8 @@ bool make_accessible(std::uintptr_t start, std::size_t end) {
   std::size_t now = accessible.load();
   while (now < end) {
     const std::size_t more = std::min(round_up(end, step_bytes), range_bytes.load());
-    // Several threads may do this at once, and a signal handler in the middle of it: it does no
-    // harm.
+    // Several threads may do this at once, and a signal handler may interrupt it: repeating it does
+    // no harm.
     if (::mprotect(reinterpret_cast<void*>(start + now), more - now, PROT_READ | PROT_WRITE) != 0)
       return false;
     while (now < more && !accessible.compare_exchange_weak(now, more)) continue;
@@ -124,13 +125,14 @@ bool make_accessible(std::uintptr_t start, std::size_t end) {
   return true;
 }
 
-// New chunks side by side. Null: there are no more.
+// Takes new contiguous chunks. Returns null if there are none left.
 std::byte* take_chunks(std::uintptr_t start, std::size_t bytes, unsigned sort) {
   std::size_t at = taken.load();
   do {
     if (bytes > range_bytes.load() - at) return nullptr;
   } while (!taken.compare_exchange_weak(at, at + bytes));
-  if (!make_accessible(start, at + bytes)) return nullptr;  // and lost: there is no memory
+  // the chunks are lost: there is no memory
+  if (!make_accessible(start, at + bytes)) return nullptr;
   sorts[at / chunk_bytes].store(static_cast<std::uint8_t>(sort), std::memory_order_release);
   return reinterpret_cast<std::byte*>(start + at);
 }
@@ -142,14 +144,15 @@ void* pop(std::uintptr_t start, unsigned sort) {
     const auto place = static_cast<Place>(seen);
     if (place == 0) return nullptr;
     void* const object = object_at(start, place);
-    // Another thread may have it by now, and write there: then the list has changed.
+    // Another thread may have taken the object and may be writing to it: then the list has changed,
+    // and the exchange below fails.
     const Place next = next_of(object).load(std::memory_order_relaxed);
     if (list.compare_exchange_weak(seen, changed(seen, next), std::memory_order_acquire))
       return object;
   }
 }
 
-// The objects from `first` to `last`, which are linked.
+// Adds the objects from `first` to `last`, which are already linked.
 void push(std::uintptr_t start, unsigned sort, void* first, void* last) {
   auto& list = free_objects[sort];
   std::uint64_t seen = list.load(std::memory_order_relaxed);
@@ -191,7 +194,8 @@ bool free_own(void* memory) {
   if (start <= refused || address < start || address >= start + range_bytes.load()) return false;
   const unsigned sort = sorts[(address - start) / chunk_bytes].load(std::memory_order_acquire);
   if (sort >= small_sorts) {
-    // Its memory goes back to Linux, but for the page with the link. errno is the caller's.
+    // Returns the memory to Linux, except the page with the link. errno is preserved for the
+    // caller.
     const int saved_errno = errno;
     if (large_size(sort) > page_size)
       ::madvise(static_cast<std::byte*>(memory) + page_size, large_size(sort) - page_size,

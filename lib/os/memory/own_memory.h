@@ -1,4 +1,4 @@
-// Memory of this process of which nobody knows whether it may be read.
+// Reads memory of this process that may not be readable.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace wherry::impl {
 
-// Copies what begins at the address. False: some of it cannot be read, or this process may not ask.
+// Copies the bytes at the address. Returns false if some of them cannot be read, or if this process
+// may not make the call.
 [[nodiscard]] bool read_if_readable(std::uintptr_t address, std::span<std::byte> into);
 
 }  // namespace wherry::impl

@@ -1,8 +1,8 @@
-// operator new and delete of libwherry.so, which its version script keeps from everybody else. What
-// they give is of the library's own heap. What other libraries allocated and the library frees
-// (strings of the C++ library's, for example) goes back to where it came from.
+// operator new and delete of libwherry.so; its version script hides them from other modules. They
+// allocate from the library's own heap. If the library frees memory that other libraries allocated
+// (for example strings of the C++ library), the memory goes back to its own allocator.
 //
-// Not in libwherry.a: there they would be the whole program's.
+// Not part of libwherry.a: there these functions would replace the whole program's.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ using wherry::impl::allocate_own;
 using wherry::impl::free_own;
 using wherry::impl::has_own_heap;
 
-// The program's function of this name, or the C++ library's.
+// The program's function of this name, or else the C++ library's.
 template <typename Function>
 Function* find_theirs(const char* name) {
   void* found = ::dlsym(RTLD_DEFAULT, name);
@@ -46,7 +46,7 @@ void* allocate_theirs(std::size_t bytes) {
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (void* const memory = allocate_own(bytes, alignment)) return memory;
-  // Where no range could be reserved the library does as it would without a heap of its own.
+  // If no range could be reserved, the library uses the program's allocator.
   if (!has_own_heap() && alignment <= alignof(std::max_align_t)) return allocate_theirs(bytes);
   return nullptr;
 }

@@ -13,7 +13,7 @@
 namespace wherry::impl {
 namespace {
 
-// A line that says how much memory of the process is pinned: few processes have any.
+// The status file says how much memory of the process is pinned; few processes have any.
 bool has_pinned_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,6 +1,6 @@
-// Memory of this process that the kernel writes to by itself, at the pages that it had when it was
-// given: buffers registered with io_uring. What device drivers pin (RDMA), and requests that are
-// under way, Linux does not tell.
+// Memory of this process to which the kernel writes directly, at the physical pages it had when it
+// was registered: buffers registered with io_uring. Linux does not list memory that device drivers
+// pin (RDMA), or memory of requests in progress.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace wherry::impl {
 
-// Ranges, in no order.
+// Returns ranges in no order.
 std::vector<AddressRange> pinned_buffers();
 
 }  // namespace wherry::impl

@@ -12,7 +12,7 @@
 namespace wherry::impl {
 
 Fd copy_to_file(const std::string& name, AddressRange extent, std::span<const AddressRange> parts) {
-  // Before Linux 6.3 there is no such flag, and every file may be executed.
+  // Before Linux 6.3 there is no such flag, and every memfd is executable.
   int made = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_EXEC);
   if (made < 0 && errno == EINVAL) made = ::memfd_create(name.c_str(), MFD_CLOEXEC);
   Fd file(made);

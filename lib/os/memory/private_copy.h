@@ -1,4 +1,4 @@
-// Memory of one process that another one gets a private copy of, at the same addresses, by way of a
+// Gives another process a private copy of this process's memory, at the same addresses, through a
 // file.
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace wherry::impl {
 
-// An in-memory file as long as `extent` with copies of these parts of it, each at its place.
-// Requires: they are readable. Throws std::system_error.
+// Creates an in-memory file as long as `extent` that contains copies of these parts, each at its
+// offset in `extent`. Requires: the parts are readable. Throws std::system_error.
 Fd copy_to_file(const std::string& name, AddressRange extent, std::span<const AddressRange> parts);
 
-// Maps a private copy of the file from `offset` on over the range, whatever is there. Returns 0 or
-// an errno.
+// Maps a private copy of the file, from `offset` on, over the range, replacing what is mapped
+// there. Returns 0 or an errno.
 [[nodiscard]] int map_private_copy(AddressRange range, const Fd& file, std::uint64_t offset,
                                    bool writable, bool executable);
 
-// Nobody can access the range any more, whatever is there. Returns 0 or an errno.
+// Makes the range inaccessible, whatever is mapped there. Returns 0 or an errno.
 [[nodiscard]] int forbid_range(AddressRange range);
 
 }  // namespace wherry::impl

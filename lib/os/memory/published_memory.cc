@@ -18,8 +18,8 @@ PublishedMemory::PublishedMemory(const std::string& name, std::size_t bytes) : b
   if (const int error = set_file_size(file.get(), bytes)) throw_errno(error, "size of " + name);
   start_ = map_shared(file.get(), bytes, Access::write, name);
   try {
-    // What is mapped writable stays so, and nothing else can be. Before Linux 5.1 there is no such
-    // seal: then the second mapping is read-only until its process changes that.
+    // The existing writable mapping stays writable; no new one can be created. Linux before 5.1 has
+    // no such seal; there the second mapping is read-only unless its process changes that.
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     if (::fcntl(file.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0 &&
         ::fcntl(file.get(), F_ADD_SEALS, seals) != 0)

@@ -1,6 +1,6 @@
 // Memory that this process writes and its device processes only read: a mapped memfd whose name
-// shows in /proc/PID/maps. Zero at first. Linux itself refuses a device that wants to write there,
-// also one that asks mprotect() for it.
+// appears in /proc/PID/maps. Initially zero. Linux refuses write access to device processes, even
+// if they request it with mprotect().
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ class PublishedMemory {
   PublishedMemory(const PublishedMemory&) = delete;
   PublishedMemory& operator=(const PublishedMemory&) = delete;
 
-  // To be written to; processes forked from this one do not have it.
+  // The writable mapping; not inherited by processes forked from this one.
   void* data() const { return start_; }
-  // The same bytes, to be read; also in processes forked from this one, at the same address.
+  // The read-only mapping of the same bytes; inherited by forked processes, at the same address.
   const void* shown() const { return shown_; }
 
  private:

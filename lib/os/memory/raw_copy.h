@@ -1,5 +1,5 @@
-// A copy of whole pages of the program's, with what lies between its objects there: sanitizers take
-// every access to that for a mistake, and know memcpy.
+// Copies whole pages of the program's memory, including the gaps between its objects. Sanitizers
+// report accesses to such gaps, and they intercept memcpy().
 #pragma once
 
 #include <cstddef>

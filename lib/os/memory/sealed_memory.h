@@ -1,5 +1,5 @@
-// Files in memory that processes hand each other, and that nobody can make shorter behind another
-// one's back: mapped, that would end whoever looks.
+// In-memory files that processes pass to each other. They are sealed, so no process can shrink
+// them: an access to a mapping of a file that has shrunk ends the accessing process.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace wherry::impl {
 
-// A file of these bytes that nobody can change. Throws std::system_error.
+// Creates an immutable file with this content. Throws std::system_error.
 Fd make_sealed_file(const std::string& name, std::span<const std::byte> content);
 
-// A file of a fixed size that is mapped, to be read and written by all who have it. Not inherited
-// by fork().
+// A mapped file of fixed size that all its holders read and write. The mapping is not inherited by
+// fork().
 class SealedMemory {
  public:
   SealedMemory() = default;
-  // All zero. Throws std::system_error.
+  // Creates a file of zeros. Throws std::system_error.
   SealedMemory(const std::string& name, std::size_t bytes);
-  // A file that somebody else has made so. Empty: it is none, or of another size. Throws
-  // std::system_error.
+  // Maps a file that another process created in this way. The result is empty if the file was
+  // created differently or has another size. Throws std::system_error.
   static SealedMemory of(Fd file, std::size_t bytes);
   SealedMemory(SealedMemory&& other) noexcept
       : file_(std::move(other.file_)),
@@ -38,8 +38,8 @@ class SealedMemory {
   explicit operator bool() const { return start_ != nullptr; }
   void* data() const { return start_; }
   int fd() const { return file_.get(); }
-  // From now on fd() is of another open file description; the first one is the mapping's alone, and
-  // a child has nothing of it. Throws std::system_error.
+  // Replaces fd() by a descriptor of another open file description. Only the mapping then refers to
+  // the first one, so a child holds nothing of it. Throws std::system_error.
   void reopen();
 
  private:

@@ -1,5 +1,5 @@
-// Memory that this process and the ones it forks see together: a mapped memfd whose name shows in
-// /proc/PID/maps. Zero at first.
+// Memory shared between this process and its forked children: a mapped memfd whose name appears in
+// /proc/PID/maps. Initially zero.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace wherry::impl {
 
-// Maps a file in memory as mappings of the library's own are: not locked by mlockall(), and not in
-// core dumps. `name` is for errors. Throws std::system_error.
+// Maps an in-memory file with the properties of the library's own mappings: not locked by
+// mlockall(), and not in core dumps. `name`: for error messages. Throws std::system_error.
 [[nodiscard]] void* map_shared(int fd, std::size_t bytes, Access access, const std::string& name);
 
 class SharedMemory {
@@ -32,7 +32,7 @@ class SharedMemory {
   void* data() const { return start_; }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(start_); }
   std::size_t size() const { return bytes_; }
-  // Processes forked from now on do not get it.
+  // Processes forked from now on do not inherit it.
   void hide_from_forks() const;
 
  private:

@@ -12,8 +12,8 @@
 namespace wherry::impl {
 namespace {
 
-// Each chunk may become a mapping of its own: few enough for vm.max_map_count, and small enough for
-// programs that use little.
+// Each chunk may become a separate mapping, so there are few enough for vm.max_map_count. Chunks
+// are also small enough for programs that use little.
 constexpr std::size_t chunks_max = 256;
 constexpr std::size_t chunk_min = std::size_t{64} << 10;
 
@@ -30,7 +30,7 @@ SparseMemory::SparseMemory(std::size_t bytes, std::size_t huge_from)
   if (::madvise(range_.data(), range_.size(), MADV_DONTFORK) != 0) throw_errno(errno, "madvise");
   if (const int error = leave_out_of_core_dumps(range_.address(), range_.size()))
     throw_errno(error, "madvise");
-  // Kernels without huge pages refuse both: then pages are small.
+  // Kernels without huge pages refuse both calls; then pages are small.
   const std::size_t small = std::min(huge_from, range_.size());
   if (small > 0) (void)::madvise(range_.data(), small, MADV_NOHUGEPAGE);
   if (small < range_.size())

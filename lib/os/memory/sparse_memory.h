@@ -1,6 +1,6 @@
-// Zero pages for large bookkeeping, of which Linux knows only what was asked for. The rest is
-// inaccessible address space: it takes no commit charge (vm.overcommit_memory=2), mlockall() does
-// not populate it, and a core dump does not hold it.
+// Zero pages for large bookkeeping structures; only committed parts are accessible. The rest is
+// inaccessible address space: it has no commit charge (vm.overcommit_memory=2), mlockall() does not
+// populate it, and core dumps do not contain it.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace wherry::impl {
 
 class SparseMemory {
  public:
-  // Inaccessible at first. With 2 MiB pages from `huge_from` bytes on, where the kernel has some:
-  // looks at random places of much memory cost more in page tables than in caches. Not inherited by
+  // Initially inaccessible. Uses 2 MiB pages from offset `huge_from` on, if the kernel has some:
+  // random accesses to a large area cost more in page tables than in caches. Not inherited by
   // fork(). Throws std::system_error.
   explicit SparseMemory(std::size_t bytes, std::size_t huge_from = no_huge_pages);
 
   std::byte* data() const { return range_.data(); }
   std::size_t size() const { return range_.size(); }
 
-  // Makes these bytes, and some around them, accessible for good. Returns 0 or an errno: ENOMEM.
-  // The caller serializes; other threads may use what is accessible already.
+  // Makes these bytes, and some around them, accessible permanently. Returns 0 or an errno: ENOMEM.
+  // The caller serializes calls; other threads may meanwhile use what is already accessible.
   [[nodiscard]] int commit(std::size_t offset, std::size_t bytes);
 
   static constexpr std::size_t no_huge_pages = ~std::size_t{0};

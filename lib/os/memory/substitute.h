@@ -1,6 +1,6 @@
-// Memory that is about to take the place of other memory: mapped somewhere, and moved there part by
-// part, each at once for threads that use the place meanwhile. What has not moved at the end is
-// given up.
+// Memory that will replace other memory: mapped elsewhere, and moved to its destination part by
+// part, each part atomically for threads that use the destination meanwhile. The destructor unmaps
+// what has not been moved.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@ namespace wherry::impl {
 
 class Substitute {
  public:
-  // Part of a file, shared; fd -1: private memory, zero. Both writable, and inherited by fork().
-  // Throws std::system_error.
+  // Part of a file, shared; fd -1: private zeroed memory. Both are writable, and inherited by
+  // fork(). Throws std::system_error.
   Substitute(std::size_t bytes, int fd, std::uint64_t offset);
   Substitute(const Substitute&) = delete;
   Substitute& operator=(const Substitute&) = delete;
   ~Substitute();
 
-  // What moves next.
+  // The part that moves next.
   std::byte* data() const { return start_; }
-  // Puts the first `bytes` of what is left in the place of what is at `address`, with this access.
-  // Allocates nothing. Returns 0 or an errno, with nothing changed.
+  // Moves the first `bytes` of the remaining memory to `address`, replacing what is mapped there,
+  // with this access. Allocates nothing. Returns 0, or an errno with nothing changed.
   [[nodiscard]] int move_to(std::uintptr_t address, std::size_t bytes, Access access);
-  // Leaves out as much.
+  // Discards the first `bytes` of the remaining memory.
   void skip(std::size_t bytes);
 
  private:

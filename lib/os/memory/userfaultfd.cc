@@ -16,7 +16,7 @@ constexpr std::uint64_t required_features =
     UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
     UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_THREAD_ID;
 
-// The device node grants full access by its file permissions, where the system call asks for
+// The device's file permissions grant full access, for which the system call requires
 // CAP_SYS_PTRACE.
 int create_by_device() {
   const Fd device(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
@@ -28,8 +28,8 @@ int create_by_call(int flags) {
   return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags));
 }
 
-// The handshake: 0, and what the kernel offers, or an errno. After EINVAL it may be tried again
-// with less.
+// The handshake. Returns 0 and sets `offered`, or returns an errno. After EINVAL the caller may
+// repeat it with fewer features.
 int begin_with(int fd, std::uint64_t features, std::uint64_t& offered) {
   uffdio_api api{};
   api.api = UFFD_API;
@@ -62,7 +62,7 @@ OpStatus status_of(int error, const char* operation) {
   WHERRY_FAIL("{}: unexpected errno {}", operation, error);
 }
 
-// Runs an ioctl whose argument reports progress in `done` (a negative value repeats the errno).
+// Runs an ioctl whose argument reports its progress in `done` (a negative value repeats the errno).
 template <typename Request>
 OpResult run(int fd, unsigned long code, Request& request, const __s64& done, std::size_t bytes,
              const char* operation) {

@@ -1,5 +1,5 @@
-// One userfaultfd: its ioctls as typed calls. Any thread may call, also for another process's
-// descriptor. Knows nothing of page states or policy, and never retries on its own.
+// One userfaultfd: its ioctls as typed calls. Any thread may call them, also for a descriptor of
+// another process. Knows nothing of page states or policy, and never retries on its own.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace wherry::impl {
 
-// How a userfaultfd may be had here, best last.
+// The ways to get a userfaultfd, best last.
 enum class UffdAccess {
   none,
   user_mode_only,  // does not serve faults taken inside system calls
-  device,          // /dev/userfaultfd, which permits by its file permissions; serves all faults
+  device,          // /dev/userfaultfd, subject to its file permissions; serves all faults
   full,            // the system call; serves all faults
 };
 
@@ -25,94 +25,94 @@ inline bool serves_system_calls(UffdAccess access) {
 
 enum class OpStatus {
   ok,
-  occupied,      // EEXIST: something is there already
-  incomplete,    // EAGAIN: stopped early, only `bytes` were done; look again before going on
-  gone,          // ENOENT: the range is not registered (any more)
+  occupied,      // EEXIST: a page is there already
+  incomplete,    // EAGAIN: stopped early after `bytes`; check the state again before continuing
+  gone,          // ENOENT: the range is not, or no longer, registered
   process_gone,  // ESRCH: the process has ended
   no_memory,     // ENOSPC, ENOMEM
-  unsupported,   // EINVAL of an operation that older kernels lack
-  absent,        // EFAULT of CONTINUE: no page in the file at this place
-  bad_address,   // EFAULT of a copy: no memory of this process there
+  unsupported,   // EINVAL: older kernels lack the operation
+  absent,        // EFAULT of CONTINUE: the file has no page at this offset
+  bad_address,   // EFAULT of a copy: the source is not memory of this process
 };
 
 struct OpResult {
   OpStatus status = OpStatus::ok;
-  std::size_t bytes = 0;  // done before `status` was known
+  std::size_t bytes = 0;  // completed before `status` was determined
 
   explicit operator bool() const { return status == OpStatus::ok; }
 };
 
 const char* to_string(OpStatus status);
 
-// One event as read: a hint where somebody sleeps. Decide from block state.
+// One event as read. It only hints where a thread sleeps; the handler decides by the block's state.
 struct FaultEvent {
   std::uint64_t address = 0;
-  std::uint32_t thread = 0;  // 0 when the kernel did not say
+  std::uint32_t thread = 0;  // 0: unknown
   bool write = false;
   bool write_protect = false;
   bool minor = false;
-  bool kind_known = true;  // those two are what they say
-  std::uint32_t slot = 0;  // where its source remembers it
+  bool kind_known = true;  // whether write_protect and minor are valid
+  std::uint32_t slot = 0;  // the slot in which the event's source records the fault
 };
 
 class Userfaultfd {
  public:
-  // Creates one for the calling process; closed on exec, non-blocking. Throws std::system_error.
-  // Requires: permissions() say that the kernel permits it (os/process/permissions.h), for a filter
-  // may kill who asks.
+  // Creates one for the calling process: closed on exec, non-blocking. Throws std::system_error.
+  // Requires: permissions() reports that the kernel permits it (os/process/permissions.h), because
+  // a seccomp filter may kill the caller.
   static Fd create(UffdAccess access);
-  // The same without an exception: a descriptor, or -1 and errno.
+  // The same without exceptions. Returns a descriptor, or -1 with errno set.
   static int try_create(UffdAccess access);
-  // Only the handshake on a fresh descriptor. Returns 0 and which features the kernel offers, or an
-  // errno: EINVAL, one that the library needs is missing.
+  // Performs only the handshake on a fresh descriptor. Returns 0 and sets `offered` to the features
+  // that the kernel has, or returns an errno: EINVAL if a required feature is missing.
   [[nodiscard]] static int begin(int fd, std::uint64_t& offered);
 
   Userfaultfd() = default;
   // Takes a fresh descriptor (of any process) and performs the UFFDIO_API handshake for missing,
-  // minor and write-protect faults on shared memory. Throws std::system_error when the kernel lacks
-  // one of them.
-  // With `raises_sigbus` nobody has to handle faults: a touch of what is absent raises SIGBUS.
+  // minor and write-protect faults on shared memory. Throws std::system_error if the kernel lacks
+  // one of them. With `raises_sigbus`, no thread has to handle faults: an access to an absent page
+  // raises SIGBUS.
   explicit Userfaultfd(Fd fd, bool raises_sigbus = false);
 
   int fd() const { return fd_.get(); }
   bool has_poison() const { return has_poison_; }
 
-  // Registers missing, minor and write-protect tracking. Returns 0 or an errno.
+  // Starts tracking missing, minor and write-protect faults. Returns 0 or an errno.
   [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const {
     return register_range(fd(), start, bytes);
   }
-  // The same with the descriptor alone, after somebody else's handshake.
+  // The same for a descriptor whose handshake another object has performed.
   [[nodiscard]] static int register_range(int fd, std::uintptr_t start, std::size_t bytes);
 
-  // Tracks nothing there any more, and lifts write protection. Wakes whoever sleeps there. Returns
-  // 0 or an errno.
+  // Stops tracking the range, lifts its write protection, and wakes all threads that sleep there.
+  // Returns 0 or an errno.
   [[nodiscard]] int unregister_range(std::uintptr_t start, std::size_t bytes) const;
 
-  // Only missing pages are tracked. Returns 0 or an errno.
+  // Starts tracking missing pages only. Returns 0 or an errno.
   [[nodiscard]] int register_missing(std::uintptr_t start, std::size_t bytes) const;
 
-  // Only writes to write-protected pages are tracked. Returns 0 or an errno: EBUSY, somebody else's
-  // userfaultfd tracks it.
+  // Starts tracking writes to write-protected pages only. Returns 0 or an errno: EBUSY if another
+  // userfaultfd tracks the range.
   [[nodiscard]] int register_writes(std::uintptr_t start, std::size_t bytes) const;
 
-  // Reads one event; nothing when none is pending, or it was that a mapping has moved: reading it
-  // is what the moving thread waits for.
+  // Reads one event. Returns nullopt if none is pending, or if the event reports that a mapping has
+  // moved; the moving thread waits until that event has been read.
   [[nodiscard]] std::optional<FaultEvent> read_event() const;
 
-  // Copies into the pool that the target maps, and maps it: write-protected or writable. Never
-  // wakes.
+  // Copies into the pool that the target maps, and maps the pages: write-protected or writable.
+  // Never wakes.
   [[nodiscard]] OpResult copy(std::uintptr_t target, const void* source, std::size_t bytes,
                               bool write_protected) const;
-  // Zero pages into the pool, mapped writable. Never wakes.
+  // Creates zero pages in the pool, and maps them writable. Never wakes.
   [[nodiscard]] OpResult zero(std::uintptr_t target, std::size_t bytes) const;
-  // Maps pages that the file holds, writable or write-protected (unsupported: before Linux 6.4).
+  // Maps pages that the file holds, writable or write-protected (unsupported before Linux 6.4).
   // Never wakes.
   [[nodiscard]] OpResult map_resident(std::uintptr_t target, std::size_t bytes,
                                       bool write_protected) const;
   [[nodiscard]] OpResult write_protect(std::uintptr_t target, std::size_t bytes) const;
   // Lifts write protection. Never wakes.
   [[nodiscard]] OpResult write_unprotect(std::uintptr_t target, std::size_t bytes) const;
-  // Makes every later touch end in SIGBUS. Never wakes.
+  // Makes every later access raise SIGBUS. Never wakes.
   [[nodiscard]] OpResult poison(std::uintptr_t target, std::size_t bytes) const;
   [[nodiscard]] OpResult wake(std::uintptr_t target, std::size_t bytes) const;
 

@@ -13,8 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// Counts of all holds. A hold counts as begun before it keeps anybody from writing, and as over
-// when it does not any more.
+// Counts of all holds. A hold is counted in `begun` before it stops any writer, and in `over` after
+// it has stopped none any more.
 std::atomic<std::uint64_t> begun{0};
 std::atomic<std::uint64_t> over{0};
 
@@ -34,7 +34,7 @@ WriteHold::WriteHold(AddressRange range, const Userfaultfd* trap) : range_(range
 }
 
 int WriteHold::hold_by_userfaultfd() {
-  // Write protection is of entries of the page table, so there must be some.
+  // Write protection is a property of page-table entries, so they must exist.
   if (const int error = populate_to_read(range_.start, range_.size())) return error;
   if (const int error = trap_->register_writes(range_.start, range_.size())) return error;
   registered_ = true;
@@ -54,7 +54,7 @@ int WriteHold::hold_by_protection() {
 
 WriteHold::~WriteHold() {
   if (registered_) {
-    // Each fails where the memory was replaced, which has no protection to be lifted.
+    // Each call fails where the memory was replaced; the new memory has no protection to lift.
     static_cast<void>(trap_->write_unprotect(range_.start, range_.size()));
     static_cast<void>(trap_->unregister_range(range_.start, range_.size()));
     static_cast<void>(trap_->wake(range_.start, range_.size()));
@@ -70,7 +70,7 @@ HoldWatch::HoldWatch() : over_(over.load()) {}
 bool HoldWatch::saw_one() {
   if (begun.load() == over_) return false;
   Patience patience(watch_limit_ns);
-  // Of a number that only grows, the one that must not be behind is read last.
+  // Both counts only grow. `begun` is read last, so equality means that every hold has ended.
   for (; !patience.is_over(); patience.note_wait()) {
     over_ = over.load();
     if (begun.load() == over_) return true;

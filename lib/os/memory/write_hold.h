@@ -1,11 +1,11 @@
-// Keeps the other threads of this process from writing to part of its memory for a moment, so that
-// other memory with the same contents can take its place: by userfaultfd where the kernel permits
-// one, else by taking the access and catching SIGSEGV.
+// Briefly prevents the other threads of this process from writing to part of its memory, so that
+// other memory with the same content can replace it. Uses userfaultfd where the kernel permits it;
+// otherwise removes write access and handles SIGSEGV.
 //
-// While it lives the calling thread must not write there either, which it could do without knowing
-// in malloc, say: it would wait for itself. Signals are blocked meanwhile. System calls that write
-// there wait, where userfaultfd serves them (serves_system_calls); else they may fail with EFAULT,
-// and the library's own try again (HoldWatch).
+// While the object lives, the calling thread must not write there either, even indirectly (in
+// malloc(), for example): it would wait for itself. Signals are blocked meanwhile. System calls
+// that write there wait if userfaultfd serves them (serves_system_calls()). Otherwise they may fail
+// with EFAULT, and the library's own calls are retried (HoldWatch).
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace wherry::impl {
 
 class WriteHold {
  public:
-  // `trap`: what writers are caught with, and one hold at a time; null: nothing but protection.
-  // Requires: whole pages that may be written, or are not there.
+  // `trap`: the userfaultfd that stops writers; one hold at a time. Null: protection is used
+  // instead. Requires: whole pages, each writable or unmapped.
   WriteHold(AddressRange range, const Userfaultfd* trap);
   WriteHold(const WriteHold&) = delete;
   WriteHold& operator=(const WriteHold&) = delete;
-  // Whoever wanted to write tries again. What was not replaced may be written as before.
+  // Threads that waited retry their writes. Memory that was not replaced is writable as before.
   ~WriteHold();
 
-  // 0, or why the memory is not held: an errno.
+  // 0, or the errno that says why the memory is not held.
   int error() const { return error_; }
 
  private:
@@ -36,23 +36,24 @@ class WriteHold {
 
   const AddressRange range_;
   const Userfaultfd* const trap_;
-  bool registered_ = false;  // the range, with the trap
+  bool registered_ = false;  // whether the range is registered with the trap
   int error_ = 0;
   std::optional<SignalBlock> no_signals_;
 };
 
-// Whether a hold may have been the reason why a system call could not write to this process's
+// Detects whether a hold may be the reason why a system call could not write to this process's
 // memory. Any thread.
 class HoldWatch {
  public:
-  // Before the call.
+  // Create before the system call.
   HoldWatch();
-  // True: there was one since, and there is none any more, for which it waits, ten seconds at most.
-  // The call may go better now; the watch begins anew.
+  // Returns false if there was no hold since the watch began, or if holds last longer than ten
+  // seconds. Otherwise waits until no hold is left and returns true: the system call may succeed
+  // now. Restarts the watch.
   bool saw_one();
 
  private:
-  std::uint64_t over_;  // that were over when it began
+  std::uint64_t over_;  // the number of holds that had ended when the watch began
 };
 
 }  // namespace wherry::impl

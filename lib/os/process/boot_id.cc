@@ -7,7 +7,7 @@ namespace wherry::impl {
 
 namespace {
 
-// Of a digit that is one.
+// Requires: a hexadecimal digit.
 std::uint8_t hex_value(char digit) {
   return static_cast<std::uint8_t>(digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10);
 }

@@ -1,4 +1,4 @@
-// The random number that the kernel drew when this machine started.
+// The random identifier that the kernel generates at each boot.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace wherry::impl {
 
-// All zero where the kernel does not tell.
+// All zeros if it cannot be read.
 std::array<std::uint8_t, 16> read_boot_id();
 
 }  // namespace wherry::impl

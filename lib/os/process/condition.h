@@ -1,8 +1,8 @@
-// What threads wait for that hold a Mutex: std::condition_variable for base/lock.h. While a thread
-// waits the mutex is unlocked and signals arrive as they would without it; nothing is locked in
-// secret, so a signal handler that runs in a waiting thread may do what it could do elsewhere.
+// A condition variable for Mutex (base/lock.h), like std::condition_variable. While a thread waits,
+// the mutex is unlocked and signals arrive as they would without it. No internal lock exists, so a
+// signal handler that runs in a waiting thread may do what it may do elsewhere.
 //
-// Any thread. Waits may end for no reason: callers look again.
+// Any thread. Wake-ups may be spurious: callers check their condition again.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,17 @@ namespace wherry::impl {
 
 class Condition {
  public:
-  // Returns after a notification, or when `limit` is over.
+  // Returns after a notification, after `limit`, or spuriously.
   void wait_for(Mutex& mutex, std::chrono::nanoseconds limit) REQUIRES(mutex);
-  // The same, for threads of the library that wait until there is something to do.
+  // The same with a limit of 60 s, for the library's threads that wait for work.
   void wait(Mutex& mutex) REQUIRES(mutex) { wait_for(mutex, look_again); }
-  // Waits until done(), which is called with the mutex locked. False: not within `limit`.
+  // Waits until done(), which is called with the mutex locked. Returns false if that takes longer
+  // than `limit`.
   template <typename Done>
   [[nodiscard]] bool wait_for(Mutex& mutex, std::chrono::nanoseconds limit, const Done& done)
       REQUIRES(mutex)
-          WHERRY_TSA(no_thread_safety_analysis) {  // which cannot tell that done() has it
+      // the analysis cannot see that done() runs under the mutex
+      WHERRY_TSA(no_thread_safety_analysis) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!done()) {
       const auto now = std::chrono::steady_clock::now();

@@ -1,4 +1,5 @@
-// Who the calling thread is for Linux: user and group ids, supplementary groups, capabilities.
+// The calling thread's credentials in Linux: user and group ids, supplementary groups,
+// capabilities.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +12,7 @@ namespace wherry::impl {
 
 struct Credentials {
   std::array<uid_t, 3> users{};   // real, effective, saved
-  std::array<gid_t, 3> groups{};  // the same
+  std::array<gid_t, 3> groups{};  // real, effective, saved
   std::vector<gid_t> supplementary;
   std::array<std::uint64_t, 3> capabilities{};  // effective, permitted, inheritable
 

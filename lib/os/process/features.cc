@@ -23,7 +23,7 @@
 namespace wherry::impl {
 namespace {
 
-// A file of /proc or /sys, up to 4 KiB; empty when it cannot be read.
+// Reads a file of /proc or /sys, up to 4 KiB. Returns an empty string if it cannot be read.
 std::string read_small_file(const char* path) {
   const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return {};
@@ -78,7 +78,7 @@ Features probe_features() {
   features.permissions = permissions();
   features.settings = read_machine_settings();
 
-  // glibc 2.36 declares pidfd_open with C++ linkage.
+  // A raw system call, because glibc 2.36 declares pidfd_open with C++ linkage.
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
   features.huge_tmpfs = MemoryFile::can_use_huge_tmpfs();
@@ -98,27 +98,27 @@ std::vector<Capability> Features::capabilities() const {
   const UffdAccess access = permissions.userfaultfd();
   const std::string uffd_remedy = userfaultfd_remedy(permissions, settings);
   add("userfaultfd", access != UffdAccess::none, false,
-      "catches the page faults of host and devices; without it mprotect(2) does", uffd_remedy);
+      "catches page faults of host and devices; without it the library uses mprotect(2)",
+      uffd_remedy);
   add("userfaultfd in system calls", serves_system_calls(access), false,
       "read(2) and write(2) on managed memory that is not on the host", uffd_remedy);
   add("userfaultfd poison", (permissions.userfaultfd_features & UFFD_FEATURE_POISON) != 0, false,
-      "a touch of freed memory ends in SIGBUS at once",
+      "an access to freed memory raises SIGBUS at once",
       access == UffdAccess::none ? uffd_remedy : "Linux 6.6 or newer");
-  add("pidfd", pidfd, true, "notices at once when a device process ends",
+  add("pidfd", pidfd, true, "reports at once when a device process ends",
       "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
   add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,
-      "prefetches are copied by the kernel's threads; without it by the library's own",
+      "prefetches are copied by kernel threads; without it by the library's threads",
       io_uring_remedy(permissions, settings));
   add("huge pages in own tmpfs", huge_tmpfs, false,
       "2 MiB pages in pools, and with them prefetches at several times the speed",
       "run with CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
       "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   add("holes beside huge pages", keeps_holes, false,
-      "pages that are elsewhere stay absent when the kernel merges the others; without that no "
-      "huge "
+      "migrated pages stay absent when the kernel merges the others; without it no huge "
       "pages",
       "Linux 6.4 or newer, and what the line above needs");
-  add("node of a page", move_pages, false, "tells which node holds a page",
+  add("node of a page", move_pages, false, "reports which node holds a page",
       "a kernel with CONFIG_NUMA, and in a container a seccomp profile that allows move_pages(2)");
   add("page frame numbers", page_frames, false, "lets tests compare frames across processes",
       "run with CAP_SYS_ADMIN");
@@ -144,7 +144,7 @@ std::uint64_t count_mappings(pid_t process) {
   const Fd maps(::open(path, O_RDONLY | O_CLOEXEC));
   if (!maps) return 0;
   std::uint64_t lines = 0;
-  char buffer[2048];  // a small stack has room for it
+  char buffer[2048];  // small enough for a small stack
   for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
     lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
   return lines;

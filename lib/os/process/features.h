@@ -1,5 +1,5 @@
-// What this kernel and this process's permissions offer, probed once by trying; a plain value that
-// is passed on. Each probe cleans up after itself: no descriptor, mapping or thread stays.
+// What the kernel offers and this process may use, probed once by trying; a plain value that is
+// passed on. Each probe cleans up after itself: it leaves no descriptor, mapping or thread behind.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,9 @@ namespace wherry::impl {
 struct Capability {
   std::string name;
   bool available = false;
-  bool required = false;  // without it initialization fails
+  bool required = false;  // initialization fails without it
   std::string what_for;
-  std::string how_to_enable;  // a command, or what to change; empty when nothing is missing
+  std::string how_to_enable;  // a command, or what to change; empty if available
 };
 
 struct Features {
@@ -29,8 +29,8 @@ struct Features {
   MachineSettings settings;
   bool pidfd = false;
   bool huge_tmpfs = false;   // a detached tmpfs with huge=always can be made
-  bool keeps_holes = false;  // ... and the kernel does not fill the holes of its files
-  bool move_pages = false;   // the kernel tells which node holds a page
+  bool keeps_holes = false;  // and the kernel does not fill the holes of its files
+  bool move_pages = false;   // the kernel reports which node holds a page
   bool page_frames = false;  // /proc/PID/pagemap shows frame numbers
 
   std::vector<Capability> capabilities() const;
@@ -38,13 +38,13 @@ struct Features {
 
 Features probe_features();
 
-// Numbers that bound the library in this process; 0 means no limit, or that the kernel does not
-// tell.
+// Limits of this process that concern the library. 0 means that there is no limit, or that the
+// kernel does not report it.
 struct Limits {
   std::uint64_t mappings_max = 0;  // vm.max_map_count
   std::uint64_t mappings = 0;      // in use by this process
-  // How many of them a process may have before remote mappings are declined: an eighth is left to
-  // the program.
+  // How many mappings the process may have before the library declines remote mappings: an eighth
+  // of the maximum is left to the program.
   std::uint64_t mappings_budget() const { return mappings_max - mappings_max / 8; }
   std::uint64_t open_files_max = 0;
   std::uint64_t open_files = 0;
@@ -55,8 +55,8 @@ struct Limits {
 
 Limits read_limits();
 
-// How many mappings the process has; 0 when the kernel does not tell. May be called in a signal
-// handler.
+// Returns how many mappings the process has; 0 if the kernel does not report it. May be called in a
+// signal handler.
 std::uint64_t count_mappings(pid_t process);
 
 }  // namespace wherry::impl

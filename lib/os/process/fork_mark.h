@@ -1,5 +1,5 @@
-// Whether this process is the one that set the mark: memory that the kernel wipes in every child,
-// however it was forked.
+// Tells whether this process is the one that set the mark, or a child of it. The mark is memory
+// that the kernel wipes in every child, however the child was forked.
 #pragma once
 
 namespace wherry::impl {
@@ -12,7 +12,7 @@ class ForkMark {
   ForkMark& operator=(const ForkMark&) = delete;
   ~ForkMark();
 
-  // False in a child of the process that set it. Any thread; one read.
+  // Returns false in a child of the process that set the mark. Any thread; one load.
   bool is_here() const { return *word_ != 0; }
 
  private:

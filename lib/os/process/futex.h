@@ -1,5 +1,5 @@
-// Sleeping on a word of shared memory, between processes too. The word says what changed; callers
-// look again after every return, whatever the reason for it.
+// Waiting on a word of shared memory, also between processes. Callers check the word again after
+// every return, because waits may end spuriously.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace wherry::impl {
 
-// Sleeps while the word still holds `expected`, at most `limit_ms`.
+// Sleeps while the word holds `expected`, at most `limit_ms`.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, int limit_ms);
 void futex_wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                    std::chrono::nanoseconds limit);

@@ -1,10 +1,10 @@
-// How busy the machine is at this moment.
+// The current load of the machine.
 #pragma once
 
 namespace wherry::impl {
 
-// Threads of all programs that run or wait for a CPU, the calling one among them; 0 when the kernel
-// does not tell.
+// Returns how many threads of all programs run or wait for a CPU, including the calling one; 0 if
+// the kernel does not report it.
 unsigned runnable_threads();
 
 }  // namespace wherry::impl

@@ -1,9 +1,9 @@
-// The C library's mlockall(), defined once more for the whole program. Linux populates whatever it
-// locks: in the library's views of pools, which are mostly holes, that would create terabytes of
-// pages, and in pools it would create pages that no books have. So the program's mappings are
-// locked one by one, and the library's are left out. mlockall(MCL_FUTURE) needs no help: the
-// library unlocks what it maps before that becomes accessible (os/memory/mappingcc). Code that
-// makes the system call itself is not seen.
+// Interposes on the C library's mlockall() for the whole program. Linux populates every page that
+// it locks: in the library's views of pools, which are mostly holes, that would create terabytes of
+// pages, and the pools would contain pages that the page state does not record. This version locks
+// the program's mappings one by one and skips the library's. mlockall(MCL_FUTURE) needs no such
+// care: the library unlocks each of its mappings before making it accessible
+// (os/memory/mapping.cc). Code that makes the system call directly is not covered.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -16,7 +16,8 @@
 namespace wherry::impl {
 namespace {
 
-// The library's files in memory that are mostly holes: on a tmpfs of its own, or memfds.
+// Whether this is a mapping of a library file that is mostly holes: on the library's tmpfs, or a
+// memfd.
 bool is_of_the_library(const MappedRange& mapping) {
   const auto begins = [&](std::string_view start) { return mapping.name.starts_with(start); };
   return mapping.shared && (begins("/wherry-pool-") || begins("/memfd:wherry-pool-") ||
@@ -42,7 +43,7 @@ int lock_all_but_the_librarys(int flags) {
       [&](const MappedRange& mapping) { has_ours = has_ours || is_of_the_library(mapping); });
   if (!has_ours) return next_mlockall(flags);
 
-  // On fault first: that populates nothing, and gives the program its errors.
+  // MCL_ONFAULT first: it populates nothing, and it reports the errors that the program expects.
   if (const int result = next_mlockall(flags | MCL_ONFAULT); result != 0) return result;
   for_each_mapping([&](const MappedRange& mapping) {
     const void* start = reinterpret_cast<const void*>(mapping.range.start);
@@ -50,7 +51,8 @@ int lock_all_but_the_librarys(int flags) {
       (void)::munlock(start, mapping.range.size());
     else if ((flags & MCL_ONFAULT) == 0 && mapping.accessible())
       (void)::mlock(start,
-                    mapping.range.size());  // what cannot be populated mlockall() passes over, too
+                    // ignored: mlockall() also skips memory that cannot be populated
+                    mapping.range.size());
   });
   const bool populates_later = (flags & MCL_FUTURE) != 0 && (flags & MCL_ONFAULT) == 0;
   return populates_later ? next_mlockall(MCL_FUTURE) : 0;

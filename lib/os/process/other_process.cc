@@ -14,9 +14,9 @@
 namespace wherry::impl {
 namespace {
 
-// /proc/PID/stat has the state as its third word, the number of threads as its 20th, and the moment
-// of the start as its 22nd. The second one is the program's name in parentheses, which may have
-// anything in it.
+// In /proc/PID/stat the third word is the state, the 20th the number of threads, and the 22nd the
+// start time. The second word is the program's name in parentheses; the name may contain any
+// characters, including spaces and parentheses.
 constexpr int state_word = 3;
 constexpr int threads_word = 20;
 constexpr int start_word = 22;
@@ -40,15 +40,14 @@ bool parse(std::string_view word, std::uint64_t& number) {
   return error == std::errc() && !word.empty();
 }
 
-// What the kernel says of a process, also of one that has ended and of which its parent has not
-// asked.
+// The kernel's information on a process, which may be a zombie.
 struct Listed {
   ProcessIdentity identity;
   bool has_ended = false;
-  int error = 0;  // as of FoundProcess
+  int error = 0;  // like FoundProcess::error
 };
 
-// /proc/PID/stat. Negative: errno is set.
+// Reads /proc/PID/stat. Returns a negative value and sets errno on failure.
 ssize_t read_stat(pid_t pid, std::span<char> text) {
   std::array<char, 32> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", pid);
@@ -67,7 +66,7 @@ Listed look_up(pid_t pid) {
   if (!parse(word_after_name(stat, threads_word), threads) ||
       !parse(word_after_name(stat, start_word), listed.identity.start_time))
     return {{}, false, EIO};
-  // The state is that of the first thread, and others may go on without it.
+  // The state is that of the first thread; other threads may run after it has ended.
   listed.has_ended = (state == "Z" || state == "X") && threads <= 1;
   return listed;
 }
@@ -81,7 +80,7 @@ FoundProcess identify_process(pid_t pid) {
 }
 
 bool is_stopped(pid_t pid) {
-  // In another PID namespace's /proc the number means another process.
+  // In the /proc of another PID namespace, the number belongs to another process.
   std::array<char, 32> self{};
   if (::readlink("/proc/self", self.data(), self.size() - 1) <= 0 ||
       std::atoi(self.data()) != ::getpid())
@@ -94,19 +93,20 @@ bool is_stopped(pid_t pid) {
 
 ProcessIdentity own_identity() {
   const Listed own = look_up(::getpid());
-  if (own.error != 0) throw_errno(own.error, "/proc does not tell when this process started");
+  if (own.error != 0) throw_errno(own.error, "cannot read this process's start time from /proc");
   return own.identity;
 }
 
 OpenedFile open_file_of(pid_t pid, int descriptor, const FileIdentity& file, int flags) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
-  // Looked at before it is opened: to open a pipe or a terminal may wait, or change it.
+  // The file is checked before it is opened, because opening a pipe or a terminal may wait or
+  // change it.
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {Fd(), errno == ESRCH ? ENOENT : errno};
   if (!S_ISREG(status.st_mode) || identity_of(status) != file) return {Fd(), ENOENT};
   OpenedFile opened{Fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK)), 0};
   if (!opened.fd) return {Fd(), errno == ESRCH ? ENOENT : errno};
-  // The process may have put another one there meanwhile.
+  // The process may have replaced the descriptor between the check and the open.
   if (identify_file(opened.fd.get()) != file) return {Fd(), ENOENT};
   return opened;
 }

@@ -1,4 +1,4 @@
-// Other processes of this machine: which one a number means, and the files that they have open.
+// Identifies other processes of this machine, and opens files that they have open.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace wherry::impl {
 
-// Numbers of processes are used again, this is not.
+// Identifies a process for ever; Linux reuses pids.
 struct ProcessIdentity {
   pid_t pid = -1;
   std::uint64_t start_time = 0;  // clock ticks since the machine started
@@ -20,21 +20,20 @@ struct ProcessIdentity {
 
 struct FoundProcess {
   ProcessIdentity identity;
-  int error =
-      0;  // ESRCH: there is no such process, or it has ended; any other: the kernel does not tell
+  int error = 0;  // ESRCH: no such process, or it has ended; other: unknown
 };
 FoundProcess identify_process(pid_t pid);
-// Whether it is stopped by a signal (SIGSTOP, SIGTSTP), as its first thread says. A debugger's
-// stops do not count. False where /proc does not tell. Does not allocate.
+// Whether a signal (SIGSTOP, SIGTSTP) has stopped the process, by the state of its first thread.
+// Stops by a debugger do not count. Returns false if /proc does not tell. Does not allocate.
 bool is_stopped(pid_t pid);
-// The calling one, also while its first thread has ended. Throws std::system_error.
+// The calling process, even if its first thread has ended. Throws std::system_error.
 ProcessIdentity own_identity();
 
-// A regular file that another process has open, opened anew.
+// A regular file that another process has open, opened again by this process.
 struct OpenedFile {
   Fd fd;
-  // ENOENT: there is no such process or descriptor, or it leads to another file; EACCES: it is not
-  // to be had; any other: it may be, but not now.
+  // ENOENT: no such process or descriptor, or the descriptor refers to another file; EACCES:
+  // permission denied; other: a possibly temporary failure.
   int error = 0;
 };
 // `flags`: O_RDONLY or O_RDWR.

@@ -26,10 +26,10 @@ namespace {
 
 using Verdict = Answer::Verdict;
 
-// Of one process that tries, from its start to its end. It needs a tenth of a millisecond.
+// The lifetime limit of one trying process. It normally needs a tenth of a millisecond.
 constexpr std::time_t limit_seconds = 5;
 
-// What the trying process and the one that waits for it both see.
+// Shared between the trying process and the thread that waits for it.
 struct Attempt {
   Permissions found;
   std::atomic<std::size_t> next = 0;  // the request that is being tried
@@ -50,7 +50,7 @@ Answer try_io_uring() {
   io_uring_params params{};
   const Fd ring(static_cast<int>(::syscall(SYS_io_uring_setup, 2, &params)));
   if (!ring) return answer_of(errno);
-  // A filter may know the three calls one by one. This one has nothing to do.
+  // A filter may treat the three system calls differently. This one has nothing to submit.
   if (::syscall(SYS_io_uring_enter, ring.get(), 0, 0, 0, nullptr, 0) < 0) return answer_of(errno);
   unsigned unchanged[2] = {0, 0};
   if (::syscall(SYS_io_uring_register, ring.get(), IORING_REGISTER_IOWQ_MAX_WORKERS, unchanged, 2) <
@@ -74,8 +74,9 @@ Answer try_request(Request request, Permissions& found) {
   return try_io_uring();
 }
 
-// A filter kills with SIGSYS, whose default is a core dump: of a program that goes on, and in its
-// folder. The limit of one byte also stops dumps to a pipe, which 0 does not.
+// A filter kills with SIGSYS, whose default action is a core dump; it would look like a crash of
+// the running program, in the program's directory. A limit of one byte also stops dumps to a pipe,
+// which a limit of 0 does not.
 void forbid_core_dump() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CORE, &limit) != 0) return;
@@ -83,22 +84,22 @@ void forbid_core_dump() {
   ::setrlimit(RLIMIT_CORE, &limit);
 }
 
-// Has the calling process killed when its time is over. SIGKILL needs no handler and passes every
-// signal mask.
+// Has the kernel kill the calling process when its time is over. SIGKILL needs no handler and
+// cannot be blocked.
 void limit_lifetime() {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGKILL;
-  int timer = 0;  // the kernel's own number, which the C library hides
+  int timer = 0;  // the kernel's timer id, which the C library hides
   const itimerspec limit{{0, 0}, {limit_seconds, 0}};
   if (::syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer) == 0)
     ::syscall(SYS_timer_settime, timer, 0, &limit, nullptr);
 }
 
-// A process of its own, in the memory of the one that waits for it: system calls only.
+// Runs as a separate process in the memory of the waiting thread, so it makes system calls only.
 int try_the_rest(void* pointer) {
   Attempt& attempt = *static_cast<Attempt*>(pointer);
-  ::prctl(PR_SET_NAME, "wherry-try");  // a killed one is named in the kernel's log
+  ::prctl(PR_SET_NAME, "wherry-try");  // the name in the kernel's log if the process is killed
   forbid_core_dump();
   limit_lifetime();
   for (std::size_t i; (i = attempt.next) < request_count; ++attempt.next)
@@ -106,7 +107,7 @@ int try_the_rest(void* pointer) {
   return 0;
 }
 
-// How the process ended; 0 when somebody else's wait for children of any kind has taken that.
+// Returns the wait status; 0 if another thread's wait for any child has already reaped the process.
 int wait_for(pid_t process) {
   int status = 0;
   while (::waitpid(process, &status, __WCLONE) < 0 && errno == EINTR) {
@@ -129,7 +130,7 @@ std::string to_string(const Answer& answer) {
     case Verdict::too_old:
       return "lacks minor and write-protect faults on shared memory";
     case Verdict::killed:
-      return "kills whoever asks (a seccomp filter)";
+      return "kills the calling process (a seccomp filter)";
     case Verdict::unending:
       return "is not answered (a seccomp filter)";
   }
@@ -144,29 +145,30 @@ UffdAccess Permissions::userfaultfd() const {
 }
 
 Permissions try_permissions() {
-  const int caller_errno = errno;  // shared with the process that tries
-  const SignalBlock block;         // inherited: no handler of the application runs there
+  const int caller_errno = errno;  // shared with the trying process
+  const SignalBlock block;         // inherited, so no signal handler of the application runs there
   constexpr std::size_t stack_bytes = 1 << 16;
   const Mapping stack = Mapping::zeroed(stack_bytes);
   Attempt attempt;
   for (; attempt.next < request_count; ++attempt.next) {
-    // The memory is shared, which costs less than copying a large program's page tables. So are
-    // thread-local variables: this thread sleeps meanwhile. Descriptors are not: whatever is left
-    // open is closed with it.
+    // The memory is shared, which costs less than copying the page tables of a large program. So
+    // are thread-local variables, while this thread sleeps. Descriptors are not shared: those that
+    // the process leaves open are closed with it.
     const pid_t process =
         ::clone(try_the_rest, stack.data() + stack_bytes, CLONE_VM | CLONE_VFORK, &attempt);
     if (process < 0) {
-      // Nor could a device be started.
+      // A device process could not start either.
       for (std::size_t i = attempt.next; i < request_count; ++i)
         attempt.found.answers[i] = {Verdict::not_tried, errno};
       break;
     }
     const int status = wait_for(process);
-    ASAN_UNPOISON_MEMORY_REGION(stack.data(), stack_bytes);  // a killed process never returned
+    // a killed process never returned from its frames
+    ASAN_UNPOISON_MEMORY_REGION(stack.data(), stack_bytes);
     if (attempt.next == request_count) break;
     const bool by_timer = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     attempt.found.answers[attempt.next] = {by_timer ? Verdict::unending : Verdict::killed, 0};
-    if (by_timer) break;  // nobody waits twice
+    if (by_timer) break;  // one timeout is enough
   }
   errno = caller_errno;
   return attempt.found;

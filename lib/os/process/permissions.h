@@ -1,6 +1,6 @@
-// Whether the kernel, and whatever confines this process, permits userfaultfd and io_uring. Found
-// out by trying, in a short-lived process that the application does not notice: a seccomp filter
-// may kill whoever asks. docs/decisions/traps.md says why and how.
+// Whether the kernel, and any sandbox around this process, permits userfaultfd and io_uring. It is
+// found out by trying, in a short-lived process that the application does not notice: a seccomp
+// filter may kill the process that makes the call. docs/decisions/traps.md explains why and how.
 #pragma once
 
 #include <array>
@@ -12,23 +12,23 @@
 
 namespace wherry::impl {
 
-// What may be refused, each on its own.
+// The requests; each may be refused on its own.
 enum class Request {
-  userfaultfd,            // the system call, for faults inside system calls too
+  userfaultfd,            // the system call, with faults taken inside system calls
   userfaultfd_device,     // the same through /dev/userfaultfd
-  userfaultfd_user_mode,  // the system call, for faults in user mode only
+  userfaultfd_user_mode,  // the system call, with faults taken in user mode only
   io_uring,
 };
 inline constexpr std::size_t request_count = 4;
 
 struct Answer {
   enum class Verdict {
-    not_tried,  // the process that tries could not be started: `error`; or it fell silent earlier
+    not_tried,  // the trying process could not start (`error`), or hung on an earlier request
     permitted,
     refused,   // with `error`
-    too_old,   // permitted, but the kernel lacks what the library needs of it
-    killed,    // whoever asks dies
-    unending,  // whoever asks waits longer than the limit
+    too_old,   // permitted, but the kernel lacks a feature that the library needs
+    killed,    // the calling process is killed
+    unending,  // the call does not return within the limit
   };
   Verdict verdict = Verdict::not_tried;
   int error = 0;
@@ -36,25 +36,27 @@ struct Answer {
   explicit operator bool() const { return verdict == Verdict::permitted; }
 };
 
-// A phrase that follows the name of what was asked for: "is refused (Operation not permitted)".
+// A phrase that follows the name of the request: "is refused (Operation not permitted)".
 std::string to_string(const Answer& answer);
 
 struct Permissions {
   std::array<Answer, request_count> answers;
-  std::uint64_t userfaultfd_features = 0;  // that the kernel offers, when any form is permitted
+  // features that the kernel offers if any form is permitted
+  std::uint64_t userfaultfd_features = 0;
 
   const Answer& operator[](Request request) const {
     return answers[static_cast<std::size_t>(request)];
   }
-  // The best that is permitted.
+  // The best form that is permitted.
   UffdAccess userfaultfd() const;
 };
 
-// Tried at the first call, and remembered. Any thread may call. Throws std::system_error: no memory
-// to try with.
+// Tries at the first call and remembers the result. Any thread. Throws std::system_error if there
+// is no memory to try with.
 const Permissions& permissions();
 
-// Tries now; the calling thread waits meanwhile. Changes nothing in this process. Throws as above.
+// Tries now, while the calling thread waits. Changes nothing in this process. Throws like
+// permissions().
 Permissions try_permissions();
 
 }  // namespace wherry::impl

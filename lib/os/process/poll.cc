@@ -51,7 +51,7 @@ Fd make_semaphore() {
 
 void signal_eventfd(const Fd& eventfd) {
   const std::uint64_t one = 1;
-  // It fails only when the count is full, and then it is signalled.
+  // It fails only if the counter is full, and then the eventfd is signalled already.
   [[maybe_unused]] const ssize_t written = ::write(eventfd.get(), &one, sizeof one);
 }
 

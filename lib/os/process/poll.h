@@ -1,4 +1,4 @@
-// Waiting for several descriptors, and an eventfd to interrupt such a wait.
+// Waiting for several descriptors, and eventfds to interrupt such a wait.
 #pragma once
 
 #include <poll.h>
@@ -13,22 +13,22 @@ namespace wherry::impl {
 
 class Patience;
 
-// poll(2), again after EINTR: how many are ready. timeout_ms < 0: no limit.
+// poll(2), restarted after EINTR. Returns how many are ready. timeout_ms < 0: no limit.
 int poll_descriptors(std::span<pollfd> descriptors, int timeout_ms);
-// The same until the patience is over.
+// The same, until the patience is over.
 int poll_descriptors(std::span<pollfd> descriptors, Patience& patience);
-// The same for short limits; 0 after EINTR.
+// The same for short limits; returns 0 after EINTR.
 int poll_descriptors_ns(std::span<pollfd> descriptors, std::uint64_t timeout_ns);
 
-// A pipe: the end to read from and the one to write to, closed on exec. Throws std::system_error.
+// Creates a pipe, closed on exec: the read end and the write end. Throws std::system_error.
 std::pair<Fd, Fd> make_pipe();
 
-// An eventfd: counts signals, non-blocking. Throws std::system_error.
+// Creates a non-blocking eventfd. A drain takes all signals. Throws std::system_error.
 Fd make_eventfd();
-// One that counts: each drain takes one signal.
+// The same, but each drain takes one signal.
 Fd make_semaphore();
 void signal_eventfd(const Fd& eventfd);
-// Takes what was signalled since; 0 when nothing was.
+// Takes pending signals and returns their number; 0 if there are none.
 std::uint64_t drain_eventfd(const Fd& eventfd);
 
 }  // namespace wherry::impl

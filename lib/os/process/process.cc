@@ -59,7 +59,7 @@ pid_t own_pid() {
 }
 
 void admit_to_memory(pid_t other) {
-  ::prctl(PR_SET_PTRACER, other, 0, 0, 0);  // fails where there is no Yama
+  ::prctl(PR_SET_PTRACER, other, 0, 0, 0);  // fails without Yama
 }
 
 void detach_from_application(const char* name) {
@@ -68,9 +68,8 @@ void detach_from_application(const char* name) {
   stack_t none{};
   none.ss_flags = SS_DISABLE;
   ::sigaltstack(&none, nullptr);
-  // Not a session of its own: the kernel's autogroups give each session a share of the CPU, and a
-  // fault that is answered by a thread of another session waited four times as long on a busy
-  // machine.
+  // Not a session of its own: the kernel's autogroups divide the CPU between sessions, and on a
+  // busy machine a fault that a thread of another session resolved took four times as long.
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, name);
 }
@@ -102,7 +101,7 @@ void keep_descriptors(std::span<const int> kept) {
 
 namespace {
 
-// makecontext() passes ints only.
+// makecontext() passes only ints, so each pointer is passed in two halves.
 void call_with_pointers(unsigned function_high, unsigned function_low, unsigned argument_high,
                         unsigned argument_low) {
   const auto join = [](unsigned high, unsigned low) {

@@ -14,7 +14,7 @@ namespace {
 
 using Verdict = Answer::Verdict;
 
-constexpr const char* room_for_a_process = "room for one more process (ulimit -u)";
+constexpr const char* room_for_a_process = "a higher limit of processes (ulimit -u)";
 
 std::optional<int> read_setting(const char* path) {
   const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
@@ -28,7 +28,7 @@ bool kills_or_hangs(const Answer& answer) {
 }
 
 std::string allow_userfaultfd() {
-  // A container's root has no CAP_SYS_PTRACE of its own.
+  // A container's root does not have CAP_SYS_PTRACE by default.
   return "docker run --security-opt seccomp=unconfined --cap-add SYS_PTRACE (elsewhere: a seccomp "
          "filter that allows "
          "userfaultfd(2))";
@@ -53,7 +53,7 @@ std::string userfaultfd_remedy(const Permissions& permissions, const MachineSett
   const Answer& user_mode = permissions[Request::userfaultfd_user_mode];
   switch (user_mode.verdict) {
     case Verdict::permitted:
-      // The kernel itself refuses the other kind for want of privilege only.
+      // The kernel itself refuses the full form only for lack of privilege.
       return kills_or_hangs(full) || settings.unprivileged_userfaultfd == 1
                  ? allow_userfaultfd()
                  : "as root: sysctl vm.unprivileged_userfaultfd=1";
@@ -72,7 +72,7 @@ std::string userfaultfd_remedy(const Permissions& permissions, const MachineSett
     case Verdict::unending:
       break;
   }
-  // It needs no privilege: only a filter refuses it.
+  // The user-mode form needs no privilege, so only a filter refuses it.
   return allow_userfaultfd();
 }
 
@@ -88,7 +88,7 @@ std::string io_uring_remedy(const Permissions& permissions, const MachineSetting
       if (answer.error == EPERM && settings.io_uring_disabled.value_or(0) != 0)
         return "as root: sysctl kernel.io_uring_disabled=0";
       if (answer.error == ENOSYS && !settings.io_uring_disabled)
-        return "a kernel with CONFIG_IO_URING; where it has that: " + allow_io_uring();
+        return "a kernel with CONFIG_IO_URING; if it has that: " + allow_io_uring();
       if (answer.error == ENOMEM) return "a higher limit of locked memory (ulimit -l)";
       if (answer.error == EMFILE) return "a higher limit of open files (ulimit -n)";
       break;

@@ -1,4 +1,4 @@
-// Limits that a process was given (getrlimit) and that memory meets: read anew by each call. Any
+// Resource limits of this process (getrlimit) that concern memory. Each call reads them again. Any
 // thread.
 #pragma once
 
@@ -10,18 +10,18 @@ namespace wherry::impl {
 
 inline constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 
-// How large files may become (RLIMIT_FSIZE), files in memory too.
+// The maximum size of a file (RLIMIT_FSIZE); it applies to in-memory files too.
 std::uint64_t file_size_limit();
-// How much address space the process may have (RLIMIT_AS), and has.
+// How much address space the process may use (RLIMIT_AS), and how much it uses.
 std::uint64_t address_space_limit();
 std::uint64_t address_space_in_use();
 
-// Sets a file's size. Returns 0 or an errno. Beyond RLIMIT_FSIZE that is EFBIG; Linux would send
-// SIGXFSZ besides, which ends most programs.
+// Sets a file's size. Returns 0 or an errno. Returns EFBIG above RLIMIT_FSIZE without calling
+// Linux, which would also send SIGXFSZ; that ends most programs.
 [[nodiscard]] int set_file_size(int fd, std::size_t bytes);
 
-// The limits in force that may keep memory or threads from a process, as a line says them:
-// "RLIMIT_AS (ulimit -v) is 4096M, RLIMIT_NPROC (ulimit -u) is 100". Empty: there are none.
+// The limits in force that may deny the process memory or threads, as text: "RLIMIT_AS (ulimit -v)
+// is 4096M, RLIMIT_NPROC (ulimit -u) is 100". Empty if there are none.
 std::string limits_in_force();
 
 // "4096M", with the largest of the suffixes K, M and G that leaves a whole number.

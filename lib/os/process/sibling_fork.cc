@@ -12,8 +12,8 @@
 
 #if defined(__x86_64__) && defined(PR_SET_SYSCALL_USER_DISPATCH)
 
-// Where the handler returns through: the only code whose system calls are never caught. The kernel
-// looks at the address behind the instruction, hence the no-op.
+// The signal handler returns through this code, the only code whose system calls are never
+// intercepted. The kernel checks the address behind the instruction, hence the no-op.
 asm(R"(
 .text
 .hidden wherry_caught_return
@@ -33,7 +33,7 @@ extern "C" void wherry_caught_return_end();
 namespace wherry::impl {
 namespace {
 
-// While a fork_sibling() of this thread is under way. In the static thread-local block: the handler
+// State of a fork_sibling() of this thread. In the static thread-local block, because the handler
 // must not allocate it.
 struct Redirection {
   volatile char selector = SYSCALL_DISPATCH_FILTER_ALLOW;
@@ -41,7 +41,7 @@ struct Redirection {
 };
 [[gnu::tls_model("initial-exec")]] thread_local Redirection redirection;
 
-// The kernel's form of struct sigaction, which lets us name the way back.
+// The kernel's form of struct sigaction, which lets the caller name the restorer.
 struct KernelAction {
   void (*handler)(int, siginfo_t*, void*);
   unsigned long flags;
@@ -64,9 +64,9 @@ long call_kernel(long number, const greg_t* regs) {
   return result;
 }
 
-// Makes the caught system call: the one that forks with CLONE_PARENT, every other as it is. The
-// handler runs with the interrupted code's signal mask, so that a change of the mask is seen by it;
-// SIGSYS itself must stay open or the next caught call would be fatal.
+// Makes the intercepted system call: a fork with CLONE_PARENT added, every other call unchanged.
+// The handler runs with the signal mask of the interrupted code, so that changes of the mask take
+// effect there. SIGSYS must stay unblocked, or the next intercepted call would be fatal.
 void on_caught_call(int, siginfo_t* info, void* pointer) {
   redirection.selector = SYSCALL_DISPATCH_FILTER_ALLOW;
   auto* context = static_cast<ucontext_t*>(pointer);
@@ -74,8 +74,8 @@ void on_caught_call(int, siginfo_t* info, void* pointer) {
   const long number = info->si_syscall;
   const bool forks = number == SYS_clone && (regs[REG_RDI] & (CLONE_VM | CLONE_THREAD)) == 0;
   if (forks) {
-    // The new process gets the exit signal of the calling one, which has none. The signal among the
-    // flags, SIGCHLD, only tells tracers that this is a fork and no new thread.
+    // The new process gets the exit signal of the calling one, which has none. SIGCHLD among the
+    // flags only tells tracers that this is a fork and not a new thread.
     regs[REG_RDI] |= CLONE_PARENT;
     redirection.done = true;
     regs[REG_RAX] = call_kernel(number, regs);
@@ -111,7 +111,7 @@ void stop_catching() {
 }  // namespace
 
 bool can_fork_sibling() {
-  // A bad address for the selector: kernels that know the call complain of the address and change
+  // An invalid selector address: kernels that support the call report the address and change
   // nothing.
   return ::prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, ~0UL) != 0 &&
          errno == EFAULT;

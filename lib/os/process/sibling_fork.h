@@ -1,20 +1,21 @@
-// fork(), but the new process becomes a child of the caller's parent, without an exit signal.
+// fork(), except that the new process becomes a child of the caller's parent, without an exit
+// signal.
 //
-// Only for an intermediate process that clone(CLONE_VM | CLONE_VFORK) made without an exit signal:
-// it has signal handlers and a signal mask of its own, and its thread-local memory is the suspended
-// parent thread's. The C library's fork() offers no clone flags, so the system call that it makes
-// is caught with syscall user dispatch and made again with CLONE_PARENT.
+// Only for an intermediate process that clone(CLONE_VM | CLONE_VFORK) created without an exit
+// signal: it has signal handlers and a signal mask of its own, and it uses the thread-local memory
+// of the suspended parent thread. The C library's fork() offers no clone flags, so its system call
+// is intercepted with syscall user dispatch and made again with CLONE_PARENT.
 #pragma once
 
 #include <sys/types.h>
 
 namespace wherry::impl {
 
-// Whether this kernel and processor can.
+// Whether this kernel and processor support it.
 bool can_fork_sibling();
 
-// fork(). Sets `sibling` in the caller when the new process is its parent's child; where the kernel
-// cannot do that, it is an ordinary fork().
+// Like fork(). In the caller, sets `sibling` to whether the new process is a child of the caller's
+// parent. Where the kernel does not support that, this is an ordinary fork().
 pid_t fork_sibling(bool& sibling);
 
 }  // namespace wherry::impl

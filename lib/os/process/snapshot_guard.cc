@@ -20,12 +20,12 @@
 namespace wherry::impl {
 namespace {
 
-// More heaps than the C library makes of itself on any machine that devices run on.
+// More heaps than the C library creates by default on any machine that runs devices.
 constexpr int arenas_max = 4096;
 constexpr int sleepers_max = 512;
 
-// Of this process, for handlers of signals. Written once, before `guards` is set; the memory of
-// ranges is a mapping of its own.
+// The state of this process, read by signal handlers. Written once, before `guards` is set. The
+// memory of `ranges` is a mapping of its own.
 constexpr std::size_t ranges_max = 65536;
 struct Guard {
   AddressRange* ranges = nullptr;
@@ -35,7 +35,7 @@ struct Guard {
 };
 Guard guard;
 std::atomic<bool> guards = false;
-// While a thread finds out where its heap is.
+// Set while a thread probes where its heap is.
 [[gnu::tls_model("initial-exec")]] thread_local volatile bool probes_heap = false;
 
 bool is_among(std::span<const AddressRange> ranges, std::uintptr_t address) {
@@ -80,7 +80,7 @@ int add_module(dl_phdr_info* module, std::size_t, void* pointer) {
 }
 
 bool allocates_in(AddressRange window) {
-  // Larger than what the C library keeps for each thread.
+  // Larger than the blocks that the C library caches per thread.
   void* const block = std::malloc(2000);
   const bool inside = window.contains(reinterpret_cast<std::uintptr_t>(block));
   std::free(block);
@@ -90,10 +90,11 @@ bool allocates_in(AddressRange window) {
 struct Sleeper {
   AddressRange window;
   std::atomic<int> verdict =
-      0;  // 1: its memory is in the window, -1: it is not, and the thread sleeps
+      0;  // 1: the thread's heap is in the window; -1: it is not, and the thread sleeps
 };
 
-// Takes a heap of the program's, and keeps it; a heap in the window goes to the next thread.
+// Takes one of the program's heaps and keeps it by sleeping. A heap in the window is left for the
+// next thread.
 void* take_heap(void* pointer) {
   auto& sleeper = *static_cast<Sleeper*>(pointer);
   const bool fresh = allocates_in(sleeper.window);
@@ -102,7 +103,7 @@ void* take_heap(void* pointer) {
   return nullptr;
 }
 
-// 1 or -1 as above, or 0: no thread can be started.
+// Returns the verdict (1 or -1) of a new thread, or 0 if no thread can be started.
 int try_a_thread(AddressRange window) {
   Sleeper sleeper{window};
   pthread_t thread;
@@ -115,7 +116,7 @@ int try_a_thread(AddressRange window) {
   return sleeper.verdict;
 }
 
-// A buffer that stdio has from malloc would lie in guarded memory. One that it gets later does not.
+// A buffer that stdio has allocated with malloc is in guarded memory. A later one is not.
 void give_buffer(FILE* stream, char (&buffer)[BUFSIZ]) {
   if (::__fbufsize(stream) <= 1) return;
   ::setvbuf(stream, buffer, ::__flbf(stream) != 0 ? _IOLBF : _IOFBF, sizeof buffer);
@@ -154,7 +155,7 @@ int protect_all(std::string_view map, std::span<const AddressRange> kept,
   return 0;
 }
 
-// Everywhere.
+// Removes the guard everywhere.
 void lift() {
   guards = false;
   for (const AddressRange& range : std::span(guard.ranges, guard.count))
@@ -171,8 +172,8 @@ SnapshotGuardPlan plan_snapshot_guard() {
 
 int continue_on_fresh_heap(AddressRange window, void (*function)(void*), void* argument) {
   give_streams_buffers();
-  // Threads that begin take the heaps of threads that are no more, before new ones: all of those
-  // are taken.
+  // New threads reuse the heaps of ended threads before malloc creates new heaps. So sleepers
+  // occupy all of those first.
   ::mallopt(M_ARENA_MAX, arenas_max);
   int verdict = -1;
   for (int i = 0; i < sleepers_max && verdict < 0; ++i) verdict = try_a_thread(window);
@@ -224,7 +225,7 @@ bool can_allocate_beside_guard() {
 GuardVerdict judge_fault(std::uintptr_t address, std::uintptr_t instruction) {
   if (guard.count == 0 || !is_among(std::span(guard.ranges, guard.count), address))
     return GuardVerdict::unguarded;
-  // The guard may have been lifted since.
+  // Another thread may have lifted the guard since the fault.
   if (guards && !probes_heap && !is_among(guard.plan->trusted, instruction))
     return GuardVerdict::forbidden;
   const std::uintptr_t page = round_down(address, page_size);

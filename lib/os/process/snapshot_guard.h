@@ -1,11 +1,11 @@
-// In a device with WHERRY_CHECK: the program's ordinary memory, of which the device has a private
-// snapshot, can be read and not written, so that a kernel that writes there ends with an error
-// instead of changing what the host never sees.
+// In a device process with WHERRY_CHECK: makes the device's private snapshot of the program's
+// ordinary memory read-only, so that a kernel that writes there ends with an error instead of
+// changing a copy that the host never sees.
 //
 // Guarded are malloc's heaps, private anonymous mappings, and the variables of the program's own
 // modules. Not guarded is what the caller keeps, and what the device maps later. The dynamic loader
-// and the C++ library may write where they must (their lists, reference counts of locales): such a
-// page is opened when they do.
+// and the C++ library may write to guarded memory (their lists, reference counts of locales): a
+// page becomes writable when they write to it.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,36 @@
 
 namespace wherry::impl {
 
-// Made by the host before the fork.
+// Computed by the host before the fork.
 struct SnapshotGuardPlan {
   std::vector<AddressRange> variables;  // of the program's own modules
-  std::vector<AddressRange> trusted;    // code that may write
+  std::vector<AddressRange> trusted;    // of code that may write to guarded memory
 };
-// Neither the system's libraries nor the module with this library's code is one of the program's
-// own.
+// System libraries and the module that contains this library do not count as the program's modules.
 SnapshotGuardPlan plan_snapshot_guard();
 
-// Runs function(argument), which must not return, on a new thread, whose memory malloc takes from
-// the window, as that of every thread after it. The calling thread and a few others sleep from then
-// on. Returns an errno, or does not return.
+// Runs function(argument), which must not return, on a new thread; malloc allocates that thread's
+// memory, and that of later threads, from the window. The calling thread and a few others sleep
+// from then on. Returns an errno on failure, and does not return on success.
 [[nodiscard]] int continue_on_fresh_heap(AddressRange window, void (*function)(void*),
                                          void* argument);
-// Takes write access away. `kept`: what is not guarded, the window among it; of variables, only
-// `kept_variables` are not. The plan and what it holds must stay. Once, in the device; allocates
-// nothing. Returns 0 or an errno.
+// Makes memory read-only. `kept`: what is not guarded, including the window; of variables, only
+// `kept_variables` are not guarded. The plan and its ranges must outlive the guard. Call once, in
+// the device process. Allocates nothing. Returns 0 or an errno.
 [[nodiscard]] int guard_snapshot(const SnapshotGuardPlan& plan, AddressRange window,
                                  std::span<const AddressRange> kept,
                                  std::span<const AddressRange> kept_variables);
-// For a new thread of the device. False: malloc gives it guarded memory, as where a program had
-// more heaps than the C library would make; then nothing is guarded any more. True also where
-// nothing was guarded.
+// Call in each new thread of the device. Returns false if malloc gives the thread guarded memory,
+// as in a program with more heaps than the C library creates by default; the guard is then lifted
+// everywhere. Returns true if nothing is guarded.
 [[nodiscard]] bool can_allocate_beside_guard();
 
 enum class GuardVerdict {
-  unguarded,  // the guard has nothing to do with this fault
+  unguarded,  // the guard is not the cause of this fault
   forbidden,
-  permitted,  // the page can be written now
+  permitted,  // the page is writable now
 };
-// Of a fault at the address by the instruction. Async-signal-safe.
+// Judges a fault at `address` by the instruction at `instruction`. Async-signal-safe.
 GuardVerdict judge_fault(std::uintptr_t address, std::uintptr_t instruction);
 
 }  // namespace wherry::impl

@@ -10,7 +10,7 @@
 namespace wherry::impl {
 namespace {
 
-// Room for one descriptor beside the bytes of a message.
+// Space for one descriptor in a message's control data.
 struct DescriptorBuffer {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))] = {};
 };

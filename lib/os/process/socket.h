@@ -1,4 +1,4 @@
-// A pair of connected sockets on which whole messages travel, each with at most one descriptor.
+// A pair of connected sockets for whole messages, each with at most one descriptor.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ class Patience;
 // Closed on exec. Throws std::system_error.
 std::pair<Fd, Fd> make_socket_pair();
 
-// Sends one message, with a duplicate of `passed` unless it is negative. Never waits and raises no
-// SIGPIPE. Returns 0 or an errno (EPIPE: nobody holds the other end).
+// Sends one message, with a duplicate of `passed` unless that is negative. Never waits and raises
+// no SIGPIPE. Returns 0 or an errno (EPIPE: the other end is closed).
 [[nodiscard]] int send_message(const Fd& socket, std::span<const std::byte> message,
                                int passed = -1);
 
-// Ends the conversation for both ends, whichever processes hold them: the other end hears EPIPE.
+// Ends the connection at both ends, in all processes that hold them. The other end then gets EPIPE.
 void shut_down(const Fd& socket);
 
 struct ReceivedMessage {
-  int error = 0;  // EPIPE: the other end is closed; ETIMEDOUT; EMSGSIZE: not of this size
-  Fd passed;      // empty when none came
+  int error = 0;  // EPIPE: the other end is closed; ETIMEDOUT; EMSGSIZE: wrong size
+  Fd passed;      // empty if no descriptor came
   explicit operator bool() const { return error == 0; }
 };
 
-// Receives one message of exactly buffer.size() bytes. Waits for it until the patience is over.
+// Receives one message of exactly buffer.size() bytes. Waits until the patience is over.
 [[nodiscard]] ReceivedMessage receive_message(const Fd& socket, std::span<std::byte> buffer,
                                               Patience& patience);
 // The same without waiting.

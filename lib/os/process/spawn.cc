@@ -24,36 +24,36 @@ namespace {
 
 bool has_several_threads() {
   DIR* tasks = ::opendir("/proc/self/task");
-  if (tasks == nullptr) return true;  // the careful answer
+  if (tasks == nullptr) return true;  // the safe answer
   int entries = 0;
   while (::readdir(tasks) != nullptr) ++entries;
   ::closedir(tasks);
   return entries > 3;  // ".", "..", and one thread
 }
 
-// Whether an orphan below us becomes our child, with a SIGCHLD when it ends.
+// Whether an orphaned descendant becomes a child of this process, with a SIGCHLD when it ends.
 bool adopts_orphans() {
   int subreaper = 0;
   ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
   return ::getpid() == 1 || subreaper != 0;
 }
 
-// Whether a debugger or strace follows the calling process.
+// Whether a debugger or strace traces the calling process.
 bool is_traced() {
   std::ifstream status("/proc/self/status");
   constexpr std::string_view name = "TracerPid:";
   for (std::string line; std::getline(status, line);)
     if (line.starts_with(name)) return std::strtol(line.c_str() + name.size(), nullptr, 10) != 0;
-  return true;  // the careful answer
+  return true;  // the safe answer
 }
 
-// fork() without an exit signal and without the C library. It keeps the thread's id, which the
-// library caches, right where the kernel tells us the place.
+// fork() without an exit signal and without the C library. The C library caches the thread's id;
+// the kernel updates that cache if it tells its address.
 pid_t clone_without_signal() {
   pid_t* cached_id = nullptr;
   if (::prctl(PR_GET_TID_ADDRESS, &cached_id) != 0) cached_id = nullptr;
-  // Linux reports a clone without the signal SIGCHLD to a tracer as a new thread, and gdb believes
-  // it: no report at all.
+  // Linux reports a clone without SIGCHLD to a tracer as a new thread, and gdb treats it as one.
+  // CLONE_UNTRACED suppresses the report.
   const unsigned long flags =
       CLONE_UNTRACED | (cached_id == nullptr ? 0 : CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
 #if defined(__x86_64__)
@@ -69,11 +69,12 @@ struct Intermediate {
   pid_t pid = -1;
   int pidfd = -1;
   int error = 0;
-  bool as_sibling = false;  // asked for
-  bool is_sibling = false;  // had
+  bool as_sibling = false;  // requested
+  bool is_sibling = false;  // result
 };
 
-// Runs as a process of its own in our memory, with our descriptors, while the calling thread waits.
+// Runs as a separate process in this process's memory, with its descriptors, while the calling
+// thread waits.
 int fork_from_intermediate(void* pointer) {
   Intermediate& work = *static_cast<Intermediate*>(pointer);
   work.pid = work.as_sibling ? fork_sibling(work.is_sibling) : ::fork();
@@ -85,7 +86,8 @@ int fork_from_intermediate(void* pointer) {
     work.error = errno;
     return 0;
   }
-  // Here and not later: an orphan may be reaped, and its id used again, as soon as we are gone.
+  // Opened here and not later: once the intermediate has ended, an orphan may be reaped and its pid
+  // reused.
   work.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, work.pid, 0));
   if (work.pidfd < 0) work.error = errno;
   return 0;
@@ -96,8 +98,8 @@ SpawnedProcess spawn_through_intermediate(bool as_sibling, void (*entry)(void*),
   work.as_sibling = as_sibling;
   work.entry = entry;
   work.argument = argument;
-  // The new process starts with a copy of this stack. A megabyte, so that the address mask takes
-  // it for one (os/memory/address_mask.h).
+  // The new process starts on a copy of this stack. It is 1 MiB, so that the address mask later
+  // hides it there (os/memory/address_mask.h).
   constexpr std::size_t stack_bytes = 1 << 20;
   const Mapping stack = Mapping::reserve(stack_bytes, 4096);
   if (const int error = set_access(stack.address(), stack_bytes, Access::write))
@@ -139,8 +141,9 @@ SpawnedProcess spawn_by_clone(void (*entry)(void*), void* argument) {
 }  // namespace
 
 SpawnMethod choose_spawn_method() {
-  // Under a tracer an intermediate process is better: gdb takes its breakpoints out of memory while
-  // it lets the intermediate go, so that the device has none, and strace follows it to the device.
+  // Under a tracer an intermediate process is better: gdb removes its breakpoints from memory while
+  // it detaches from the intermediate, so the device process has none, and strace follows through
+  // the intermediate to the device process.
   if (!has_several_threads() && !is_traced()) return SpawnMethod::clone;
   if (can_fork_sibling()) return SpawnMethod::sibling;
   return adopts_orphans() ? SpawnMethod::risky_clone : SpawnMethod::orphan;

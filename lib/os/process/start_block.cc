@@ -12,14 +12,14 @@
 
 #include "base/page.h"
 
-extern "C" void* __libc_stack_end;  // of the dynamic loader: where the block begins
+extern "C" void* __libc_stack_end;  // set by the dynamic loader: the start of the block
 
 namespace wherry::impl {
 namespace {
 
 using AuxiliaryEntry = ElfW(auxv_t);
 
-// The block's tables lie one after the other: argc, argv, environment, auxiliary vector.
+// The block's tables follow one another: argc, argv, environment, auxiliary vector.
 std::uintptr_t end_of_tables(const void* block) {
   auto* word = static_cast<const std::uintptr_t*>(block);
   word += 1 + *word + 1;  // argc, the arguments, a null pointer
@@ -45,7 +45,7 @@ int visit_module(dl_phdr_info* info, std::size_t, void* pointer) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_GNU_RELRO) continue;
     const std::uintptr_t start = info->dlpi_addr + segment.p_vaddr;
-    // As the loader rounds it.
+    // Rounded like the loader does.
     read_only = {round_down(start, page_size), round_down(start + segment.p_memsz, page_size)};
   }
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -68,11 +68,12 @@ AddressRange storage_of(const auto& variable) {
 
 StartBlock::StartBlock() {
   const auto start = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
-  // A pointer to its very beginning says where the stack is, not what is in the block: such a
-  // pointer stays.
+  // A pointer to the block's very first byte tells where the stack is, not what the block contains,
+  // so such pointers are not redirected.
   original_ = {start + 1, std::max(end_of_tables(__libc_stack_end), round_up(start, page_size))};
   const auto* bytes = reinterpret_cast<const std::byte*>(original_.start);
-  // The copy keeps the block's alignment: one byte less, but at an odd address as there.
+  // The copy keeps the alignment of the block: it lacks the first byte, so it too starts at an odd
+  // address.
   copy_.resize(1 + original_.size());
   std::memcpy(copy_.data() + 1, bytes, original_.size());
   const auto moved = reinterpret_cast<std::uintptr_t>(copy_.data());
@@ -104,7 +105,7 @@ int StartBlock::use_copy() const {
     redirect(library.writable);
     if (bytes != 0 && ::mprotect(protected_part, bytes, PROT_READ) != 0) return errno;
   }
-  // The linker may have given these a place in the program.
+  // The linker may have placed these variables in the program (copy relocations).
   redirect(storage_of(program_invocation_name));
   redirect(storage_of(program_invocation_short_name));
   return 0;

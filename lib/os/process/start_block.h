@@ -1,9 +1,10 @@
-// The block that the kernel leaves at the top of the main stack: the command line, the environment,
-// the auxiliary vector, their strings. A forked process that gives up the main stack still needs
+// The block that the kernel places at the top of the main stack: the command line, the environment,
+// the auxiliary vector and their strings. A forked process that gives up the main stack still needs
 // it: dlopen() and getauxval() read it through pointers that the C library keeps.
 //
-// The block's first page is shared with the frames of main(), so what is there moves to the heap,
-// and the tables with it; strings on later pages stay where they are (os/memory/loader_memory.h).
+// The block's first page also contains the frames of main(), so the content of that page is copied
+// to the heap, together with the tables. Strings on later pages stay where they are
+// (os/memory/loader_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -15,16 +16,16 @@ namespace wherry::impl {
 
 class StartBlock {
  public:
-  // Copies it, and notes where the C library and the dynamic loader keep pointers to it.
+  // Copies the block, and finds where the C library and the dynamic loader may keep pointers to it.
   StartBlock();
 
-  // In the forked process: makes those pointers lead to the copy. Allocates nothing. Returns 0 or
-  // an errno.
+  // Call in the forked process: redirects those pointers to the copy. Allocates nothing. Returns 0
+  // or an errno.
   [[nodiscard]] int use_copy() const;
 
   struct Library {
-    AddressRange writable;   // a segment
-    AddressRange read_only;  // its part that is protected after relocation; may be empty
+    AddressRange writable;   // a writable segment
+    AddressRange read_only;  // the part that becomes read-only after relocation; may be empty
   };
 
  private:

@@ -50,7 +50,8 @@ void wait_precisely() {
 
 void give_way() {
   constexpr int nice_value = 10;
-  (void)::setpriority(PRIO_PROCESS, 0, nice_value);  // of a thread, on Linux
+  // on Linux this sets the calling thread's value
+  (void)::setpriority(PRIO_PROCESS, 0, nice_value);
 }
 
 std::uint32_t this_thread_id() {
@@ -66,15 +67,16 @@ void yield_cpu() {
 }
 
 bool drop_cached_stacks() {
-  // The library trims its cache, oldest first, when an ended thread's stack makes it too large (40
-  // MiB), and one that is too large by itself takes all others with it.
+  // The C library trims its cache, oldest stack first, when an ended thread's stack makes the cache
+  // exceed 40 MiB. A stack that exceeds the limit by itself evicts all others, and is then unmapped
+  // too.
   constexpr std::size_t above_cache_limit = 64 << 20;
   pthread_attr_t attributes;
   pthread_t thread;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, above_cache_limit);
-  // On this CPU: unmapping a stack while its thread still ends on another one waits for that CPU,
-  // which took milliseconds on a virtual machine.
+  // Runs on this CPU: unmapping a stack while its thread is still ending on another CPU waits for
+  // that CPU, which took milliseconds on a virtual machine.
   cpu_set_t here;
   CPU_ZERO(&here);
   CPU_SET(static_cast<unsigned>(::sched_getcpu()), &here);

@@ -1,4 +1,4 @@
-// What the library's own threads need of the kernel: a name, a CPU, no signals.
+// Kernel services for the library's own threads: a name, a CPU, blocked signals.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace wherry::impl {
 
-// Blocks every signal in the calling thread from block() to restore(). All but SIGSEGV and SIGBUS:
-// Linux ends a process whose thread faults while it blocks the signal. Trivial, so that it may be a
-// thread's own variable.
+// Blocks every signal except SIGSEGV and SIGBUS in the calling thread, from block() to restore():
+// Linux kills a process whose thread faults while it blocks the signal. A trivial type, so that it
+// may be a thread-local variable.
 class SavedSignals {
  public:
   void block();
@@ -19,9 +19,9 @@ class SavedSignals {
   unsigned long saved_[16];  // a sigset_t
 };
 
-// The same while it lives, so that threads started meanwhile inherit the block and the
-// application's handlers never run on ours. Host functions run on our threads and touch managed
-// memory.
+// The same for the lifetime of an object. Threads that are started meanwhile inherit the mask, so
+// the application's signal handlers never run on the library's threads. SIGSEGV stays unblocked,
+// because host functions run on these threads and access managed memory.
 class SignalBlock {
  public:
   SignalBlock() { signals_.block(); }
@@ -33,28 +33,28 @@ class SignalBlock {
   SavedSignals signals_;
 };
 
-// Names the calling thread (at most 15 characters are kept).
+// Names the calling thread (Linux keeps at most 15 characters).
 void name_this_thread(const std::string& name);
 
-// Has the calling thread run on these CPUs alone; false when none of them is ours to use.
+// Restricts the calling thread to these CPUs. Returns false if the process may use none of them.
 bool pin_this_thread(std::span<const int> cpus);
 
-// Has the calling thread's timed waits end when they are due; by default Linux adds up to 50 us.
+// Makes the calling thread's timed waits end on time; by default Linux adds up to 50 us.
 void wait_precisely();
 
-// From now on the calling thread gets a tenth of a CPU that others want, too, and does not
-// interrupt them. Where the kernel refuses nothing changes.
+// Lowers the calling thread's priority: it gets about a tenth of a CPU that other threads also
+// want, and does not preempt them. No effect if the kernel refuses.
 void give_way();
 
-// The calling thread's id, as the kernel counts.
+// The calling thread's Linux id.
 std::uint32_t this_thread_id();
 // Whether this process has a thread with this id.
 bool thread_exists(std::uint32_t id);
-// Lets another thread that wants this CPU have it.
+// Lets another thread that waits for this CPU run.
 void yield_cpu();
 
-// Unmaps the stacks of ended threads that the C library keeps for new ones; in a forked process
-// also those of the threads that were not copied. False when no thread can be started.
+// Unmaps the stacks of ended threads that the C library caches for new threads; in a forked process
+// also the stacks of the threads that were not copied. Returns false if no thread can be started.
 bool drop_cached_stacks();
 
 }  // namespace wherry::impl

@@ -38,7 +38,7 @@ template <typename Visit>
 void for_each_thread(const Visit& visit) {
   const Fd tasks(::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tasks) return;
-  // readdir() would allocate.
+  // Not readdir(), which would allocate.
   alignas(dirent64) std::array<char, 4096> buffer;
   for (;;) {
     const long bytes = ::syscall(SYS_getdents64, tasks.get(), buffer.data(), buffer.size());
@@ -65,8 +65,8 @@ ThreadPause::ThreadPause(std::span<const pid_t> spared) {
   paused.store(1);
   const pid_t self = ::gettid();
   const pid_t process = ::getpid();
-  // Twice: a thread that still ran during the first round may have started another one. A second
-  // signal waits in a stopped thread, and finds nothing to do later.
+  // Two rounds, because a thread that still ran during the first round may have started another
+  // one. A second signal to a stopped thread stays pending; its handler later returns at once.
   for (int round = 0; round < 2; ++round)
     for_each_thread([&](pid_t thread) {
       if (thread != self && std::ranges::find(spared, thread) == spared.end())

@@ -1,7 +1,7 @@
-// Stops the other threads of the calling process and lets them go on, as SIGSTOP and SIGCONT would,
-// while the caller itself runs on. A device stops its work this way while its host is stopped.
+// Stops the other threads of the calling process and resumes them, like SIGSTOP and SIGCONT, while
+// the caller itself runs on. A device process stops its work this way while its host is stopped.
 //
-// The threads wait in the handler of a signal that install_thread_pause() takes (SIGRTMAX). A
+// The threads wait in the handler of a signal that install_thread_pause() claims (SIGRTMAX). A
 // thread that blocks this signal is not stopped.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace wherry::impl {
 
-// Once, before the first ThreadPause.
+// Call once, before the first ThreadPause.
 void install_thread_pause();
 
-// While it lives, the other threads wait. One at a time. The stopped threads may hold any lock,
-// malloc's among them: the caller must not wait for one.
+// The other threads wait while this object lives. One object at a time. The stopped threads may
+// hold any lock, including malloc's, so the caller must not wait for a lock.
 class ThreadPause {
  public:
-  // `spared`: thread ids that run on, besides the caller.
+  // `spared`: ids of threads that run on, besides the caller.
   explicit ThreadPause(std::span<const pid_t> spared);
   ~ThreadPause();
   ThreadPause(const ThreadPause&) = delete;

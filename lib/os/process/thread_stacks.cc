@@ -13,8 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// Linux keeps for each thread the address of a list in the block that the C library has at the end
-// of the thread's stack. 0: it has none.
+// Linux knows each thread's robust list, whose address lies in the control block at the end of the
+// thread's stack. 0: the thread has none.
 std::uintptr_t control_block(pid_t thread) {
   void* list = nullptr;
   std::size_t bytes = 0;
@@ -26,8 +26,8 @@ std::uintptr_t control_block(pid_t thread) {
 AddressRange stack_in(const MappedRange& mapping, std::uintptr_t block) {
   const std::uintptr_t page = round_down(block, page_size);
 #if defined(__x86_64__)
-  // The block is smaller than a page, and thread-local variables lie before it. The mapping may go
-  // on: neighbours merge.
+  // The control block is smaller than a page, and thread-local variables precede it. The mapping
+  // may extend further, because neighbouring mappings merge.
   const std::uintptr_t end = std::min(page + 2 * page_size, mapping.range.end);
 #else
   const std::uintptr_t end = mapping.range.end;
@@ -46,7 +46,7 @@ std::vector<AddressRange> thread_stacks(std::string_view map) {
   if (const std::unique_ptr<DIR, Close> threads(::opendir("/proc/self/task")); threads) {
     while (const dirent* entry = ::readdir(threads.get())) {
       const auto thread = static_cast<pid_t>(std::atoi(entry->d_name));
-      // The main thread has its block elsewhere.
+      // The main thread's control block is not on its stack.
       if (thread == 0 || thread == ::getpid()) continue;
       if (const std::uintptr_t block = control_block(thread)) blocks.push_back(block);
     }

@@ -1,4 +1,4 @@
-// Where the threads of this process have their stacks, as far as can be told from outside of them.
+// Finds the stacks of this process's threads, as far as that is possible from outside.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace wherry::impl {
 
-// Ranges, in no order, of this map: the main stack, and those that the C library mapped for its
-// threads, with what it keeps of the thread at their end. Of a stack that the program took from
-// malloc's heap only that end.
+// Returns ranges of this map, in no order: the main stack, and the stacks that the C library mapped
+// for its threads, with the thread control blocks at their ends. For a stack that the program
+// allocated from malloc's heap, only the control block.
 std::vector<AddressRange> thread_stacks(std::string_view map);
 
 }  // namespace wherry::impl

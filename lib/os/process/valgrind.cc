@@ -7,7 +7,7 @@
 namespace wherry::impl {
 
 bool runs_in_valgrind() {
-  // Valgrind loads this library into each program, under every one of its tools.
+  // Valgrind preloads this library into each program, with every one of its tools.
   static constexpr std::string_view preloaded = "/vgpreload_core";
   const auto is_valgrinds = [](dl_phdr_info* object, std::size_t, void*) {
     return std::string_view(object->dlpi_name).find(preloaded) != std::string_view::npos ? 1 : 0;

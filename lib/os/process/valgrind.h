@@ -1,5 +1,5 @@
-// Whether the program runs in valgrind, which cannot run devices (docs/debugging.md). Needs no
-// header of valgrind's.
+// Detects whether the program runs under valgrind, which cannot run devices (docs/debugging.md).
+// Needs no valgrind header.
 #pragma once
 
 namespace wherry::impl {

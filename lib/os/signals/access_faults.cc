@@ -22,8 +22,8 @@ std::atomic<std::uintptr_t> claimed_start = 0;
 std::atomic<std::uintptr_t> claimed_end = 0;
 std::atomic<AccessFaultHook> claimed_by = nullptr;
 
-// Whether the faulting access was a write; nothing for an instruction fetch, which no data page
-// serves.
+// Returns whether the faulting access was a write; nullopt for an instruction fetch, which no data
+// page can serve.
 #if defined(__x86_64__)
 std::optional<bool> is_write(const ucontext_t& context) {
   constexpr greg_t write = 1 << 1;
@@ -48,18 +48,18 @@ std::optional<bool> is_write(const ucontext_t& context) {
     if ((record.esr >> class_shift & 0x3f) == instruction_abort) return {};
     return (record.esr & write) != 0;
   }
-  return true;  // serves reads as well
+  return true;  // unknown: handled as a write, which also serves reads
 }
 #else
 #error "how does a ucontext_t of this processor tell writes from reads?"
 #endif
 
-// Counts the beginnings and ends of holds: odd while there is one.
+// Incremented when a hold begins and when it ends, so it is odd during a hold.
 std::atomic<std::uint32_t> holds = 0;
 std::atomic<std::uintptr_t> held_start = 0;
 std::atomic<std::uintptr_t> held_end = 0;
 
-// Whether the write is to be tried again, perhaps after a while.
+// Returns whether the write is to be retried, possibly after waiting for the end of the hold.
 bool was_held(std::uintptr_t address) {
   constexpr int limit_ms = 1000;
   const std::uint32_t hold = holds.load(std::memory_order_acquire);
@@ -69,7 +69,7 @@ bool was_held(std::uintptr_t address) {
     futex_wait(holds, hold, limit_ms);
     return true;
   }
-  // The hold that it ran into may be over by now.
+  // The hold that caused the fault may already be over.
   return is_writable(round_down(address, page_size));
 }
 
@@ -95,7 +95,7 @@ bool resolved(const siginfo_t& info, const ucontext_t& context) {
 
 void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
   const int saved_errno = errno;
-  // What the hook calls may be cancellation points; the access that it stands for is none.
+  // The hook may call cancellation points; the memory access that faulted is none.
   int cancellable = PTHREAD_CANCEL_ENABLE;
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
   const bool ours = signal == SIGSEGV && resolved(*info, *context);
@@ -118,7 +118,7 @@ void hold_writers(std::uintptr_t start, std::uintptr_t end) {
   if (!signals_are_taken()) take_signals(on_signal);
   held_start.store(start, std::memory_order_relaxed);
   held_end.store(end, std::memory_order_relaxed);
-  holds.fetch_add(1, std::memory_order_release);  // pairs with was_held()
+  holds.fetch_add(1, std::memory_order_release);  // pairs with the acquire in was_held()
 }
 
 void release_writers() {

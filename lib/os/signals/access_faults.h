@@ -1,7 +1,7 @@
-// Faults on a range of addresses that this library resolves in the faulting thread; every other
-// SIGSEGV is the application's, as if nobody were here (signal_chain.h). SIGBUS is left alone: a
-// page that may not be used raises SIGSEGV, and SIGBUS, for memory that there is not, is for the
-// application to see in any case.
+// Resolves faults on a range of addresses in the faulting thread. Every other SIGSEGV goes to the
+// application, as if this library were not present (signal_chain.h). SIGBUS is not handled: an
+// access to a protected page raises SIGSEGV, while SIGBUS reports missing memory, which the
+// application must see in any case.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@ namespace wherry::impl {
 struct AccessFault {
   std::uintptr_t address = 0;
   bool write = false;
-  // What is left of the alternate stack that the hook runs on; the largest number: it runs on none.
+  // Free space on the alternate stack that the hook runs on; the maximum value if the hook does not
+  // run on an alternate stack.
   std::size_t alternate_stack_bytes = std::numeric_limits<std::size_t>::max();
 };
 
-// Whether the fault was the hook's, so that the access is tried again. Runs on the faulting thread,
-// perhaps on a small stack, with all signals blocked but SIGSEGV and SIGBUS, while any lock may be
-// held: async-signal-safe functions only, and no memory whose touch it would have to resolve. errno
-// is kept for it. Runs in children of fork() and vfork(), too.
+// Returns whether the hook resolved the fault, so that the access is retried. Runs on the faulting
+// thread, possibly on a small stack, with all signals blocked except SIGSEGV and SIGBUS, and
+// possibly while the thread holds any lock. So the hook may call async-signal-safe functions only,
+// and must not access memory whose faults it would have to resolve. The caller preserves errno. The
+// hook also runs in children of fork() and vfork().
 using AccessFaultHook = bool (*)(const AccessFault&);
 
-// From now on reads and writes at [start, end) that fault are offered to `hook` first. Another
-// call, also in a forked child, replaces range and hook; meanwhile no fault is offered to either.
-// Threads that block SIGSEGV when this is called first, but for the calling one, must open it
-// before they touch the range. Throws std::system_error.
+// From now on, reads and writes in [start, end) that fault are offered to `hook` first. Another
+// call, also in a forked child, replaces range and hook; during that call no fault is offered to
+// either. Threads, other than the calling one, that block SIGSEGV at the first call must unblock it
+// before they access the range. Throws std::system_error.
 void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook);
 
-// From now on threads that fault when they write to [start, end), anywhere, sleep; until
-// release_writers(), when they try again. Between the two the memory may not be written, by
-// whatever means. One hold at a time; the caller serializes. Threads must not block SIGSEGV, as
-// above. Throws std::system_error.
+// From now on, threads that fault on a write to [start, end) sleep until release_writers(), and
+// then retry. Between the two calls the caller must keep the memory read-only. One hold at a time;
+// the caller serializes. Threads must not block SIGSEGV, as above. Throws std::system_error.
 void hold_writers(std::uintptr_t start, std::uintptr_t end);
 void release_writers();
 

@@ -29,7 +29,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   FatalSignal what;
   what.signal = signal;
   what.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  const bool sent = info->si_code <= 0;  // by kill() and the like: there is no address
+  const bool sent = info->si_code <= 0;  // by kill() and the like: si_addr is not valid
   if (sent) what.address = 0;
   what.invalid_access = !sent && (signal == SIGSEGV || signal == SIGBUS);
   what.instruction = instruction_of(*static_cast<const ucontext_t*>(context));
@@ -50,7 +50,7 @@ void catch_fatal_signals(bool (*handler)(const FatalSignal&)) {
 }
 
 AlternateStack::AlternateStack() {
-  // Wide vector registers make the frame of a signal large.
+  // The frame of a signal is large if the processor has wide vector registers.
   bytes_ = std::max<std::size_t>(static_cast<std::size_t>(::sysconf(_SC_SIGSTKSZ)), 64 << 10);
   start_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start_ == MAP_FAILED) throw_errno(errno, "alternate signal stack");

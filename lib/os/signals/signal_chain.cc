@@ -21,7 +21,7 @@ constexpr std::uint64_t bit_of(int signal) {
 constexpr std::uint64_t segv_bit = bit_of(SIGSEGV);
 constexpr std::uint64_t stand_in_bit = bit_of(stand_in);
 
-// In si_errno, which is 0 in every signal that is sent.
+// Marks a deferred signal in si_errno, which is 0 in every signal that is sent.
 constexpr int put_off_mark = 0x57485259;
 
 struct Action {
@@ -34,21 +34,22 @@ struct Action {
   bool has(int flag) const { return (flags & static_cast<unsigned>(flag)) != 0; }
 };
 
-// The application's action of one signal. A lock would stay locked in the child of a fork() by
-// another thread, and a handler may interrupt a change: each version has a slot of its own, and the
-// current one is a number.
+// The application's action for one signal. There is no lock: one held by another thread would stay
+// locked in a child of fork(), and a handler may interrupt a change. Instead each version has a
+// slot of its own, and a number selects the current one.
 class RememberedAction {
  public:
   Action get() const { return load().action; }
 
-  // Returns what it was.
+  // Returns the previous action.
   Action exchange(const Action& action) {
     Version seen = load();
     while (!replace(seen, action)) seen = load();
     return seen.action;
   }
 
-  // What to do with a signal now: SA_RESETHAND lets one signal have the handler.
+  // Returns the action for a signal that is being delivered. SA_RESETHAND resets the handler after
+  // one delivery.
   Action take() {
     for (;;) {
       const Version seen = load();
@@ -63,7 +64,7 @@ class RememberedAction {
 
  private:
   static constexpr std::uint64_t no_version = ~std::uint64_t{0};
-  static constexpr std::size_t slot_count = 64;  // changes that may pass while one is read
+  static constexpr std::size_t slot_count = 64;  // changes that may happen during one read
 
   struct Version {
     std::uint64_t number = 0;
@@ -109,8 +110,8 @@ constinit RememberedAction of_segv;
 constinit RememberedAction of_stand_in;
 constinit std::atomic<void (*)(int, siginfo_t*, ucontext_t*)> taken_by = nullptr;
 
-// Where the signals were taken: what a child of vfork() asks is not for the process whose memory it
-// borrows. Handlers may run until the process has ended, so the mark is never destroyed.
+// The process that took the signals. A child of vfork() shares its memory; what the child requests
+// is not for this process. Handlers may run until the process ends, so the mark is never destroyed.
 constinit std::atomic<const ForkMark*> taken_here = nullptr;
 constinit std::atomic<pid_t> taken_in = 0;
 
@@ -131,14 +132,16 @@ bool is_ours(const struct sigaction& action) {
   return action.sa_sigaction == on_signal;
 }
 
-// With those flags of the application's action that Linux must know. Returns what Linux had before.
+// Installs on_signal with those flags of the application's action that Linux must know. Returns
+// Linux's previous action.
 struct sigaction install(int signal, const Action& application) {
   constexpr int mirrored = SA_ONSTACK | SA_RESTART;
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;
-  // SA_NODEFER: the application's handler may touch what only a further signal makes accessible.
+  // SA_NODEFER: the application's handler may access memory that only a nested SIGSEGV makes
+  // accessible.
   ours.sa_flags = SA_SIGINFO | SA_NODEFER | (static_cast<int>(application.flags) & mirrored);
-  // An ignored signal interrupts nothing, a handler that ignores it should not either.
+  // An ignored signal interrupts no system call, so a handler that ignores it must not either.
   if (application.is_ignored()) ours.sa_flags |= SA_RESTART;
   sigfillset(&ours.sa_mask);
   sigdelset(&ours.sa_mask, SIGSEGV);
@@ -157,7 +160,7 @@ void install_current(int signal) {
   }
 }
 
-// For other signals' handlers, which would block SIGSEGV for real.
+// For handlers of other signals, whose masks would really block SIGSEGV.
 void translate_masks_of_other_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -170,7 +173,7 @@ void translate_masks_of_other_handlers() {
   }
 }
 
-// The first time SIGSTKFLT does not stand in for anything yet.
+// On the first call SIGSTKFLT does not stand in for SIGSEGV yet.
 void translate_mask_of_this_thread(bool first) {
   sigset_t set;
   sigemptyset(&set);
@@ -190,22 +193,22 @@ bool queue_to_this_process(int signal, siginfo_t info) {
   return ::syscall(SYS_rt_sigqueueinfo, ::getpid(), signal, &info) == 0;
 }
 
-// A SIGSEGV that was sent to a thread that blocks it comes again when the thread, or for one that
-// was sent to the process any thread, no longer does.
+// Defers a SIGSEGV that was sent to a thread that blocks it: it is delivered when the thread, or
+// any thread for one that was sent to the process, unblocks it.
 void put_off(siginfo_t info) {
   const int saved_errno = errno;
   info.si_errno = put_off_mark;
   const bool for_thread = info.si_code == SI_TKILL;
-  // Linux lets only the main thread, which it prefers for signals to a process, send one on in its
-  // sender's name.
+  // Linux permits only the main thread, which it prefers for signals to a process, to requeue a
+  // signal in the name of its sender.
   if (for_thread || !queue_to_this_process(stand_in, info)) queue_to_this_thread(stand_in, info);
   errno = saved_errno;
 }
 
-// The same signal comes once more when the handler returns, to the interrupted code, and finds the
-// default action: the core shows that code and what happened to it. It would not always fault again
-// by itself: another thread may have mapped the place meanwhile, and a signal that was sent has no
-// cause to repeat.
+// The same signal is delivered once more when the handler returns to the interrupted code, and then
+// has the default action, so a core dump shows that code and its fault. Returning alone would not
+// suffice: another thread may have mapped the address meanwhile, and a signal that was sent does
+// not recur.
 void die_by(int signal, const siginfo_t& info, ucontext_t& context) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -218,7 +221,8 @@ void die_by(int signal, const siginfo_t& info, ucontext_t& context) {
   store_mask(context.uc_sigmask, load_mask(context.uc_sigmask) & ~bit_of(signal));
 }
 
-// Linux passes all three arguments to both kinds of handlers, and some of the simple kind use them.
+// Linux passes all three arguments to both kinds of handlers, and some handlers without SA_SIGINFO
+// use them.
 __attribute__((no_sanitize("undefined"))) void call(const Action& action, int signal,
                                                     siginfo_t* info, ucontext_t* context) {
   reinterpret_cast<void (*)(int, siginfo_t*, void*)>(action.handler)(signal, info, context);
@@ -260,7 +264,8 @@ void pass_on(int signal, siginfo_t* info, ucontext_t* context) {
   restore_signal(*info);
   signal = info->si_signo;
 
-  // Linux gives a fault, which cannot wait, to nobody who blocks or ignores it.
+  // Linux does not deliver a fault, which cannot wait, to a handler if the thread blocks or ignores
+  // it.
   const Action action = blocked ? Action{} : remembered(signal).take();
   if (action.is_ignored() && sent) return;
   if (action.is_default() || action.is_ignored()) return die_by(signal, *info, *context);

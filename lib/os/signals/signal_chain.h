@@ -1,17 +1,19 @@
-// SIGSEGV, of which the handler that Linux knows is this library's, and the application's comes
-// after it as if it were the only one. Once taken, what sigaction() and the like ask
-// (signal_interposers.cc) is remembered here.
+// Puts this library's SIGSEGV handler before the application's. Linux knows only the library's
+// handler; the application's runs after it, as if it were the only one. Once the signal is taken,
+// this file records what the application requests with sigaction() and related functions
+// (signal_interposers.cc).
 //
-// Linux kills a process whose thread faults while it blocks SIGSEGV, so SIGSEGV is blocked nowhere
-// any more. SIGSTKFLT, which Linux defines and never raises, stands in for it: where the
-// application blocks SIGSEGV, Linux is told to block SIGSTKFLT. So Linux itself keeps what was
-// asked, wherever masks go: into handlers and out of them, by siglongjmp() too, into new threads
-// and forked processes. A SIGSEGV that somebody sends to a thread that blocks it is put off as a
-// SIGSTKFLT. What the application asks of SIGSTKFLT itself is remembered; whether it is blocked
-// goes by SIGSEGV. The contexts of handlers of other signals show and take masks as Linux has them.
+// Linux kills a process whose thread faults while it blocks SIGSEGV, so no thread may really block
+// SIGSEGV any more. SIGSTKFLT, which Linux defines and never raises, stands in for it: when the
+// application blocks SIGSEGV, Linux is told to block SIGSTKFLT. So Linux itself keeps the requested
+// state wherever it stores masks: on entry to and return from handlers, in siglongjmp(), in new
+// threads and in forked processes. A SIGSEGV that is sent to a thread that blocks it is deferred as
+// a SIGSTKFLT. The action that the application sets for SIGSTKFLT itself is recorded; whether
+// SIGSTKFLT is blocked follows SIGSEGV. The contexts that other signals' handlers see contain
+// Linux's masks.
 //
-// Lock-free and without allocations: every function but take_signals() may be called by a handler,
-// in a forked child too.
+// Lock-free, and without allocations: every function except take_signals() may be called in signal
+// handlers and in forked children.
 #pragma once
 
 #include <signal.h>
@@ -21,40 +23,41 @@
 
 namespace wherry::impl {
 
-// From now on Linux calls `handler` for SIGSEGV and SIGSTKFLT, with all signals blocked but SIGSEGV
-// and SIGBUS, on the stack that the application's action asks for. Handlers of other signals, and
-// the calling thread, that blocked SIGSEGV stop blocking it; threads that run already and block it
-// go on doing so. What other threads ask of the two signals during this call may be lost. Later
-// calls, also in a forked child, replace the handler. Throws std::system_error.
+// From now on Linux calls `handler` for SIGSEGV and SIGSTKFLT, with all signals blocked except
+// SIGSEGV and SIGBUS, on the stack that the application's action requests. The calling thread, and
+// the masks of other signals' handlers, stop blocking SIGSEGV; other running threads that block it
+// continue to do so. Requests that other threads make for the two signals during this call may be
+// lost. Later calls, also in a forked child, replace the handler. Throws std::system_error.
 void take_signals(void (*handler)(int, siginfo_t*, ucontext_t*));
 bool signals_are_taken();
 
-// For the handler of take_signals(): what happens if nothing but the application's action is there.
-// May not return, when the application's handler jumps.
+// Called by the handler of take_signals(): performs the application's action. Does not return if
+// the application's handler jumps out.
 void pass_on(int signal, siginfo_t* info, ucontext_t* context);
 
-// Masks as the application puts them and as Linux gets them.
+// Translate between the masks that the application requests and those that Linux gets.
 std::uint64_t mask_for_kernel(std::uint64_t asked);
 std::uint64_t mask_for_application(std::uint64_t real);
 
-// Whether the action of this signal is remembered instead of told to Linux, by the calling process.
+// Whether the action of this signal is recorded here instead of passed to Linux, in the calling
+// process.
 bool is_remembered(int signal);
-// sigaction() for a remembered signal. Null pointers as there.
+// sigaction() for a recorded signal. Either pointer may be null.
 void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old);
 
-// What stands in for SIGSEGV, for who waits for it.
+// The signal that stands in for SIGSEGV, for callers that wait for signals.
 inline constexpr int stand_in = SIGSTKFLT;
-// Turns a stand-in that was received back into the SIGSEGV that was put off; a SIGSTKFLT that was
-// sent as one stays.
+// Turns a received stand-in back into the deferred SIGSEGV. A SIGSTKFLT that was sent as such stays
+// unchanged.
 void restore_signal(siginfo_t& info);
 
-// A mask of 64 signals, which is how much of a sigset_t Linux knows: a ucontext_t from Linux has
-// room for no more.
+// A mask of 64 signals, which is how much of a sigset_t Linux uses: a ucontext_t from Linux has no
+// space for more.
 std::uint64_t load_mask(const sigset_t& set);
 void store_mask(sigset_t& set, std::uint64_t mask);
 
-// Past all interposers: the C library's own, under the name that only it defines; and for masks the
-// system call.
+// Bypass all interposers: kernel_sigaction() calls the C library's function by a name that only the
+// C library defines; kernel_sigprocmask() makes the system call.
 int kernel_sigaction(int signal, const struct sigaction* asked, struct sigaction* old);
 int kernel_sigprocmask(int how, const sigset_t* asked, sigset_t* old);
 

@@ -1,17 +1,17 @@
-// The C library's functions that set a signal's action or a mask, defined once more for the whole
-// program: while SIGSEGV is taken (signal_chain.h) they answer as if it were not; otherwise, and
-// for other signals, they call what they stand before.
+// Interposers for the C library's functions that set a signal's action or a mask, for the whole
+// program. While SIGSEGV is taken (signal_chain.h) they behave as if it were not; otherwise, and
+// for other signals, they call the real functions.
 //
-// Those through which programs can replace SIGSEGV's handler, or block it for real, also for the
-// time of a wait, during which handlers run; and those that take or list pending signals. Left out:
-// sigpause(), siglongjmp() and the like, which put back what Linux said; siginterrupt(), which
-// changes only how our handler interrupts system calls; and signalfd(), which shows a SIGSEGV that
-// was put off as SIGSTKFLT. Code that makes the system calls itself is not seen.
+// Covered are the functions through which programs can replace SIGSEGV's handler, or really block
+// it, also for the time of a wait, and those that take or list pending signals. Not covered:
+// sigpause(), siglongjmp() and the like, which restore masks that Linux stored; siginterrupt(),
+// which only changes how the library's handler interrupts system calls; and signalfd(), which shows
+// a deferred SIGSEGV as SIGSTKFLT. Code that makes the system calls directly is not covered.
 //
-// They may be called by handlers, before this library's constructors, and by a sanitizer that
-// starts: no allocation, no lock.
+// These functions may be called in signal handlers, before this library's constructors, and by a
+// sanitizer during its start, so they neither allocate nor lock.
 
-// Its inline ppoll() would meet ours.
+// Its inline ppoll() would conflict with the definition here.
 #undef _FORTIFY_SOURCE
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@
 namespace wherry::impl {
 namespace {
 
-// The next definition in the order in which the dynamic loader looks.
+// The next definition in the dynamic loader's search order.
 template <typename Function>
 class Next {
  public:
@@ -85,7 +85,8 @@ constinit Next<int(const sigset_t*, siginfo_t*)> next_sigwaitinfo("sigwaitinfo")
 constinit Next<int(const sigset_t*, siginfo_t*, const timespec*)> next_sigtimedwait("sigtimedwait");
 constinit Next<int(const sigset_t*, int*)> next_sigwait("sigwait");
 
-// So that handlers, which may have interrupted the dynamic loader, need not look.
+// Resolved early, so that signal handlers, which may have interrupted the dynamic loader, do not
+// call dlsym().
 [[gnu::constructor]] void find_those_for_handlers() {
   next_sigaction.find();
   next_signal.find();
@@ -95,7 +96,7 @@ constinit Next<int(const sigset_t*, int*)> next_sigwait("sigwait");
   next_sigpending.find();
 }
 
-// A mask that the application puts, as Linux shall get it.
+// The application's mask as Linux must get it.
 class KernelMask {
  public:
   explicit KernelMask(const sigset_t* asked) : mask_(asked) {
@@ -105,7 +106,7 @@ class KernelMask {
     mask_ = &copy_;
   }
   KernelMask(int how, const sigset_t* asked) : KernelMask(asked) {
-    // In threads that blocked it before it was taken it is blocked for real.
+    // A thread that blocked SIGSEGV before it was taken really blocks it.
     if (mask_ == &copy_ && how == SIG_UNBLOCK && sigismember(asked, SIGSEGV) == 1)
       sigaddset(&copy_, SIGSEGV);
   }
@@ -124,7 +125,7 @@ void show_mask(sigset_t* mask) {
     store_mask(*mask, mask_for_application(load_mask(*mask)));
 }
 
-// What a thread waits for that waits for SIGSEGV.
+// The set of signals that Linux must wait for if the application waits for SIGSEGV.
 class AwaitedSet {
  public:
   explicit AwaitedSet(const sigset_t* asked) : set_(asked) {
@@ -167,7 +168,7 @@ int change_mask(int how, int signal) {
   return ::sigprocmask(how, &set, nullptr);
 }
 
-// The oldest form, for signals 1 to 32.
+// The oldest interface, for signals 1 to 32.
 int change_word(int how, int word) {
   sigset_t set;
   sigset_t before;
@@ -215,7 +216,7 @@ WHERRY_INTERPOSER Handler ssignal(int signal, Handler handler) noexcept {
   return ::signal(signal, handler);
 }
 
-// What signal() is called in programs that ask for the C or X/Open standard alone.
+// The name of signal() in programs that request only the C or X/Open standard.
 WHERRY_INTERPOSER Handler __sysv_signal(int signal, Handler handler) noexcept {
   if (!is_remembered(signal)) return next_sysv_signal(signal, handler);
   return change_handler(signal, handler, static_cast<int>(SA_RESETHAND) | SA_NODEFER);

@@ -1,5 +1,6 @@
-// Numbers the 2 MiB blocks that a trace touches, in the order in which they appear, so that what is
-// known of them lies in flat arrays. Open addressing, since every recorded event asks.
+// Numbers the 2 MiB blocks in a trace in their order of appearance, so that data about them can be
+// kept in flat arrays. A hash table with open addressing, because it is used for every recorded
+// event.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace wherry::replay {
 
 class BlockNumbers {
  public:
-  // The number of the block with this address / 2 MiB; a new one for one that has none.
+  // The number of the block at address `block` * 2 MiB; a new number if it has none.
   std::uint32_t of(std::uint64_t block) {
     if (block == last_block_) return last_;
     if (2 * (blocks_.size() + 1) > places_.size()) grow();
@@ -24,7 +25,7 @@ class BlockNumbers {
     return last_ = place - 1;
   }
 
-  // Nothing: it has none.
+  // Returns nullopt if the block has no number.
   std::optional<std::uint32_t> find(std::uint64_t block) {
     const std::uint32_t place = places_.empty() ? 0 : place_of(block);
     return place == 0 ? std::nullopt : std::optional(place - 1);

@@ -1,4 +1,4 @@
-// The machine's part in what the program does with its memory.
+// Machine: what the program itself does with its memory.
 #include <algorithm>
 #include <bit>
 
@@ -16,7 +16,7 @@ using impl::Processor;
 
 PageSpan pages_of(const EventRecord& event) {
   const std::uint64_t first = event.address / impl::page_size;
-  // What goes beyond the last address is no memory.
+  // A trace may contain any numbers: cut pages beyond the last address off.
   const std::uint64_t most = ~std::uint64_t{0} / impl::page_size - first;
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
@@ -87,7 +87,7 @@ std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
         books_.release(number, block, run);
       });
       break;
-    default:  // populates and migrations that the library did for the program
+    default:  // populates and migrations that the library performed for the program
       if (event.destination < 0) break;
       for_each_block(pages, [&](std::uint32_t number, PageRun run) {
         bring_all(number, run, Processor{event.destination}, event.cause);
@@ -158,11 +158,11 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
   std::uint64_t needed = 0;
   {
     const impl::LockGuard guard(block.lock);
-    // What is a device's own is where it is.
+    // A device's own memory does not move.
     if (stretches_.at(number, run.first).owner) return;
     needed = missing().count();
   }
-  // Where there is no room they stay where they are.
+  // If there are no free pages, the pages stay where they are.
   if (!books_.make_room(to, needed)) return;
   const impl::LockGuard guard(block.lock);
   PageMask left = missing();

@@ -40,12 +40,12 @@ constexpr NumberField numbers[] = {
     {"read_remote_page_ns", &CostModel::read_remote_page_ns},
 };
 
-// Takes a number out of an object. What is wrong with it; empty: nothing.
+// Reads a number from an object. Returns an error text, or an empty string.
 std::string take(const Json& object, const std::string& prefix, const char* name, double& number) {
   const std::string path = prefix + name;
   const auto found = object.find(name);
   if (found == object.end()) return fmt::format("'{}' is missing", path);
-  if (!found->is_number()) return fmt::format("'{}' is no number", path);
+  if (!found->is_number()) return fmt::format("'{}' is not a number", path);
   number = found->get<double>();
   if (!std::isfinite(number) || number < 0)
     return fmt::format("'{}' is {}, and must be finite and not negative", path, number);
@@ -53,14 +53,14 @@ std::string take(const Json& object, const std::string& prefix, const char* name
 }
 
 std::string take(const Json& object, CostModel& model) {
-  if (!object.is_object() || !object.contains("version")) return "it is no file of costs";
+  if (!object.is_object() || !object.contains("version")) return "it is not a cost file";
   if (object["version"] != format_version)
     return fmt::format("its version is {}, and this program reads version {}",
                        object["version"].dump(), format_version);
   for (const auto& [name, where] : operations) {
     const auto found = object.find(name);
     if (found == object.end()) return fmt::format("'{}' is missing", name);
-    if (!found->is_object()) return fmt::format("'{}' is no object", name);
+    if (!found->is_object()) return fmt::format("'{}' is not an object", name);
     const std::string prefix = std::string(name) + ".";
     std::string wrong = take(*found, prefix, "fixed_ns", (model.*where).fixed_ns);
     if (wrong.empty()) wrong = take(*found, prefix, "page_ns", (model.*where).page_ns);
@@ -76,7 +76,7 @@ std::string take(const Json& object, CostModel& model) {
 }  // namespace
 
 OperationCost fit(std::span<const CostSample> samples) {
-  // Least squares of (fixed + page * n) / ns - 1.
+  // Minimizes the squares of (fixed + page * n) / ns - 1.
   double ones = 0, pages = 0, squares = 0, sum = 0, weighted = 0;
   for (const auto& [n, ns] : samples) {
     const double weight = 1 / (ns * ns);
@@ -92,7 +92,7 @@ OperationCost fit(std::span<const CostSample> samples) {
     cost.page_ns = (ones * weighted - pages * sum) / determinant;
     cost.fixed_ns = (squares * sum - pages * weighted) / determinant;
   }
-  // Neither is a gain.
+  // A negative cost is set to 0.
   if (cost.fixed_ns < 0) cost = {0, squares > 0 ? weighted / squares : 0};
   if (cost.page_ns < 0) cost = {ones > 0 ? sum / ones : 0, 0};
   return cost;
@@ -108,7 +108,7 @@ std::string to_json(const CostModel& model) {
 
 std::variant<CostModel, std::string> parse_cost_model(std::string_view json) {
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) return "it is no JSON";
+  if (object.is_discarded()) return "it is not JSON";
   CostModel model;
   if (std::string wrong = take(object, model); !wrong.empty()) return wrong;
   return model;

@@ -1,5 +1,6 @@
-// What the steps of a fault take on a machine, as `wherry calibrate` measured them: what a replay
-// adds up. The file is described in docs/replay.md. No clock, no files: text in, text out.
+// The durations of the steps of a fault on a machine, as measured by `wherry calibrate`; a replay
+// adds them up. docs/replay.md describes the file. No clock and no files: converts from and to
+// text.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace wherry::replay {
 
-// Of an operation on several pages at once.
+// The cost of an operation on several pages at once.
 struct OperationCost {
   double fixed_ns = 0;
   double page_ns = 0;
@@ -20,40 +21,42 @@ struct OperationCost {
   }
 };
 
-// What was measured of it.
+// One measurement of an operation.
 struct CostSample {
   unsigned pages = 0;
   double ns = 0;
 };
-// The costs that come closest to all samples, each held against its own size: of few pages they are
-// as right as of many.
+// The cost with the smallest relative errors for all samples, so that it fits small page counts as
+// well as large ones.
 OperationCost fit(std::span<const CostSample> samples);
 
-// Operations are as faults have them done: from the fault's message to just before the wake.
+// Costs of operations as part of a fault: from the fault message to just before the wake.
 struct CostModel {
-  OperationCost populate_host;      // first touches
-  OperationCost populate_device;    // ... by a device
+  OperationCost populate_host;      // first accesses by the host
+  OperationCost populate_device;    // first accesses by a device
   OperationCost migrate_to_host;    // pages that are on a device
-  OperationCost migrate_to_device;  // ... elsewhere
+  OperationCost migrate_to_device;  // pages that are at the host or on another device
   OperationCost duplicate;          // a read-only copy
-  OperationCost remote_map;         // pages that stay where they are
-  double minor_ns = 0;              // nothing but an entry of the page table was missing
-  double collapse_ns = 0;           // a write ends the other copies
-  double evict_page_ns = 0;         // for each page that had to leave
+  OperationCost remote_map;         // a remote mapping
+  // Only the page table entry was missing.
+  double minor_ns = 0;
+  // A write removes the other copies.
+  double collapse_ns = 0;
+  // For each evicted page.
+  double evict_page_ns = 0;
   double prefetch_page_ns = 0;
-  // What the thread waits for around that: the trap before, and its wake-up after.
+  // The rest of the time that the faulting thread waits: the trap before, and the wake-up after.
   double round_trip_host_ns = 0;
   double round_trip_device_ns = 0;
-  // To read all of a page, in one's own pool and in another's.
+  // To read all of a page in the processor's own pool, and in another one's.
   double read_local_page_ns = 0;
   double read_remote_page_ns = 0;
-  std::string machine;  // where that was measured
+  std::string machine;  // where it was measured
 };
 
 std::string to_json(const CostModel& model);
 
-// A string: one line that says what is wrong. All numbers have to be there, finite, and not
-// negative.
+// A string: one line with the error. All numbers must be present, finite, and not negative.
 std::variant<CostModel, std::string> parse_cost_model(std::string_view json);
 
 }  // namespace wherry::replay

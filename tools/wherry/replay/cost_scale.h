@@ -1,5 +1,5 @@
-// How much longer things took while a trace was recorded than when costs were measured: a machine
-// that does something else meanwhile is a slower one, for all policies alike.
+// By how much operations took longer while a trace was recorded than during calibration. A machine
+// under other load is a slower machine, for all policies alike.
 #pragma once
 
 #include "replay/cost_model.h"
@@ -7,11 +7,11 @@
 
 namespace wherry::replay {
 
-// By the migrations of recorded faults: the median of what each took, by what it costs. 1: there
-// are too few to tell.
+// The median, over the migrations of recorded faults, of recorded time / cost. 1 if there are too
+// few migrations.
 double cost_scale(const Timeline& timeline, const CostModel& costs);
 
-// Everything takes so many times as long.
+// All costs, multiplied by `scale`.
 CostModel scaled(const CostModel& costs, double scale);
 
 }  // namespace wherry::replay

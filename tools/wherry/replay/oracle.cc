@@ -6,8 +6,8 @@
 namespace wherry::replay {
 namespace {
 
-// A place that is good for so long is good enough, and a block that is fought for would be looked
-// at again and again.
+// Looks ahead at most this many accesses of a block. A place that is good for so long is good
+// enough, and a longer search for a contended block would be repeated at each of its faults.
 constexpr std::uint32_t looked_at_max = 4096;
 
 }  // namespace
@@ -59,10 +59,10 @@ impl::Processor Oracle::cheapest_place(const impl::FaultFacts& facts, const Futu
   const auto moves_to = [&](int p) {
     return (p == 0 ? costs_.migrate_to_host : costs_.migrate_to_device).of(pages) * share;
   };
-  // With whoever touches it.
+  // The page always moves to the faulting processor.
   double least = future.moves * (moves_to(0) + moves_to(1)) / 2;
   impl::Processor place = facts.faulting_processor;
-  // For good with one, and mapped by the others.
+  // The page stays at one processor, and the others map it remotely.
   for (int p = 0; p < facts.processors; ++p) {
     const bool is_there = facts.residents == 0 || (facts.residents & impl::Processor{p}.bit()) != 0;
     double cost = is_there ? 0 : moves_to(p);
@@ -81,7 +81,8 @@ impl::Opinion Oracle::on_fault(const impl::FaultFacts& facts,
                                std::unique_ptr<impl::BlockHistory>&) const {
   const Future future = look_ahead(facts);
   impl::Opinion opinion;
-  // Up to the last page that is needed, without those that would only have to go again.
+  // The stretch from the first to the last page that this processor needs, without pages that would
+  // only have to move away again.
   const impl::PageMask may =
       (impl::PageMask::of(facts.stretch) - future.barred) | impl::PageMask::of({facts.page, 1});
   impl::PageRun run = may.run_around(facts.page);

@@ -1,6 +1,6 @@
-// A policy for replays alone, which knows the future: on a fault it brings, or maps, all of the
-// block that the processor touches before somebody else does, where that costs least. What other
-// policies are held against.
+// A policy for replays only, which knows the future. On a fault it moves or maps all pages of the
+// block that the processor accesses before another processor does, at the place with the lowest
+// cost. The baseline for other policies.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace wherry::replay {
 
 class Oracle final : public impl::Policy {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   Oracle(const Timeline& timeline, const CostModel& costs);
 
-  // Where the replay says what is under way.
+  // The replay stores the current node here.
   std::uint32_t* current() { return &current_; }
 
   impl::Opinion on_fault(const impl::FaultFacts& facts,
                          std::unique_ptr<impl::BlockHistory>&) const override;
 
  private:
-  // What others do with a page from now on, as far as it looks ahead.
+  // The future accesses to a block, up to the look-ahead limit.
   struct Future {
-    impl::PageMask wanted;  // pages that the toucher is the next to need
-    impl::PageMask barred;  // ... somebody else
-    // Of the page of the fault: how often it would move if it goes to whoever touches it, how often
-    // each processor touches it.
+    impl::PageMask wanted;  // pages whose next access is by the faulting processor
+    impl::PageMask barred;  // pages whose next access is by another processor
+    // For the faulting page: how often it would move if it always moved to the faulting processor,
+    // and how often each processor accesses it.
     unsigned moves = 0;
     std::array<unsigned, impl::max_processors> touches{};
   };
@@ -40,8 +40,8 @@ class Oracle final : public impl::Policy {
   const Timeline& timeline_;
   const CostModel& costs_;
   std::uint32_t current_ = 0;
-  // The touches of each block, in the order of the record; the next block's begin at begins_[block
-  // + 1].
+  // The accesses of each block, in recorded order. Those of block b are from begins_[b] to
+  // begins_[b + 1].
   std::vector<std::uint32_t> touches_;
   std::vector<std::uint32_t> begins_;
 };

@@ -1,4 +1,4 @@
-// What a policy of a replay is told of the machine: that of the trace, which need not be this one.
+// The machine that a replayed policy is told about: that of the trace, which need not be this one.
 #pragma once
 
 #include "replay/page_books.h"

@@ -14,7 +14,7 @@ using impl::EventCause;
 using impl::EventKind;
 using impl::EventRecord;
 
-// Pages came, or were mapped, for somebody who waits for them.
+// Whether pages moved or were mapped for a thread that waits for them.
 bool is_answer(const EventRecord& event) {
   if (event.destination < 0) return false;
   switch (event.kind) {
@@ -39,7 +39,7 @@ unsigned page_of(const EventRecord& event) {
   return static_cast<unsigned>(event.address / impl::page_size % impl::pages_per_block);
 }
 
-// The library's are of one block; a file may say anything.
+// The library's events concern one block each, but a file may contain any values.
 impl::PageRun pages_of(const EventRecord& event) {
   const unsigned first = page_of(event);
   const std::uint64_t pages = event.bytes / impl::page_size;
@@ -78,10 +78,10 @@ void RecordedAnswers::add_fault(const EventRecord& event, std::uint32_t block,
              .begin_ns = event.time_ns,
              .end_ns = end_of(event),
              .free_ns = event.time_ns};
-  // A block answers one at a time.
+  // The faults of a block are handled one at a time.
   for (const Open& other : faults)
     if (other.end_ns <= fault.end_ns) fault.free_ns = std::max(fault.free_ns, other.end_ns);
-  // In place of one that has been answered, if there is one.
+  // Replaces a fault that has been handled already, if there is one.
   *std::ranges::min_element(faults, {}, &Open::end_ns) = fault;
   answers_.resize(std::max<std::size_t>(answers_.size(), number + 1));
   note_times(fault);
@@ -92,7 +92,7 @@ std::uint64_t RecordedAnswers::woken(std::uint32_t number, std::uint32_t block,
   OpenFaults& faults = open_[block];
   const auto fault = std::ranges::find(faults, number, &Open::number);
   if (fault == faults.end()) return time_ns;
-  // The one that was under way.
+  // The handler of another fault of this block woke the thread: the one in progress at that time.
   fault->end_ns = time_ns;
   for (const Open& other : faults)
     if (other.end_ns > fault->begin_ns) fault->end_ns = std::min(fault->end_ns, other.end_ns);
@@ -140,7 +140,7 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Ev
   const auto is_open = [&](const Open& fault) {
     return fault.is_known() && fault.end_ns >= event.time_ns;
   };
-  // What came in one go has one time, and has the page that was touched, mostly.
+  // Events of one move have the same time. They usually contain the faulting page.
   for (Open& fault : faults)
     if (is_open(fault) && fault.answered_ns == event.time_ns) return &fault;
   const impl::PageRun run = pages_of(event);
@@ -159,7 +159,7 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Ev
 void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& event) {
   RecordedAnswer& answer = answers_[fault.number];
   const bool maps = event.kind == EventKind::remote_map;
-  // What has come is mapped as well, and others may be advised to.
+  // Pages that moved are mapped as well, and other processors may be advised to map them.
   if (maps && (event.destination != fault.faulting_processor ||
                (answer.arrivals.pages != 0 && answer.arrivals.kind != EventKind::remote_map)))
     return;
@@ -171,7 +171,7 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& e
       fault.free_ns =
           std::max(fault.free_ns, made_room_[static_cast<std::size_t>(event.destination)]);
     for (const Open& other : faults) {
-      // Who had pages keeps them for a moment.
+      // A processor that has received pages keeps them for the minimum residency.
       const bool keeps = event.kind == EventKind::migration &&
                          other.faulting_processor != fault.faulting_processor;
       if (other.number != fault.number && other.end_ns <= event.time_ns)
@@ -179,7 +179,7 @@ void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& e
                                  other.end_ns + (keeps ? impl::MinimumResidency::residence_ns : 0));
     }
     fault.free_ns = std::min(fault.free_ns, event.time_ns);
-    // That pages are created, or mapped, is said when it is done.
+    // Population and mapping are recorded when they are complete, the other kinds when they begin.
     const bool says_begin =
         event.kind == EventKind::migration || event.kind == EventKind::duplicate;
     fault.served_ns = says_begin ? event.time_ns : fault.free_ns;

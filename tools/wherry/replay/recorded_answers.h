@@ -1,6 +1,7 @@
-// How faults were answered when they were recorded: what came for each, and how long that took once
-// nobody else was in the way. A replay in which the same comes for a fault has it take as long;
-// only what is done otherwise costs what such a thing usually does.
+// How the library handled the recorded faults: which pages moved or were mapped for each fault, and
+// how long that took without waiting for other faults. A replay that handles a fault in the same
+// way uses the recorded duration. Only what it does differently costs what such an operation
+// usually costs.
 #pragma once
 
 #include <array>
@@ -13,57 +14,57 @@
 
 namespace wherry::replay {
 
-// What came for a fault.
+// The pages that moved or were mapped for a fault.
 struct Arrivals {
-  std::uint16_t pages = 0;                        // that came, or were mapped
-  impl::EventKind kind = impl::EventKind::fault;  // how; `fault`: there were none
+  std::uint16_t pages = 0;                        // number of pages
+  impl::EventKind kind = impl::EventKind::fault;  // how; `fault`: no pages
   std::int8_t destination = impl::EventRecord::nobody;
 
   bool operator==(const Arrivals&) const = default;
 };
 
 struct RecordedAnswer {
-  // From when nobody was in the way whom a replay knows of, too, until somebody looked into it:
-  // what a machine that is busy takes.
+  // From the time when nothing that the replay models was in the way any more, until a handler took
+  // the fault: the delay of a busy machine.
   std::uint32_t wait_ns = 0;
-  std::uint32_t ns = 0;  // from then until it was answered; 0: not known
+  std::uint32_t ns = 0;  // from then until the fault was handled; 0: unknown
   Arrivals arrivals;
-  // Where in the block these are, all and perhaps others.
+  // The pages are in [first, end) of the block; that range may contain other pages, too.
   std::uint16_t first = 0;
   std::uint16_t end = 0;
 };
 
-// Is told of events in the order of their times.
+// Events must be added in order of their times.
 class RecordedAnswers {
  public:
-  // A fault, the number of the block where it is, and the number that it is asked about by, larger
-  // than any before.
+  // Adds a fault, the number of its block, and the number by which it is queried, which must be
+  // larger than all before.
   void add_fault(const impl::EventRecord& event, std::uint32_t block, std::uint32_t number);
-  // That fault's thread goes on at `time_ns`, before the answer: an answer to another fault has
-  // woken it. When that was.
+  // The faulting thread continues at `time_ns`, before its fault was handled, because the handler
+  // of another fault woke it. Returns when that was.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
-  // Somebody else's fault for which the page is being taken away at that moment, and since when;
-  // nothing: there is none.
+  // Returns another processor's fault that takes the page away at that time, and since when;
+  // nullopt if there is none.
   struct Taking {
     std::uint32_t number;
     std::uint64_t since_ns;
   };
   std::optional<Taking> taking(std::uint32_t block, unsigned page, std::int8_t faulting_processor,
                                std::uint64_t time_ns) const;
-  // What else is in the record; the number of its block, if that has one.
+  // Adds any other event. `block`: the number of its block, if it has one.
   void add(const impl::EventRecord& event, std::optional<std::uint32_t> block);
 
-  // Whether it is of the kinds that add() wants to know of.
+  // Whether add() uses events of this kind.
   static bool concerns(const impl::EventRecord& event);
 
-  // By number; of those that are no fault's nothing is known. Once.
+  // Results by number; unknown for numbers that are not of faults. To be called once.
   std::vector<RecordedAnswer> take(std::size_t count) {
     answers_.resize(count);
     return std::move(answers_);
   }
 
  private:
-  // One that may not have been answered by now.
+  // A fault that may not have been handled yet.
   struct Open {
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
     std::uint32_t number = nobody;
@@ -72,22 +73,24 @@ class RecordedAnswers {
     std::int8_t faulting_processor = impl::EventRecord::nobody;
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
-    std::uint64_t free_ns = 0;      // nobody was in the way then, as far as is known
-    std::uint64_t served_ns = 0;    // somebody looked into it; 0: not known
-    std::uint64_t answered_ns = 0;  // when the latest pages that came for it began to
+    // From this time on nothing known was in the way.
+    std::uint64_t free_ns = 0;
+    std::uint64_t served_ns = 0;  // when a handler took the fault; 0: unknown
+    // the time of the latest event that moved or mapped pages for it
+    std::uint64_t answered_ns = 0;
 
     bool is_known() const { return number != nobody; }
   };
-  using OpenFaults = std::array<Open, 8>;  // of a block
+  using OpenFaults = std::array<Open, 8>;  // faults of one block
 
-  // For which of them these pages came; null: it is not there.
+  // The fault for which these pages moved; null if it is none of these.
   static Open* answered_by(OpenFaults& faults, const impl::EventRecord& event);
   void came(OpenFaults& faults, Open& fault, const impl::EventRecord& event);
   void note_times(const Open& fault);
 
-  std::vector<OpenFaults> open_;  // by block
+  std::vector<OpenFaults> open_;  // by block number
   std::vector<RecordedAnswer> answers_;
-  // By processor: when somebody who needed room there had last made some.
+  // By processor: the end of the latest eviction that was needed to make free pages there.
   std::array<std::uint64_t, impl::max_processors> made_room_{};
 };
 

@@ -41,20 +41,22 @@ class Walk {
 
  private:
   struct Lane {
-    std::uint32_t node = none;  // the next, or under way
+    std::uint32_t node = none;  // the current or next node
     std::uint32_t awaited = none;
-    std::uint64_t clock_ns = 0;  // when the one before had ended
-    std::uint64_t fault_ns = 0;  // when the touch under way became a fault; 0: it has not
+    std::uint64_t clock_ns = 0;  // the end of the previous node
+    // When the current access became a fault; 0: it has not.
+    std::uint64_t fault_ns = 0;
     Touch touch;
-    impl::PageMask along;  // of the touch under way: pages that it stands for, too
+    // For the current access: further pages of which the trace shows that they were accessed, too.
+    impl::PageMask along;
   };
   struct Turn {
     std::uint64_t time_ns;
     std::uint32_t node;
     std::uint32_t lane;
   };
-  // What is due at the same moment has its turn in the order in which it had ended: those who wait
-  // for the same are served in the same order.
+  // Nodes that are due at the same time are taken in the order of their recorded ends, so that
+  // threads that wait for the same thing are served in the same order.
   struct Later {
     const std::vector<std::uint64_t>& ends;
     bool operator()(const Turn& a, const Turn& b) const {
@@ -69,15 +71,15 @@ class Walk {
     std::ranges::push_heap(agenda_, later());
   }
 
-  // Of a fault: the part of the time before it that the trap takes. It is in the record, and is
-  // left out where there is none.
+  // The part of the time before a fault that the trap takes. It is included in the recorded times,
+  // and is left out if there is no fault.
   std::uint64_t round_trip_ns(const Node& node) const {
     const double ns = node.processor == 0 ? request_.costs.round_trip_host_ns
                                           : request_.costs.round_trip_device_ns;
     return std::min(node.slack_ns, static_cast<std::uint64_t>(ns));
   }
 
-  // The lane's next node gets its turn, or waits for another to end.
+  // Schedules the lane's next node, or lets it wait for another node to end.
   void arm(std::uint32_t number) {
     Lane& lane = lanes_[number];
     if (lane.node == none) return;
@@ -142,7 +144,7 @@ class Walk {
     end_touch(turn, answer.time_ns);
   }
 
-  // What came along then and has not come now is touched as well.
+  // Pages that moved along in the recording, but not in the replay, are accessed next.
   void end_touch(const Turn& turn, std::uint64_t end_ns) {
     note_begin(turn);
     Lane& lane = lanes_[turn.lane];
@@ -184,7 +186,8 @@ class Walk {
     for (const std::uint32_t number : armed_) arm(number);
   }
 
-  // When, as simulated, a recorded moment is: as long after the last end before it as it was.
+  // The simulated time of a recorded time: it follows the last end before it by the recorded
+  // difference.
   std::uint64_t moment(std::uint64_t time_ns) const {
     std::uint64_t recorded_ns = timeline_.trace->machine.start_ns;
     std::uint64_t simulated_ns = recorded_ns;
@@ -199,13 +202,13 @@ class Walk {
   const ReplayRequest& request_;
   const Timeline& timeline_;
   Machine machine_;
-  // Of nodes, as simulated. Only touches begin: when their own page is answered.
+  // Simulated times of nodes. Only accesses have a begin: when their own page is available.
   std::vector<std::uint64_t> begins_;
   std::vector<std::uint64_t> ends_;
   std::vector<Lane> lanes_;
   std::vector<Turn> agenda_;            // a heap
-  std::vector<std::uint32_t> armed_;    // of those, for a moment
-  std::vector<std::uint32_t> blocked_;  // lanes whose next node waits for another
+  std::vector<std::uint32_t> armed_;    // temporary list of lanes
+  std::vector<std::uint32_t> blocked_;  // lanes whose next node waits for another node
   std::uint64_t stall_ns_ = 0;
 };
 

@@ -1,8 +1,7 @@
-// Walks a recorded run with another policy, or another machine: each thing happens when all that it
-// came after has ended, and its own while has passed.
+// Replays a recorded run with another policy, or on another machine. Each node starts when all
+// nodes that it depends on have ended and its own delay has passed.
 //
-// The same input gives the same result, bit for bit: what happens at the same moment happens in the
-// order of the record.
+// The result is deterministic: nodes that are due at the same time are taken in recorded order.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +25,24 @@ struct ReplayRequest {
   const CostModel& costs;
   const impl::Policy& policy;
   Window window;
-  std::uint32_t* current = nullptr;  // says which node is under way, to a policy that wants to know
+  // If not null, the replay stores the number of the current node there, for policies that need it.
+  std::uint32_t* current = nullptr;
 };
 
 struct ReplayResult {
   MachineCounts counts;
-  std::uint64_t stall_ns = 0;  // of all threads, from their faults' messages to the answers
-  std::uint64_t time_ns = 0;   // that what happened in the window would take
+  // The sum over all threads of the time from fault message to answer.
+  std::uint64_t stall_ns = 0;
+  std::uint64_t time_ns = 0;  // the simulated duration of the window
 };
 
 // Throws std::bad_alloc, and what the policy throws.
 ReplayResult replay(const ReplayRequest& request);
 
-// The machine that a trace was recorded on; `capacity_pages` of each device, if it is not 0,
-// instead of what they had.
+// The machine on which a trace was recorded. `capacity_pages`, if not 0, replaces the capacity of
+// each device.
 MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages = 0);
-// All of the recorded time.
+// The whole recorded time.
 Window whole(const impl::Trace& trace);
 
 }  // namespace wherry::replay

@@ -1,6 +1,5 @@
-// What a replay knows of addresses: which pages are allocated, whose they are, and what the program
-// has advised. Each page's stretch is remembered with its block, since most faults ask for the one
-// that was looked up last there.
+// A replay's data about addresses: allocated pages, their owners, and the program's advice. The
+// last stretch looked up is cached for each block, because most faults ask for the same one again.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +14,22 @@
 
 namespace wherry::replay {
 
-// A part of a block that is of one allocation, with the same advice.
+// A part of a block that belongs to one allocation and has the same advice.
 struct Stretch {
   impl::PageRun run;
   impl::Advice advice;
-  std::optional<impl::Processor> owner;  // of a device's own memory
+  std::optional<impl::Processor> owner;  // set for a device's own memory
 };
 
 class Stretches {
  public:
-  // `blocks`: by number, which 2 MiB of addresses each is. Pages are numbered by address here.
+  // `blocks`: the address / 2 MiB of each block, by number. Pages are numbered by address here.
   explicit Stretches(std::span<const std::uint64_t> blocks)
       : blocks_(blocks), known_(blocks.size()) {}
 
   void allocate(impl::PageSpan pages, std::optional<impl::Processor> owner);
-  // Returns the allocation that begins there, whose advice is forgotten; nothing: there is none.
+  // Returns the allocation that begins at this page and forgets its advice; nullopt if there is
+  // none.
   struct Freed {
     impl::PageSpan pages;
     std::optional<impl::Processor> owner;
@@ -37,8 +37,8 @@ class Stretches {
   std::optional<Freed> free(std::uint64_t first_page);
   void advise(impl::PageSpan pages, const impl::AdviceChange& change);
 
-  // A page that no allocation of the trace covers is of a stretch as long as can be: recording may
-  // have begun later.
+  // A page without an allocation in the trace gets the longest possible stretch: recording may have
+  // begun after the allocation.
   const Stretch& at(std::uint32_t block, unsigned page);
   bool advises() const { return !advice_.empty(); }
   impl::PageMask pinned(std::uint32_t block) const { return advice_.pinned(blocks_[block]); }
@@ -54,8 +54,8 @@ class Stretches {
   };
 
   std::span<const std::uint64_t> blocks_;
-  std::vector<Known> known_;                         // by block
-  std::uint32_t version_ = 1;                        // of what is known
+  std::vector<Known> known_;                         // by block number
+  std::uint32_t version_ = 1;                        // changes with every update
   std::map<std::uint64_t, Allocation> allocations_;  // by first page; they do not overlap
   impl::AdviceMap advice_;
 };

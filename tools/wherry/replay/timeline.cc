@@ -17,16 +17,17 @@ using impl::EventCause;
 using impl::EventKind;
 using impl::EventRecord;
 
-// What is known of a block takes a few kilobytes.
+// The data of one block takes a few kilobytes.
 constexpr std::uint64_t blocks_max = std::uint64_t{1} << 20;
 
-// A stale message, or the end of a thread, is no touch that another policy would answer otherwise.
+// Stale messages and faults that ended a thread are not accesses that another policy could handle
+// differently.
 bool is_touch(const EventRecord& event) {
   return event.kind == EventKind::fault && event.bytes != 0 && event.destination >= 0 &&
          (event.detail & impl::fault_refused) == 0;
 }
 
-// What the program had done with its memory, and what followed from that under any policy.
+// Whether the program itself changed its memory, or the event follows from that under any policy.
 bool is_change(const EventRecord& event) {
   switch (event.kind) {
     case EventKind::allocation:
@@ -47,7 +48,7 @@ bool is_change(const EventRecord& event) {
   }
 }
 
-// Pages come somewhere with it.
+// Whether pages move or are created with the event.
 bool brings_pages(const EventRecord& event) {
   return event.kind == EventKind::populate || event.kind == EventKind::migration ||
          (event.kind == EventKind::advice && event.detail == impl::code_of(AdviceDetail::prefetch));
@@ -60,14 +61,14 @@ class Builder {
   std::variant<Timeline, std::string> build() {
     if (trace_.machine.page_bytes != impl::page_size ||
         trace_.machine.block_bytes != impl::block_size)
-      return "its pages or blocks are of another size than this program's";
+      return "its page or block size differs from this program's";
     if (trace_.events.size() >= none / 2) return "it has too many events";
     timeline_.nodes.reserve(trace_.events.size() + 1);
     timeline_.ends.reserve(trace_.events.size());
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       add(trace_.events[i], static_cast<std::uint32_t>(i));
       if (blocks_.size() > blocks_max)
-        return fmt::format("it concerns more than {} blocks of 2 MiB", blocks_max);
+        return fmt::format("it contains more than {} blocks of 2 MiB", blocks_max);
     }
     add_edges_end();
     timeline_.blocks = std::move(blocks_).take();
@@ -78,10 +79,10 @@ class Builder {
  private:
   struct Lane {
     std::uint32_t last = none;    // its latest node
-    std::uint32_t before = none;  // ... and the one before that
+    std::uint32_t before = none;  // the node before that
     int processor = 0;
-    std::uint32_t awaited =
-        none;  // of a device's: the latest node that an end of a launch came after
+    // For a device's lane: its latest node that the end of a launch depends on.
+    std::uint32_t awaited = none;
   };
 
   void add(const EventRecord& event, std::uint32_t index) {
@@ -140,7 +141,7 @@ class Builder {
   void add_launch_begin(const EventRecord& event) {
     begin_launch(event);
     after_host(event.time_ns);
-    // Whoever waited for another device launches when that has ended.
+    // A thread that waited for another device launches after that device's work has ended.
     after(latest_end_);
     after(last_change_);
     begins_[static_cast<std::size_t>(event.destination)] = node();
@@ -219,19 +220,19 @@ class Builder {
     timeline_.nodes.push_back(node);
   }
 
-  // The node under way came after this one.
+  // Adds an edge: the current node depends on this earlier one.
   void after(std::uint32_t earlier) {
     if (earlier == none || earlier == previous_) return;
     begins_at_ = std::max(begins_at_, timeline_.ends[earlier]);
     timeline_.edges.push_back(earlier);
   }
 
-  // ... of which the first node of a lane since then needs to know.
+  // The same, only for the first node of a lane after the earlier node.
   void after_news(std::uint32_t earlier) {
     if (earlier != none && (previous_ == none || earlier > previous_)) after(earlier);
   }
 
-  // ... after what the host's threads had done by then.
+  // Adds edges to all that the host's threads had done by then.
   void after_host(std::uint64_t time_ns) {
     for (const Lane& lane : lanes_)
       if (lane.processor == 0) after(ended_by(lane, time_ns));
@@ -263,19 +264,19 @@ class Builder {
   Timeline timeline_;
   BlockNumbers blocks_;
   RecordedAnswers answers_;
-  std::vector<std::uint32_t> pages_;  // by block and page: who touched it last
+  std::vector<std::uint32_t> pages_;  // by block and page: the node of the latest access
   std::vector<Lane> lanes_;
   std::unordered_map<std::uint64_t, std::uint32_t> lane_numbers_;
   std::uint64_t last_key_ = ~std::uint64_t{0};
   std::uint32_t last_lane_ = none;
-  // By device: the lane of its launches, the latest of their begins, and of their ends.
+  // By device: the lane of its launches, the latest begin, and the latest end.
   std::array<std::uint32_t, impl::max_processors> launch_lanes_ = nobody();
   std::array<std::uint32_t, impl::max_processors> begins_ = nobody();
   std::array<std::uint32_t, impl::max_processors> last_end_ = nobody();
   std::uint32_t latest_end_ = none;
   std::uint32_t change_lane_ = none;
   std::uint32_t last_change_ = none;
-  // Of the node under way.
+  // For the current node.
   std::uint64_t time_ns_ = 0;
   std::uint64_t begins_at_ = 0;
   std::uint32_t previous_ = none;

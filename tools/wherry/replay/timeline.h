@@ -1,16 +1,15 @@
-// A recorded run as a graph: what happened on which thread, and after what. A replay walks it with
-// other times.
+// A recorded run as a graph: what happened on which thread, and what it depended on. A replay walks
+// the graph with other times.
 //
-//   host thread   touch ----> touch ----------------------------------> touch      (on to the next
-//   of the thread,
-//                               |                                         ^         after a while
-//                               of its own: slack)
-//   launches                    +--> begin ----------------> end ---------+
+//   host thread   touch ----> touch -------------------------------> touch
+//                               |                                      ^
+//   launches                    +--> begin ----------------> end ------+
 //                                      |                      ^
 //   device thread                      +--> touch --> touch --+
 //
-// A while of its own is what passed since the last of those things had ended that it came after, as
-// far as the trace tells.
+// A node depends on the previous node of its lane, and on the nodes at the begin of its edges. The
+// slack of a node is the time between the end of the last node that it depends on and its own
+// begin, as recorded.
 #pragma once
 
 #include <cstddef>
@@ -30,20 +29,20 @@ namespace wherry::replay {
 
 inline constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-// 32 bytes: there are millions of them.
+// 32 bytes, because there are millions of nodes.
 struct Node {
   enum class Kind : std::uint8_t {
     touch,
-    launch,  // its begin or end
-    change,  // by the program: memory, advice, prefetches, copies
+    launch,  // the begin or the end of a launch
+    change,  // a change by the program: memory, advice, prefetches, copies
   };
 
   std::uint64_t slack_ns = 0;
   std::uint32_t lane = 0;
-  std::uint32_t next = none;      // of its lane
-  std::uint32_t edges_begin = 0;  // in Timeline::edges; to the next node's
-  std::uint32_t what =
-      0;  // of a touch: the block, as Timeline::blocks numbers it; of a change: the event
+  std::uint32_t next = none;      // in the same lane
+  std::uint32_t edges_begin = 0;  // first in Timeline::edges; the next node's is the end
+  // For an access: the block's number in Timeline::blocks. For a change: the event.
+  std::uint32_t what = 0;
   std::uint16_t page = 0;  // in the block
   Kind kind = Kind::touch;
   std::uint8_t write = 0;
@@ -51,22 +50,22 @@ struct Node {
 };
 
 struct Timeline {
-  const impl::Trace* trace = nullptr;  // outlives it
-  std::vector<Node> nodes;             // in order of time, and one more, which ends the edges
-  // To nodes that had ended before, beside the one before of the lane; with `begun`: that had begun
-  // to take what a touch is of.
+  const impl::Trace* trace = nullptr;  // must outlive this object
+  std::vector<Node> nodes;  // in order of time; one more than size(), for the end of the last edges
+  // To nodes that had to end before, besides the previous node of the lane. With the bit `begun`:
+  // to a node that only had to begin taking the page away.
   static constexpr std::uint32_t begun = std::uint32_t{1} << 31;
   std::vector<std::uint32_t> edges;
-  std::vector<std::uint64_t> ends;      // when each had ended, as recorded
-  std::vector<RecordedAnswer> answers;  // of touches, by node
+  std::vector<std::uint64_t> ends;      // recorded end of each node
+  std::vector<RecordedAnswer> answers;  // for accesses, by node
   std::vector<std::uint32_t> first_of_lane;
   std::vector<impl::PageMask> touched;  // by block and processor
-  std::vector<std::uint64_t> blocks;    // their numbers by address, in order of appearance
+  std::vector<std::uint64_t> blocks;    // address / 2 MiB by block number, in order of appearance
   std::uint64_t touches = 0;
 
   std::size_t size() const { return ends.size(); }
-  // Pages that came with a touch, and of which the trace knows that the toucher does use them: had
-  // they not come, it would have touched them then.
+  // The pages that moved along with this access and that the same processor did access: without
+  // that move it would have faulted on them.
   impl::PageMask used_along(std::uint32_t node) const {
     const Node& its = nodes[node];
     const RecordedAnswer& answer = answers[node];

@@ -36,9 +36,9 @@
 #define cuMemsetD8Async __CUDA_API_PTSZ(cuMemsetD8Async)
 #endif
 
-/* A rectangle of bytes: Height rows of WidthInBytes, of which row r begins (srcY + r) * srcPitch +
- * srcXInBytes bytes after srcHost (CU_MEMORYTYPE_HOST) or srcDevice (CU_MEMORYTYPE_DEVICE,
- * CU_MEMORYTYPE_UNIFIED); likewise for the destination. */
+/* A rectangle of bytes: Height rows of WidthInBytes bytes. Row r of the source begins (srcY + r) *
+ * srcPitch + srcXInBytes bytes after srcHost (CU_MEMORYTYPE_HOST) or srcDevice
+ * (CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED); likewise for the destination. */
 typedef struct CUDA_MEMCPY2D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -59,7 +59,7 @@ typedef struct CUDA_MEMCPY2D_st {
 } CUDA_MEMCPY2D_v2;
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-/* Depth such rectangles, srcHeight * srcPitch bytes apart. */
+/* A box of bytes: Depth such rectangles, srcHeight * srcPitch bytes apart. */
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;
@@ -118,37 +118,41 @@ typedef struct CUDA_MEMCPY3D_PEER_st {
 } CUDA_MEMCPY3D_PEER_v1;
 typedef CUDA_MEMCPY3D_PEER_v1 CUDA_MEMCPY3D_PEER;
 
-/* Copy memory of any kind to memory of any kind, in the order of the stream: the functions without
- * Async in the default stream of the current context. Where either is follows from the pointer;
- * memory that this library does not know is the host's. HtoD, DtoH and DtoD say what the pointers
- * have to be: D, known; H, memory that the host may touch.
+/* Copy memory of any kind to memory of any kind, in stream order. Functions without Async use the
+ * default stream of the current context. The library finds the kind of memory from the pointer;
+ * memory that it does not know is the host's. HtoD, DtoH and DtoD state what the pointers must be:
+ * D, memory that the library knows; H, memory that the host may access.
  *
- * Managed memory stays where it is. Pages that do not exist are read as zeros and not created;
- * written, they are created at the preferred location, else on the host for DtoH, else on the
- * stream's device, or where no room can be made there on the host or any device that has some.
- * Read-only copies of pages end when they are written.
+ * Managed memory does not move. Absent pages of the source are read as zeros and not created.
+ * Absent pages of the destination are created at the preferred location; without one, on the host
+ * for DtoH, else on the stream's device. If no space can be made there, they are created on the
+ * host or any device that has space. Read-only copies of pages that are written are dropped.
  *
- * Memory that is mapped by hand (cuMemMap) is copied where the device of the stream's context has
- * access to it, whatever the calling thread has; several mappings that lie side by side are one. It
- * is the host's for H where the host has access.
+ * Memory that is mapped with cuMemMap is copied if the device of the stream's context has access to
+ * it, whatever access the calling thread has; adjacent mappings count as one. For H it counts as
+ * the host's memory if the host has access.
  *
- * When the call returns:
- *                                       without Async                     Async
- *   host memory that is not page-locked the copy is done                  the copy is done, after
- * what the stream had to do both ends in host memory            the copy is done the copy is done
- *   both ends in device memory          it may not have begun             it may not have begun
- *   otherwise                           the copy is done                  it may not have begun
- * Managed memory is device memory with SYNC_MEMOPS set (cuPointerSetAttribute); where that is set,
- * calls without Async return when the copy is done. Async calls leave page-locked host memory to be
- * read and written later.
+ * State of the copy when the call returns:
+ *                                         without Async           with Async
+ *    pageable host memory at one end      done                    done, in stream order
+ *    host memory at both ends             done                    done
+ *    device memory at both ends           may not have begun      may not have begun
+ *    otherwise                            done                    may not have begun
+ * Managed memory counts as device memory with SYNC_MEMOPS set (cuPointerSetAttribute). If
+ * SYNC_MEMOPS is set, calls without Async return when the copy is done. Async calls may access
+ * page-locked host memory after they have returned.
  *
- * 0 bytes are copied with any pointers. Ends that overlap have undefined contents afterwards.
- * CUDA_ERROR_INVALID_VALUE, and nothing has been copied: a range that reaches past the end of its
- * allocation, memory of another kind than is asked for or without access, a NULL pointer. The same,
- * and a part may have been copied: host memory that this process does not have.
- * CUDA_ERROR_OUT_OF_MEMORY: there is none for pages that did not exist. What fails after the call
- * has returned fails the context. CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE (not a
- * stream), the context's error. */
+ * A copy of 0 bytes accepts any pointers. If source and destination overlap, the destination's
+ * contents are undefined.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE, and nothing has been copied: a range that reaches past the end of its
+ *   allocation, memory of another kind than the function requires, memory without access, or a NULL
+ *   pointer.
+ * - CUDA_ERROR_INVALID_VALUE, and a part may have been copied: host memory that this process does
+ *   not have.
+ * - CUDA_ERROR_OUT_OF_MEMORY: there is no memory for absent pages.
+ * - CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE (not a stream), or the context's error.
+ * An error that occurs after the call has returned fails the context. */
 CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
                                CUstream hStream);
@@ -162,18 +166,21 @@ CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                    CUstream hStream);
 
-/* As cuMemcpyDtoD: every device reaches every other's memory; to what is mapped by hand each
- * context's device has the access that counts. CUDA_ERROR_INVALID_CONTEXT: one is none. */
+/* As cuMemcpyDtoD: every device can access every other device's memory. For memory mapped with
+ * cuMemMap, the access of each context's device counts.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT: also if one of the arguments is not a context. */
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                               CUcontext srcContext, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
                                    CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
                                    CUstream hStream);
 
-/* The same of rectangles and boxes. No pitch or alignment is better than another one.
- * CUDA_ERROR_INVALID_VALUE also: pCopy NULL, an unknown memory type, a pitch that is less than a
- * row or more than CU_DEVICE_ATTRIBUTE_MAX_PITCH, a height that is less than the box's, srcLOD or
- * dstLOD not 0; CUDA_ERROR_NOT_SUPPORTED: CU_MEMORYTYPE_ARRAY. */
+/* The same for rectangles and boxes. No pitch or alignment is faster than another. In addition:
+ * - CUDA_ERROR_INVALID_VALUE: pCopy is NULL, an unknown memory type, a pitch that is less than a
+ *   row or more than CU_DEVICE_ATTRIBUTE_MAX_PITCH, a height that is less than the box's, or srcLOD
+ *   or dstLOD is not 0.
+ * - CUDA_ERROR_NOT_SUPPORTED: CU_MEMORYTYPE_ARRAY. */
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D* pCopy);
 CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* pCopy);
 CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D* pCopy, CUstream hStream);
@@ -182,14 +189,17 @@ CUresult CUDAAPI cuMemcpy3DAsync(const CUDA_MEMCPY3D* pCopy, CUstream hStream);
 CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* pCopy);
 CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream);
 
-/* Sets N values of 1, 2 or 4 bytes of memory that this library knows, in the order of the stream as
- * copies are; pages are created as by a copy to a device. Without Async the call returns when that
- * is done if the memory is page-locked host memory or managed, or has SYNC_MEMOPS set; else, and
- * with Async, it may not have begun. D2 sets Height rows of Width values that are dstPitch bytes
- * apart. CUDA_ERROR_INVALID_VALUE, unless there is nothing to set: other memory, a range that
- * reaches past the end of its allocation, an address, or a pitch that is used, that is no multiple
- * of the value's size, a pitch that is less than a row or more than CU_DEVICE_ATTRIBUTE_MAX_PITCH.
- * Else as copies. */
+/* Set N values of 1, 2 or 4 bytes in memory that this library knows, in stream order like copies.
+ * Absent pages are created as by a copy to a device. D2 functions set Height rows of Width values;
+ * the rows are dstPitch bytes apart. Without Async, the call returns when the memory has been set
+ * if it is page-locked host memory or managed memory, or has SYNC_MEMOPS set. Otherwise, and with
+ * Async, the operation may not have begun when the call returns.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE, unless there is nothing to set: other memory, a range that reaches
+ *   past the end of its allocation, an address (or a pitch, if it is used) that is not a multiple
+ *   of the value's size, or a pitch that is less than a row or more than
+ *   CU_DEVICE_ATTRIBUTE_MAX_PITCH.
+ * Other errors are those of copies. */
 CUresult CUDAAPI cuMemsetD8(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 CUresult CUDAAPI cuMemsetD16(CUdeviceptr dstDevice, unsigned short us, size_t N);
 CUresult CUDAAPI cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N);

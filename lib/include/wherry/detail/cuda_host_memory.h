@@ -1,4 +1,4 @@
-/* Part of cuda.h, which includes it: memory of the host that devices use in place. */
+/* Part of cuda.h, which includes it: host memory that devices use in place. */
 #include "../cuda.h"
 
 #ifndef WHERRY_CUDA_HOST_MEMORY_H
@@ -17,64 +17,87 @@
 #define CU_MEMHOSTREGISTER_IOMEMORY 0x04
 #define CU_MEMHOSTREGISTER_READ_ONLY 0x08
 
-/* Allocates `bytesize` bytes of host memory, zero at first, for the host and the kernels of every
- * device at the same address. All of them use the same pages, which exist from the beginning, in
- * the host's pool, and never move; they are locked in memory as far as RLIMIT_MEMLOCK permits.
- * Belongs to the process, not to the context. A child made by fork() does not have it.
- * CUDA_ERROR_INVALID_VALUE: pp NULL or bytesize 0; CUDA_ERROR_OUT_OF_MEMORY: there is no such room
- * (WHERRY_HOST_CAPACITY); CUDA_ERROR_INVALID_CONTEXT. On errors *pp is NULL. */
+/* Allocates `bytesize` bytes of host memory, initially zero, that the host and the kernels of every
+ * device access at the same address. All of them use the same pages. These exist from the
+ * beginning, lie in the host's pool and never move; they are locked in memory as far as
+ * RLIMIT_MEMLOCK permits. The memory belongs to the process, not to the context. A child made by
+ * fork() does not have it.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pp is NULL, or bytesize is 0.
+ * - CUDA_ERROR_OUT_OF_MEMORY: there is not enough free memory (WHERRY_HOST_CAPACITY).
+ * - CUDA_ERROR_INVALID_CONTEXT.
+ * On errors *pp is NULL. */
 CUresult CUDAAPI cuMemAllocHost(void** pp, size_t bytesize);
 
 /* The same with flags:
- *   CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP
- *                                   nothing: all host memory is for every context and for devices
- *   CU_MEMHOSTALLOC_WRITECOMBINED   kernels have it at another address than the host, which
- * cuMemHostGetDevicePointer tells; neither can touch it at the other's. It is cached as any memory
- * CUDA_ERROR_INVALID_VALUE: also for other flags. */
+ *   - CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP: no effect; all host memory can be used
+ *     in every context and by devices.
+ *   - CU_MEMHOSTALLOC_WRITECOMBINED: kernels access it at another address than the host, which
+ *     cuMemHostGetDevicePointer returns; neither can access it at the other's address. It is cached
+ *     like any memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: also for other flags. */
 CUresult CUDAAPI cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags);
 
-/* Frees host memory; NULL frees nothing. Waits until every device has finished what was given to
- * any stream before. A later touch by anybody is an error. CUDA_ERROR_INVALID_VALUE: p is not what
- * one of the functions above returned, or is freed. */
+/* Frees host memory; NULL frees nothing. Waits until every device has finished the work that was
+ * submitted to any stream before. A later access by any processor is an error.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: p is not an address that one of the functions above returned, or is
+ *   already freed. */
 CUresult CUDAAPI cuMemFreeHost(void* p);
 
-/* Tells where kernels have the byte at p, of host memory or registered memory: for all devices the
- * same address, which is p itself but for CU_MEMHOSTALLOC_WRITECOMBINED and registered memory.
- * CUDA_ERROR_INVALID_VALUE: pdptr NULL, Flags other than 0, other memory;
- * CUDA_ERROR_INVALID_CONTEXT. On errors *pdptr is 0. */
+/* Returns the address at which kernels access the byte at p, which lies in host memory or
+ * registered memory. It is the same address for all devices. It is p itself, except for
+ * CU_MEMHOSTALLOC_WRITECOMBINED and registered memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pdptr is NULL, Flags is not 0, or other memory.
+ * - CUDA_ERROR_INVALID_CONTEXT.
+ * On errors *pdptr is 0. */
 CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr* pdptr, void* p, unsigned int Flags);
 
-/* Tells CU_MEMHOSTALLOC_DEVICEMAP, which all of it has, and of host memory, any byte of it, whether
- * it is CU_MEMHOSTALLOC_WRITECOMBINED; of registered memory all flags. Of managed memory the first
- * alone. CUDA_ERROR_INVALID_VALUE: pFlags NULL, other memory; CUDA_ERROR_INVALID_CONTEXT. */
+/* Returns the flags of the memory that contains p. Host memory: CU_MEMHOSTALLOC_DEVICEMAP, which is
+ * always set, and CU_MEMHOSTALLOC_WRITECOMBINED if it was allocated with that. Registered memory:
+ * all of its flags. Managed memory: CU_MEMHOSTALLOC_DEVICEMAP only.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pFlags is NULL, or other memory.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuMemHostGetFlags(unsigned int* pFlags, void* p);
 
-/* Lets kernels use memory that the program has already, in place: whole pages, at an address of
- * their own, which cuMemHostGetDevicePointer tells. For the program nothing changes, also while
- * threads write to it during the call; a child made by fork() gets its own copy as of any memory.
- * Kernels must not touch it at the host's address. It must be private anonymous memory that may be
- * read and written: from malloc, mmap, or a program's uninitialized variables.
- *   CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP   nothing: it is for every context
- * and for devices in any case CU_MEMHOSTREGISTER_READ_ONLY   kernels cannot write; the memory need
- * not be writable CU_MEMHOSTREGISTER_IOMEMORY    not supported Until it is unregistered the memory
- * must not be unmapped or moved (munmap, mremap, realloc, free). Where userfaultfd is not permitted
- * a system call that writes to it during the call may fail with EFAULT. Children made by a bare
- * clone() share it with their parent. CUDA_ERROR_INVALID_VALUE: p NULL, bytesize 0, other flags,
- * memory that does not exist or may not be used, managed or host memory; CUDA_ERROR_NOT_SUPPORTED:
- * threads' stacks, mapped files, shared or locked memory, huge pages of hugetlbfs, program code,
- * buffers registered with io_uring, memory that a userfaultfd of the program's tracks;
- * CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a page of it is; CUDA_ERROR_OUT_OF_MEMORY;
- * CUDA_ERROR_TIMEOUT: another thread's fork() has been under way for 15 seconds, probably because a
- * handler of pthread_atfork() waits for a lock that the calling thread has;
- * CUDA_ERROR_INVALID_CONTEXT. Nothing has changed then. */
+/* Lets kernels use existing memory of the program in place: whole pages, at an address of their
+ * own, which cuMemHostGetDevicePointer returns. Kernels must not access it at the host's address.
+ * Nothing changes for the program, even while threads write to the memory during the call; a child
+ * made by fork() gets its own copy, as of any memory. It must be private anonymous memory that is
+ * readable and writable: from malloc, mmap, or a program's uninitialized variables. Flags:
+ *   - CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP: no effect; the memory can be used
+ *     in every context and by devices in any case.
+ *   - CU_MEMHOSTREGISTER_READ_ONLY: kernels cannot write; the memory need not be writable.
+ *   - CU_MEMHOSTREGISTER_IOMEMORY: not supported.
+ * Until it is unregistered, the memory must not be unmapped or moved (munmap, mremap, realloc,
+ * free). If userfaultfd is not permitted, a system call that writes to the memory during the call
+ * may fail with EFAULT. Children made by a bare clone() share the memory with their parent.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: p is NULL, bytesize is 0, other flags, memory that does not exist or
+ *   is not accessible, managed memory, or host memory.
+ * - CUDA_ERROR_NOT_SUPPORTED: threads' stacks, mapped files, shared or locked memory, huge pages of
+ *   hugetlbfs, program code, buffers registered with io_uring, or memory that a userfaultfd of the
+ *   program tracks.
+ * - CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a page of it is registered.
+ * - CUDA_ERROR_OUT_OF_MEMORY.
+ * - CUDA_ERROR_TIMEOUT: another thread's fork() has been under way for 15 seconds, probably because
+ *   a handler of pthread_atfork() waits for a lock that the calling thread holds.
+ * - CUDA_ERROR_INVALID_CONTEXT.
+ * On errors nothing has changed. */
 CUresult CUDAAPI cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags);
 
-/* Ends that: waits until every device has finished what was given to any stream before, and makes
- * the memory private again, with the same contents, also while threads write to it.
- * CUDA_ERROR_INVALID_VALUE: p NULL, inside registered memory but not where it begins, or other
- * memory of this library; CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED: memory that it does not know;
- * CUDA_ERROR_TIMEOUT: as above, and nothing has changed; CUDA_ERROR_OUT_OF_MEMORY: it stays shared
- * memory, and is not registered any more. */
+/* Unregisters memory: waits until every device has finished the work that was submitted to any
+ * stream before, and makes the memory private again, with the same contents, even while threads
+ * write to it.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: p is NULL, inside registered memory but not its first address, or in
+ *   other memory of this library.
+ * - CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED: memory that the library does not know.
+ * - CUDA_ERROR_TIMEOUT: as above; nothing has changed.
+ * - CUDA_ERROR_OUT_OF_MEMORY: the memory stays shared memory, but is no longer registered. */
 CUresult CUDAAPI cuMemHostUnregister(void* p);
 
 #endif

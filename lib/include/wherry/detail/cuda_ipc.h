@@ -24,68 +24,84 @@ typedef enum CUipcMem_flags_enum {
 
 /* ---- Memory
  *
- * A process hands 64 bytes to another one, by whatever way they have, and that one's devices use
- * the very pages of its own device. The bytes by themselves give nothing: the kernel must let the
- * second process look into the first one's descriptors, as it does for the same user (and for who
- * has CAP_SYS_PTRACE), unless the first one has made itself undumpable. Both must see each other's
- * process numbers, so be of one PID namespace. All functions here may be called by any thread, and
- * wait for no other process. */
+ * A process passes a handle of 64 bytes to another process by any means, and that process's devices
+ * then use the same pages as its own device. The handle alone grants nothing: Linux must let the
+ * second process inspect the first one's descriptors. Linux allows that for the same user (and for
+ * processes with CAP_SYS_PTRACE), unless the first process has made itself undumpable. Both
+ * processes must see each other's process numbers, so they must be in one PID namespace. Any thread
+ * may call the functions here. They wait for no other process. */
 
-/* Gives a handle of the memory of cuMemAlloc that dptr lies in, all of it; the same one each time,
- * and another one for what is allocated there after it was freed. A lightweight operation.
- * CUDA_ERROR_INVALID_VALUE: pHandle NULL, or dptr is not in memory of cuMemAlloc or cuMemAllocPitch
- * of this process; CUDA_ERROR_OUT_OF_MEMORY: 65536 allocations have handles;
- * CUDA_ERROR_INVALID_CONTEXT, and the context's error. On errors *pHandle is as before. */
+/* Returns a handle of the whole allocation of cuMemAlloc that contains dptr. The handle is the same
+ * each time; memory that is allocated there after a free has another one. A lightweight operation.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pHandle is NULL, or dptr is not in memory of cuMemAlloc or
+ *   cuMemAllocPitch of this process.
+ * - CUDA_ERROR_OUT_OF_MEMORY: 65536 allocations have handles already.
+ * - CUDA_ERROR_INVALID_CONTEXT, and the context's error.
+ * On errors *pHandle does not change. */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr);
 
-/* Maps the memory for the kernels of the current context's device, and for those of the device that
- * it lies on if that is another one and this process sees it: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
- * which Flags must be. *pdptr: its first byte, where this process has it, which may be elsewhere in
- * each. A handle that is open for the device already is opened once more, with the same answer,
- * also by another context of the device. The memory can be used like any of a device's own, but for
- * cuMemFree, cuIpcGetMemHandle and wherryP2PGetPages. It belongs to the process, not to the
- * context.
+/* Maps the memory for the kernels of the current context's device. If the memory lies on another
+ * device that this process sees, it is mapped for that device's kernels, too: Flags must be
+ * CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS. Returns in *pdptr its first address in this process, which
+ * may differ between processes. A handle that is already open for the device is opened once more,
+ * with the same result, also by another context of the device. The memory can be used like any
+ * memory of a device, except with cuMemFree, cuIpcGetMemHandle and wherryP2PGetPages. It belongs to
+ * the process, not to the context.
  *
- * The pages stay while they are open anywhere. If the process that has allocated them frees them
- * meanwhile, which CUDA leaves undefined, it gets them back for other uses when the last one has
- * closed them or has ended; if it ends they are gone with the last one that has them open.
- *
- * CUDA_ERROR_INVALID_VALUE: pdptr NULL, other Flags, or what is no handle, or one of memory that is
- * freed or of a process that has ended; CUDA_ERROR_INVALID_CONTEXT: no current context, or the
- * handle is this process's own; CUDA_ERROR_MAP_FAILED: the kernel refuses, with a line in the log
- * that says what to do, or a device does not answer; CUDA_ERROR_OUT_OF_MEMORY: there are no
- * addresses left; CUDA_ERROR_OPERATING_SYSTEM: the kernel does not tell, as for want of
- * descriptors, with a line in the log; the context's error. On errors *pdptr is 0. */
+ * The pages exist while any process has them open. If the process that has allocated them frees
+ * them meanwhile, which CUDA leaves undefined, it can reuse them when the last process has closed
+ * them or has ended. If that process ends, the pages are freed with the last process that has them
+ * open.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pdptr is NULL, other Flags, not a handle, or a handle of memory that
+ *   has been freed or of a process that has ended.
+ * - CUDA_ERROR_INVALID_CONTEXT: no current context, or the handle is this process's own.
+ * - CUDA_ERROR_MAP_FAILED: Linux refuses (a log line says what to do), or a device does not
+ *   respond.
+ * - CUDA_ERROR_OUT_OF_MEMORY: no addresses are left.
+ * - CUDA_ERROR_OPERATING_SYSTEM: a system call failed for another reason, for example because no
+ *   descriptors are left; a log line says so.
+ * - The context's error.
+ * On errors *pdptr is 0. */
 CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags);
 
 /* Undoes one cuIpcOpenMemHandle. The last one waits until every device of this process has finished
- * what was given to any stream before, and no mapping is left when it returns. Whoever else has the
- * memory still has it. CUDA_ERROR_INVALID_VALUE: dptr is not what cuIpcOpenMemHandle gave, or has
- * been closed as often; CUDA_ERROR_INVALID_CONTEXT, and the context's error. */
+ * the work that was submitted to any stream before, and no mapping is left when it returns. Other
+ * processes keep their mappings.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: dptr was not returned by cuIpcOpenMemHandle, or has been closed as
+ *   often as it was opened.
+ * - CUDA_ERROR_INVALID_CONTEXT, and the context's error. */
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
 
 /* ---- Events */
 
-/* Gives a handle of an event that was created with CU_EVENT_INTERPROCESS; the same one each time,
- * until it is destroyed. CUDA_ERROR_INVALID_VALUE: pHandle NULL; CUDA_ERROR_INVALID_HANDLE: not
- * such an event; CUDA_ERROR_OUT_OF_MEMORY: 65536 events and allocations have handles. */
+/* Returns a handle of an event that was created with CU_EVENT_INTERPROCESS. The handle is the same
+ * each time, until the event is destroyed.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pHandle is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE: not such an event.
+ * - CUDA_ERROR_OUT_OF_MEMORY: 65536 events and allocations have handles already. */
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event);
 
-/* Opens it in the current context, as an event with CU_EVENT_DISABLE_TIMING, to be destroyed with
- * cuEventDestroy. cuEventRecord, cuEventQuery, cuEventSynchronize and cuStreamWaitEvent work in
- * every process that has it, each on what any of them has recorded last. The event stays as long as
- * one of them has it; up to 120 recordings of it may be unfinished, beyond that cuEventRecord
- * answers CUDA_ERROR_OUT_OF_MEMORY.
+/* Opens the event in the current context, as an event with CU_EVENT_DISABLE_TIMING, which must be
+ * destroyed with cuEventDestroy. cuEventRecord, cuEventQuery, cuEventSynchronize and
+ * cuStreamWaitEvent work in every process that has the event open, each on the last recording by
+ * any of them. The event exists while any of them has it. Up to 120 of its recordings may be
+ * unfinished; beyond that cuEventRecord returns CUDA_ERROR_OUT_OF_MEMORY.
  *
- * If a process ends before its work does that an event stands for, whoever waits learns so within
- * about 0.1 s: CUDA_ERROR_LAUNCH_FAILED, and a stream that waits for the event fails its context,
- * as it does where the event's context fails.
- *
- * CUDA_ERROR_INVALID_VALUE: phEvent NULL; CUDA_ERROR_INVALID_CONTEXT: no current context, or the
- * handle is this process's own; CUDA_ERROR_MAP_FAILED: what is no handle, or one of an event that
- * is destroyed or of a process that has ended, or the kernel refuses, with a line in the log that
- * says what to do; CUDA_ERROR_OPERATING_SYSTEM: it does not tell, as for want of descriptors, with
- * a line in the log; the context's error. */
+ * If a process ends before its work that the event stands for has finished, waiting threads get
+ * CUDA_ERROR_LAUNCH_FAILED within about 0.1 s, and a stream that waits for the event fails its
+ * context, as if the event's context had failed.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: phEvent is NULL.
+ * - CUDA_ERROR_INVALID_CONTEXT: no current context, or the handle is this process's own.
+ * - CUDA_ERROR_MAP_FAILED: not a handle, a handle of an event that has been destroyed or of a
+ *   process that has ended, or Linux refuses (a log line says what to do).
+ * - CUDA_ERROR_OPERATING_SYSTEM: a system call failed for another reason, for example because no
+ *   descriptors are left; a log line says so.
+ * - The context's error. */
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle);
 
 #endif

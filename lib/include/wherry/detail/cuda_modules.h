@@ -1,5 +1,5 @@
-/* Part of cuda.h, which includes it: modules, shared objects with kernels and variables, and
- * launches of those kernels. */
+/* Part of cuda.h, which includes it: modules, which are shared objects with kernels and variables,
+ * and launches of those kernels. */
 #include "../cuda.h"
 
 #ifndef WHERRY_CUDA_MODULES_H
@@ -66,7 +66,7 @@ typedef union CUlaunchAttributeValue_union {
   struct {
     void* bytes;
     int value;
-  } other; /* as CUDA's has some */
+  } other; /* sets the alignment and size of CUDA's union */
 } CUlaunchAttributeValue;
 typedef struct CUlaunchAttribute_st {
   CUlaunchAttributeID id;
@@ -93,63 +93,92 @@ typedef struct CUlaunchConfig_st {
 #define CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT 0x02
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void*)CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT)
 
-/* Loads the shared object at fname: its kernels are functions as wherryGridKernel has it
- * (wherry.h), and all its writable variables become managed memory, with the values that the loader
- * and the constructors gave them. Its code runs at the same addresses on all devices, so it must
- * need no thread-local variables of its own, nor of libraries that are loaded for it. Modules stay
- * loaded until the process ends. One that is loaded again, in whatever context, is the same one,
- * with the same variables; so is one that the program has loaded or is linked with, whose variables
- * become managed memory only where they are WHERRY_MANAGED.
- *
- * CUDA_ERROR_INVALID_VALUE: a pointer NULL; CUDA_ERROR_FILE_NOT_FOUND;
- * CUDA_ERROR_NO_BINARY_FOR_GPU: PTX, a cubin or a fat binary; CUDA_ERROR_INVALID_IMAGE: nothing of
- * the kind; CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: it cannot be loaded here, or not at its address
- * in a device; CUDA_ERROR_OUT_OF_MEMORY: no room for its variables. For all but the first two the
- * log says why. CUDA_ERROR_INVALID_CONTEXT. */
+/* Loads the shared object at fname. Its kernels are functions of type wherryGridKernel (wherry.h).
+ * All its writable variables become managed memory, with the values that the loader and the
+ * constructors gave them. Its code runs at the same addresses on all devices, so neither it nor the
+ * libraries that are loaded for it may have thread-local variables. Modules stay loaded until the
+ * process ends. A module that is loaded again, in any context, is the same one with the same
+ * variables. So is a shared object that the program has loaded or is linked with; of its variables
+ * only those with WHERRY_MANAGED become managed memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_FILE_NOT_FOUND.
+ * - CUDA_ERROR_NO_BINARY_FOR_GPU: PTX, a cubin or a fat binary.
+ * - CUDA_ERROR_INVALID_IMAGE: not an image of any of these kinds.
+ * - CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: it cannot be loaded here, or not at its address in a
+ *   device.
+ * - CUDA_ERROR_OUT_OF_MEMORY: there is no space for its variables.
+ * - CUDA_ERROR_INVALID_CONTEXT.
+ * For all but the first two and the last, the log says why. */
 CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* fname);
 
 /* The same with a shared object in memory: the bytes of the whole file. Options are for compilers,
- * and ignored. Each such call loads another module. Errors as cuModuleLoad. */
+ * and are ignored. Each such call loads another module. Errors are those of cuModuleLoad. */
 CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image);
 CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
                                     CUjit_option* options, void** optionValues);
-/* Fat binaries are for GPUs: CUDA_ERROR_NO_BINARY_FOR_GPU. CUDA_ERROR_INVALID_VALUE: a pointer
- * NULL; CUDA_ERROR_INVALID_CONTEXT. */
+/* Not supported: fat binaries are for GPUs.
+ * Errors:
+ * - CUDA_ERROR_NO_BINARY_FOR_GPU: always, if the arguments are valid.
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin);
 
-/* Ends the handle, and those of its functions. The code and its variables stay, for work that uses
- * them. CUDA_ERROR_INVALID_HANDLE: no module; CUDA_ERROR_NOT_PERMITTED: it is a library's;
- * CUDA_ERROR_INVALID_CONTEXT. */
+/* Ends the handle, and the handles of its functions. The code and its variables stay loaded for
+ * work that uses them.
+ * Errors:
+ * - CUDA_ERROR_INVALID_HANDLE: not a module.
+ * - CUDA_ERROR_NOT_PERMITTED: it belongs to a library.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
 
-/* CU_MODULE_EAGER_LOADING. CUDA_ERROR_INVALID_VALUE: mode NULL. */
+/* Returns CU_MODULE_EAGER_LOADING.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: mode is NULL. */
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode);
 
-/* A kernel of the module by its name; the same handle each time. CUDA_ERROR_INVALID_VALUE: a
- * pointer NULL; CUDA_ERROR_INVALID_HANDLE: no module; CUDA_ERROR_NOT_FOUND: it exports no such
- * function; CUDA_ERROR_INVALID_CONTEXT. */
+/* Returns a kernel of the module by its name; the same handle each time.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE: not a module.
+ * - CUDA_ERROR_NOT_FOUND: it exports no such function.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name);
 
-/* Where an exported variable of the module is, and its size; either pointer may be NULL.
- * CUDA_ERROR_INVALID_VALUE: both, or name NULL; CUDA_ERROR_INVALID_HANDLE: no module;
- * CUDA_ERROR_NOT_FOUND: it has none of that name, or it is no managed memory, and copies would not
- * reach the devices' (the log says so); CUDA_ERROR_INVALID_CONTEXT. */
+/* Returns the address and the size, in bytes, of an exported variable of the module; either pointer
+ * may be NULL.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: both pointers are NULL, or name is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE: not a module.
+ * - CUDA_ERROR_NOT_FOUND: it has no variable of that name, or the variable is not managed memory,
+ *   so that copies would not reach the devices' variables (the log says so).
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod,
                                    const char* name);
 
-/* What is known of a kernel: how many threads a block may have; the rest is 0, or the device's
- * compute capability. CUDA_ERROR_INVALID_VALUE: pi NULL, or no attribute;
- * CUDA_ERROR_INVALID_HANDLE: no function; CUDA_ERROR_INVALID_CONTEXT. */
+/* Returns an attribute of a kernel: the most threads that a block may have; the device's compute
+ * capability for the versions; 0 for all others.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pi is NULL, or an unknown attribute.
+ * - CUDA_ERROR_INVALID_HANDLE: not a function.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc);
 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES and
- * CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT may be set, and mean nothing: kernels have no
- * shared memory but what they are told of. CUDA_ERROR_INVALID_VALUE: others, or a negative size;
- * CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT. */
+ * CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT can be set, without effect: kernels have no
+ * shared memory; they are only told its size.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: other attributes, or a negative size.
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
-/* Means nothing here. CUDA_ERROR_INVALID_VALUE: no such preference; CUDA_ERROR_INVALID_HANDLE;
- * CUDA_ERROR_INVALID_CONTEXT. */
+/* No effect here.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: an unknown preference.
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
-/* Errors as cuFuncGetAttribute. The name lives as long as the handle. */
+/* Return the function's module and its name, which is valid as long as the handle. Errors are those
+ * of cuFuncGetAttribute. */
 CUresult CUDAAPI cuFuncGetModule(CUmodule* hmod, CUfunction hfunc);
 CUresult CUDAAPI cuFuncGetName(const char** name, CUfunction hfunc);
 
@@ -159,32 +188,37 @@ typedef enum CUfunctionLoadingState_enum {
   CU_FUNCTION_LOADING_STATE_MAX
 } CUfunctionLoadingState;
 
-/* CU_FUNCTION_LOADING_STATE_LOADED: a function is there as soon as it has a handle, and the second
- * has nothing to do. CUDA_ERROR_INVALID_VALUE: state NULL; CUDA_ERROR_INVALID_HANDLE: no function;
- * CUDA_ERROR_INVALID_CONTEXT. */
+/* cuFuncIsLoaded returns CU_FUNCTION_LOADING_STATE_LOADED: a function is loaded as soon as it has a
+ * handle. cuFuncLoad does nothing.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: state is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE: not a function.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function);
 CUresult CUDAAPI cuFuncLoad(CUfunction function);
 
 /* Runs f, a function or a kernel of a library, for all threads of the grid on the stream's device,
  * split across its workers, in stream order; asynchronous. The parameters are copied before the
- * call returns: kernelParams[i] points to parameter i, or `extra` names a buffer in which they
- * follow each other, each at a multiple of its size up to 16; how many and how large they are:
- * WHERRY_KERNEL_PARAMS in wherry.h. Together they take at most 3 KiB. Blocks do not synchronize,
- * and sharedMemBytes is only passed on.
- *
- * CUDA_ERROR_INVALID_VALUE: a dimension 0 or above the device's limit, more threads in a block than
- * there may be, or in all than a size_t counts, both kernelParams and extra, `extra` for a kernel
- * that declares nothing or of another size than that, or too many bytes; CUDA_ERROR_INVALID_HANDLE:
- * no function, not a stream, or one of another context than the function's;
- * CUDA_ERROR_INVALID_CONTEXT; or the context's sticky error. */
+ * call returns. kernelParams[i] points to parameter i, or `extra` names a buffer that contains all
+ * parameters in order, each at a multiple of its size up to 16. WHERRY_KERNEL_PARAMS in wherry.h
+ * declares their number and sizes. Together they take at most 3 KiB. Blocks do not synchronize.
+ * sharedMemBytes is only passed on to the kernel.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a dimension is 0 or above the device's limit; too many threads in a
+ *   block, or more threads in all than a size_t can count; both kernelParams and extra; `extra` for
+ *   a kernel that declares no parameters, or of another size than declared; or too many bytes.
+ * - CUDA_ERROR_INVALID_HANDLE: not a function, not a stream, or a stream of another context than
+ *   the function's.
+ * - CUDA_ERROR_INVALID_CONTEXT.
+ * - The context's error. */
 CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                                 unsigned int gridDimZ, unsigned int blockDimX,
                                 unsigned int blockDimY, unsigned int blockDimZ,
                                 unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
                                 void** extra);
-/* The same. Of attributes there is CU_LAUNCH_ATTRIBUTE_IGNORE; with any other one
- * CUDA_ERROR_NOT_SUPPORTED, and nothing runs. CUDA_ERROR_INVALID_VALUE, too: config NULL, or
- * attributes without a list. */
+/* The same. The only supported attribute is CU_LAUNCH_ATTRIBUTE_IGNORE. In addition:
+ * - CUDA_ERROR_NOT_SUPPORTED: any other attribute; nothing runs.
+ * - CUDA_ERROR_INVALID_VALUE: config is NULL, or attributes without a list. */
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                                   void** extra);
 

@@ -1,5 +1,5 @@
-/* Part of cuda.h, which includes it: memory of devices' own that is allocated and freed in the
- * order of a stream. */
+/* Part of cuda.h, which includes it: devices' own memory that is allocated and freed in stream
+ * order. */
 #include "../cuda.h"
 
 #ifndef WHERRY_CUDA_POOLS_H
@@ -58,142 +58,180 @@ typedef struct CUmemPoolPtrExportData_st {
 } CUmemPoolPtrExportData_v1;
 typedef CUmemPoolPtrExportData_v1 CUmemPoolPtrExportData;
 
-/* ---- Allocating
+/* ---- Allocation
  *
- * A pool takes memory of its device in steps of 32 MiB (of 2 MiB where there is no room for that),
- * hands out parts of it, and has them back for the next one. The memory is a device's own, like
- * cuMemAlloc's: it stays in the device's pool, the host cannot touch it, and it survives
- * cuDevicePrimaryCtxReset and the end of any context. It is not zeroed between two uses.
+ * A pool reserves memory of its device in steps of 32 MiB (2 MiB if there is no space for that),
+ * allocates from it, and reuses freed memory. The memory is a device's own, like cuMemAlloc's: it
+ * stays in the device's pool, the host cannot access it, and it survives cuDevicePrimaryCtxReset
+ * and the end of any context. It is not zeroed between two uses.
  *
- * Freed memory is handed out again
- *   - to its stream at once, because work of that stream runs later than the free;
- *   - to all streams when the work that was given to the stream before the free has finished;
- *   - to another stream before that, where nothing else is left and
- * REUSE_ALLOW_INTERNAL_DEPENDENCIES allows it: that stream's work then waits for the free. No call
- * here waits for work. */
+ * Freed memory is reused:
+ *   - by its stream at once, because work of that stream runs later than the free;
+ *   - by all streams when the work that was submitted to the stream before the free has finished;
+ *   - by another stream before that, if no other memory is left and
+ *     REUSE_ALLOW_INTERNAL_DEPENDENCIES allows it: that stream's work then waits for the free.
+ * No function here waits for work. */
 
-/* Allocates `bytesize` bytes from the current pool of the stream's device, for work that is given
- * to the stream after, and for all that is ordered after that. Addresses are multiples of 4 KiB.
- * CUDA_ERROR_INVALID_VALUE: dptr NULL or bytesize 0; CUDA_ERROR_OUT_OF_MEMORY: the pool may not or
- * cannot grow; CUDA_ERROR_INVALID_HANDLE: not a stream; CUDA_ERROR_INVALID_CONTEXT: a default
- * stream without a current context; the error of the stream's context. On errors *dptr is 0. */
+/* Allocates `bytesize` bytes from the current pool of the stream's device, for work that is
+ * submitted to the stream later, and for all work that is ordered after that. Addresses are
+ * multiples of 4 KiB.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: dptr is NULL, or bytesize is 0.
+ * - CUDA_ERROR_OUT_OF_MEMORY: the pool may not or cannot grow.
+ * - CUDA_ERROR_INVALID_HANDLE: not a stream.
+ * - CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context.
+ * - The error of the stream's context.
+ * On errors *dptr is 0. */
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream);
 
-/* The same from this pool, which may be of another device than the stream: then its kernels can
- * access the memory only as cuMemPoolSetAccess says. CUDA_ERROR_INVALID_VALUE: also where it is no
- * pool. */
+/* The same from the given pool. It may belong to another device than the stream; kernels of the
+ * stream's device can then access the memory only as cuMemPoolSetAccess permits.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: also if it is not a pool. */
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                          CUstream hStream);
 
-/* Frees memory of a pool, of which dptr is the first address, when the work that was given to the
- * stream before has finished or been thrown away. To this API the address is free when the call
- * returns: it has no attributes, and to free it again is an error. A kernel that touches it after
- * the free reads and writes what the pool has made of it; once the pool has given it back, that is
- * CUDA_ERROR_ILLEGAL_ADDRESS. cuMemFree takes memory of pools, too, and then waits as for any
- * other. CUDA_ERROR_INVALID_VALUE: not the first address of live memory of a pool;
- * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_CONTEXT as above; the error of the stream's
- * context, and then it is not freed. */
+/* Frees memory of a pool when the work that was submitted to the stream before has finished or has
+ * been discarded. dptr is its first address. For this API the memory is free when the call returns:
+ * its address has no attributes, and freeing it again is an error. A kernel that accesses it after
+ * the free reads and writes memory that the pool may have reused; after the pool has released it,
+ * the access is CUDA_ERROR_ILLEGAL_ADDRESS. cuMemFree accepts memory of pools, too, and then waits
+ * as for any other memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: dptr is not the first address of live memory of a pool.
+ * - CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_CONTEXT: as above.
+ * - The error of the stream's context; the memory is not freed then. */
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 
 /* ---- Pools */
 
-/* The pool that the device has from the start; the one that cuMemAllocAsync takes for the device,
- * at first the same; and another one for that. CUDA_ERROR_INVALID_VALUE: pool_out NULL, not a pool,
- * or one of another device; CUDA_ERROR_INVALID_DEVICE. */
+/* cuDeviceGetDefaultMemPool: the pool that the device has from the start. cuDeviceGetMemPool: the
+ * device's current pool, from which cuMemAllocAsync allocates; initially the default pool.
+ * cuDeviceSetMemPool: makes another pool the current one.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pool_out is NULL, not a pool, or a pool of another device.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev);
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
 
-/* Makes a pool of a device: allocType CU_MEM_ALLOCATION_TYPE_PINNED, location a device, maxSize how
- * much it may take, rounded up to 2 MiB; 0: all there is; handleTypes CU_MEM_HANDLE_TYPE_NONE, or
- * CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which lets other processes open its memory. Everything
- * else is 0. CUDA_ERROR_INVALID_VALUE: a NULL pointer, or properties that there are not, as other
- * types of handles; CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_NOT_SUPPORTED: CU_MEM_HANDLE_TYPE_FABRIC,
- * managed memory, the host; CUDA_ERROR_OUT_OF_MEMORY: there are as many pools as can be, 118. */
+/* Creates a pool of a device. Properties that are not listed are 0.
+ *   - allocType: CU_MEM_ALLOCATION_TYPE_PINNED.
+ *   - location: a device.
+ *   - maxSize: the most bytes that the pool may reserve, rounded up to 2 MiB; 0: no limit.
+ *   - handleTypes: CU_MEM_HANDLE_TYPE_NONE, or CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, which lets
+ *     other processes open its memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, or a property has no valid value, for example
+ *   another type of handle.
+ * - CUDA_ERROR_INVALID_DEVICE.
+ * - CUDA_ERROR_NOT_SUPPORTED: CU_MEM_HANDLE_TYPE_FABRIC, managed memory, or the host.
+ * - CUDA_ERROR_OUT_OF_MEMORY: there are 118 pools already, the maximum. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps);
 
-/* The handle is none any more. What is allocated still is, and the pool's memory is given back when
- * all of that is free. A device of which it was the current pool gets its default pool back.
- * CUDA_ERROR_INVALID_VALUE: not a pool, or a device's default one. */
+/* Destroys the handle. Live allocations stay valid, and the pool's memory is released when all of
+ * them are freed. A device whose current pool this is gets its default pool back.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: not a pool, or a device's default pool. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool);
 
-/* Gives memory back that nothing is allocated in, as long as minBytesToKeep bytes stay reserved.
- * CUDA_ERROR_INVALID_VALUE: not a pool. */
+/* Releases memory without live allocations, as long as at least minBytesToKeep bytes stay reserved.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: not a pool. */
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep);
 
-/* Attributes, at *value.
- *   RELEASE_THRESHOLD         cuuint64_t: what is reserved beyond is given back, as cuMemPoolTrimTo
- * does it, when a stream, event or context is waited for. At first 0 RESERVED_MEM_CURRENT
- * cuuint64_t, cannot be set: how much the pool has taken of its device's memory USED_MEM_CURRENT
- * cuuint64_t, cannot be set: how much of that is handed out, in whole pages of 4 KiB, or freed and
- *                             its stream not yet there
- *   RESERVED_MEM_HIGH, USED_MEM_HIGH
- *                             cuuint64_t: the most there was since it was set, which it can only be
- * to 0 REUSE_ALLOW_INTERNAL_DEPENDENCIES int: see above. At first 1
- *   REUSE_FOLLOW_EVENT_DEPENDENCIES, REUSE_ALLOW_OPPORTUNISTIC
- *                             int: kept, and 1 at first, and change nothing: events are not
- * followed, and what has been freed in every stream's sight is there for all
- * CUDA_ERROR_INVALID_VALUE: not a pool, value NULL, an unknown attribute, or a value that it cannot
- * have. */
+/* Set or get an attribute, at *value:
+ *   - RELEASE_THRESHOLD, cuuint64_t: memory that is reserved beyond this many bytes is released, as
+ *     by cuMemPoolTrimTo, when a thread waits for a stream, an event or a context. Initially 0.
+ *   - RESERVED_MEM_CURRENT, cuuint64_t, cannot be set: the bytes that the pool has reserved of its
+ *     device's memory.
+ *   - USED_MEM_CURRENT, cuuint64_t, cannot be set: the bytes of it that are allocated, in whole
+ *     pages of 4 KiB, or freed in a stream that has not reached the free.
+ *   - RESERVED_MEM_HIGH, USED_MEM_HIGH, cuuint64_t: the highest values since the attribute was last
+ *     set. They can only be set to 0.
+ *   - REUSE_ALLOW_INTERNAL_DEPENDENCIES, int: see above. Initially 1.
+ *   - REUSE_FOLLOW_EVENT_DEPENDENCIES, REUSE_ALLOW_OPPORTUNISTIC, int: stored, initially 1, without
+ *     effect: the pool does not follow events, and memory whose free all streams can see is
+ *     available to all of them.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: not a pool, value is NULL, an unknown attribute, or an invalid
+ * value. */
 CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value);
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value);
 
-/* Who can access the pool's memory, all that there is and will be, beside its own device, which
- * always can. map[i].location: another device; flags: CU_MEM_ACCESS_FLAGS_PROT_READWRITE, at the
- * same address; or _PROT_NONE, and then no mapping is left when this returns. The work of that
- * device that was given before is waited for. CUDA_ERROR_INVALID_VALUE: not a pool, map NULL, a
- * location that is no device, another flag (there is no access for reading alone), or _PROT_NONE
- * for its own device; CUDA_ERROR_INVALID_DEVICE. On errors nothing changes. */
+/* Sets which devices can access the pool's memory, present and future. The pool's own device always
+ * can. map[i].location: another device. map[i].flags: CU_MEM_ACCESS_FLAGS_PROT_READWRITE, access at
+ * the same address; or _PROT_NONE, and then no mapping is left when the call returns. The call
+ * waits for the work that was submitted to that device before.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: not a pool, map is NULL, a location is not a device, other flags
+ *   (there is no read-only access), or _PROT_NONE for the pool's own device.
+ * - CUDA_ERROR_INVALID_DEVICE.
+ * On errors nothing changes. */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count);
 
-/* CUDA_ERROR_INVALID_VALUE: a NULL pointer, not a pool, or a location that is no device;
- * CUDA_ERROR_INVALID_DEVICE. */
+/* Returns in *flags the access that the device at *location has to the pool's memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, not a pool, or the location is not a device.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
                                     CUmemLocation* location);
 
 /* ---- Pools of other processes
  *
- * What cuda_ipc.h says of memory that processes share holds here, too: who may open it, and until
- * when its pages stay. A descriptor of a pool, and what stands for memory of it, say only what is
- * meant; to open it takes the permission to look into the process that has the pool, while that
- * still runs. */
+ * What cuda_ipc.h says about memory that processes share holds here, too: which processes may open
+ * it, and how long its pages stay. A descriptor of a pool, and the export data of an allocation,
+ * only name the memory. A process that opens it needs the permission to inspect the process that
+ * owns the pool, and the owner must still be running. */
 
-/* Gives a descriptor of the pool, closed on exec, at *handle_out (an int), which belongs to the
- * caller; it may go to other processes like any (SCM_RIGHTS). Each call gives another one of the
- * same pool. CUDA_ERROR_INVALID_VALUE: handle_out NULL, a handleType other than
- * CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, flags not 0, or not a pool that was created with that
- * type; CUDA_ERROR_OUT_OF_MEMORY: there are 65536 things with handles. */
+/* Returns a descriptor of the pool in *handle_out (an int). The descriptor is close-on-exec and
+ * belongs to the caller, which may pass it to other processes (SCM_RIGHTS). Each call returns
+ * another descriptor of the same pool.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: handle_out is NULL, handleType is not
+ *   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, flags is not 0, or not a pool that was created with
+ *   that type.
+ * - CUDA_ERROR_OUT_OF_MEMORY: 65536 objects have handles already. */
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
                                                   CUmemAllocationHandleType handleType,
                                                   unsigned long long flags);
 
-/* Makes a pool of such a descriptor, (void*)(uintptr_t)fd, which stays the caller's. Nothing can be
- * allocated from the pool: it takes cuMemPoolImportPointer, cuMemPoolSetAccess, cuMemPoolGetAccess
- * and cuMemPoolDestroy, after which what was imported still is. Its device is the one that it has
- * in its own process, whichever ordinals the two processes have for it; where this process does not
- * see that one, the current context's, or without a context the first. CUDA_ERROR_INVALID_VALUE:
- * pool_out NULL, flags not 0, a handleType that is none, or not a descriptor of a pool that there
- * still is; CUDA_ERROR_NOT_SUPPORTED: a handleType of another system; CUDA_ERROR_INVALID_CONTEXT:
- * the pool is this process's own; CUDA_ERROR_MAP_FAILED: the kernel refuses, with a line in the
- * log; CUDA_ERROR_OPERATING_SYSTEM: it does not tell, as for want of descriptors, with a line in
- * the log. */
+/* Opens the pool behind such a descriptor, (void*)(uintptr_t)fd, which still belongs to the caller.
+ * The program cannot allocate from the pool: it works with cuMemPoolImportPointer,
+ * cuMemPoolSetAccess, cuMemPoolGetAccess and cuMemPoolDestroy; imported allocations survive the
+ * latter. The pool's device is the same as in the owning process, whatever ordinals the two
+ * processes have for it. If this process does not see that device, it is the current context's
+ * device, or without a context the first one.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pool_out is NULL, flags is not 0, an unknown handleType, or not a
+ *   descriptor of a pool that still exists.
+ * - CUDA_ERROR_NOT_SUPPORTED: a handleType of another operating system.
+ * - CUDA_ERROR_INVALID_CONTEXT: the pool is this process's own.
+ * - CUDA_ERROR_MAP_FAILED: Linux refuses; a log line says so.
+ * - CUDA_ERROR_OPERATING_SYSTEM: a system call failed for another reason, for example because no
+ *   descriptors are left; a log line says so. */
 CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
                                                     CUmemAllocationHandleType handleType,
                                                     unsigned long long flags);
 
-/* Gives what stands for the allocation that begins at ptr, all of it.
- * CUDA_ERROR_INVALID_VALUE: shareData_out NULL, or no memory of a pool that was exported begins at
- * ptr; CUDA_ERROR_OUT_OF_MEMORY as above. */
+/* Returns the export data of the allocation that begins at ptr; it stands for the whole allocation.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: shareData_out is NULL, or no memory of an exported pool begins at
+ *   ptr.
+ * - CUDA_ERROR_OUT_OF_MEMORY: as above. */
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr);
 
-/* Maps the allocation for the devices that have access to the imported pool, at *ptr_out, its first
- * byte. Must not be used before the stream that it was allocated in has got there. To be freed with
- * cuMemFree or cuMemFreeAsync, which end the mapping; until then the pool that has it keeps the
- * pages, but may hand them out again as soon as it is freed there: free it here first, as CUDA
- * says. Imported twice it has two addresses. CUDA_ERROR_INVALID_VALUE: a NULL pointer, not an
- * imported pool, or not memory of it that is still allocated; CUDA_ERROR_MAP_FAILED: the kernel
- * refuses, or a device does not answer; CUDA_ERROR_OUT_OF_MEMORY: there are no addresses left. On
- * errors *ptr_out is 0. */
+/* Maps the allocation for the devices that have access to the imported pool, and returns its first
+ * address in *ptr_out. The memory must not be used before the stream in which it was allocated has
+ * reached the allocation. It must be freed with cuMemFree or cuMemFreeAsync, which end the mapping.
+ * Until then the owning pool keeps the pages, but may reuse them as soon as the owner frees them:
+ * as CUDA says, free the memory here first. Memory that is imported twice has two addresses.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, not an imported pool, or not memory of it that is
+ *   still allocated.
+ * - CUDA_ERROR_MAP_FAILED: Linux refuses, or a device does not respond.
+ * - CUDA_ERROR_OUT_OF_MEMORY: no addresses are left.
+ * On errors *ptr_out is 0. */
 CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
                                         CUmemPoolPtrExportData* shareData);
 

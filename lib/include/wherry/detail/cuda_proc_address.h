@@ -1,4 +1,4 @@
-/* Part of cuda.h, which includes it: finding functions by name and version; works at any time, also
+/* Part of cuda.h, which includes it: finding functions by name and version. Works at any time, also
  * before cuInit. */
 #include "../cuda.h"
 
@@ -17,13 +17,15 @@ typedef enum CUdriverProcAddressQueryResult_enum {
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-/* Gives in *pfn the function of this API that a program made for CUDA `cudaVersion` (12020: 12.2)
- * calls by `symbol`, a name without a version: of its forms the newest one that is not newer than
- * the program. With CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM the form whose NULL stream is the
- * calling thread's own, where there is one; CU_GET_PROC_ADDRESS_DEFAULT means it with
- * CUDA_API_PER_THREAD_DEFAULT_STREAM. *symbolStatus, which may be NULL: found; there is no such
- * function; all of its forms are newer. In the last two cases *pfn is NULL and the result
- * CUDA_SUCCESS. CUDA_ERROR_INVALID_VALUE: symbol NULL or empty, pfn NULL, or other flags. */
+/* Returns in *pfn the function of this API that a program built for CUDA `cudaVersion` (12020 is
+ * 12.2) calls by `symbol`, a name without a version: the newest version of the function that is not
+ * newer than the program. With CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM it returns the variant
+ * whose NULL stream is the calling thread's own, if there is one; CU_GET_PROC_ADDRESS_DEFAULT means
+ * the same with CUDA_API_PER_THREAD_DEFAULT_STREAM. *symbolStatus, which may be NULL, says whether
+ * the function was found, does not exist, or exists only in newer versions. In the last two cases
+ * *pfn is NULL and the result is CUDA_SUCCESS.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: symbol is NULL or empty, pfn is NULL, or other flags. */
 CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                                   CUdriverProcAddressQueryResult* symbolStatus);
 
@@ -39,8 +41,10 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char* symbol, void** pfn, 
 #define cuGetProcAddress_v2 cuGetProcAddress_v2_ptsz
 #endif
 
-/* Tables of functions by number, which a driver has for NVIDIA's own libraries; there are none
- * here. CUDA_ERROR_INVALID_VALUE: a NULL pointer; else CUDA_ERROR_NOT_FOUND. */
+/* Tables of functions by number, which a driver has for NVIDIA's own libraries. Not supported.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_NOT_FOUND: otherwise. */
 CUresult CUDAAPI cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId);
 
 #endif

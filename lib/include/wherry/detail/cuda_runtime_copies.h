@@ -26,7 +26,7 @@ enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3,
-  cudaMemcpyDefault = 4 /* from the pointers */
+  cudaMemcpyDefault = 4 /* derived from the pointers */
 };
 
 typedef struct cudaArray* cudaArray_t;
@@ -59,9 +59,12 @@ struct cudaMemcpy3DPeerParms {
   struct cudaExtent extent;
 };
 
-/* Copies as those of cuda.h, with their errors: `kind` says what the pointers have to be.
- * cudaErrorInvalidMemcpyDirection: an unknown kind; cudaErrorInvalidPitchValue: a pitch that is
- * less than a row or too large; cudaErrorInvalidDevice; cudaErrorNotSupported: an array. */
+/* Copies like those of cuda.h, with their errors. `kind` states what the pointers must be. In
+ * addition:
+ * - cudaErrorInvalidMemcpyDirection: an unknown kind.
+ * - cudaErrorInvalidPitchValue: a pitch that is less than a row or too large.
+ * - cudaErrorInvalidDevice.
+ * - cudaErrorNotSupported: an array. */
 cudaError_t CUDARTAPI cudaMemcpy(void* dst, const void* src, size_t count,
                                  enum cudaMemcpyKind kind);
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* dst, const void* src, size_t count,
@@ -82,7 +85,7 @@ cudaError_t CUDARTAPI cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms* p);
 cudaError_t CUDARTAPI cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms* p,
                                             cudaStream_t stream __dv(0));
 
-/* Fills as those of cuda.h, of bytes, with their errors. */
+/* Fills of bytes, like those of cuda.h, with their errors. */
 cudaError_t CUDARTAPI cudaMemset(void* devPtr, int value, size_t count);
 cudaError_t CUDARTAPI cudaMemsetAsync(void* devPtr, int value, size_t count,
                                       cudaStream_t stream __dv(0));

@@ -1,4 +1,4 @@
-/* Part of cuda_runtime_api.h, which includes it: memory of devices' own, as in cuda_device_memory.h
+/* Part of cuda_runtime_api.h, which includes it: devices' own memory, as in cuda_device_memory.h
  * and cuda_pools.h. */
 #include "../cuda_runtime_api.h"
 
@@ -11,9 +11,11 @@
 #define cudaMallocFromPoolAsync __CUDART_API_PTSZ(cudaMallocFromPoolAsync)
 #endif
 
-/* As cuMemAllocPitch: `height` rows of at least `width` bytes, each at a multiple of *pitch. A
- * width or height of 0 gives NULL. cudaErrorInvalidValue: a NULL pointer;
- * cudaErrorMemoryAllocation: no room. */
+/* As cuMemAllocPitch: allocates `height` rows of at least `width` bytes, each at a multiple of
+ * *pitch bytes. A width or height of 0 gives NULL.
+ * Errors:
+ * - cudaErrorInvalidValue: a pointer is NULL.
+ * - cudaErrorMemoryAllocation: not enough memory. */
 cudaError_t CUDARTAPI cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t height);
 
 /* The same for `extent.depth` times `extent.height` rows. */
@@ -33,8 +35,9 @@ cudaError_t CUDARTAPI cudaDeviceGetP2PAttribute(int* value, enum cudaDeviceP2PAt
                                                 int srcDevice, int dstDevice);
 
 /* As cuCtxEnablePeerAccess and cuCtxDisablePeerAccess, for the primary context of peerDevice, which
- * then is kept in use until the process ends. cudaErrorInvalidDevice: there is no such device, or
- * it is the current one. */
+ * is then kept in use until the process ends.
+ * Errors:
+ * - cudaErrorInvalidDevice: there is no such device, or it is the current one. */
 cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
 cudaError_t CUDARTAPI cudaDeviceDisablePeerAccess(int peerDevice);
 
@@ -91,7 +94,7 @@ cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPo
                                               cudaStream_t stream);
 cudaError_t CUDARTAPI cudaFreeAsync(void* devPtr, cudaStream_t hStream);
 
-/* Each as the function of cuda_pools.h with the same name. */
+/* Each is the function of cuda_pools.h with the same name. */
 cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device);
 cudaError_t CUDARTAPI cudaDeviceGetMemPool(cudaMemPool_t* memPool, int device);
 cudaError_t CUDARTAPI cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);

@@ -15,8 +15,9 @@ typedef struct cudaIpcEventHandle_st {
   char reserved[CUDA_IPC_HANDLE_SIZE];
 } cudaIpcEventHandle_t;
 
-/* Each as the function of cuda_ipc.h with the same name. What that answers with
- * CUDA_ERROR_INVALID_CONTEXT for a handle of this process's own is cudaErrorDeviceUninitialized. */
+/* Each is the function of cuda_ipc.h with the same name. Where that returns
+ * CUDA_ERROR_INVALID_CONTEXT for a handle of this process's own, it returns
+ * cudaErrorDeviceUninitialized. */
 cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* devPtr);
 cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle,
                                            unsigned int flags);

@@ -48,7 +48,7 @@ enum cudaLibraryOption {
   cudaLibraryBinaryIsPreserved = 1
 };
 
-/* Each as the function of cuda_libraries.h with the same name, with its errors;
+/* Each is the function of cuda_libraries.h with the same name, with its errors;
  * cudaErrorSymbolNotFound is CUDA_ERROR_NOT_FOUND. */
 cudaError_t CUDARTAPI cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* fileName,
                                               enum cudaJitOption* jitOptions,
@@ -75,17 +75,22 @@ cudaError_t CUDARTAPI cudaLibraryGetUnifiedFunction(void** fptr, cudaLibrary_t l
 /* ---- Kernels ----
  *
  * `func` is a cudaKernel_t of a library, or the address of a wherryGridKernel (wherry.h) of the
- * program or of a library that it is linked with or has loaded, which stays loaded from then on.
- * Such a kernel has to be exported, from a program with -rdynamic, and to have WHERRY_KERNEL_PARAMS
- * beside it: that tells it from the code that the CUDA compiler leaves in programs for kernels of
- * GPUs. cudaErrorInvalidDeviceFunction: it is neither (of other code the log says so once); the
- * errors of cuModuleLoad, where the code cannot be had on devices. */
+ * program or of a library that the program is linked with or has loaded. Such a library stays
+ * loaded from then on. Such a kernel must be exported (by a program: with -rdynamic) and must be
+ * declared with WHERRY_KERNEL_PARAMS, which distinguishes it from the stubs that the CUDA compiler
+ * leaves in programs for kernels of GPUs.
+ *
+ * Errors of the functions of this section:
+ * - cudaErrorInvalidDeviceFunction: func is neither (for other code the log says so once).
+ * - The errors of cuModuleLoad, if the code cannot be loaded on devices. */
 
-/* The kernel whose code is at entryFuncAddr; the same handle each time. cudaErrorInvalidValue:
- * kernelPtr NULL. */
+/* Returns the kernel whose code is at entryFuncAddr; the same handle each time.
+ * Errors:
+ * - cudaErrorInvalidValue: kernelPtr is NULL. */
 cudaError_t CUDARTAPI cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr);
-/* The same as a function of the current context, for cuda_modules.h. cudaErrorInvalidValue:
- * functionPtr NULL. */
+/* The same as a function of the current context, for cuda_modules.h.
+ * Errors:
+ * - cudaErrorInvalidValue: functionPtr is NULL. */
 cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t* functionPtr, const void* symbolPtr);
 
 struct cudaFuncAttributes {
@@ -119,9 +124,10 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMax
 };
 
-/* As cuFuncGetAttribute, all of them, and cuFuncSetAttribute, cuFuncSetCacheConfig, cuFuncGetName
- * and cuFuncGetParamInfo, on the current device. cudaErrorInvalidValue: a pointer NULL, and as
- * there. */
+/* As cuFuncGetAttribute (all attributes at once), cuFuncSetAttribute, cuFuncSetCacheConfig,
+ * cuFuncGetName and cuFuncGetParamInfo, on the current device.
+ * Errors:
+ * - cudaErrorInvalidValue: a pointer is NULL, and as there. */
 cudaError_t CUDARTAPI cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func);
 cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr,
                                            int value);
@@ -148,7 +154,7 @@ typedef union cudaLaunchAttributeValue {
   struct {
     void* bytes;
     int value;
-  } other; /* as CUDA's has some */
+  } other; /* sets the alignment and size of CUDA's union */
 } cudaLaunchAttributeValue;
 typedef struct cudaLaunchAttribute_st {
   cudaLaunchAttributeID id;
@@ -164,12 +170,16 @@ typedef struct cudaLaunchConfig_st {
   unsigned int numAttrs;
 } cudaLaunchConfig_t;
 
-/* As cuLaunchKernel and cuLaunchKernelEx: runs the kernel for all threads of the grid on the
+/* As cuLaunchKernel and cuLaunchKernelEx: run the kernel for all threads of the grid on the
  * stream's device; asynchronous. args[i] points to parameter i, which is copied before the call
- * returns. cudaErrorInvalidConfiguration: a dimension 0 or above the device's limit, or too many
- * threads; cudaErrorInvalidValue: too many bytes of parameters or shared memory, config NULL, or
- * attributes without a list; cudaErrorNotSupported: with any attribute but
- * cudaLaunchAttributeIgnore, and nothing runs; cudaErrorInvalidResourceHandle: not a stream. */
+ * returns.
+ * Errors:
+ * - cudaErrorInvalidConfiguration: a dimension is 0 or above the device's limit, or too many
+ *   threads.
+ * - cudaErrorInvalidValue: too many bytes of parameters or shared memory, config is NULL, or
+ *   attributes without a list.
+ * - cudaErrorNotSupported: any attribute except cudaLaunchAttributeIgnore; nothing runs.
+ * - cudaErrorInvalidResourceHandle: not a stream. */
 cudaError_t CUDARTAPI cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args,
                                        size_t sharedMem, cudaStream_t stream);
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func,

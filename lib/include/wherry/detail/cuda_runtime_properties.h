@@ -1,15 +1,15 @@
-/* Part of cuda_runtime_api.h, which includes it: all that is known of a device at once. */
+/* Part of cuda_runtime_api.h, which includes it: all properties of a device in one structure. */
 #include "../cuda_runtime_api.h"
 
 #ifndef WHERRY_CUDA_RUNTIME_PROPERTIES_H
 #define WHERRY_CUDA_RUNTIME_PROPERTIES_H
 
-/* What cuDeviceGetName, cuDeviceGetUuid, cuDeviceTotalMem and cuDeviceGetAttribute tell, each in a
- * field of its own. As in CUDA 13, also with CUDA 12 names. */
+/* The results of cuDeviceGetName, cuDeviceGetUuid, cuDeviceTotalMem and cuDeviceGetAttribute, each
+ * in a field of its own. The layout is that of CUDA 13, also with CUDA 12 names. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
-  char luid[8]; /* zero: there is none outside Windows */
+  char luid[8]; /* zero: exists only on Windows */
   unsigned int luidDeviceNodeMask;
   size_t totalGlobalMem; /* bytes, like the other sizes */
   size_t sharedMemPerBlock;
@@ -102,17 +102,23 @@ struct cudaDeviceProp {
   int reserved[56];
 };
 
-/* Makes no context. cudaErrorInvalidValue: prop NULL; cudaErrorInvalidDevice: there is no such
- * device. */
+/* Returns the properties of the device. Makes no context.
+ * Errors:
+ * - cudaErrorInvalidValue: prop is NULL.
+ * - cudaErrorInvalidDevice: there is no such device. */
 cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device);
 
-/* The device that has most of what is asked for: a field that is not 0 asks for a device that has
- * this much of it, or more; among equals the first one. The texts and ids of *prop ask for nothing.
- * Makes no context. cudaErrorInvalidValue: a NULL pointer. */
+/* Returns the device that satisfies most of the requests: each field of *prop that is not 0
+ * requests a device that has at least this value. Of equal devices, the first one. The texts and
+ * ids of *prop request nothing. Makes no context.
+ * Errors:
+ * - cudaErrorInvalidValue: a pointer is NULL. */
 cudaError_t CUDARTAPI cudaChooseDevice(int* device, const struct cudaDeviceProp* prop);
 
-/* As cuMemGetInfo: bytes of the current device's memory, unused and in all. Another processor may
- * change the first at any time. cudaErrorInvalidValue: a NULL pointer. */
+/* As cuMemGetInfo: returns the unused bytes and the capacity, in bytes, of the current device's
+ * memory. Other processors may change the unused bytes at any time.
+ * Errors:
+ * - cudaErrorInvalidValue: a pointer is NULL. */
 cudaError_t CUDARTAPI cudaMemGetInfo(size_t* free, size_t* total);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef WHERRY_CUDA_RUNTIME_TYPES_H
 #define WHERRY_CUDA_RUNTIME_TYPES_H
 
-/* ---- Results: with the number of the CUresult of the same meaning where there is one ---- */
+/* ---- Results: each has the number of the CUresult with the same meaning, if there is one ---- */
 
 enum cudaError {
   cudaSuccess = 0,
@@ -144,8 +144,7 @@ enum cudaError {
 };
 typedef enum cudaError cudaError_t;
 
-/* ---- Handles and functions of the program: those of cuda.h, which may be used for one another
- * ---- */
+/* ---- Handles and function types: those of cuda.h, with which they are interchangeable ---- */
 
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;

@@ -1,14 +1,16 @@
-/* Part of cuda.h, which includes it: what kind of devices there are, and what contexts and streams
- * can be asked and told that changes nothing here. */
+/* Part of cuda.h, which includes it: kinds of devices, and settings of contexts and streams that
+ * have no effect here. */
 #include "../cuda.h"
 
 #ifndef WHERRY_CUDA_SETTINGS_H
 #define WHERRY_CUDA_SETTINGS_H
 
-/* ---- What kind of devices there are, and where ---- */
+/* ---- Kinds of devices, and their places ---- */
 
-/* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
- * CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceComputeCapability(int* major, int* minor, CUdevice dev);
 
 typedef struct CUdevprop_st {
@@ -25,21 +27,28 @@ typedef struct CUdevprop_st {
 } CUdevprop_v1;
 typedef CUdevprop_v1 CUdevprop;
 
-/* The attributes of these names, as before there was cuDeviceGetAttribute.
- * CUDA_ERROR_INVALID_VALUE: prop NULL; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns the attributes with these names. Older than cuDeviceGetAttribute.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: prop is NULL.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* prop, CUdevice dev);
 
-/* *pi: 0, no context can be confined to some of the device's workers. CUDA_ERROR_INVALID_VALUE: pi
- * NULL, or no CUexecAffinityType; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns 0 in *pi: no context can be confined to some of the device's workers.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pi is NULL, or type is not a CUexecAffinityType.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev);
 
-/* "domain:bus:device.function", of the numbers that cuDeviceGetAttribute gives; and the device of
- * such a text, in which the domain and the function may be left out. CUDA_ERROR_INVALID_VALUE: a
- * NULL pointer, or len too small for the text and its NUL; CUDA_ERROR_INVALID_DEVICE. */
+/* Return "domain:bus:device.function", with the numbers that cuDeviceGetAttribute returns; and the
+ * device for such a text, in which the domain and the function may be omitted.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL, or len is too small for the text and its
+ *   terminating zero byte.
+ * - CUDA_ERROR_INVALID_DEVICE. */
 CUresult CUDAAPI cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId);
 
-/* ---- Settings of contexts: kept and told, without effect ---- */
+/* ---- Settings of contexts: stored and returned, without effect ---- */
 
 typedef enum CUlimit_enum {
   CU_LIMIT_STACK_SIZE = 0x00,
@@ -55,41 +64,56 @@ typedef enum CUlimit_enum {
   CU_LIMIT_MAX
 } CUlimit;
 
-/* CUctx_flags: of the device's primary context, now and whenever it is active; of the current
- * context. CUDA_ERROR_INVALID_VALUE: flags NULL, or unknown ones; CUDA_ERROR_INVALID_DEVICE;
- * CUDA_ERROR_INVALID_CONTEXT. */
+/* Set or get CUctx_flags: of the device's primary context, now and whenever it is active; or of the
+ * current context.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: flags is NULL, or contains unknown flags.
+ * - CUDA_ERROR_INVALID_DEVICE.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags);
 CUresult CUDAAPI cuCtxSetFlags(unsigned int flags);
 
-/* A number that no other context has; the version of the API that a context is of, 3020. ctx NULL:
- * the current one. CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_CONTEXT. */
+/* Return a number that no other context has; and the API version of the context, 3020. ctx NULL
+ * means the current one.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long* ctxId);
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int* version);
 
-/* The current context's limits for kernels: CU_LIMIT_STACK_SIZE, CU_LIMIT_PRINTF_FIFO_SIZE,
- * CU_LIMIT_MALLOC_HEAP_SIZE. CUDA_ERROR_UNSUPPORTED_LIMIT: any other; CUDA_ERROR_INVALID_VALUE:
- * pvalue NULL; CUDA_ERROR_INVALID_CONTEXT. */
+/* Get or set the current context's limits for kernels: CU_LIMIT_STACK_SIZE,
+ * CU_LIMIT_PRINTF_FIFO_SIZE, CU_LIMIT_MALLOC_HEAP_SIZE.
+ * Errors:
+ * - CUDA_ERROR_UNSUPPORTED_LIMIT: any other limit.
+ * - CUDA_ERROR_INVALID_VALUE: pvalue is NULL.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetLimit(size_t* pvalue, CUlimit limit);
 CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);
 
-/* What the current context's kernels would rather have of a cache that is shared memory, too.
- * CUDA_ERROR_INVALID_VALUE: pconfig NULL, or no such preference; CUDA_ERROR_INVALID_CONTEXT. */
+/* Get or set how the current context's kernels prefer to divide memory between cache and shared
+ * memory.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pconfig is NULL, or an unknown preference.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache* pconfig);
 CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config);
 
-/* The old way to share a context: cuCtxAttach counts one more user of the current context and gives
- * it in *pctx; cuCtxDetach counts one less, and destroys the context with the last. flags: 0.
- * CUDA_ERROR_INVALID_VALUE: pctx NULL, flags not 0; CUDA_ERROR_INVALID_CONTEXT: also a primary
- * context given to cuCtxDetach. */
+/* Deprecated by CUDA. cuCtxAttach counts one more user of the current context and returns it in
+ * *pctx; cuCtxDetach counts one less, and destroys the context with the last user. flags: 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pctx is NULL, or flags is not 0.
+ * - CUDA_ERROR_INVALID_CONTEXT: also a primary context that is passed to cuCtxDetach. */
 CUresult CUDAAPI cuCtxAttach(CUcontext* pctx, unsigned int flags);
 CUresult CUDAAPI cuCtxDetach(CUcontext ctx);
 
-/* Say when a profiler is to look on; there is none. CUDA_ERROR_INVALID_CONTEXT. */
+/* Start and stop profiling. There is no profiler, so they have no effect.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuProfilerStart(void);
 CUresult CUDAAPI cuProfilerStop(void);
 
-/* ---- Capture: streams are never captured into graphs, and say so ---- */
+/* ---- Capture: streams cannot be captured into graphs; these functions report that ---- */
 
 typedef struct CUgraph_st* CUgraph;
 typedef struct CUgraphNode_st* CUgraphNode;
@@ -113,9 +137,12 @@ typedef enum CUstreamCaptureMode_enum {
   CU_STREAM_CAPTURE_MODE_RELAXED = 2
 } CUstreamCaptureMode;
 
-/* CU_STREAM_CAPTURE_STATUS_NONE in *captureStatus and *captureStatus_out; nothing else is written.
- * CUDA_ERROR_INVALID_VALUE: that is NULL; CUDA_ERROR_INVALID_HANDLE: not a stream;
- * CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context. */
+/* Return CU_STREAM_CAPTURE_STATUS_NONE in *captureStatus and *captureStatus_out; nothing else is
+ * written.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: that pointer is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE: not a stream.
+ * - CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context. */
 CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus);
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
@@ -136,8 +163,9 @@ CUresult CUDAAPI cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus*
                                         size_t* numDependencies_out);
 #endif
 
-/* Gives the calling thread's mode in *mode, and takes the one there for it. At first it is
- * CU_STREAM_CAPTURE_MODE_GLOBAL. CUDA_ERROR_INVALID_VALUE: mode NULL, or none of them. */
+/* Exchanges the calling thread's mode with *mode. It is initially CU_STREAM_CAPTURE_MODE_GLOBAL.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: mode is NULL, or *mode is not a mode. */
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 
 #endif

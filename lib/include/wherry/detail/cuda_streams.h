@@ -4,26 +4,33 @@
 #ifndef WHERRY_CUDA_STREAMS_H
 #define WHERRY_CUDA_STREAMS_H
 
-/* ---- Streams: work of one stream runs in order, that of several at the same time ---- */
+/* ---- Streams: work of one stream runs in order; work of several streams runs concurrently ---- */
 
 /* Creates a stream in the current context. CU_STREAM_DEFAULT: ordered with the context's default
- * stream; CU_STREAM_NON_BLOCKING: not. CUDA_ERROR_INVALID_VALUE: phStream NULL or unknown flags;
- * CUDA_ERROR_INVALID_CONTEXT. */
+ * stream; CU_STREAM_NON_BLOCKING: not ordered with it.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: phStream is NULL, or the flags are unknown.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamCreate(CUstream* phStream, unsigned int Flags);
 
-/* The same with a priority: lower numbers go first, where there is not room on the device for all
- * that could run. What runs is not interrupted, and 0 is the default. A number out of the range of
- * cuCtxGetStreamPriorityRange is taken for the nearest one in it. */
+/* The same with a priority. If the device cannot run all work at once, work with a lower number
+ * runs first. Running work is not interrupted. The default is 0. A number outside the range of
+ * cuCtxGetStreamPriorityRange counts as the nearest one in it. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority);
 
-/* The range of priorities: 0 and -5. Either pointer may be NULL. CUDA_ERROR_INVALID_CONTEXT. */
+/* Returns the range of priorities: 0 and -5. Either pointer may be NULL.
+ * Errors:
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
 
-/* What a stream was created with, default streams included: its priority; its flags; a number that
- * no other stream of the process has, ever; its device; its context (the current one for a default
- * stream). cuStreamGetCtx_v2 gives NULL in *pGreenCtx, which may be NULL: there are no green
- * contexts. CUDA_ERROR_INVALID_VALUE: a NULL pointer; CUDA_ERROR_INVALID_HANDLE;
- * CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context. */
+/* Return properties of a stream, also of default streams: its priority; its flags; a number that no
+ * other stream of the process ever has; its device; its context (the current one for a default
+ * stream). cuStreamGetCtx_v2 returns NULL in *pGreenCtx, which may be NULL: there are no green
+ * contexts.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: a pointer is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context. */
 CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int* priority);
 CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int* flags);
 CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long* streamId);
@@ -31,86 +38,115 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice* device);
 CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext* pctx);
 CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx);
 
-/* Destroys a stream and returns at once; work that was given to it still finishes.
- * CUDA_ERROR_INVALID_HANDLE: not a stream, a default stream, or destroyed already. */
+/* Destroys a stream and returns at once. Work that was submitted to it still finishes.
+ * Errors:
+ * - CUDA_ERROR_INVALID_HANDLE: not a stream, a default stream, or already destroyed. */
 CUresult CUDAAPI cuStreamDestroy(CUstream hStream);
 
-/* CUDA_SUCCESS: all work of the stream has finished; CUDA_ERROR_NOT_READY: not yet. Both are
- * answers. CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT: a default stream without a
- * current context. */
+/* Returns CUDA_SUCCESS if all work of the stream has finished, and CUDA_ERROR_NOT_READY if not,
+ * which is no error.
+ * Errors:
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT: a default stream without a current context. */
 CUresult CUDAAPI cuStreamQuery(CUstream hStream);
 
-/* Waits until all work given to the stream before this call has finished. Errors as cuStreamQuery
- * and cuCtxSynchronize. */
+/* Waits until all work that was submitted to the stream before this call has finished. Errors are
+ * those of cuStreamQuery and cuCtxSynchronize. */
 CUresult CUDAAPI cuStreamSynchronize(CUstream hStream);
 
-/* Calls fn(userData) once, on a thread of the library, after the work given to the stream before
- * and before the work given after. Not called if the context fails first. Several streams of a
- * device share one such thread: a function that waits for another's effect can wait for ever.
- * CUDA_ERROR_INVALID_VALUE: fn NULL; CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_INVALID_CONTEXT. */
+/* Calls fn(userData) once, on a thread of the library, after the work that was submitted to the
+ * stream before and before the work that is submitted later. fn is not called if the context fails
+ * first. Several streams of a device share one such thread: a function that waits for another
+ * function's effect may wait for ever.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: fn is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData);
 
-/* Calls callback(hStream, status, userData) once, as cuLaunchHostFunc does, and also when the
- * context fails first: status is then its error, else CUDA_SUCCESS. flags must be 0.
- * CUDA_ERROR_INVALID_VALUE: callback NULL or flags not 0; CUDA_ERROR_INVALID_HANDLE;
- * CUDA_ERROR_INVALID_CONTEXT. */
+/* Calls callback(hStream, status, userData) once, like cuLaunchHostFunc, but also if the context
+ * fails first: status is then the context's error, else CUDA_SUCCESS. flags must be 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: callback is NULL, or flags is not 0.
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
                                      unsigned int flags);
 
-/* Work given to the stream from now on waits for what hEvent recorded last before this call, in any
- * stream of any context or device; a later recording changes nothing. An event that has never been
- * recorded is not waited for. If the event's context fails first, hStream's context fails, too:
- * what its work would have needed does not exist. Flags must be 0. CUDA_ERROR_INVALID_VALUE: Flags
- * not 0; CUDA_ERROR_INVALID_HANDLE: not a stream, or not an event; CUDA_ERROR_INVALID_CONTEXT. */
+/* Work that is submitted to the stream from now on waits for the work of hEvent's last recording
+ * before this call, in any stream of any context or device. A later recording changes nothing. An
+ * event that has never been recorded is not waited for. If the event's context fails first,
+ * hStream's context fails, too, because the results that its work needs do not exist. Flags must be
+ * 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: Flags is not 0.
+ * - CUDA_ERROR_INVALID_HANDLE: not a stream, or not an event.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags);
 
-/* Says which streams will use a managed allocation on the device, from the turn of this call in the
- * stream on. flags: CU_MEM_ATTACH_GLOBAL, any; CU_MEM_ATTACH_HOST, none; CU_MEM_ATTACH_SINGLE,
- * hStream alone, until it is destroyed and its work has finished: then what was said at the
- * allocation holds again. It is remembered and restricts nothing: devices and the host may use
- * managed memory at the same time here. dptr: the allocation's first address; length: its size as
- * asked for, or 0. CUDA_ERROR_INVALID_VALUE: not a whole allocation, other flags, or
- * CU_MEM_ATTACH_SINGLE with the context's default stream; CUDA_ERROR_INVALID_HANDLE;
- * CUDA_ERROR_INVALID_CONTEXT. */
+/* Declares which streams will use a managed allocation on the device. Takes effect in stream order.
+ * flags:
+ *   - CU_MEM_ATTACH_GLOBAL: any stream.
+ *   - CU_MEM_ATTACH_HOST: no stream.
+ *   - CU_MEM_ATTACH_SINGLE: only hStream, until it has been destroyed and its work has finished;
+ *     then the flags given at the allocation apply again.
+ * The declaration is stored and restricts nothing: here devices and the host may use managed memory
+ * at the same time. dptr: the allocation's first address. length: its requested size, or 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: not a whole allocation, other flags, or CU_MEM_ATTACH_SINGLE with the
+ *   context's default stream.
+ * - CUDA_ERROR_INVALID_HANDLE.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
                                         unsigned int flags);
 
-/* ---- Events: a moment in a stream, to ask for, wait for and measure from ---- */
+/* ---- Events: a point in a stream that can be queried, waited for and used for timing ---- */
 
-/* Creates an event of the current context. Flags: CU_EVENT_DISABLE_TIMING, it has no time to
- * measure with; CU_EVENT_BLOCKING_SYNC, nothing, because every wait here sleeps.
- * CU_EVENT_INTERPROCESS, which goes with CU_EVENT_DISABLE_TIMING alone: other processes may have
- * it, too (cuIpcGetEventHandle). CUDA_ERROR_INVALID_VALUE: phEvent NULL, unknown flags, or
- * CU_EVENT_INTERPROCESS without CU_EVENT_DISABLE_TIMING; CUDA_ERROR_INVALID_CONTEXT. */
+/* Creates an event of the current context. Flags:
+ *   - CU_EVENT_DISABLE_TIMING: the event has no time.
+ *   - CU_EVENT_BLOCKING_SYNC: no effect, because every wait here sleeps.
+ *   - CU_EVENT_INTERPROCESS, only together with CU_EVENT_DISABLE_TIMING: other processes may open
+ *     the event (cuIpcGetEventHandle).
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: phEvent is NULL, unknown flags, or CU_EVENT_INTERPROCESS without
+ *   CU_EVENT_DISABLE_TIMING.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags);
 
-/* Makes the event stand for the work that was given to the stream before this call, in place of
- * what it stood for. Its time is the moment when that work has finished. flags must be 0.
- * CUDA_ERROR_INVALID_VALUE: flags not 0; CUDA_ERROR_INVALID_HANDLE: not an event, not a stream, or
- * they are of different contexts; CUDA_ERROR_INVALID_CONTEXT. */
+/* Records the event: it now stands for the work that was submitted to the stream before this call,
+ * and no longer for its previous recording. Its time is the moment when that work has finished.
+ * flags must be 0.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: flags is not 0.
+ * - CUDA_ERROR_INVALID_HANDLE: not an event, not a stream, or they belong to different contexts.
+ * - CUDA_ERROR_INVALID_CONTEXT. */
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 
-/* CUDA_SUCCESS: the work that the event stands for has finished, or it was never recorded;
- * CUDA_ERROR_NOT_READY: not yet. CUDA_ERROR_INVALID_HANDLE: not an event, or its context is gone.
- */
+/* Returns CUDA_SUCCESS if the work that the event stands for has finished, or the event was never
+ * recorded, and CUDA_ERROR_NOT_READY if the work has not finished.
+ * Errors:
+ * - CUDA_ERROR_INVALID_HANDLE: not an event, or its context has ended. */
 CUresult CUDAAPI cuEventQuery(CUevent hEvent);
 
-/* Waits for the work that the event stands for at this call. Errors as cuEventQuery and
- * cuCtxSynchronize. */
+/* Waits for the work that the event stands for at the time of this call. Errors are those of
+ * cuEventQuery and cuCtxSynchronize. */
 CUresult CUDAAPI cuEventSynchronize(CUevent hEvent);
 
-/* The time from one event to the other in milliseconds, negative if hEnd was first.
- * CUDA_ERROR_INVALID_VALUE: pMilliseconds NULL; CUDA_ERROR_INVALID_HANDLE: one is not an event, was
- * never recorded, or has CU_EVENT_DISABLE_TIMING, or they are of different devices;
- * CUDA_ERROR_NOT_READY: work that one stands for has not finished. */
+/* Returns the time from hStart to hEnd in milliseconds; negative if hEnd was first.
+ * Errors:
+ * - CUDA_ERROR_INVALID_VALUE: pMilliseconds is NULL.
+ * - CUDA_ERROR_INVALID_HANDLE: one is not an event, was never recorded, or has
+ *   CU_EVENT_DISABLE_TIMING, or they belong to different devices.
+ * - CUDA_ERROR_NOT_READY: the work that one of them stands for has not finished. */
 CUresult CUDAAPI cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd);
 #if WHERRY_CUDA_API == 12
 CUresult CUDAAPI cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd);
 #endif
 
-/* Destroys an event and returns at once. Who waits for it still does.
- * CUDA_ERROR_INVALID_HANDLE: not an event, or destroyed already. */
+/* Destroys an event and returns at once. Work and threads that wait for it still do.
+ * Errors:
+ * - CUDA_ERROR_INVALID_HANDLE: not an event, or already destroyed. */
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef WHERRY_CUDA_TYPES_H
 #define WHERRY_CUDA_TYPES_H
 
-/* ---- Handles and plain values ---- */
+/* ---- Handles and scalar types ---- */
 
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
@@ -38,13 +38,13 @@ typedef struct CUuuid_st {
 /* Runs on a thread of the library, in stream order. It must not call functions of this API. */
 typedef void(CUDA_CB* CUhostFn)(void* userData);
 
-/* Device numbers that are not devices, where an answer or argument can be one. */
+/* Device numbers for the host and for no device, where an argument or a result can be one. */
 #define CU_DEVICE_CPU ((CUdevice)-1)
 #define CU_DEVICE_INVALID ((CUdevice)-2)
 
-/* The default streams by name: the context's, which orders itself with the context's blocking
- * streams (this is what the NULL stream means), and the calling thread's own (what it means with
- * CUDA_API_PER_THREAD_DEFAULT_STREAM). */
+/* The default streams by name. CU_STREAM_LEGACY: the context's, which is ordered with the context's
+ * blocking streams; the NULL stream means this one. CU_STREAM_PER_THREAD: the calling thread's own;
+ * the NULL stream means this one with CUDA_API_PER_THREAD_DEFAULT_STREAM. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
@@ -159,8 +159,8 @@ typedef void(CUDA_CB* CUstreamCallback)(CUstream hStream, CUresult status, void*
 
 /* ---- Devices ---- */
 
-/* What cuDeviceGetAttribute can tell. Devices here are not GPUs: attributes of textures, caches and
- * instruction sets answer 0 or a harmless minimum. */
+/* The attributes of cuDeviceGetAttribute. Devices here are not GPUs: attributes of textures, caches
+ * and instruction sets are 0 or a harmless minimum. */
 typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -331,7 +331,7 @@ typedef enum CUdeviceNumaConfig_enum {
 
 /* ---- Contexts and streams ---- */
 
-/* How a thread waits. Accepted and kept, without effect: waiting threads sleep. */
+/* How a thread waits. Accepted and stored, without effect: waiting threads sleep. */
 typedef enum CUctx_flags_enum {
   CU_CTX_SCHED_AUTO = 0x00,
   CU_CTX_SCHED_SPIN = 0x01,
