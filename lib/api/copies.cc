@@ -89,11 +89,12 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   found.side.start = end.address;
   // Before its record: what is just being allocated has none, and perhaps no pages yet. What is
   // freed is not copied later.
-  auto allocation = runtime.offset_of(end.address) ? runtime.find(end.address) : std::nullopt;
-  const auto record = runtime.find_memory(end.address);
+  auto allocation =
+      runtime.heap().offset_of(end.address) ? runtime.heap().find(end.address) : std::nullopt;
+  const auto record = runtime.heap().find_record(end.address);
   if (!record) {
     // Nothing that the library placed there is anybody's.
-    const bool is_ours = runtime.overlaps_own({end.address, past});
+    const bool is_ours = overlaps_own(runtime, {end.address, past});
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   const bool is_mapped = record->kind == MemoryKind::mapped;
@@ -125,10 +126,11 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   }
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
-  if (!allocation) allocation = runtime.find(end.address);  // a variable of a module, for good
+  if (!allocation)
+    allocation = runtime.heap().find(end.address);  // a variable of a module, for good
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   found.side.allocation = allocation->id;
-  found.side.start = *runtime.offset_of(end.address);
+  found.side.start = *runtime.heap().offset_of(end.address);
   found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
   found.side.owner = Processor::device(record->device);
   return CUDA_SUCCESS;
@@ -159,7 +161,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
   Runtime& runtime = driver.runtime();
   if (!waits) {
     const Operation later = [&runtime, request](Completion done) {
-      runtime.copy(request, [done](OpStatus status) { done(to_work_status(status)); });
+      runtime.copy_engine().submit(request,
+                                   [done](OpStatus status) { done(to_work_status(status)); });
     };
     // Done at once what takes less than to have it done, and cannot be kept waiting by others.
     const bool moves = request.to.memory == CopyRequest::Memory::managed ||
@@ -167,21 +170,22 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
     if (moves || request.bytes() > wake_bytes)
       return to_result(engine.enqueue_operation(target.stream, later));
     return to_result(engine.carry_out_or_enqueue(
-        target.stream, [&] { return to_work_status(runtime.copy(request)); }, later));
+        target.stream, [&] { return to_work_status(runtime.copy_engine().carry(request)); },
+        later));
   }
   const bool in_host_memory = request.to.memory == CopyRequest::Memory::host &&
                               (request.pattern || request.from.memory == CopyRequest::Memory::host);
   if (in_host_memory || request.bytes() <= copiers_bytes_min) {
     OpStatus copied = OpStatus::ok;
     const WorkStatus status =
-        engine.carry_out(target.stream, [&] { copied = runtime.copy(request); });
+        engine.carry_out(target.stream, [&] { copied = runtime.copy_engine().carry(request); });
     return status == WorkStatus::ok ? to_result(copied) : to_result(status);
   }
   // Until it has been done: a reset may throw it away while this waits for it.
   const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::incomplete);
   WorkStatus status = engine.enqueue_operation(
       target.stream, [&runtime, copied, request = std::move(request)](Completion done) {
-        runtime.copy(request, [done, copied](OpStatus result) {
+        runtime.copy_engine().submit(request, [done, copied](OpStatus result) {
           *copied = result;
           done();
         });
@@ -210,7 +214,7 @@ CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest requ
   packed.layer = request.width * request.rows;
   CopyRequest taking = request;
   taking.to = packed;
-  const OpStatus taken = runtime.copy(taking);
+  const OpStatus taken = runtime.copy_engine().carry(taking);
   if (taken != OpStatus::ok) return to_result(taken);
   request.from = packed;
   return run(driver, target, std::move(request), /*waits=*/false);

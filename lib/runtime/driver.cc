@@ -53,18 +53,18 @@ void before_fork() {
   if (driver == nullptr) return;
   signals_of_fork.block();
   forking = driver;
-  driver->runtime().before_fork();
+  driver->runtime().fork_hooks().before();
 }
 void after_fork() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
-  driver->runtime().after_fork();
+  driver->runtime().fork_hooks().after();
   signals_of_fork.restore();
 }
 void in_forked_child() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
-  driver->runtime().after_fork_in_child();
+  driver->runtime().fork_hooks().after_in_child();
   signals_of_fork.restore();
 }
 
@@ -123,7 +123,7 @@ CUresult Driver::start() {
       return CUDA_ERROR_NOT_SUPPORTED;
     }
     OptionsError problem;
-    const auto options = Runtime::options_from_environment(problem, the_policy);
+    const auto options = RuntimeOptions::from_environment(problem, the_policy);
     if (!options) {
       if (!problem.message.empty()) log_line("{}", problem.message);
       return to_result(problem.kind);
@@ -184,7 +184,7 @@ void Driver::end_devices() {
   Driver* driver = current();
   if (driver == nullptr) return;
   for (const auto& device : driver->devices_) device->engine.program_ends();
-  driver->runtime_.end_devices();
+  driver->runtime_.devices().end_all();
 }
 
 Driver* Driver::current() {
@@ -197,7 +197,8 @@ Driver::Driver(const RuntimeOptions& options)
     : launches_block_(options.launches_block), runtime_(options) {
   for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
     devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
-    devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));
+    devices_.back()->engine.attach(
+        std::make_shared<ProcessTarget>(runtime_.devices().process(ordinal)));
   }
 }
 
@@ -211,13 +212,13 @@ Device* Driver::device(CUdevice ordinal) {
 void Driver::context_begins(const Device& device) {
   if (runtime_.device_config(device.ordinal).concurrent) return;
   const LockGuard guard(exclusive_lock_);
-  if (exclusive_contexts_++ == 0) runtime_.forbid_copies();
+  if (exclusive_contexts_++ == 0) runtime_.advice_effects().forbid_copies();
 }
 
 void Driver::context_ends(const Device& device) {
   if (runtime_.device_config(device.ordinal).concurrent) return;
   const LockGuard guard(exclusive_lock_);
-  if (--exclusive_contexts_ == 0) runtime_.permit_copies();
+  if (--exclusive_contexts_ == 0) runtime_.advice_effects().permit_copies();
 }
 
 CUcontext Driver::create_context(Device& device, unsigned flags) {
@@ -304,12 +305,12 @@ void Driver::reset(Device& device) {
   }
   try {
     const DeviceStart scope;
-    runtime_.restart_device(device.ordinal);
+    runtime_.devices().restart(device.ordinal);
   } catch (...) {
     device.engine.attach(nullptr);
     throw;
   }
-  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.process(device.ordinal)));
+  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.devices().process(device.ordinal)));
 }
 
 // ---- streams and events

@@ -61,7 +61,7 @@ class Searcher {
   const Copy* copy_of(std::uintptr_t page) {
     for (const Copy& copy : copies_)
       if (copy.page == page && page != 0) return &copy;
-    if (page == 0 || runtime_.offset_of(page)) return nullptr;
+    if (page == 0 || runtime_.heap().offset_of(page)) return nullptr;
     Copy& copy = copies_[next_++ % copies_.size()];
     copy.page = read_if_readable(page, copy.bytes) ? page : 0;
     return copy.page == 0 ? nullptr : &copy;

@@ -41,7 +41,7 @@ MemoryPool::MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned au
     : parts_(parts), handle_(handle), device_(device), audience_(audience), limits_(limits) {}
 
 MemoryPool::~MemoryPool() {
-  parts_.runtime.end_audience(audience_);
+  parts_.runtime.audiences().end(audience_);
 }
 
 CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address) {
@@ -52,7 +52,7 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   const auto base = find_room(whole, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   // What was handed out before exists, and costs a look; all else was free.
-  if (!parts_.runtime.create_device(*base, whole, device_)) {
+  if (!parts_.runtime.heap().create_device(*base, whole, device_)) {
     space_.free(*base);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -83,9 +83,9 @@ bool MemoryPool::grow(std::size_t bytes) {
     const std::size_t wanted = round_up(bytes, step);
     if (wanted < bytes || wanted > left) continue;
     const auto slab =
-        parts_.runtime.reserve_device(wanted, {Processor::device(device_), audience_});
+        parts_.runtime.heap().reserve_device(wanted, {Processor::device(device_), audience_});
     if (!slab) continue;
-    space_.add({parts_.runtime.address_of(*slab), wanted});
+    space_.add({parts_.runtime.heap().address_of(*slab), wanted});
     return true;
   }
   return false;
@@ -171,13 +171,13 @@ MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
     const auto slab =
         space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
           // What another process still has open would be another allocation's.
-          const bool is_open = limits_.for_processes &&
-                               parts_.runtime.is_open_elsewhere(free.base, free.bytes, device_);
+          const bool is_open = limits_.for_processes && parts_.runtime.heap().is_open_elsewhere(
+                                                            free.base, free.bytes, device_);
           trimmed.others_have_more = trimmed.others_have_more || is_open;
           return !is_open;
         });
     if (!slab) break;
-    parts_.runtime.free(slab->base);
+    parts_.runtime.heap().free(slab->base);
     trimmed.some = true;
   }
   return trimmed;
@@ -266,10 +266,10 @@ void MemoryPool::set_access(int device, bool accessible) {
   const ProcessorMask bit = Processor::device(device).bit();
   if (accessible) {
     others_ |= bit;
-    parts_.runtime.admit(audience_, device);
+    parts_.runtime.audiences().admit(audience_, device);
   } else if ((others_ & bit) != 0) {
     others_ &= ~bit;
-    parts_.runtime.exclude(audience_, device);
+    parts_.runtime.audiences().exclude(audience_, device);
   }
 }
 

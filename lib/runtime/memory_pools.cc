@@ -14,7 +14,7 @@ std::shared_ptr<MemoryPool> MemoryPools::of(const MemoryRecord& record) const {
 }
 
 std::shared_ptr<MemoryPool> MemoryPools::create(int device, MemoryPool::Limits limits) {
-  const auto audience = parts_.runtime.begin_audience(device);
+  const auto audience = parts_.runtime.audiences().begin(device);
   if (!audience) return nullptr;
   const CUmemoryPool handle = table_.reserve();
   const auto pool = std::make_shared<MemoryPool>(parts_, handle, device, *audience, limits);

@@ -59,12 +59,12 @@ CUresult refuse_device_code(const std::string& name) {
 }
 
 CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObject& object) {
-  switch (runtime.share_module(name, object.place, !object.was_there)) {
-    case Runtime::ModuleResult::done:
+  switch (runtime.variables().share_module(name, object.place, !object.was_there)) {
+    case ModuleVariables::ShareResult::done:
       return CUDA_SUCCESS;
-    case Runtime::ModuleResult::refused:
+    case ModuleVariables::ShareResult::refused:
       return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-    case Runtime::ModuleResult::no_room:
+    case ModuleVariables::ShareResult::no_space:
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_ERROR_UNKNOWN;

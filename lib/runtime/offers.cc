@@ -33,7 +33,7 @@ CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& han
   // Whoever frees it takes the record out first, and comes here then.
   const auto record = runtime_.memory().find(address);
   if (!record || record->kind != kind || record->variable) return CUDA_ERROR_INVALID_VALUE;
-  const Runtime::FilePlace place = runtime_.file_place(record->base, record->device);
+  const ManagedHeap::FilePlace place = runtime_.heap().file_place(record->base, record->device);
   Offer what;
   what.descriptor = place.fd;
   what.file = identify_file(place.fd);
@@ -122,7 +122,7 @@ bool Offers::free_returned() {
 }
 
 void Offers::free_now(const MemoryRecord& record) {
-  if (!held_pages_.keep(record)) runtime_.free(record.base);
+  if (!held_pages_.keep(record)) runtime_.heap().free(record.base);
 }
 
 }  // namespace wherry::impl

@@ -49,7 +49,7 @@ class Offers {
                  OfferHandle& handle) REQUIRES(lock_);
   void take_down(std::map<std::uint64_t, OfferHandle>& offers, std::uint64_t id) REQUIRES(lock_);
   bool is_open_elsewhere(const MemoryRecord& record) const {
-    return runtime_.is_open_elsewhere(record.base, record.bytes, record.device);
+    return runtime_.heap().is_open_elsewhere(record.base, record.bytes, record.device);
   }
   void free_now(const MemoryRecord& record);
 

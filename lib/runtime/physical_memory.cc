@@ -69,7 +69,7 @@ std::optional<PhysicalTraits> traits_of(Driver& driver, std::string_view name) {
 std::shared_ptr<Fd> hold_room(Runtime& runtime, Processor p, std::uint64_t pages) {
   return {new Fd, [&runtime, p, pages](const Fd* file) {
             delete file;
-            runtime.give_room_back(p, pages);
+            runtime.budget().release(p, pages);
           }};
 }
 
@@ -88,10 +88,10 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   const Processor p = traits.location.processor();
   const std::uint64_t pages = bytes / page_size;
   if (!may_write_to(bytes)) return std::nullopt;
-  if (!runtime.take_room(p, pages)) return std::nullopt;
+  if (!runtime.budget().reserve(p, pages)) return std::nullopt;
   auto file = hold_room(runtime, p, pages);
-  const MemoryFile made(name_of(runtime, traits), bytes, runtime.huge_pages());
-  if (const int error = runtime.place(made, bytes, traits.location))
+  const MemoryFile made(name_of(runtime, traits), bytes, runtime.options().copying.huge_pages);
+  if (const int error = runtime.placement().place(made, bytes, traits.location))
     throw_errno(error, "cannot place memory on its node");
   if (!create_pages(made, bytes)) return std::nullopt;
   *file = move_apart(duplicate_fd(made.fd()));

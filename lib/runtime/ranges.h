@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/page.h"
+#include "os/memory/address_map.h"
 #include "pages/advice.h"
 #include "runtime/runtime.h"
 
@@ -16,6 +17,9 @@ namespace wherry::impl {
 // Whether the bytes [begin, end) lie in one live managed allocation; neighbouring ones are no range
 // together. An end that wraps past the last address counts as inside, as a real driver has it.
 bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end);
+
+// Whether the library has addresses in the range: of the arena, the annex, or managed variables.
+bool overlaps_own(const Runtime& runtime, AddressRange range);
 
 // All pages that the bytes touch; none where they wrap. Requires: there are bytes.
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count);

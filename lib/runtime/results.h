@@ -9,6 +9,6 @@
 namespace wherry::impl {
 
 CUresult to_result(WorkStatus status);
-CUresult to_result(Runtime::PinResult result);
+CUresult to_result(Pinning::Result result);
 
 }  // namespace wherry::impl
