@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/page.h"
+#include "runtime/ranges.h"
 
 namespace wherry::impl {
 namespace {

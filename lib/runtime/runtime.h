@@ -97,6 +97,7 @@ class Runtime {
   // ---- Where pages are, and what moves them
 
   ProgramAdvice& advice() { return *advice_; }
+  const ProgramAdvice& advice() const { return *advice_; }
   AdviceEffects& advice_effects() { return *effects_; }
   Pinning& pinning() { return *pinning_; }
   Prefetcher& prefetcher() { return *prefetcher_; }

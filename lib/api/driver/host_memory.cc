@@ -1,5 +1,6 @@
 // The C functions of host memory that devices use in place: allocated and registered.
 #include "api/entry.h"
+#include "runtime/ranges.h"
 
 using namespace wherry::impl;
 
