@@ -37,7 +37,7 @@ CUresult HeldPages::find_in_arena(const WantedPages& wanted, Hold& hold,
 CUresult HeldPages::find_mapped(const WantedPages& wanted, Hold& hold,
                                 std::vector<wherryPageExtent>& found) {
   const auto mapped = mapped_.mapped_at(wanted.address);
-  // Unmapped meanwhile.
+  // The program has unmapped it since the record was found.
   if (!mapped || mapped->place.start != hold.record.base) return CUDA_ERROR_INVALID_VALUE;
   hold.file = mapped->memory.file;
   const std::uintptr_t first = round_down(wanted.address, page_size);

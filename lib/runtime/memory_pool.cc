@@ -23,7 +23,7 @@ Value value_of(const void* data) {
   return value;
 }
 
-// The index of its value; nothing: it is none of these.
+// The attribute's index in MemoryPool::reuse_; nullopt if it is not one of them.
 std::optional<std::size_t> reuse_index(CUmemPool_attribute attribute) {
   if (attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
       attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
@@ -51,7 +51,7 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
   const auto base = find_room(whole, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
-  // What was handed out before exists, and costs a look; all else was free.
+  // Pages that were handed out before exist; for them this only looks.
   if (!parts_.runtime.heap().create_device(*base, whole, device_)) {
     space_.free(*base);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,8 +59,8 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   try {
     remember(*base, bytes);
   } catch (...) {
-    // Work that was to be over before may still use it, but then it was the stream's own, or it
-    // waits.
+    // Earlier work may still use the memory, but only work of this stream, or work that this stream
+    // waits for.
     space_.free_in_order(*base, stream.stream->id());
     throw;
   }
@@ -97,9 +97,10 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
   const auto leaving = space_.find_leaving(bytes);
   if (!leaving) return std::nullopt;
   const auto found = frees_.find(leaving->stream);
-  if (found == frees_.end()) return std::nullopt;  // what nobody waits for
+  if (found == frees_.end()) return std::nullopt;  // there is nothing to wait for
   const StreamFrees& others = found->second;
-  // The fate of another context is none of this one's.
+  // If another context fails, its stream never reaches the free, and this stream would fail with
+  // it.
   if (others.context != stream.context) return std::nullopt;
   const auto awaited = std::ranges::find_if(
       others.frees, [&](const Pending& free) { return free.number >= leaving->number; });
@@ -110,7 +111,7 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
 }
 
 void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
-  // Mapped in steps, the last of which ends with the slab.
+  // The API tells what is mapped at once: steps of a slab, the last of which ends with the slab.
   const PoolSpace::Slab slab = space_.slab_of(base);
   const std::size_t offset = base - slab.base;
   const std::size_t first = round_down(offset, slab_step);
@@ -149,8 +150,8 @@ void MemoryPool::look_at_frees() {
     auto& frees = entry->second.frees;
     std::uint64_t reached = 0;
     DeviceEngine& engine = context.device.engine;
-    // Thrown away is as good as finished, once nothing that ran at that moment uses the memory any
-    // more.
+    // A free that was discarded with its context's work counts as reached, once no kernel of the
+    // context runs any more.
     const auto is_over = [&](const Recording& recording) {
       const auto outcome = engine.query(recording);
       return outcome && (outcome->status == WorkStatus::ok || engine.is_idle(*context.work));
@@ -170,7 +171,7 @@ MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
   while (space_.reserved().now > keep) {
     const auto slab =
         space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
-          // What another process still has open would be another allocation's.
+          // Another process that still has the slab open would see the next allocation's data.
           const bool is_open = limits_.for_processes && parts_.runtime.heap().is_open_elsewhere(
                                                             free.base, free.bytes, device_);
           trimmed.others_have_more = trimmed.others_have_more || is_open;

@@ -13,7 +13,7 @@ struct FreeText {
   void operator()(char* text) const { std::free(text); }
 };
 
-// The path by which the loader, and whoever reads its lists, is to know the file.
+// The path by which the dynamic loader, and debuggers that read its lists, know the file.
 std::string absolute_path(const char* path) {
   const std::unique_ptr<char, FreeText> absolute(::realpath(path, nullptr));
   return absolute ? absolute.get() : "";

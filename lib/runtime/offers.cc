@@ -30,7 +30,7 @@ CUresult Offers::offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64
 
 CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) {
   const LockGuard guard(lock_);
-  // Whoever frees it takes the record out first, and comes here then.
+  // A thread that frees the memory takes the record out first, and takes this lock after that.
   const auto record = runtime_.memory().find(address);
   if (!record || record->kind != kind || record->variable) return CUDA_ERROR_INVALID_VALUE;
   const ManagedHeap::FilePlace place = runtime_.heap().file_place(record->base, record->device);
@@ -95,7 +95,8 @@ void Offers::free(const MemoryRecord& record) {
     const LockGuard guard(lock_);
     const bool was_offered = memory_.contains(record.id);
     take_down(memory_, record.id);
-    // Who opens it marks it, then looks whether it is still offered.
+    // A process that opens the memory marks it first, and then checks that it is still offered. So
+    // if there is no mark now, it will not be opened.
     if (was_offered && is_open_elsewhere(record)) {
       kept_.push_back(record);
       keeps_.store(true);

@@ -6,7 +6,7 @@ namespace wherry::impl {
 
 PeerGrants::Answer PeerGrants::enable(const Context& from, const Context& to) {
   const LockGuard guard(lock_);
-  // Who destroys one says so before it ends what there is of it.
+  // A thread that destroys a context marks it before it calls end(), so no grant is left behind.
   for (const Context* one : {&from, &to})
     if (one->device.engine.status(*one->work) == WorkStatus::context_destroyed)
       return Answer::destroyed;

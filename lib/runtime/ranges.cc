@@ -8,7 +8,7 @@
 namespace wherry::impl {
 namespace {
 
-// What is no managed memory comes out as far away from all that is.
+// Addresses outside the arena become an offset past its end, where nothing is allocated.
 std::uint64_t offset_of(const Runtime& runtime, CUdeviceptr address) {
   return runtime.heap().offset_of(address).value_or(runtime.layout().bytes());
 }

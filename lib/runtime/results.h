@@ -1,4 +1,4 @@
-// What the C functions return for the answers of the library's own parts.
+// Translates results of the library's parts into results of the C functions.
 #pragma once
 
 #include <wherry/cuda.h>
