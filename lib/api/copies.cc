@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/page.h"
+#include "runtime/ranges.h"
 
 namespace wherry::impl {
 namespace {
@@ -91,12 +92,13 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   // Looked up before the record: memory that is being allocated has no record yet, and perhaps no
   // pages. Memory that is freed meanwhile is not copied, because the copy checks the allocation's
   // id.
-  auto allocation = runtime.offset_of(end.address) ? runtime.find(end.address) : std::nullopt;
-  const auto record = runtime.find_memory(end.address);
+  auto allocation =
+      runtime.heap().offset_of(end.address) ? runtime.heap().find(end.address) : std::nullopt;
+  const auto record = runtime.heap().find_record(end.address);
   if (!record) {
     // Addresses at which the library itself has placed something without a record are never the
     // program's.
-    const bool is_ours = runtime.overlaps_own({end.address, past});
+    const bool is_ours = overlaps_own(runtime, {end.address, past});
     return end.role == Role::device || is_ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   const bool is_mapped = record->kind == MemoryKind::mapped;
@@ -130,10 +132,10 @@ CUresult find(Driver& driver, const End& end, const Extent& extent, Accessor acc
   found.side.start = record->host_address(end.address);
   if (!found.is_device) return CUDA_SUCCESS;
   // a module's variable, which is never freed
-  if (!allocation) allocation = runtime.find(end.address);
+  if (!allocation) allocation = runtime.heap().find(end.address);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   found.side.allocation = allocation->id;
-  found.side.start = *runtime.offset_of(end.address);
+  found.side.start = *runtime.heap().offset_of(end.address);
   found.side.memory = found.is_managed ? CopyRequest::Memory::managed : CopyRequest::Memory::device;
   found.side.owner = Processor::device(record->device);
   return CUDA_SUCCESS;
@@ -164,7 +166,8 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
   Runtime& runtime = driver.runtime();
   if (!waits) {
     const Operation later = [&runtime, request](Completion done) {
-      runtime.copy(request, [done](OpStatus status) { done(to_work_status(status)); });
+      runtime.copy_engine().submit(request,
+                                   [done](OpStatus status) { done(to_work_status(status)); });
     };
     // A copy that takes less time than waking a copier is done at once, unless it could have to
     // wait for other threads' transfers.
@@ -173,14 +176,15 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
     if (moves || request.bytes() > wake_bytes)
       return to_result(engine.enqueue_operation(target.stream, later));
     return to_result(engine.carry_out_or_enqueue(
-        target.stream, [&] { return to_work_status(runtime.copy(request)); }, later));
+        target.stream, [&] { return to_work_status(runtime.copy_engine().carry(request)); },
+        later));
   }
   const bool in_host_memory = request.to.memory == CopyRequest::Memory::host &&
                               (request.pattern || request.from.memory == CopyRequest::Memory::host);
   if (in_host_memory || request.bytes() <= copiers_bytes_min) {
     OpStatus copied = OpStatus::ok;
     const WorkStatus status =
-        engine.carry_out(target.stream, [&] { copied = runtime.copy(request); });
+        engine.carry_out(target.stream, [&] { copied = runtime.copy_engine().carry(request); });
     return status == WorkStatus::ok ? to_result(copied) : to_result(status);
   }
   // Shared with the operation, which may run longer than this call: a reset may drop the stream's
@@ -188,7 +192,7 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
   const auto copied = std::make_shared<std::atomic<OpStatus>>(OpStatus::incomplete);
   WorkStatus status = engine.enqueue_operation(
       target.stream, [&runtime, copied, request = std::move(request)](Completion done) {
-        runtime.copy(request, [done, copied](OpStatus result) {
+        runtime.copy_engine().submit(request, [done, copied](OpStatus result) {
           *copied = result;
           done();
         });
@@ -217,7 +221,7 @@ CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest requ
   packed.layer = request.width * request.rows;
   CopyRequest taking = request;
   taking.to = packed;
-  const OpStatus taken = runtime.copy(taking);
+  const OpStatus taken = runtime.copy_engine().carry(taking);
   if (taken != OpStatus::ok) return to_result(taken);
   request.from = packed;
   return run(driver, target, std::move(request), /*waits=*/false);

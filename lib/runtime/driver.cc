@@ -24,13 +24,14 @@ namespace wherry::impl {
 namespace {
 
 constinit Mutex start_lock{LockOrder::start};
-// Set by the first start() before it forks anything, so that no child takes itself for the host.
+// Tells the host process from its children. Set by the first start() before it forks any process.
 std::atomic<const ForkMark*> the_mark = nullptr;
 std::atomic<Driver*> the_driver = nullptr;
-// Of wherrySetPolicy(). Guarded by start_lock; never destroyed, as the driver is not.
-PolicySource& the_policy = *new PolicySource;  // empty: it has not been called
-// Fork handlers run when a thread starts devices, too, and in those; they keep what they need and
-// drop the rest themselves.
+// Set by wherrySetPolicy(); empty: it was not called. Guarded by start_lock. Never destroyed, like
+// the driver.
+PolicySource& the_policy = *new PolicySource;
+// Fork handlers also run when a thread forks device processes, and in these. The handlers do
+// nothing then: device processes drop what they do not need themselves.
 thread_local bool starts_device = false;
 
 class DeviceStart {
@@ -41,11 +42,11 @@ class DeviceStart {
   DeviceStart& operator=(const DeviceStart&) = delete;
 };
 
-// That a fork of this thread's concerns. Null: it is none of the application's, or there is nothing
-// that it could disturb, as in a child of an earlier fork.
+// The driver for which the handlers of this thread's current fork act. Null: the application does
+// not fork in this thread, or there is no driver, as in a child of an earlier fork.
 thread_local Driver* forking = nullptr;
-// While it forks no handler of the application runs in this thread: one that forks, too, would wait
-// for this fork.
+// Signals are blocked while the thread forks: a signal handler of the application that forks, too,
+// would wait for this fork.
 thread_local SavedSignals signals_of_fork;
 
 void before_fork() {
@@ -53,29 +54,29 @@ void before_fork() {
   if (driver == nullptr) return;
   signals_of_fork.block();
   forking = driver;
-  driver->runtime().before_fork();
+  driver->runtime().fork_hooks().before();
 }
 void after_fork() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
-  driver->runtime().after_fork();
+  driver->runtime().fork_hooks().after();
   signals_of_fork.restore();
 }
 void in_forked_child() {
   Driver* const driver = std::exchange(forking, nullptr);
   if (driver == nullptr) return;
-  driver->runtime().after_fork_in_child();
+  driver->runtime().fork_hooks().after_in_child();
   signals_of_fork.restore();
 }
 
-// At the program's end, also in children and devices, where there is nothing to finish.
+// Runs at the program's end. It also runs in children and device processes, where it does nothing.
 void finish_trace() {
   if (Driver* driver = Driver::current())
     if (TraceWriter* trace = driver->trace()) trace->finish();
 }
 
-// After everything that the program registered with atexit() and the destructors of its static
-// objects: they run before those of the libraries that the program needs.
+// Runs after everything that the program registered with atexit(), and after the destructors of its
+// static objects: these run before the destructors of the libraries that the program needs.
 [[gnu::destructor]] void end_devices_at_exit() {
   Driver::end_devices();
 }
@@ -108,7 +109,7 @@ CUresult to_result(const std::system_error& error) {
 }  // namespace
 
 CUresult Driver::start() {
-  // Before the lock, which a child may have inherited from a thread that held it.
+  // Before the lock is taken: a child may have inherited it from a thread that held it.
   if (const ForkMark* mark = the_mark; mark != nullptr && !mark->is_here()) {
     return CUDA_ERROR_NOT_INITIALIZED;
   }
@@ -123,14 +124,14 @@ CUresult Driver::start() {
       return CUDA_ERROR_NOT_SUPPORTED;
     }
     OptionsError problem;
-    const auto options = Runtime::options_from_environment(problem, the_policy);
+    const auto options = RuntimeOptions::from_environment(problem, the_policy);
     if (!options) {
       if (!problem.message.empty()) log_line("{}", problem.message);
       return to_result(problem.kind);
     }
-    // Kept also when the start fails: another thread may be reading it.
+    // Not deleted if the start fails: another thread may be reading it.
     the_mark = new ForkMark;
-    // Before devices are forked, in which it works likewise.
+    // Before devices are forked, so that they inherit it.
     if (!options->serves_system_calls()) attach_to_io_library();
     the_driver = new Driver(*options);
     if (the_driver.load()->trace() != nullptr) std::atexit(finish_trace);
@@ -156,7 +157,7 @@ CUresult Driver::set_policy(const char* text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (the_mark.load() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
   try {
-    // Not under the lock: a shared object may register policies when it is loaded.
+    // Not under the lock: a shared object that is loaded here may register policies.
     auto source = find_policy(text);
     if (const auto* wrong = std::get_if<std::string>(&source)) {
       log_line("wherrySetPolicy: {}", *wrong);
@@ -184,7 +185,7 @@ void Driver::end_devices() {
   Driver* driver = current();
   if (driver == nullptr) return;
   for (const auto& device : driver->devices_) device->engine.program_ends();
-  driver->runtime_.end_devices();
+  driver->runtime_.devices().end_all();
 }
 
 Driver* Driver::current() {
@@ -197,7 +198,8 @@ Driver::Driver(const RuntimeOptions& options)
     : launches_block_(options.launches_block), runtime_(options) {
   for (int ordinal = 0; ordinal < runtime_.device_count(); ++ordinal) {
     devices_.push_back(std::make_unique<Device>(ordinal, contexts_.reserve()));
-    devices_.back()->engine.attach(std::make_shared<ProcessTarget>(runtime_.process(ordinal)));
+    devices_.back()->engine.attach(
+        std::make_shared<ProcessTarget>(runtime_.devices().process(ordinal)));
   }
 }
 
@@ -211,13 +213,13 @@ Device* Driver::device(CUdevice ordinal) {
 void Driver::context_begins(const Device& device) {
   if (runtime_.device_config(device.ordinal).concurrent) return;
   const LockGuard guard(exclusive_lock_);
-  if (exclusive_contexts_++ == 0) runtime_.forbid_copies();
+  if (exclusive_contexts_++ == 0) runtime_.advice_effects().forbid_copies();
 }
 
 void Driver::context_ends(const Device& device) {
   if (runtime_.device_config(device.ordinal).concurrent) return;
   const LockGuard guard(exclusive_lock_);
-  if (--exclusive_contexts_ == 0) runtime_.permit_copies();
+  if (--exclusive_contexts_ == 0) runtime_.advice_effects().permit_copies();
 }
 
 CUcontext Driver::create_context(Device& device, unsigned flags) {
@@ -304,12 +306,12 @@ void Driver::reset(Device& device) {
   }
   try {
     const DeviceStart scope;
-    runtime_.restart_device(device.ordinal);
+    runtime_.devices().restart(device.ordinal);
   } catch (...) {
     device.engine.attach(nullptr);
     throw;
   }
-  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.process(device.ordinal)));
+  device.engine.attach(std::make_shared<ProcessTarget>(runtime_.devices().process(device.ordinal)));
 }
 
 // ---- streams and events
@@ -371,7 +373,8 @@ CUfunction Driver::function_of(const std::shared_ptr<Module>& module, const Kern
   CUfunction& handle = module->functions[code.name];
   if (handle == nullptr) handle = functions_.insert(std::make_shared<Function>(module, code));
   if (find_module(module->handle) == module) return handle;
-  // Who ended the module may have looked for its functions before this was.
+  // The thread that destroyed the module may have looked for its functions before this one was
+  // entered.
   functions_.take(handle);
   return nullptr;
 }
@@ -397,7 +400,8 @@ CUmodule Driver::module_of(const std::shared_ptr<Library>& library,
   if (module && module->context == context) return handle;
   const CUmodule made = create_module(context, library->name, library->object, /*is_library=*/true);
   if (find_context(context->handle) == context) return handle = made;
-  // Who ended the context may have looked for what is of it before this was.
+  // The thread that destroyed the context may have looked for its modules before this one was
+  // entered.
   destroy_module(made);
   return nullptr;
 }

@@ -1,5 +1,5 @@
 // What the C functions work on: the runtime, a launch engine for each device, and the handles that
-// were given out. Made by the first cuInit, never destroyed. Any thread.
+// the program holds. Made by the first cuInit, never destroyed. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -25,52 +25,53 @@ namespace wherry::impl {
 
 class Driver {
  public:
-  // cuInit. Logs what is wrong where there is more to say than the code.
+  // cuInit. Logs the reason if the error code alone does not tell it.
   static CUresult start();
-  // What WHERRY_POLICY would say, for a start() that is yet to come. As wherrySetPolicy().
+  // wherrySetPolicy(): replaces WHERRY_POLICY for a later start().
   static CUresult set_policy(const char* text);
-  // As wherryRegisterPolicy().
+  // wherryRegisterPolicy().
   static CUresult add_policy(const char* name, unsigned version, wherry::make_policy* make);
   // At the program's end: ends and reaps the device processes. Managed memory stays usable on the
-  // host. Nothing in a forked child.
+  // host. Does nothing in a forked child.
   static void end_devices();
   // Null before start() has succeeded, and in every forked child.
   static Driver* current();
 
   Runtime& runtime() { return runtime_; }
-  // What the API knows of every address that it gave out or was given.
+  // What the API knows of every address that it returned or was passed.
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
   HeldPages& held_pages() { return held_pages_; }
-  // What other processes may have of this one's devices, and this one has of theirs.
+  // What other processes may open of this one's devices, and what this one has opened of theirs.
   Offers& offers() { return offers_; }
   ImportedMemory& imported() { return imported_; }
   HandleTable<CUmemoryPool, ImportedPool>& imported_pools() { return imported_pools_; }
   MemoryPools& pools() { return pools_; }
-  // Whether who launches a kernel is to wait for it (CUDA_LAUNCH_BLOCKING).
+  // Whether a thread that launches a kernel waits for its end (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
   VirtualMemory& virtual_memory() { return virtual_memory_; }
-  // What WHERRY_TRACE asks for; null: nothing.
+  // Writes the trace that WHERRY_TRACE asks for; null: none.
   TraceWriter* trace() { return trace_.get(); }
   int device_count() const { return static_cast<int>(devices_.size()); }
-  // Null: there is no such device.
+  // Returns null if there is no such device.
   Device* device(CUdevice ordinal);
 
   // ---- contexts
 
   CUcontext create_context(Device& device, unsigned flags);
-  // Waits for its work. Returns false when `handle` is no context that can be destroyed.
+  // Waits for the context's work. Returns false if `handle` is not a context that can be destroyed.
   bool destroy_context(CUcontext handle);
   std::shared_ptr<Context> find_context(CUcontext handle) const { return contexts_.find(handle); }
-  // What every call that works on the context answers.
+  // The status that every call that works on the context returns.
   WorkStatus context_status(CUcontext handle) const;
 
   CUcontext retain_primary(Device& device);
-  // The same, but counts one user however often it is called: one that never lets go.
+  // The same for the runtime API: counts as one user that never releases, however often it is
+  // called.
   CUcontext hold_primary(Device& device);
-  // Waits for its work if this was the last user. False: it had none.
+  // Waits for its work if this was the last user. Returns false if it had none.
   bool release_primary(Device& device);
-  // Throws std::system_error when no new process can be started.
+  // Throws std::system_error if no new process can be started.
   void reset(Device& device);
 
   // ---- streams and events
@@ -79,10 +80,10 @@ class Driver {
   bool destroy_stream(CUstream handle);
   std::shared_ptr<StreamHandle> find_stream(CUstream handle) const { return streams_.find(handle); }
 
-  // `shared`: what it is if other processes have it, too.
+  // `shared`: null unless other processes may use the event, too.
   CUevent create_event(const std::shared_ptr<Context>& context, unsigned flags,
                        std::shared_ptr<SharedEvent> shared = nullptr);
-  // Who waits for it still does.
+  // Threads and streams that wait for the event go on waiting.
   bool destroy_event(CUevent handle);
   std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
 
@@ -90,10 +91,10 @@ class Driver {
 
   CUmodule create_module(const std::shared_ptr<Context>& context, const std::string& name,
                          LoadedObject object, bool is_library = false);
-  // False: there is none. Its functions go with it.
+  // Destroys the module and its functions. Returns false if there is none.
   bool destroy_module(CUmodule handle);
   std::shared_ptr<Module> find_module(CUmodule handle) const { return modules_.find(handle); }
-  // Null: the module has ended meanwhile.
+  // Returns null if another thread has destroyed the module meanwhile.
   CUfunction function_of(const std::shared_ptr<Module>& module, const KernelCode& code);
   std::shared_ptr<Function> find_function(CUfunction handle) const {
     return functions_.find(handle);
@@ -101,21 +102,23 @@ class Driver {
 
   Libraries& libraries() { return libraries_; }
   const Libraries& libraries() const { return libraries_; }
-  // False: there is none. What is of it goes with it.
+  // Destroys the library with its modules and functions. Returns false if there is none.
   bool destroy_library(CUlibrary handle);
-  // The library as the context has it. Null: one of them has ended meanwhile.
+  // The module that stands for the library in the context. Returns null if another thread has
+  // destroyed one of them meanwhile.
   CUmodule module_of(const std::shared_ptr<Library>& library,
                      const std::shared_ptr<Context>& context);
 
-  // Gives back what other processes have let go of, and what the device's pools keep for later, for
-  // want of room. True: there was something.
+  // Called when memory does not fit: frees memory that other processes have closed, and what the
+  // device's memory pools keep for later. Returns whether there was any.
   bool give_back(Device& device);
-  // ... of all devices.
+  // The same for all devices.
   bool give_back();
 
-  // Waits until no device has work that may touch managed memory.
+  // Waits until no device has work that may access managed memory.
   void wait_for_all_work();
-  // Ends it after that: work that was launched before may still use it.
+  // Waits as wait_for_all_work(), because work that was launched before may use the imported
+  // memory, then closes it.
   void end_import(const ImportedMemory::Import& import);
 
  private:

@@ -14,13 +14,13 @@ namespace {
 
 constexpr unsigned missing = ~0u;
 constexpr std::size_t alignment = 16;
-// Of parameters, so that all fits into an argument block with the offsets.
+// The most bytes of parameters, so that they fit into an argument block with the offsets.
 constexpr std::size_t data_max = 3072;
-// What is taken of a kernel that declares nothing.
+// How many parameters, and how many bytes of each, are copied if the kernel declares nothing.
 constexpr std::size_t undeclared_count = 16;
 constexpr std::size_t undeclared_size = 64;
 
-// What the block begins with; the offsets follow, then the data.
+// The beginning of the block. The offsets follow, then the data.
 struct Head {
   wherryGridKernel kernel = nullptr;
   wherryLaunchInfo info{};
@@ -30,14 +30,14 @@ struct Head {
 static_assert(sizeof(Head) + WHERRY_MAX_PARAMS * sizeof(unsigned) / 2 + data_max + alignment <=
               WHERRY_MAX_ARGS_SIZE);
 
-// Looks at memory of which nobody knows what it is, through copies of its pages. Managed memory is
-// left alone: to look at it would bring it here. Parameters mostly lie side by side, so the latest
-// copies are kept.
+// Reads memory that may be absent, through copies of its pages. Managed memory is not read, because
+// reading would migrate it to the host. Parameters mostly lie side by side, so the latest copies
+// are kept.
 class Searcher {
  public:
   explicit Searcher(Runtime& runtime) : runtime_(runtime) {}
 
-  // How many bytes could be read.
+  // Returns how many bytes could be read.
   std::size_t read(std::uintptr_t address, std::span<std::byte> into) {
     std::size_t done = 0;
     while (done < into.size()) {
@@ -61,7 +61,7 @@ class Searcher {
   const Copy* copy_of(std::uintptr_t page) {
     for (const Copy& copy : copies_)
       if (copy.page == page && page != 0) return &copy;
-    if (page == 0 || runtime_.offset_of(page)) return nullptr;
+    if (page == 0 || runtime_.heap().offset_of(page)) return nullptr;
     Copy& copy = copies_[next_++ % copies_.size()];
     copy.page = read_if_readable(page, copy.bytes) ? page : 0;
     return copy.page == 0 ? nullptr : &copy;
@@ -72,7 +72,7 @@ class Searcher {
   std::size_t next_ = 0;
 };
 
-// Where a parameter of this size comes to lie at or after `offset`.
+// The offset at or after `offset` that a parameter of this size gets.
 std::size_t packed_place(std::size_t offset, std::size_t bytes) {
   const std::size_t unit = bytes % alignment == 0 ? alignment : bytes & -bytes;
   return round_up(offset, std::max<std::size_t>(unit, 1));

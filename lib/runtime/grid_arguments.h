@@ -1,5 +1,5 @@
-// The parameters of a launch of cuLaunchKernel, from where the program has them to where the kernel
-// finds them.
+// The parameters of a launch by cuLaunchKernel: copies them from the program's memory into the
+// argument block that the device's kernel reads. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,19 @@ namespace wherry::impl {
 
 class GridArguments {
  public:
-  // `info`: without begin and end.
+  // `info`: all but begin and end, which run_grid() sets.
   GridArguments(wherryGridKernel kernel, const wherryLaunchInfo& info);
 
-  // Each once at most. False: the parameters are not what was declared, or too large. As
-  // kernelParams has them; of a kernel that declares nothing as WHERRY_KERNEL_PARAMS describes it.
+  // Each of the two is called at most once. Returns false if the parameters are not what the kernel
+  // declares, or too large.
+  //
+  // `pointers` is cuLaunchKernel's kernelParams. If the kernel declares nothing, the library takes
+  // what WHERRY_KERNEL_PARAMS describes.
   bool add(void** pointers, const DeclaredParams& declared, Runtime& runtime);
-  // As `extra` has them. Requires: they are declared.
+  // `extra` is cuLaunchKernel's. Requires: the kernel declares its parameters.
   bool add_packed(void** extra, const DeclaredParams& declared);
 
-  // What run_grid() takes.
+  // Returns the argument block for run_grid().
   std::vector<std::byte> take();
 
  private:
@@ -29,13 +32,14 @@ class GridArguments {
 
   std::vector<std::byte> block_;
   std::vector<std::byte> data_;
-  std::vector<unsigned> offsets_;  // in data_, of each parameter; `missing`: it is a null pointer
+  // In data_, of each parameter; `missing`: the program passed no readable pointer.
+  std::vector<unsigned> offsets_;
 };
 
-// Where a parameter lies in a buffer as `extra` has it. Requires: it is declared.
+// The offset of a parameter in the buffer that `extra` passes. Requires: it is declared.
 std::size_t packed_offset(const DeclaredParams& declared, std::size_t index);
 
-// In the device: runs such a kernel for a part of its threads.
+// In the device: runs such a kernel for the threads [begin, end).
 void run_grid(const void* args, std::size_t begin, std::size_t end);
 
 }  // namespace wherry::impl

@@ -22,11 +22,11 @@ CUresult HeldPages::find_in_arena(const WantedPages& wanted, Hold& hold,
   const PageSpan pages = pages_of(wanted);
   if (hold.record.kind == MemoryKind::managed) {
     std::vector<PageSpan> fresh;
-    const CUresult result = to_result(runtime_.pin(pages, &fresh));
+    const CUresult result = to_result(runtime_.pinning().pin(pages, &fresh));
     hold.pinned.insert(hold.pinned.end(), fresh.begin(), fresh.end());
     if (result != CUDA_SUCCESS) return result;
   }
-  for (const Runtime::Extent& extent : runtime_.locate(pages)) {
+  for (const Pinning::Extent& extent : runtime_.pinning().locate(pages)) {
     const std::uint64_t offset = extent.pages.first * page_size;
     found.push_back({runtime_.layout().address_of(extent.pages.first), offset,
                      extent.pages.count * page_size, extent.fd});
@@ -37,7 +37,7 @@ CUresult HeldPages::find_in_arena(const WantedPages& wanted, Hold& hold,
 CUresult HeldPages::find_mapped(const WantedPages& wanted, Hold& hold,
                                 std::vector<wherryPageExtent>& found) {
   const auto mapped = mapped_.mapped_at(wanted.address);
-  // Unmapped meanwhile.
+  // The program has unmapped it since the record was found.
   if (!mapped || mapped->place.start != hold.record.base) return CUDA_ERROR_INVALID_VALUE;
   hold.file = mapped->memory.file;
   const std::uintptr_t first = round_down(wanted.address, page_size);
@@ -88,8 +88,8 @@ CUresult HeldPages::put(const WantedPages& wanted) {
 
 void HeldPages::let_go(std::vector<Hold>::iterator hold) {
   if (!hold->ranges.empty()) return;
-  for (const PageSpan pages : hold->pinned) runtime_.unpin(pages);
-  if (hold->freed) runtime_.free(hold->record.base);
+  for (const PageSpan pages : hold->pinned) runtime_.pinning().unpin(pages);
+  if (hold->freed) runtime_.heap().free(hold->record.base);
   holds_.erase(hold);
 }
 

@@ -1,5 +1,6 @@
-// Pages that third parties have (wherryP2PGetPages): they stay where they are until they are put,
-// also when their memory is freed meanwhile. Any thread.
+// Pages that third parties, such as a network card's driver, read and write by themselves
+// (wherryP2PGetPages). The pages stay where they are until put(), even if the program frees their
+// memory before that. Any thread.
 #pragma once
 
 #include <wherry/wherry.h>
@@ -15,13 +16,13 @@
 
 namespace wherry::impl {
 
-// What names the allocation to third parties, beside an address in it: the vaSpaceToken of its
+// Names the allocation to third parties, together with an address in it: the vaSpaceToken of its
 // P2P_TOKENS.
 inline unsigned token_of(const MemoryRecord& record) {
   return static_cast<unsigned>(record.id);
 }
 
-// The bytes of an allocation that somebody wants, as it names them.
+// The bytes that a third party asks for, as it names them.
 struct WantedPages {
   unsigned token = 0;  // of the allocation
   std::uintptr_t address = 0;
@@ -33,11 +34,14 @@ class HeldPages {
   HeldPages(Runtime& runtime, const MemoryRecords& records, const VirtualMemory& mapped)
       : runtime_(runtime), records_(records), mapped_(mapped) {}
 
-  // How many extents there are in `count`, which is as many as fit in. Throws std::bad_alloc.
+  // Holds the pages and stores where they are, and in `count` how many extents that takes. If
+  // `extents` is too small, nothing is held, and the result is CUDA_ERROR_INVALID_VALUE. Throws
+  // std::bad_alloc.
   CUresult get(const WantedPages& wanted, std::span<wherryPageExtent> extents, std::size_t& count)
       EXCLUDES(lock_);
   CUresult put(const WantedPages& wanted) EXCLUDES(lock_);
-  // The record's memory is to be freed. True: put() will do it.
+  // Called instead of freeing the record's memory at once. Returns true if pages of it are held:
+  // put() frees it then. Returns false if the caller must free it.
   bool keep(const MemoryRecord& record) EXCLUDES(lock_);
 
  private:
@@ -45,16 +49,16 @@ class HeldPages {
   struct Hold {
     MemoryRecord record;
     std::vector<Range> ranges;     // one for each get()
-    std::vector<PageSpan> pinned;  // for it
-    std::shared_ptr<const Fd>
-        file;  // of what is mapped by hand: its pages stay as long as it is open
-    bool freed = false;
+    std::vector<PageSpan> pinned;  // by get(), and not before
+    // Of memory that the program mapped by hand: the pages stay as long as the file is open.
+    std::shared_ptr<const Fd> file;
+    bool freed = false;  // by the program
   };
 
   std::vector<Hold>::iterator find(unsigned token, std::uintptr_t address) REQUIRES(lock_);
-  // If nothing of it is held any more.
+  // Ends the hold if no range of it is held any more.
   void let_go(std::vector<Hold>::iterator hold) REQUIRES(lock_);
-  // In the arena, whose pages may have to be pinned.
+  // Both find where the wanted pages are. Those in the arena are pinned if they are managed.
   CUresult find_in_arena(const WantedPages& wanted, Hold& hold,
                          std::vector<wherryPageExtent>& found) REQUIRES(lock_);
   CUresult find_mapped(const WantedPages& wanted, Hold& hold, std::vector<wherryPageExtent>& found)
@@ -64,8 +68,8 @@ class HeldPages {
   Runtime& runtime_;
   const MemoryRecords& records_;
   const VirtualMemory& mapped_;
-  Mutex lock_{
-      LockOrder::held_pages};  // held while pages are pinned, so that nothing is freed under it
+  // Held while pages are pinned, so that keep() waits and their memory is not freed meanwhile.
+  Mutex lock_{LockOrder::held_pages};
   std::vector<Hold> holds_ GUARDED_BY(lock_);
 };
 

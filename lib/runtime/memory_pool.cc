@@ -23,7 +23,7 @@ Value value_of(const void* data) {
   return value;
 }
 
-// The index of its value; nothing: it is none of these.
+// The attribute's index in MemoryPool::reuse_; nullopt if it is not one of them.
 std::optional<std::size_t> reuse_index(CUmemPool_attribute attribute) {
   if (attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
       attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
@@ -41,7 +41,7 @@ MemoryPool::MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned au
     : parts_(parts), handle_(handle), device_(device), audience_(audience), limits_(limits) {}
 
 MemoryPool::~MemoryPool() {
-  parts_.runtime.end_audience(audience_);
+  parts_.runtime.audiences().end(audience_);
 }
 
 CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address) {
@@ -51,16 +51,16 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
   const auto base = find_room(whole, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
-  // What was handed out before exists, and costs a look; all else was free.
-  if (!parts_.runtime.create_device(*base, whole, device_)) {
+  // Pages that were handed out before exist; for them this only looks.
+  if (!parts_.runtime.heap().create_device(*base, whole, device_)) {
     space_.free(*base);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   try {
     remember(*base, bytes);
   } catch (...) {
-    // Work that was to be over before may still use it, but then it was the stream's own, or it
-    // waits.
+    // Earlier work may still use the memory, but only work of this stream, or work that this stream
+    // waits for.
     space_.free_in_order(*base, stream.stream->id());
     throw;
   }
@@ -83,9 +83,9 @@ bool MemoryPool::grow(std::size_t bytes) {
     const std::size_t wanted = round_up(bytes, step);
     if (wanted < bytes || wanted > left) continue;
     const auto slab =
-        parts_.runtime.reserve_device(wanted, {Processor::device(device_), audience_});
+        parts_.runtime.heap().reserve_device(wanted, {Processor::device(device_), audience_});
     if (!slab) continue;
-    space_.add({parts_.runtime.address_of(*slab), wanted});
+    space_.add({parts_.runtime.heap().address_of(*slab), wanted});
     return true;
   }
   return false;
@@ -97,9 +97,10 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
   const auto leaving = space_.find_leaving(bytes);
   if (!leaving) return std::nullopt;
   const auto found = frees_.find(leaving->stream);
-  if (found == frees_.end()) return std::nullopt;  // what nobody waits for
+  if (found == frees_.end()) return std::nullopt;  // there is nothing to wait for
   const StreamFrees& others = found->second;
-  // The fate of another context is none of this one's.
+  // If another context fails, its stream never reaches the free, and this stream would fail with
+  // it.
   if (others.context != stream.context) return std::nullopt;
   const auto awaited = std::ranges::find_if(
       others.frees, [&](const Pending& free) { return free.number >= leaving->number; });
@@ -110,7 +111,7 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
 }
 
 void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
-  // Mapped in steps, the last of which ends with the slab.
+  // The API tells what is mapped at once: steps of a slab, the last of which ends with the slab.
   const PoolSpace::Slab slab = space_.slab_of(base);
   const std::size_t offset = base - slab.base;
   const std::size_t first = round_down(offset, slab_step);
@@ -149,8 +150,8 @@ void MemoryPool::look_at_frees() {
     auto& frees = entry->second.frees;
     std::uint64_t reached = 0;
     DeviceEngine& engine = context.device.engine;
-    // Thrown away is as good as finished, once nothing that ran at that moment uses the memory any
-    // more.
+    // A free that was discarded with its context's work counts as reached, once no kernel of the
+    // context runs any more.
     const auto is_over = [&](const Recording& recording) {
       const auto outcome = engine.query(recording);
       return outcome && (outcome->status == WorkStatus::ok || engine.is_idle(*context.work));
@@ -170,14 +171,14 @@ MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
   while (space_.reserved().now > keep) {
     const auto slab =
         space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
-          // What another process still has open would be another allocation's.
-          const bool is_open = limits_.for_processes &&
-                               parts_.runtime.is_open_elsewhere(free.base, free.bytes, device_);
+          // Another process that still has the slab open would see the next allocation's data.
+          const bool is_open = limits_.for_processes && parts_.runtime.heap().is_open_elsewhere(
+                                                            free.base, free.bytes, device_);
           trimmed.others_have_more = trimmed.others_have_more || is_open;
           return !is_open;
         });
     if (!slab) break;
-    parts_.runtime.free(slab->base);
+    parts_.runtime.heap().free(slab->base);
     trimmed.some = true;
   }
   return trimmed;
@@ -266,10 +267,10 @@ void MemoryPool::set_access(int device, bool accessible) {
   const ProcessorMask bit = Processor::device(device).bit();
   if (accessible) {
     others_ |= bit;
-    parts_.runtime.admit(audience_, device);
+    parts_.runtime.audiences().admit(audience_, device);
   } else if ((others_ & bit) != 0) {
     others_ &= ~bit;
-    parts_.runtime.exclude(audience_, device);
+    parts_.runtime.audiences().exclude(audience_, device);
   }
 }
 

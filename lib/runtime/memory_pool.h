@@ -1,5 +1,5 @@
-// A pool of the API: memory of one device, taken from the runtime in large slabs and handed out in
-// the order of streams. Any thread; no call waits for work.
+// A memory pool of the API (cuMemPoolCreate): memory of one device, allocated from the heap in
+// large slabs and handed out in the order of streams. Any thread; no call waits for work.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -25,8 +25,8 @@ class MemoryPool {
   };
 
   struct Limits {
-    std::size_t most = 0;        // how many bytes it may reserve
-    bool for_processes = false;  // others may open its memory
+    std::size_t most = 0;        // bytes that it may reserve
+    bool for_processes = false;  // other processes may open its memory
   };
 
   MemoryPool(Parts parts, CUmemoryPool handle, int device, unsigned audience, Limits limits);
@@ -42,22 +42,21 @@ class MemoryPool {
   // As cuMemAllocFromPoolAsync. Throws std::bad_alloc, std::system_error.
   CUresult allocate(std::size_t bytes, const StreamHandle& stream, CUdeviceptr& address)
       EXCLUDES(lock_);
-  // As cuMemFreeAsync; nothing is freed unless the answer is ok. Requires: the record is taken out.
+  // As cuMemFreeAsync. Unless the result is ok nothing is freed. Requires: the record is taken out.
   WorkStatus free(const MemoryRecord& record, const StreamHandle& stream) EXCLUDES(lock_);
-  // Requires: the record is taken out, and nobody uses the memory any more.
+  // Requires: the record is taken out, and no work uses the memory any more.
   void free_now(const MemoryRecord& record) EXCLUDES(lock_);
 
-  // Gives slabs back that are free as a whole, as long as `keep` bytes stay reserved. True: it gave
-  // some.
+  // Gives back slabs that are free as a whole, as long as `keep` bytes stay reserved. Returns
+  // whether it gave any.
   bool trim(std::size_t keep) EXCLUDES(lock_);
-  // ... as the release threshold says; also all that a pool has which is not to be used any more.
-  // False: frees are still to be reached, or others have some of it open, so that there may be more
-  // later.
+  // Gives back what exceeds the release threshold; all of a retired pool. Returns false if there
+  // may be more later: streams have not reached some frees, or other processes have memory open.
   bool trim_to_threshold() EXCLUDES(lock_);
-  // From now on only what is allocated is kept.
+  // The program has destroyed the pool: it keeps only what is allocated, and allocates no more.
   void retire() EXCLUDES(lock_);
   bool is_retired() EXCLUDES(lock_);
-  // ... and nothing is left of it.
+  // Whether it is retired and has given back all memory.
   bool is_over() EXCLUDES(lock_);
 
   CUresult set_attribute(CUmemPool_attribute attribute, const void* value) EXCLUDES(lock_);
@@ -67,7 +66,7 @@ class MemoryPool {
   void set_access(int device, bool accessible) EXCLUDES(lock_);
 
  private:
-  // A free that its stream has perhaps not got to.
+  // A free that its stream may not have reached.
   struct Pending {
     std::uint64_t number = 0;
     std::shared_ptr<Recording> recording;
@@ -80,15 +79,17 @@ class MemoryPool {
   std::optional<std::uintptr_t> find_room(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   bool grow(std::size_t bytes) REQUIRES(lock_);
-  // What another stream of the same context will have freed; the stream waits for that.
+  // Allocates memory that another stream of the same context is about to free; makes the stream
+  // wait for that.
   std::optional<std::uintptr_t> take_from_others(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
+  // Enters the allocation in the table of what the API knows of addresses.
   void remember(std::uintptr_t base, std::size_t bytes) REQUIRES(lock_);
-  // Looks how far streams have got.
+  // Notes which frees the streams have reached.
   void look_at_frees() REQUIRES(lock_);
   struct Trimmed {
     bool some = false;
-    bool others_have_more = false;  // that would be given back, too
+    bool others_have_more = false;  // slabs would be given back, but other processes use them
   };
   Trimmed trim_locked(std::size_t keep) REQUIRES(lock_);
 
@@ -100,7 +101,7 @@ class MemoryPool {
 
   Mutex lock_{LockOrder::memory_pool};
   PoolSpace space_ GUARDED_BY(lock_);
-  std::map<std::uint64_t, StreamFrees> frees_ GUARDED_BY(lock_);  // by stream; none is empty
+  std::map<std::uint64_t, StreamFrees> frees_ GUARDED_BY(lock_);  // by stream id; none is empty
   std::size_t threshold_ GUARDED_BY(lock_) = 0;
   std::array<int, 3> reuse_ GUARDED_BY(lock_) = {1, 1, 1};  // by attribute
   ProcessorMask others_ GUARDED_BY(lock_) = 0;  // devices that have access beside its own

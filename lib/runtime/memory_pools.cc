@@ -14,7 +14,7 @@ std::shared_ptr<MemoryPool> MemoryPools::of(const MemoryRecord& record) const {
 }
 
 std::shared_ptr<MemoryPool> MemoryPools::create(int device, MemoryPool::Limits limits) {
-  const auto audience = parts_.runtime.begin_audience(device);
+  const auto audience = parts_.runtime.audiences().begin(device);
   if (!audience) return nullptr;
   const CUmemoryPool handle = table_.reserve();
   const auto pool = std::make_shared<MemoryPool>(parts_, handle, device, *audience, limits);
@@ -60,7 +60,7 @@ std::shared_ptr<MemoryPool> MemoryPools::current_of(int device) {
 
 void MemoryPools::set_current(const std::shared_ptr<MemoryPool>& pool) {
   const LockGuard guard(lock_);
-  // It may have been destroyed since it was looked up.
+  // Another thread may have destroyed the pool since it was looked up.
   if (!pool->is_retired()) devices_[static_cast<std::size_t>(pool->device())].current = pool;
 }
 

@@ -13,7 +13,7 @@ struct FreeText {
   void operator()(char* text) const { std::free(text); }
 };
 
-// The path by which the loader, and whoever reads its lists, is to know the file.
+// The path by which the dynamic loader, and debuggers that read its lists, know the file.
 std::string absolute_path(const char* path) {
   const std::unique_ptr<char, FreeText> absolute(::realpath(path, nullptr));
   return absolute ? absolute.get() : "";
@@ -59,12 +59,12 @@ CUresult refuse_device_code(const std::string& name) {
 }
 
 CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObject& object) {
-  switch (runtime.share_module(name, object.place, !object.was_there)) {
-    case Runtime::ModuleResult::done:
+  switch (runtime.variables().share_module(name, object.place, !object.was_there)) {
+    case ModuleVariables::ShareResult::done:
       return CUDA_SUCCESS;
-    case Runtime::ModuleResult::refused:
+    case ModuleVariables::ShareResult::refused:
       return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-    case Runtime::ModuleResult::no_room:
+    case ModuleVariables::ShareResult::no_space:
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_ERROR_UNKNOWN;

@@ -1,5 +1,5 @@
-// Shared objects as modules and libraries begin with them: loaded here and in all devices, with
-// variables that are managed memory.
+// Loads the shared objects of modules and libraries, here and in all devices, and turns their
+// managed variables into managed memory. Any thread.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -16,16 +16,16 @@ struct NewObject {
   LoadedObject object;
 };
 
-// cuModuleLoad's errors, but for those of arguments; the log says why.
+// Return cuModuleLoad's errors, except those of its arguments; the log gives the reason.
 CUresult load_file(Runtime& runtime, const char* path, NewObject& loaded);
 CUresult load_image(Runtime& runtime, const void* image, NewObject& loaded);
-// Says that device code is for GPUs, and answers so.
+// Logs that device code is for GPUs; returns CUDA_ERROR_NO_BINARY_FOR_GPU.
 CUresult refuse_device_code(const std::string& name);
 
-// Has an object that is loaded here in all devices.
+// Loads an object that is loaded here in all devices, too.
 CUresult share_object(Runtime& runtime, const std::string& name, const LoadedObject& object);
 
-// Where an exported variable is that is managed memory. CUDA_ERROR_NOT_FOUND: there is none of that
+// Finds an exported variable that is managed memory. CUDA_ERROR_NOT_FOUND: there is none of that
 // name.
 CUresult find_managed(Runtime& runtime, const LoadedObject& object, const std::string& object_name,
                       const char* name, ExportedSymbol& variable);

@@ -30,10 +30,10 @@ CUresult Offers::offer(std::map<std::uint64_t, OfferHandle>& offers, std::uint64
 
 CUresult Offers::offer(std::uintptr_t address, MemoryKind kind, OfferHandle& handle) {
   const LockGuard guard(lock_);
-  // Whoever frees it takes the record out first, and comes here then.
+  // A thread that frees the memory takes the record out first, and takes this lock after that.
   const auto record = runtime_.memory().find(address);
   if (!record || record->kind != kind || record->variable) return CUDA_ERROR_INVALID_VALUE;
-  const Runtime::FilePlace place = runtime_.file_place(record->base, record->device);
+  const ManagedHeap::FilePlace place = runtime_.heap().file_place(record->base, record->device);
   Offer what;
   what.descriptor = place.fd;
   what.file = identify_file(place.fd);
@@ -95,7 +95,8 @@ void Offers::free(const MemoryRecord& record) {
     const LockGuard guard(lock_);
     const bool was_offered = memory_.contains(record.id);
     take_down(memory_, record.id);
-    // Who opens it marks it, then looks whether it is still offered.
+    // A process that opens the memory marks it first, and then checks that it is still offered. So
+    // if there is no mark now, it will not be opened.
     if (was_offered && is_open_elsewhere(record)) {
       kept_.push_back(record);
       keeps_.store(true);
@@ -122,7 +123,7 @@ bool Offers::free_returned() {
 }
 
 void Offers::free_now(const MemoryRecord& record) {
-  if (!held_pages_.keep(record)) runtime_.free(record.base);
+  if (!held_pages_.keep(record)) runtime_.heap().free(record.base);
 }
 
 }  // namespace wherry::impl

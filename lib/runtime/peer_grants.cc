@@ -6,14 +6,15 @@ namespace wherry::impl {
 
 PeerGrants::Answer PeerGrants::enable(const Context& from, const Context& to) {
   const LockGuard guard(lock_);
-  // Who destroys one says so before it ends what there is of it.
+  // A thread that destroys a context marks it before it calls end(), so no grant is left behind.
   for (const Context* one : {&from, &to})
     if (one->device.engine.status(*one->work) == WorkStatus::context_destroyed)
       return Answer::destroyed;
   for (const Grant& grant : grants_)
     if (grant.from == from.work && grant.to == to.work) return Answer::enabled_before;
   grants_.push_back({from.work, to.work, from.device.ordinal, to.device.ordinal});
-  runtime_.admit(Audiences::of_device(Processor::device(to.device.ordinal)), from.device.ordinal);
+  runtime_.audiences().admit(Audiences::of_device(Processor::device(to.device.ordinal)),
+                             from.device.ordinal);
   return Answer::enabled;
 }
 
@@ -26,7 +27,8 @@ std::size_t PeerGrants::take(const Predicate& predicate) {
   for (const Grant& gone : taken) {
     const bool others = std::ranges::any_of(
         grants_, [&](const Grant& grant) { return grant.by == gone.by && grant.of == gone.of; });
-    if (!others) runtime_.exclude(Audiences::of_device(Processor::device(gone.of)), gone.by);
+    if (!others)
+      runtime_.audiences().exclude(Audiences::of_device(Processor::device(gone.of)), gone.by);
   }
   return taken.size();
 }

@@ -1,5 +1,6 @@
-// Which contexts may access the memory of which others (cuCtxEnablePeerAccess). All contexts of a
-// device share its page table, so what one of them may access all of them can. Any thread.
+// Which contexts may access the memory of which other contexts (cuCtxEnablePeerAccess). All
+// contexts of a device share its page table: a device is admitted to another one's memory as long
+// as one of its contexts has access to one of the other's. Any thread.
 #pragma once
 
 #include <memory>
@@ -17,27 +18,29 @@ class PeerGrants {
   enum class Answer {
     enabled,
     enabled_before,
-    destroyed,  // one of the contexts
+    destroyed,  // one of the contexts has been destroyed
   };
-  // `to` is memory of another device.
+  // Requires: the contexts belong to different devices.
   Answer enable(const Context& from, const Context& to) EXCLUDES(lock_);
-  // No mapping is left when this returns. False: it may not.
+  // If this was the device's last access, no mapping is left when this returns. Returns false if
+  // access was not enabled.
   bool disable(const Context& from, const Context& to) EXCLUDES(lock_);
-  // Neither may this context access others' memory any more, nor others its. Once it is destroyed,
-  // after which nothing is enabled for it; or its device gets a new process.
+  // Ends all access of this context and to it. Called when it is destroyed, after which nothing is
+  // enabled for it, and before its device gets a new process.
   void end(const Context& context) EXCLUDES(lock_);
 
  private:
-  // Contexts by what is theirs alone: the next primary context of a device has the handle of this
-  // one.
+  // Names contexts by their work, not by handle: a device's next primary context has the handle of
+  // the last one.
   struct Grant {
     std::shared_ptr<WorkContext> from;
     std::shared_ptr<WorkContext> to;
-    int by;  // the devices
-    int of;
+    int by;  // the device of `from`
+    int of;  // the device of `to`
   };
 
-  // Takes those out that the predicate agrees to; how many there were.
+  // Takes out the grants for which the predicate is true, and excludes devices that have no other
+  // grant. Returns how many there were.
   template <typename Predicate>
   std::size_t take(const Predicate& predicate) REQUIRES(lock_);
 

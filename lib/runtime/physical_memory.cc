@@ -16,7 +16,7 @@
 namespace wherry::impl {
 namespace {
 
-// Files say by their names what they are: names are what every kernel keeps with them.
+// A file's name says what it is, because every version of Linux keeps the name with the file.
 constexpr std::string_view prefix = "wherry-memory-";
 constexpr std::string_view third_parties = "-shared";
 
@@ -40,8 +40,8 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
-// Whichever devices this process sees, the number in the name is that of one; one that it does not
-// see is as good as the context's own.
+// The name has the device's number, which is the same in every process. If this process does not
+// see the device, the context's own device stands for it.
 Location to_device(Driver& driver, int number) {
   const auto ordinal = driver.runtime().ordinal_of(number);
   return Location::device(ordinal ? *ordinal : current_device(driver));
@@ -65,17 +65,18 @@ std::optional<PhysicalTraits> traits_of(Driver& driver, std::string_view name) {
   return std::nullopt;
 }
 
-// Holds the room of a file that is yet to come, and gives it back when the file has been closed.
-std::shared_ptr<Fd> hold_room(Runtime& runtime, Processor p, std::uint64_t pages) {
+// Holds the reserved pages of a file that the caller stores in the result, and releases them when
+// the file has been closed.
+std::shared_ptr<Fd> hold_reservation(Runtime& runtime, Processor p, std::uint64_t pages) {
   return {new Fd, [&runtime, p, pages](const Fd* file) {
             delete file;
-            runtime.give_room_back(p, pages);
+            runtime.budget().release(p, pages);
           }};
 }
 
-// False: there are no such pages.
+// Returns false if Linux has no memory for the pages.
 bool create_pages(const MemoryFile& file, std::size_t bytes) {
-  // In steps: a signal undoes the one that it meets, and there may be many.
+  // In steps, because a signal undoes the step that it interrupts.
   for (std::size_t offset = 0; offset < bytes; offset += block_size)
     if (file.allocate(offset, block_size) != 0) return false;
   return true;
@@ -88,10 +89,10 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   const Processor p = traits.location.processor();
   const std::uint64_t pages = bytes / page_size;
   if (!may_write_to(bytes)) return std::nullopt;
-  if (!runtime.take_room(p, pages)) return std::nullopt;
-  auto file = hold_room(runtime, p, pages);
-  const MemoryFile made(name_of(runtime, traits), bytes, runtime.huge_pages());
-  if (const int error = runtime.place(made, bytes, traits.location))
+  if (!runtime.budget().reserve(p, pages)) return std::nullopt;
+  auto file = hold_reservation(runtime, p, pages);
+  const MemoryFile made(name_of(runtime, traits), bytes, runtime.options().copying.huge_pages);
+  if (const int error = runtime.placement().place(made, bytes, traits.location))
     throw_errno(error, "cannot place memory on its node");
   if (!create_pages(made, bytes)) return std::nullopt;
   *file = move_apart(duplicate_fd(made.fd()));

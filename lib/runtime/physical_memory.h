@@ -1,7 +1,6 @@
-// Memory without an address, of a device or the host: a file of its own, all of whose pages exist,
-// with room for them in its processor's pool. The room is given back when nobody in this process
-// uses the file any more; who else has the file has it for as long as he likes. A value; any
-// thread.
+// Memory without an address, of a device or the host (cuMemCreate): a file of its own, all of whose
+// pages exist. They count as pages of its processor's pool (PoolBudget) until nothing in this
+// process uses the file; other processes may keep it longer. A value; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +16,10 @@ namespace wherry::impl {
 
 class Driver;
 
-// What is asked for when it is made; all but the second one other processes can tell of the file.
+// What the program asks for. Other processes learn all but `is_exportable` from the file's name.
 struct PhysicalTraits {
   Location location;                  // a device, the host, or one of its nodes
-  bool is_exportable = false;         // by this process: what it was given by another one is not
+  bool is_exportable = false;         // by this process; memory imported from another one is not
   bool is_for_third_parties = false;  // devices that read and write it by themselves
 };
 
@@ -29,16 +28,16 @@ struct PhysicalMemory {
   std::size_t bytes = 0;
   std::shared_ptr<const Fd> file;
   FileIdentity identity;
-  bool is_own = false;  // this process has made it, and holds the room
+  bool is_own = false;  // this process has made it, and its pages are reserved here
 };
 
-// Zeros. Nothing: there is no such room. Throws std::system_error. Requires: whole blocks, and that
-// the location exists.
+// Creates memory of zeros. Returns nullopt if it does not fit. Throws std::system_error. Requires:
+// whole blocks; the location exists.
 std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const PhysicalTraits& traits,
                                                      std::size_t bytes);
-// The memory of a file that create_physical_memory() made, here or in another process, which has
-// the room for it. Nothing: it is no such file. Its node may not exist here. What this process has
-// made, and still uses, keeps its room until this, too, is no longer used. Throws
+// Returns the memory of a file that create_physical_memory() made, here or in another process. Its
+// node may not exist here. Returns nullopt if it is no such file. The process that made it has its
+// pages reserved; if that is this process, until this value, too, is no longer used. Throws
 // std::system_error.
 std::optional<PhysicalMemory> import_physical_memory(Driver& driver, int fd);
 

@@ -1,15 +1,16 @@
 #include "runtime/ranges.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "os/memory/numa.h"
 
 namespace wherry::impl {
 namespace {
 
-// What is no managed memory comes out as far away from all that is.
+// Addresses outside the arena become an offset past its end, where nothing is allocated.
 std::uint64_t offset_of(const Runtime& runtime, CUdeviceptr address) {
-  return runtime.offset_of(address).value_or(runtime.layout().bytes());
+  return runtime.heap().offset_of(address).value_or(runtime.layout().bytes());
 }
 
 bool wraps(CUdeviceptr begin, std::size_t count) {
@@ -26,10 +27,21 @@ int nearest_host_node(const Topology& topology) {
 }  // namespace
 
 bool is_managed(Runtime& runtime, CUdeviceptr begin, CUdeviceptr end) {
-  const auto allocation = runtime.find(begin);
+  const auto allocation = runtime.heap().find(begin);
   if (!allocation || !allocation->owner.is_managed()) return false;
-  const CUdeviceptr allocation_end = runtime.address_of(*allocation) + allocation->bytes;
+  const CUdeviceptr allocation_end = runtime.heap().address_of(*allocation) + allocation->bytes;
   return begin < allocation_end && end <= allocation_end;
+}
+
+bool overlaps_own(const Runtime& runtime, AddressRange range) {
+  const auto overlaps = [&](std::uintptr_t start, std::size_t bytes) {
+    return range.start < start + bytes && range.end > start;
+  };
+  const ArenaLayout& layout = runtime.layout();
+  return runtime.annex().overlaps(range) || overlaps(layout.base(), layout.bytes()) ||
+         layout.for_each_placed([&](const PlacedPages& placed) {
+           return overlaps(placed.address, placed.pages.bytes()) ? EEXIST : 0;
+         }) != 0;
 }
 
 PageSpan pages_touched(const Runtime& runtime, CUdeviceptr begin, std::size_t count) {
@@ -43,8 +55,9 @@ PageSpan pages_covered(Runtime& runtime, CUdeviceptr begin, std::size_t count) {
   const std::uint64_t first = round_up(offset, page_size) / page_size;
   if (wraps(begin, count)) return {first, 0};
   const CUdeviceptr end = begin + count;
-  const auto allocation = runtime.find(begin);
-  const bool to_the_end = allocation && end == runtime.address_of(*allocation) + allocation->bytes;
+  const auto allocation = runtime.heap().find(begin);
+  const bool to_the_end =
+      allocation && end == runtime.heap().address_of(*allocation) + allocation->bytes;
   const std::uint64_t end_offset = offset + count;
   const std::uint64_t last =
       (to_the_end ? round_up(end_offset, page_size) : end_offset) / page_size;

@@ -20,13 +20,13 @@ CUresult to_result(WorkStatus status) {
   return CUDA_ERROR_UNKNOWN;
 }
 
-CUresult to_result(Runtime::PinResult result) {
+CUresult to_result(Pinning::Result result) {
   switch (result) {
-    case Runtime::PinResult::pinned:
+    case Pinning::Result::pinned:
       return CUDA_SUCCESS;
-    case Runtime::PinResult::not_managed:
+    case Pinning::Result::not_managed:
       return CUDA_ERROR_INVALID_VALUE;
-    case Runtime::PinResult::no_room:
+    case Pinning::Result::no_space:
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_ERROR_UNKNOWN;

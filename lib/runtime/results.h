@@ -1,4 +1,4 @@
-// What the C functions return for the answers of the library's own parts.
+// Translates results of the library's parts into results of the C functions.
 #pragma once
 
 #include <wherry/cuda.h>
@@ -9,6 +9,6 @@
 namespace wherry::impl {
 
 CUresult to_result(WorkStatus status);
-CUresult to_result(Runtime::PinResult result);
+CUresult to_result(Pinning::Result result);
 
 }  // namespace wherry::impl

@@ -39,7 +39,7 @@ class Memory {
 
 unsigned flags_of(CUdeviceptr address) {
   auto& runtime = wherry::impl::Driver::current()->runtime();
-  return runtime.attach_flags(runtime.find(address).value());
+  return runtime.heap().attach_flags(runtime.heap().find(address).value());
 }
 
 // Attaches, and waits.

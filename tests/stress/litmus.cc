@@ -252,7 +252,7 @@ TEST_CASE("mapping pages again after a device's restart loses and reorders nothi
                                  *const_cast<volatile std::byte*>(memory + i + 2040) = std::byte{1};
                              });
                              rig.wait(0);
-                             rig.runtime().restart_device(0);
+                             rig.runtime().devices().restart(0);
                            },
                            {}};
     course.run(match, {{0, on_host}, {on_host, 0}, {0, 0, on_host}, {0, 1, on_host}}, hooks);

@@ -28,7 +28,7 @@ impl::RuntimeOptions make_options(const std::string& devices, unsigned region_pa
                                   unsigned transfer_pages_min, Injector& injector) {
   ::setenv("WHERRY_DEVICES", devices.c_str(), 1);
   impl::OptionsError error;
-  auto options = impl::Runtime::options_from_environment(error);
+  auto options = impl::RuntimeOptions::from_environment(error);
   if (!options) throw std::runtime_error(error.message);
   options->region_pages = region_pages;
   options->wrap_mapper = [&injector](impl::Processor processor, impl::Mapper& mapper) {
@@ -61,19 +61,20 @@ std::byte* Rig::zeroed_still_memory(std::size_t bytes) {
 }
 
 std::byte* Rig::allocate(std::size_t bytes) {
-  const auto allocation = runtime_->allocate(bytes, 1);
+  const auto allocation = runtime_->heap().allocate(bytes, 1);
   if (!allocation) throw std::runtime_error("no managed memory");
-  return reinterpret_cast<std::byte*>(runtime_->address_of(*allocation));
+  return reinterpret_cast<std::byte*>(runtime_->heap().address_of(*allocation));
 }
 
 void Rig::free(std::byte* memory) {
-  if (!runtime_->free(reinterpret_cast<std::uintptr_t>(memory)))
+  if (!runtime_->heap().free(reinterpret_cast<std::uintptr_t>(memory)))
     throw std::runtime_error("free refused");
 }
 
 void Rig::advise(const std::byte* memory, std::size_t bytes, const impl::AdviceChange& change) {
   const std::uint64_t first = *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
-  if (!runtime_->advise({first, impl::round_up(bytes, impl::page_size) / impl::page_size}, change))
+  if (!runtime_->advice().advise({first, impl::round_up(bytes, impl::page_size) / impl::page_size},
+                                 change))
     throw std::runtime_error("advice refused");
 }
 
@@ -82,8 +83,8 @@ void Rig::prefetch(const std::byte* memory, std::size_t bytes, impl::Location to
   const std::uint64_t first = *runtime_->layout().page_of(reinterpret_cast<std::uintptr_t>(memory));
   const impl::PageSpan pages{first, impl::round_up(bytes, impl::page_size) / impl::page_size};
   ++prefetches_open_;
-  runtime_->prefetch({{{pages, pages, to}}, impl::PrefetchRequest::Kind::prefetch, 0},
-                     [this] { --prefetches_open_; });
+  runtime_->prefetcher().submit({{{pages, pages, to}}, impl::PrefetchRequest::Kind::prefetch, 0},
+                                [this] { --prefetches_open_; });
 }
 
 void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
@@ -91,16 +92,16 @@ void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
   copied_.resize(bytes);
   impl::CopyRequest request;
   request.from.memory = impl::CopyRequest::Memory::managed;
-  request.from.start = *runtime_->offset_of(reinterpret_cast<std::uintptr_t>(memory));
+  request.from.start = *runtime_->heap().offset_of(reinterpret_cast<std::uintptr_t>(memory));
   request.to.start = reinterpret_cast<std::uintptr_t>(copied_.data());
   request.width = bytes;
   // The copy's status is ignored: injected failures are expected.
-  runtime_->copy(std::move(request), [this](impl::OpStatus) { copies_ = false; });
+  runtime_->copy_engine().submit(std::move(request), [this](impl::OpStatus) { copies_ = false; });
 }
 
 std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
                         std::size_t items) {
-  const auto process = runtime_->process(device);
+  const auto process = runtime_->devices().process(device);
   const auto address = process->resolve_kernel(kernel);
   if (!address) throw std::runtime_error("the device does not know the kernel");
   impl::LaunchRequest request;
@@ -115,12 +116,13 @@ std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* arg
 }
 
 bool Rig::finished(int device, std::uint64_t id) {
-  for (const std::uint64_t done : runtime_->process(device)->take_completed()) running_.erase(done);
+  for (const std::uint64_t done : runtime_->devices().process(device)->take_completed())
+    running_.erase(done);
   return !running_.contains(id);
 }
 
 void Rig::wait_for(int device, std::uint64_t id) {
-  const auto process = runtime_->process(device);
+  const auto process = runtime_->devices().process(device);
   std::chrono::steady_clock::duration waited{};
   for (auto before = std::chrono::steady_clock::now(); !finished(device, id);) {
     pollfd polled[2] = {{process->completion_fd(), POLLIN, 0}, {process->pidfd(), POLLIN, 0}};
@@ -135,7 +137,7 @@ void Rig::wait_for(int device, std::uint64_t id) {
 }
 
 std::uint64_t Rig::pages_moved() const {
-  const wherryStats stats = runtime_->stats();
+  const wherryStats stats = runtime_->inspector().stats();
   return stats.populated + stats.migrated_in + stats.duplicated + stats.mapped_remotely;
 }
 

@@ -82,7 +82,7 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
     const CUresult found = find_location(runtime, *kind, place, change.location);
     if (found != CUDA_SUCCESS) return found;
     if (!is_allowed(runtime, change)) return CUDA_ERROR_INVALID_DEVICE;
-    return runtime.advise(pages_touched(runtime, devPtr, count), change)
+    return runtime.advice().advise(pages_touched(runtime, devPtr, count), change)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
   });
@@ -149,7 +149,7 @@ void put(void* data, std::size_t index, std::int32_t value) {
 void put_accessed_by(const Runtime& runtime, PageSpan pages, void* data, std::size_t size) {
   const int devices = runtime.device_count();
   ProcessorMask all = (ProcessorMask{2} << devices) - 1;
-  runtime.advice().for_each(pages, [&](const AdviceMap::Segment& segment) {
+  runtime.advice().map().for_each(pages, [&](const AdviceMap::Segment& segment) {
     all &= segment.advice.accessed_by;
     return all != 0;
   });
@@ -177,7 +177,7 @@ bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute att
 // Requires: is_answerable().
 void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute attribute,
                    void* data, std::size_t size) {
-  const AdviceMap& map = runtime.advice();
+  const AdviceMap& map = runtime.advice().map();
   const auto number = [&](Location Advice::*part) {
     return common(map, pages, CU_DEVICE_INVALID,
                   [part](const Advice& advice) { return number_of(advice.*part); });

@@ -1,5 +1,6 @@
 // The C functions of host memory that devices access in place: allocated and registered memory.
 #include "api/entry.h"
+#include "runtime/ranges.h"
 
 using namespace wherry::impl;
 
@@ -36,14 +37,14 @@ CUresult allocate(void** pp, std::size_t bytes, unsigned flags) {
     *pp = nullptr;
     if (bytes == 0 || (flags & ~allocation_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool apart = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) != 0;
-    const auto range = driver.runtime().allocate_host(bytes, apart);
+    const auto range = driver.runtime().heap().allocate_host(bytes, apart);
     if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
     MemoryRecord record = record_of(*context, *range, MemoryKind::host, flags);
     record.map_in_blocks();
     try {
       driver.memory().insert(record);
     } catch (...) {
-      driver.runtime().free_host(*range);
+      driver.runtime().heap().free_host(*range);
       throw;
     }
     *pp = reinterpret_cast<void*>(range->base);
@@ -75,7 +76,7 @@ CUresult register_memory(Driver& driver, AddressRange bytes, unsigned flags) {
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   // A range larger than the devices' address range cannot be memory of the program either.
-  if (bytes.size() > driver.runtime().layout().bytes() || driver.runtime().overlaps_own(bytes))
+  if (bytes.size() > driver.runtime().layout().bytes() || overlaps_own(driver.runtime(), bytes))
     return CUDA_ERROR_INVALID_VALUE;
 
   HostMemory& host = driver.runtime().host_memory();
@@ -137,7 +138,7 @@ CUresult cuMemFreeHost(void* p) {
         [](const MemoryRecord& found) { return found.kind == MemoryKind::host; });
     if (!record) return CUDA_ERROR_INVALID_VALUE;
     driver.wait_for_all_work();
-    driver.runtime().free_host(range_of(*record));
+    driver.runtime().heap().free_host(range_of(*record));
     return CUDA_SUCCESS;
   });
 }

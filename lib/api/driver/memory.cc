@@ -19,7 +19,7 @@ CUresult get_address_range(Driver& driver, CUdeviceptr* pbase, std::size_t* psiz
   const CUresult found = find_working(driver, context);
   if (found != CUDA_SUCCESS) return found;
   if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // for every dptr
-  auto record = driver.runtime().find_memory(static_cast<std::uintptr_t>(dptr));
+  auto record = driver.runtime().heap().find_record(static_cast<std::uintptr_t>(dptr));
   // Mapped memory that the context's device may not access counts as not found.
   if (record && record->kind == MemoryKind::mapped) {
     const auto mapped = driver.virtual_memory().mapped_at(dptr);
@@ -42,7 +42,7 @@ CUresult refuse_array() {
 CUresult remember(Driver& driver, const Context& context, const Allocation& allocation,
                   MemoryKind kind, CUdeviceptr* dptr) {
   MemoryRecord record;
-  record.base = record.device_base = driver.runtime().address_of(allocation);
+  record.base = record.device_base = driver.runtime().heap().address_of(allocation);
   record.bytes = allocation.bytes;
   record.context = context.handle;
   record.map_in_blocks();
@@ -53,7 +53,7 @@ CUresult remember(Driver& driver, const Context& context, const Allocation& allo
   try {
     driver.memory().insert(record);
   } catch (...) {
-    driver.runtime().free(record.base);
+    driver.runtime().heap().free(record.base);
     throw;
   }
   *dptr = static_cast<CUdeviceptr>(record.base);
@@ -85,7 +85,7 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
   } else if (record->kind == MemoryKind::device) {
     driver.offers().free(*record);
   } else if (!driver.held_pages().keep(*record)) {
-    driver.runtime().free(address);
+    driver.runtime().heap().free(address);
   }
   return CUDA_SUCCESS;
 }
@@ -102,9 +102,10 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     if (bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    auto allocation = driver.runtime().allocate(bytesize, flags);
+    auto allocation = driver.runtime().heap().allocate(bytesize, flags);
     // Managed memory may be in any pool, so memory pools of all devices give back unused pages.
-    if (!allocation && driver.give_back()) allocation = driver.runtime().allocate(bytesize, flags);
+    if (!allocation && driver.give_back())
+      allocation = driver.runtime().heap().allocate(bytesize, flags);
     if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
     return remember(driver, *context, *allocation, MemoryKind::managed, dptr);
   });
@@ -120,7 +121,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     Device& device = context->device;
     const auto allocate = [&] {
-      return driver.runtime().allocate_device(bytesize, {Processor::device(device.ordinal)});
+      return driver.runtime().heap().allocate_device(bytesize, {Processor::device(device.ordinal)});
     };
     auto allocation = allocate();
     if (!allocation && driver.give_back(device)) allocation = allocate();
@@ -164,7 +165,8 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     const int device = context->device.ordinal;
     const std::size_t capacity = driver.runtime().device_config(device).capacity;
     *total = capacity;
-    *free = capacity - std::min(capacity, driver.runtime().used_bytes(device));
+    *free = capacity -
+            std::min(capacity, driver.runtime().budget().used_bytes(Processor::device(device)));
     return CUDA_SUCCESS;
   });
 }

@@ -240,7 +240,7 @@ CUresult get_attribute(Driver& driver, void* data, CUpointer_attribute attribute
     const auto sort = driver.memory().sort_of(address);
     if (sort && sort->kind != MemoryKind::mapped) return give_sort(attribute, sort->kind, data);
   }
-  const auto record = driver.runtime().find_memory(address);
+  const auto record = driver.runtime().heap().find_record(address);
   return record ? give_known(driver, attribute, *record, address, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -257,7 +257,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
       return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < numAttributes; ++i)
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto record = driver.runtime().find_memory(ptr);
+    const auto record = driver.runtime().heap().find_record(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (!is_attribute(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
       // An attribute without an answer is no error for the other attributes.
@@ -274,7 +274,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   return enter([&](Driver& driver) {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
       return CUDA_ERROR_INVALID_VALUE;
-    const auto record = driver.runtime().find_memory(ptr);
+    const auto record = driver.runtime().heap().find_record(ptr);
     if (!record) return CUDA_ERROR_INVALID_VALUE;
     if (record->kind == MemoryKind::mapped) return CUDA_ERROR_NOT_SUPPORTED;
     unsigned wanted = 0;

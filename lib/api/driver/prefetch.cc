@@ -75,7 +75,7 @@ CUresult add(Runtime& runtime, CUdeviceptr first, std::size_t count, Location sa
     const bool to_host = said.processor().is_host();
     if (to_host && pages.bytes() > host_left) return CUDA_ERROR_OUT_OF_MEMORY;
     if (to_host) host_left -= pages.bytes();
-    if (!runtime.note_prefetch(pages, said)) return CUDA_ERROR_INVALID_VALUE;
+    if (!runtime.advice().note_prefetch(pages, said)) return CUDA_ERROR_INVALID_VALUE;
   }
   request.ranges.push_back({pages, pages_covered(runtime, first, count), settled(runtime, said)});
   return CUDA_SUCCESS;
@@ -93,7 +93,7 @@ CUresult enqueue(Runtime& runtime, const StreamHandle& target, PrefetchRequest r
   request.epoch = engine.prefetch_epoch(target.stream);
   return to_result(engine.enqueue_operation(
       target.stream, [&runtime, request = std::move(request)](Completion done) {
-        runtime.prefetch(request, std::move(done));
+        runtime.prefetcher().submit(request, std::move(done));
       }));
 }
 
@@ -112,7 +112,7 @@ CUresult prefetch(CUdeviceptr first, std::size_t count, Place place, unsigned fl
     if (!is_concurrent(runtime, to) || !is_concurrent(runtime, target))
       return CUDA_ERROR_INVALID_DEVICE;
     PrefetchRequest request;
-    std::size_t host_left = runtime.host_capacity();
+    std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
     const CUresult added = add(runtime, first, count, to, request, host_left);
     if (added != CUDA_SUCCESS) return added;
     return enqueue(runtime, target, std::move(request));
@@ -143,7 +143,7 @@ CUresult run_batch(Kind kind, const CUdeviceptr* firsts, const std::size_t* size
     request.kind = kind;
     CUresult result = CUDA_SUCCESS;
     std::size_t current = 0;
-    std::size_t host_left = runtime.host_capacity();
+    std::size_t host_left = runtime.budget().capacity_bytes(Processor::host());
     for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
       // A destination takes effect when its turn in the list comes, so one whose first range has
       // passed is never used.

@@ -145,9 +145,9 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
     const CUresult found = find_stream(driver, argument, handle);
     if (found != CUDA_SUCCESS) return found;
     Runtime& runtime = driver.runtime();
-    const auto allocation = runtime.find(address);
+    const auto allocation = runtime.heap().find(address);
     const bool is_whole = allocation && allocation->owner.is_managed() &&
-                          runtime.address_of(*allocation) == address &&
+                          runtime.heap().address_of(*allocation) == address &&
                           (length == 0 || length == allocation->bytes);
     if (!is_whole) return CUDA_ERROR_INVALID_VALUE;
     Attachment attachment{flags, {}};
@@ -165,7 +165,7 @@ CUresult attach(CUstream argument, CUdeviceptr address, std::size_t length, unsi
     }
     return to_result(handle.context->device.engine.enqueue_operation(
         handle.stream, [&runtime, allocation = *allocation, attachment](const Completion& done) {
-          runtime.attach(allocation, attachment);
+          runtime.heap().attach(allocation, attachment);
           done();
         }));
   });
@@ -184,7 +184,7 @@ CUresult launch(CUstream argument, wherryKernel kernel, const void* args, std::s
     }
     // The kernel may be in a module that has just been loaded, and use managed variables of that
     // module.
-    if (!driver.runtime().adopt_new_variables()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!driver.runtime().variables().adopt_new()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto* bytes = static_cast<const std::byte*>(args);
     return launched(driver, handle,
                     engine.launch(handle.stream, kernel, {bytes, bytes + args_size}, items));

@@ -124,7 +124,7 @@ CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     const std::size_t length = name == nullptr ? 0 : ::strnlen(name, name_bytes_max + 1);
     if (bytes == 0 || length == 0 || length > name_bytes_max) return CUDA_ERROR_INVALID_VALUE;
-    const auto record = driver.runtime().find_memory(address);
+    const auto record = driver.runtime().heap().find_record(address);
     if (!record || bytes > record->start_of_range(address) + record->bytes - address)
       return CUDA_ERROR_INVALID_VALUE;
     if (TraceWriter* const trace = driver.trace())

@@ -58,7 +58,7 @@ wherryDecision public_decision(const Runtime& runtime, const DecisionRecord& rec
 
 // Returns false if there is no such page.
 bool explain(Runtime& runtime, CUdeviceptr address, wherryExplanation& explanation) {
-  const auto known = runtime.explain(address, WHERRY_DECISIONS_MAX);
+  const auto known = runtime.inspector().explain(address, WHERRY_DECISIONS_MAX);
   if (!known) return false;
   explanation = {};
   explanation.page = address / page_size * page_size;

@@ -30,7 +30,7 @@ CUresult wherryGetStats(wherryStats* stats) {
   return enter([&](Driver& driver) {
     constexpr std::size_t smallest = offsetof(wherryStats, faults_missing) + sizeof(std::uint64_t);
     if (stats == nullptr || stats->size < smallest) return CUDA_ERROR_INVALID_VALUE;
-    answer(stats, driver.runtime().stats());
+    answer(stats, driver.runtime().inspector().stats());
     return CUDA_SUCCESS;
   });
 }
@@ -38,7 +38,8 @@ CUresult wherryGetStats(wherryStats* stats) {
 CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
   return enter([&](Driver& driver) {
     if (info == nullptr || info->size < sizeof(wherryPageInfo_t)) return CUDA_ERROR_INVALID_VALUE;
-    const auto page = driver.runtime().page_whereabouts(reinterpret_cast<std::uintptr_t>(address));
+    const auto page =
+        driver.runtime().inspector().page_whereabouts(reinterpret_cast<std::uintptr_t>(address));
     if (!page) return CUDA_ERROR_INVALID_VALUE;
     wherryPageInfo_t value{};
     value.resident = page->resident;
@@ -54,14 +55,14 @@ CUresult wherryPin(CUdeviceptr devPtr, size_t count) {
   return enter([&](Driver& driver) {
     Runtime& runtime = driver.runtime();
     if (!is_range(runtime, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
-    return to_result(runtime.pin(pages_touched(runtime, devPtr, count)));
+    return to_result(runtime.pinning().pin(pages_touched(runtime, devPtr, count)));
   });
 }
 CUresult wherryUnpin(CUdeviceptr devPtr, size_t count) {
   return enter([&](Driver& driver) {
     Runtime& runtime = driver.runtime();
-    const bool unpinned =
-        is_range(runtime, devPtr, count) && runtime.unpin(pages_touched(runtime, devPtr, count));
+    const bool unpinned = is_range(runtime, devPtr, count) &&
+                          runtime.pinning().unpin(pages_touched(runtime, devPtr, count));
     return unpinned ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
@@ -100,7 +101,7 @@ CUresult wherryDeviceProcess(CUdevice device, pid_t* pid) {
   return enter([&](Driver& driver) {
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (pid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pid = driver.runtime().process(device)->pid();
+    *pid = driver.runtime().devices().process(device)->pid();
     return CUDA_SUCCESS;
   });
 }

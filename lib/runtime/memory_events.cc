@@ -1,6 +1,6 @@
-// The runtime's part in events: what the program does with its memory.
+#include "runtime/memory_events.h"
+
 #include "base/clock.h"
-#include "runtime/runtime.h"
 #include "trace/recorder.h"
 
 namespace wherry::impl {
@@ -36,18 +36,26 @@ EventKind kind_of(AdviceChange::Kind kind) {
 
 }  // namespace
 
-void Runtime::record_allocation(const Allocation& allocation) const {
+void record_allocation(const ArenaLayout& layout, const Allocation& allocation) {
   if (!is_recorded(EventKind::allocation)) return;
   const auto device = allocation.owner.device;
   record_event({.time_ns = now_ns(),
-                .address = address_of(allocation),
+                .address = layout.address_of(allocation.pages().first),
                 .bytes = allocation.pages().bytes(),
                 .kind = EventKind::allocation,
                 .detail = code_of(device ? AllocationDetail::device : AllocationDetail::managed),
                 .destination = device ? index_of(*device) : EventRecord::nobody});
 }
 
-void Runtime::record_variables(const ManagedSection& section, const PlacedPages& placed) const {
+void record_free(std::uintptr_t address, const Allocation& allocation) {
+  if (!is_recorded(EventKind::free)) return;
+  record_event({.time_ns = now_ns(),
+                .address = address,
+                .bytes = allocation.pages().bytes(),
+                .kind = EventKind::free});
+}
+
+void record_variables(const ManagedSection& section, const PlacedPages& placed) {
   const std::uint64_t now = now_ns();
   for (const AddressRange& variable : section.variables)
     if (is_recorded(EventKind::allocation))
@@ -65,14 +73,14 @@ void Runtime::record_variables(const ManagedSection& section, const PlacedPages&
                   .destination = index_of(Processor::host())});
 }
 
-void Runtime::record_advice(PageSpan pages, const AdviceChange& change) const {
+void record_advice(const ArenaLayout& layout, PageSpan pages, const AdviceChange& change) {
   const EventKind kind = kind_of(change.kind);
   if (!is_recorded(kind)) return;
   const Location where = change.location;
   const bool on_node = where.kind == Location::Kind::host_node;
   record_event(
       {.time_ns = now_ns(),
-       .address = layout().address_of(pages.first),
+       .address = layout.address_of(pages.first),
        .bytes = pages.bytes(),
        .value = on_node ? static_cast<std::uint32_t>(where.id) + 1 : 0,
        .kind = kind,

@@ -1,0 +1,96 @@
+// The device processes: forks one for each device, keeps them in step with what this process's
+// arena shows (how much of it is open, variables of modules that lie in it), replaces one that has
+// ended or is reset, and ends all of them with the program.
+//
+// Threads: the first thread of the library forks them, before the library has other threads.
+// After that any thread may call. `lock` (LockOrder::arena) is held while a process is forked, so
+// that no module, no variable and no part of the arena is missed by a device that starts meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/lock.h"
+#include "devices/annex.h"
+#include "devices/device_process.h"
+#include "devices/live_devices.h"
+#include "devices/trap.h"
+#include "faults/fault_daemon.h"
+#include "memory/adopted_ranges.h"
+#include "memory/arena.h"
+#include "memory/page_owners.h"
+#include "migration/view_switcher.h"
+#include "pages/block_directory.h"
+#include "runtime/processor_pools.h"
+#include "runtime/runtime_options.h"
+
+namespace wherry::impl {
+
+class DeviceSupervisor {
+ public:
+  // All outlive this.
+  struct Parts {
+    const RuntimeOptions& options;
+    const ProcessorPools& pools;
+    Arena& arena;
+    Annex& annex;
+    LiveDevices& live;
+    AdoptedRanges& adopted;
+    Trap& trap;
+    BlockDirectory& blocks;
+    PageOwners& page_owners;
+    ViewSwitcher& switcher;
+  };
+
+  explicit DeviceSupervisor(const Parts& parts);
+
+  // Forks a process for each device, which waits for run(). Returns where each one's faults are to
+  // be read. Called once. Throws std::system_error.
+  std::vector<std::shared_ptr<const FaultSource>> fork_all() EXCLUDES(lock);
+  // The devices may access the arena from now on. The daemon, which listens to their faults already
+  // and outlives this, is told when a process is replaced. Called once, after fork_all(). Throws
+  // std::system_error.
+  void run(FaultDaemon& daemon) EXCLUDES(lock);
+
+  // The device's process; another object after restart(). Never null once fork_all() has returned.
+  std::shared_ptr<DeviceProcess> process(int device) const EXCLUDES(lock);
+  // Ends the device's process if it still runs, and starts a new one. Managed memory keeps its
+  // contents. Requires: no thread posts launches to the old process any more. Throws
+  // std::system_error.
+  void restart(int device) EXCLUDES(lock);
+  // At the program's end: ends and reaps all device processes. None starts after that. Takes no
+  // lock but that of `live`, since any thread may have called exit().
+  void end_all() { parts_.live.end_all(); }
+
+  // Makes at least `needed` bytes from the arena's base accessible in every process. Returns false
+  // if Linux refuses, or a device does not answer.
+  [[nodiscard]] bool open_arena(std::size_t needed) EXCLUDES(lock);
+  // Loads the module of this address at the same place in all devices; `module` is its name in log
+  // lines. Returns false if some device cannot have it; the log says why.
+  [[nodiscard]] bool load_module(const std::string& module, std::uintptr_t address) EXCLUDES(lock);
+  // Has the devices see the pages, which the layout has gained, in their own pools. A process that
+  // cannot is ended.
+  void show(const PlacedPages& placed) REQUIRES(lock);
+
+  // Guards which process each device has, how much of the arena is open, and changes of the
+  // arena's layout. ModuleVariables holds it while it places variables.
+  mutable Mutex lock{LockOrder::arena};
+
+ private:
+  std::shared_ptr<DeviceProcess>& process_of(int device) REQUIRES(lock) {
+    return processes_[static_cast<std::size_t>(device)];
+  }
+  std::shared_ptr<DeviceProcess> fork(DeviceProcessOptions options);
+  // Forks a process for the device and returns where its faults are to be read.
+  std::shared_ptr<const FaultSource> start(int device) REQUIRES(lock);
+
+  const Parts parts_;
+  FaultDaemon* daemon_ = nullptr;  // set by run(), before other threads know of this object
+  // By device; null before fork_all().
+  std::vector<std::shared_ptr<DeviceProcess>> processes_ GUARDED_BY(lock);
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,30 @@
+// What happens around fork() of the application: it gives the child private copies of memory that
+// this library turned into shared mappings, and nothing that would keep the parent's resources
+// alive.
+//
+// The thread that forks calls before() and after() in the parent, after_in_child() in the child,
+// which has only this thread. No lock is held from before() to after(): the application's own
+// handlers may take locks.
+#pragma once
+
+#include "memory/adopted_ranges.h"
+#include "runtime/module_variables.h"
+
+namespace wherry::impl {
+
+class ForkHooks {
+ public:
+  // Both outlive this.
+  ForkHooks(AdoptedRanges& adopted, ModuleVariables& variables)
+      : adopted_(adopted), variables_(variables) {}
+
+  void before();
+  void after();
+  void after_in_child();
+
+ private:
+  AdoptedRanges& adopted_;
+  ModuleVariables& variables_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,160 @@
+#include "runtime/managed_heap.h"
+
+#include <new>
+
+#include "migration/at_rest.h"
+#include "migration/creation.h"
+#include "os/files/range_mark.h"
+#include "runtime/block_runs.h"
+#include "runtime/memory_events.h"
+#include "runtime/retry.h"
+
+namespace wherry::impl {
+
+std::optional<Allocation> ManagedHeap::place(std::size_t bytes, unsigned flags, Ownership owner) {
+  const auto allocation = parts_.address_space.allocate(bytes, flags, owner);
+  if (!allocation) return std::nullopt;
+  const std::uint64_t first = block_of(allocation->pages().first);
+  const std::uint64_t last = block_of(allocation->pages().end() - 1);
+  if (!parts_.blocks.prepare(first, last - first + 1) ||
+      !parts_.devices.open_arena(parts_.address_space.high_water())) {
+    parts_.address_space.begin_free(allocation->offset);
+    parts_.address_space.end_free(*allocation);
+    return std::nullopt;
+  }
+  parts_.page_owners.allocated(*allocation);
+  record_allocation(parts_.layout, *allocation);
+  return allocation;
+}
+
+std::optional<Allocation> ManagedHeap::allocate(std::size_t bytes, unsigned flags) {
+  if (bytes > parts_.budget.managed_pages_max() * page_size) return std::nullopt;
+  const std::uint64_t pages = round_up(bytes, page_size) / page_size;
+  if (!parts_.budget.claim_managed(pages)) return std::nullopt;
+  const auto allocation = place(bytes, flags, {});
+  if (!allocation) parts_.budget.end_claim({}, pages);
+  return allocation;
+}
+
+std::optional<Allocation> ManagedHeap::reserve_device(std::size_t bytes, Ownership owner) {
+  const std::uint64_t pages = bytes / page_size + (bytes % page_size != 0 ? 1 : 0);
+  if (!parts_.budget.claim_device(*owner.device, pages)) return std::nullopt;
+  const auto allocation = place(bytes, 0, owner);
+  if (!allocation) {
+    parts_.budget.end_claim(owner, pages);
+    return std::nullopt;
+  }
+  try {
+    parts_.advice.enter_pin(allocation->pages());
+    return allocation;
+  } catch (const std::bad_alloc&) {
+    // The caller treats it as a full pool.
+    free(address_of(*allocation));
+    return std::nullopt;
+  }
+}
+
+bool ManagedHeap::create_pages(PageSpan pages, Processor p) {
+  return for_each_run(pages, [&](std::uint64_t number, PageRun run) {
+    Reservation reservation;
+    return retry_incomplete([&] {
+      return impl::create_pages(parts_.engine, parts_.evictor, parts_.blocks, number, run, p,
+                                reservation);
+    });
+  });
+}
+
+bool ManagedHeap::create_device(std::uintptr_t address, std::size_t bytes, int device) {
+  const std::uint64_t first = *parts_.layout.page_of(address);
+  try {
+    return create_pages({first, round_up(bytes, page_size) / page_size}, Processor::device(device));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+std::optional<Allocation> ManagedHeap::allocate_device(std::size_t bytes, Ownership owner) {
+  const auto allocation = reserve_device(bytes, owner);
+  if (!allocation || create_device(address_of(*allocation), bytes, owner.device->ordinal()))
+    return allocation;
+  free(address_of(*allocation));
+  return std::nullopt;
+}
+
+bool ManagedHeap::free(std::uintptr_t address) {
+  const auto offset = offset_of(address);
+  if (!offset) return false;
+  std::optional<Allocation> allocation;
+  {
+    // Exclusive: no thread enters advice for the pages after forget().
+    const WriteGuard guard(parts_.advice.lock);
+    allocation = parts_.address_space.begin_free(*offset);
+    if (!allocation) return false;
+    parts_.page_owners.freed(*allocation);
+    parts_.advice.forget(allocation->pages());
+  }
+  record_free(address, *allocation);
+  const PageSpan pages = allocation->pages();
+  InFlightTransfers& transfers = parts_.engine.transfers();
+  wait_for_rest(
+      transfers, pages, [&] { return !parts_.address_space.is_held(*allocation); },
+      "a copy never ended");
+  parts_.blocks.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
+                              [&](std::uint64_t number, Block& block) {
+                                const PageRun run = run_in_block(number, pages);
+                                const RestGuard guard(transfers, block, number, run);
+                                parts_.engine.release(block, number, run);
+                                parts_.effects.released(block, number, run);
+                              });
+  parts_.budget.end_claim(allocation->owner, pages.count);
+  parts_.address_space.end_free(*allocation);
+  return true;
+}
+
+std::optional<HostRange> ManagedHeap::allocate_host(std::size_t bytes, bool apart) {
+  const Processor host = Processor::host();
+  if (bytes > parts_.budget.capacity_bytes(host)) return std::nullopt;
+  const std::uint64_t pages = round_up(bytes, page_size) / page_size;
+  if (!parts_.budget.reserve(host, pages)) return std::nullopt;
+  if (const auto range = parts_.host_memory.allocate(bytes, apart)) return range;
+  parts_.budget.release(host, pages);
+  return std::nullopt;
+}
+
+void ManagedHeap::free_host(const HostRange& range) {
+  parts_.host_memory.free(range);
+  parts_.budget.release(Processor::host(), round_up(range.bytes, page_size) / page_size);
+}
+
+std::optional<std::uint64_t> ManagedHeap::offset_of(std::uintptr_t address) const {
+  const auto page = parts_.layout.page_of(address);
+  if (!page || parts_.variables.is_hidden(*page)) return std::nullopt;
+  return *page * page_size + address % page_size;
+}
+
+std::optional<Allocation> ManagedHeap::find(std::uintptr_t address) {
+  auto offset = offset_of(address);
+  if (!offset) {
+    // It may be a variable of a module that was loaded since the last search.
+    (void)parts_.variables.adopt_new();
+    offset = offset_of(address);
+  }
+  return offset ? parts_.address_space.find(*offset) : std::nullopt;
+}
+
+std::optional<MemoryRecord> ManagedHeap::find_record(std::uintptr_t address) {
+  auto record = parts_.records.find(address);
+  if (!record && parts_.variables.adopt_new()) record = parts_.records.find(address);
+  return record;
+}
+
+ManagedHeap::FilePlace ManagedHeap::file_place(std::uintptr_t address, int device) const {
+  return {parts_.pools.at(Processor::device(device)).file().fd(), *offset_of(address)};
+}
+
+bool ManagedHeap::is_open_elsewhere(std::uintptr_t address, std::size_t bytes, int device) const {
+  const FilePlace place = file_place(address, device);
+  return is_range_marked(place.fd, place.offset, round_up(bytes, page_size));
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,90 @@
+#include "runtime/pinning.h"
+
+#include <bit>
+#include <thread>
+#include <utility>
+
+#include "base/patience.h"
+#include "runtime/block_runs.h"
+#include "runtime/memory_events.h"
+#include "runtime/retry.h"
+
+namespace wherry::impl {
+
+bool Pinning::collapse(std::uint64_t number, PageRun run) {
+  Block& block = parts_.blocks.at(number);
+  const LockGuard guard(block.lock);
+  if (!(PageMask::of(run) & block.in_flight()).none()) return false;
+  // The host's copy stays if there is one, otherwise that of the device with the lowest ordinal.
+  for (int i = 0; i < parts_.pools.count(); ++i)
+    parts_.engine.collapse(block, number, run, Processor{i}, MoveCause::advice);
+  (void)parts_.effects.follow(block, number, run);
+  return true;
+}
+
+bool Pinning::settle(PageSpan pages) {
+  Patience patience(retry_limit_ns);
+  bool fits = true;
+  parts_.advice.map().for_each(pages, [&](const AdviceMap::Segment& segment) {
+    for_each_run(segment.span, [&](std::uint64_t number, PageRun run) {
+      for (; !collapse(number, run) && !patience.is_over(); patience.note_wait())
+        std::this_thread::sleep_for(retry_pause);
+      return true;
+    });
+    const Location preferred = segment.advice.preferred;
+    const Processor host = Processor::host();
+    const Processor p = preferred.is_none() ? host : preferred.processor();
+    fits = parts_.heap.create_pages(segment.span, p) ||
+           (!p.is_host() && parts_.heap.create_pages(segment.span, host));
+    return fits;
+  });
+  return fits;
+}
+
+Pinning::Result Pinning::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages) {
+  // Held to the end, because pages are created, and those of a freed allocation must not be.
+  const ReadGuard guard(parts_.advice.lock);
+  if (!parts_.advice.is_managed(pages)) return Result::not_managed;
+  std::vector<PageSpan> fresh;
+  parts_.advice.map().for_each(pages, [&](const AdviceMap::Segment& segment) {
+    if (!segment.advice.pinned) fresh.push_back(segment.span);
+    return true;
+  });
+  // Before they are settled: from here on no fault, eviction or prefetch moves them.
+  parts_.advice.enter_pin(pages);
+  if (settle(pages)) {
+    record_advice(parts_.layout, pages, {AdviceChange::Kind::pinned, {}});
+    if (fresh_pages != nullptr) *fresh_pages = std::move(fresh);
+    return Result::pinned;
+  }
+  for (const PageSpan span : fresh) parts_.advice.enter_unpin(span);
+  return Result::no_space;
+}
+
+bool Pinning::unpin(PageSpan pages) {
+  const ReadGuard guard(parts_.advice.lock);
+  if (!parts_.advice.is_managed(pages)) return false;
+  parts_.advice.enter_unpin(pages);
+  record_advice(parts_.layout, pages, {AdviceChange::Kind::unpinned, {}});
+  return true;
+}
+
+std::vector<Pinning::Extent> Pinning::locate(PageSpan pages) const {
+  std::vector<Extent> extents;
+  for (std::uint64_t page = pages.first; page < pages.end(); ++page) {
+    Block& block = parts_.blocks.at(block_of(page));
+    int owner = 0;
+    {
+      const LockGuard guard(block.lock);
+      owner = std::countr_zero(block.residents(static_cast<unsigned>(page % pages_per_block)));
+    }
+    const int fd = parts_.pools.at(Processor{owner}).file().fd();
+    if (!extents.empty() && extents.back().fd == fd)
+      ++extents.back().pages.count;
+    else
+      extents.push_back({{page, 1}, fd});
+  }
+  return extents;
+}
+
+}  // namespace wherry::impl

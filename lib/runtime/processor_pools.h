@@ -1,0 +1,40 @@
+// The pool of each processor: one sparse file as large as the arena, in which the pages lie that
+// are resident at the processor. All of them exist from the beginning to the end. The set does not
+// change; any thread, no locks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/processor.h"
+#include "memory/pool.h"
+#include "runtime/node_placement.h"
+#include "runtime/runtime_options.h"
+
+namespace wherry::impl {
+
+class ProcessorPools {
+ public:
+  // Throws std::system_error.
+  explicit ProcessorPools(const RuntimeOptions& options);
+
+  MemoryPoolFile& at(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
+  MemoryPoolFile& host() const { return *pools_.front(); }
+  // By processor.
+  std::span<const std::unique_ptr<MemoryPoolFile>> all() const { return pools_; }
+  int count() const { return static_cast<int>(pools_.size()); }
+  std::vector<int> fds() const;
+  // Whether every pool lets blocks that are huge pages be mapped as such.
+  bool map_huge_pages() const;
+
+  // Has pages lie on their processors' nodes. Throws std::system_error. Requires: the pools are
+  // empty.
+  void place(const NodePlacement& placement) const;
+
+ private:
+  std::vector<std::unique_ptr<MemoryPoolFile>> pools_;
+};
+
+}  // namespace wherry::impl

@@ -1,0 +1,56 @@
+#include "runtime/program_advice.h"
+
+#include <span>
+
+#include "runtime/memory_events.h"
+
+namespace wherry::impl {
+
+bool ProgramAdvice::is_managed(PageSpan pages) const {
+  const auto allocation = parts_.address_space.find(pages.offset());
+  return allocation && allocation->owner.is_managed() &&
+         intersect(allocation->pages(), pages) == pages;
+}
+
+bool ProgramAdvice::advise(PageSpan pages, const AdviceChange& change) {
+  using Kind = AdviceChange::Kind;
+  {
+    const ReadGuard guard(lock);
+    if (!is_managed(pages)) return false;
+    parts_.map.change(pages, change);
+  }
+  record_advice(parts_.layout, pages, change);
+  // With one node there is nothing to choose.
+  if (parts_.topology.host_nodes.size() > 1 &&
+      (change.kind == Kind::set_preferred || change.kind == Kind::unset_preferred)) {
+    const bool on_node =
+        change.kind == Kind::set_preferred && change.location.kind == Location::Kind::host_node;
+    place_on_host(pages, on_node ? std::optional<int>(change.location.id) : std::nullopt);
+  }
+  parts_.effects.apply(pages, change);
+  return true;
+}
+
+bool ProgramAdvice::note_prefetch(PageSpan pages, Location destination) {
+  const ReadGuard guard(lock);
+  if (!is_managed(pages)) return false;
+  const AdviceChange change{AdviceChange::Kind::prefetched, destination};
+  parts_.map.change(pages, change);
+  record_advice(parts_.layout, pages, change);
+  return true;
+}
+
+void ProgramAdvice::forget(PageSpan pages) {
+  if (parts_.map.empty()) return;
+  if (parts_.topology.host_nodes.size() > 1) place_on_host(pages, std::nullopt);
+  parts_.map.forget(pages);
+}
+
+void ProgramAdvice::place_on_host(PageSpan pages, std::optional<int> node) {
+  // Advice is a hint: if Linux refuses, the pages lie where they would lie without it.
+  (void)parts_.pools.host().file().prefer_nodes(
+      pages.offset(), pages.bytes(),
+      node ? std::span<const int>(&*node, 1) : std::span<const int>(parts_.topology.host_nodes));
+}
+
+}  // namespace wherry::impl

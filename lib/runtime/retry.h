@@ -1,0 +1,29 @@
+// For threads that wait until other threads finish with pages: spend what they reserved, complete a
+// transfer, or read the kernel's messages.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "base/patience.h"
+#include "os/memory/userfaultfd.h"
+
+namespace wherry::impl {
+
+inline constexpr std::uint64_t retry_limit_ns = 10'000'000'000;
+inline constexpr auto retry_pause = std::chrono::microseconds(50);
+
+// Calls attempt() until it returns a status other than incomplete. Returns true if that is ok,
+// false if it is not, or if the limit has passed.
+template <typename Attempt>
+bool retry_incomplete(const Attempt& attempt) {
+  for (Patience patience(retry_limit_ns); !patience.is_over(); patience.note_wait()) {
+    const OpStatus status = attempt();
+    if (status != OpStatus::incomplete) return status == OpStatus::ok;
+    std::this_thread::sleep_for(retry_pause);
+  }
+  return false;
+}
+
+}  // namespace wherry::impl

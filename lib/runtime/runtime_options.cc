@@ -1,0 +1,140 @@
+#include "runtime/runtime_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <utility>
+#include <variant>
+
+#include "base/environment.h"
+#include "base/patience.h"
+#include "os/memory/numa.h"
+#include "os/process/permissions.h"
+#include "os/process/remedies.h"
+#include "os/process/resource_limits.h"
+#include "os/process/thread.h"
+#include "runtime/arena_size.h"
+#include "runtime/visible_devices.h"
+#include "trap/trap_choice.h"
+#include "trap/trap_limits.h"
+
+namespace wherry::impl {
+namespace {
+
+std::uint64_t memory_of(const Machine& machine) {
+  std::uint64_t bytes = 0;
+  for (const NumaNode& node : machine.nodes) bytes += node.total_bytes;
+  return bytes;
+}
+
+std::vector<int> cpus_of(const Machine& machine, const std::vector<int>& nodes) {
+  std::vector<int> cpus;
+  for (const NumaNode& node : machine.nodes)
+    if (std::ranges::find(nodes, node.id) != nodes.end())
+      cpus.insert(cpus.end(), node.cpus.begin(), node.cpus.end());
+  return cpus;
+}
+
+// Parses "4K" to "2M", which must be a power of two of pages.
+std::optional<unsigned> parse_region_pages(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, 10);
+  const unsigned long unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 0;
+  if (end == text.c_str() || unit == 0 || end[1] != '\0' || value > block_size) return std::nullopt;
+  const unsigned long pages = value * unit / page_size;
+  if (pages * page_size != value * unit || !std::has_single_bit(pages) || pages > pages_per_block)
+    return std::nullopt;
+  return static_cast<unsigned>(pages);
+}
+
+}  // namespace
+
+std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& error,
+                                                               const PolicySource& chosen) {
+  const Machine machine = read_machine();
+  TopologyResult topology =
+      choose_topology(machine, environment("WHERRY_DEVICES"), environment("WHERRY_HOST_NODES"),
+                      environment("WHERRY_HOST_CAPACITY"));
+  if (const auto* wrong = std::get_if<TopologyError>(&topology)) {
+    error.message = wrong->message;
+    return std::nullopt;
+  }
+  RuntimeOptions options;
+  options.topology = std::get<Topology>(std::move(topology));
+  keep_visible(options.topology, environment_value("CUDA_VISIBLE_DEVICES"));
+  if (options.topology.devices.empty()) {
+    error.kind = OptionsError::Kind::no_device;
+    return std::nullopt;
+  }
+  options.handler_cpus = allowed_cpus();
+  options.copier_cpus = cpus_of(machine, options.topology.host_nodes);
+  const ArenaSurroundings surroundings{
+      memory_of(machine), 1 + static_cast<int>(options.topology.devices.size()), file_size_limit(),
+      address_space_limit(), address_space_in_use()};
+  auto arena = choose_arena_size(environment("WHERRY_ARENA"), surroundings);
+  if (auto* wrong = std::get_if<std::string>(&arena)) {
+    error.message = std::move(*wrong);
+    return std::nullopt;
+  }
+  options.arena_bytes = std::get<std::size_t>(arena);
+  if (const std::string region = environment("WHERRY_FAULT_REGION"); !region.empty()) {
+    const auto pages = parse_region_pages(region);
+    if (!pages) {
+      error.message =
+          fmt::format("WHERRY_FAULT_REGION: '{}' is not a power of two from 4K to 2M", region);
+      return std::nullopt;
+    }
+    options.region_pages = *pages;
+  }
+  auto copying = choose_copy_settings(environment("WHERRY_COPIERS"),
+                                      environment("WHERRY_HUGE_PAGES"), allowed_cpus().size());
+  if (auto* wrong = std::get_if<std::string>(&copying)) {
+    error.message = std::move(*wrong);
+    return std::nullopt;
+  }
+  options.copying = std::get<CopySettings>(copying);
+  options.policy = chosen;
+  if (!chosen) {
+    auto policy = find_policy(environment("WHERRY_POLICY"));
+    if (auto* wrong = std::get_if<std::string>(&policy)) {
+      error.message = "WHERRY_POLICY: " + *wrong;
+      return std::nullopt;
+    }
+    options.policy = std::get<PolicySource>(std::move(policy));
+  }
+  auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
+                          userfaultfd_remedy(permissions(), read_machine_settings()));
+  if (auto* wrong = std::get_if<TrapError>(&trap)) {
+    error.message = std::move(wrong->message);
+    if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
+    return std::nullopt;
+  }
+  options.uffd_access = std::get<TrapChoice>(trap).access;
+  if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
+  // Checked here, because device processes read it only when they start.
+  if (const std::string check = environment("WHERRY_CHECK");
+      !check.empty() && check != "0" && check != "1") {
+    error.message = fmt::format("WHERRY_CHECK: '{}' is neither 0 nor 1", check);
+    return std::nullopt;
+  }
+  options.mappings_budget = read_limits().mappings_budget();
+  options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
+  const std::string wait_limits = environment("WHERRY_WAIT_LIMITS");
+  if (!wait_limits.empty() && wait_limits != "on" && wait_limits != "off") {
+    error.message = fmt::format("WHERRY_WAIT_LIMITS: '{}' is neither 'on' nor 'off'", wait_limits);
+    return std::nullopt;
+  }
+  apply_wait_limits(wait_limits != "off");
+  return options;
+}
+
+std::uint64_t RuntimeOptions::capacity_pages(Processor p) const {
+  if (p.is_host() && topology.host_capacity == 0)
+    return arena_bytes / page_size;  // only the machine's memory limits the host's pool
+  if (p.is_host()) return topology.host_capacity / page_size;
+  return device(p.ordinal()).capacity / page_size;
+}
+
+}  // namespace wherry::impl
