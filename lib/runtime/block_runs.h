@@ -1,20 +1,18 @@
 // Pages block by block: locks and page states are per block.
 #pragma once
 
-#include <cstdint>
-
-#include "base/page.h"
+#include "base/page_mask.h"
 
 namespace wherry::impl {
 
-// Calls f(number, run) for the part of the span in each block, in order, until f returns false.
-// Returns whether it never did.
+// Calls f(BlockIndex, PageRun) for the part of the span in each block, in order, until f returns
+// false. Returns whether it never did.
 template <typename F>
 bool for_each_run(PageSpan pages, const F& f) {
   for (PageSpan left = pages; !left.empty();) {
-    const std::uint64_t number = block_of(left.first);
-    const PageRun run = run_in_block(number, left);
-    if (!f(number, run)) return false;
+    const BlockIndex block = block_of(left.first);
+    const PageRun run = run_in_block(block, left);
+    if (!f(block, run)) return false;
     left = {left.first + run.count, left.count - run.count};
   }
   return true;

@@ -81,7 +81,7 @@ void DeviceSupervisor::restart(int device) {
     // which sees its own pool everywhere, as the page state says.
     const ViewSwitcher::Pause no_changes(parts_.switcher, p);
     parts_.trap.detach_device(device);
-    parts_.blocks.for_each_used(0, parts_.blocks.size(), [&](std::uint64_t, Block& block) {
+    parts_.blocks.for_each_used([&](BlockIndex, Block& block) {
       const LockGuard block_guard(block.lock);
       block.unmapped(p);
     });

@@ -14,9 +14,9 @@ namespace wherry::impl {
 std::optional<Allocation> ManagedHeap::place(std::size_t bytes, unsigned flags, Ownership owner) {
   const auto allocation = parts_.address_space.allocate(bytes, flags, owner);
   if (!allocation) return std::nullopt;
-  const std::uint64_t first = block_of(allocation->pages().first);
-  const std::uint64_t last = block_of(allocation->pages().end() - 1);
-  if (!parts_.blocks.prepare(first, last - first + 1) ||
+  const BlockIndex first = block_of(allocation->pages().first);
+  const BlockIndex last = block_of(allocation->pages().end() - 1);
+  if (!parts_.blocks.prepare(first, last.value - first.value + 1) ||
       !parts_.devices.open_arena(parts_.address_space.high_water())) {
     parts_.address_space.begin_free(allocation->offset);
     parts_.address_space.end_free(*allocation);
@@ -55,10 +55,10 @@ std::optional<Allocation> ManagedHeap::reserve_device(std::size_t bytes, Ownersh
 }
 
 bool ManagedHeap::create_pages(PageSpan pages, Processor p) {
-  return for_each_run(pages, [&](std::uint64_t number, PageRun run) {
+  return for_each_run(pages, [&](BlockIndex block, PageRun run) {
     Reservation reservation;
     return retry_incomplete([&] {
-      return impl::create_pages(parts_.engine, parts_.evictor, parts_.blocks, number, run, p,
+      return impl::create_pages(parts_.engine, parts_.evictor, parts_.blocks, block, run, p,
                                 reservation);
     });
   });
@@ -99,12 +99,13 @@ bool ManagedHeap::free(std::uintptr_t address) {
   wait_for_rest(
       transfers, pages, [&] { return !parts_.address_space.is_held(*allocation); },
       "a copy never ended");
-  parts_.blocks.for_each_used(block_of(pages.first), block_of(pages.end() - 1) + 1,
-                              [&](std::uint64_t number, Block& block) {
-                                const PageRun run = run_in_block(number, pages);
-                                const RestGuard guard(transfers, block, number, run);
-                                parts_.engine.release(block, number, run);
-                                parts_.effects.released(block, number, run);
+  parts_.blocks.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(),
+                              [&](BlockIndex index, Block& state) {
+                                const PageRun run = run_in_block(index, pages);
+                                lock_at_rest(transfers, index, state, run);
+                                const LockedBlock block(index, state, std::adopt_lock);
+                                parts_.engine.release(block, run);
+                                parts_.effects.released(block, run);
                               });
   parts_.budget.end_claim(allocation->owner, pages.count);
   parts_.address_space.end_free(*allocation);

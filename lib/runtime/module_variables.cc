@@ -97,8 +97,9 @@ bool ModuleVariables::adopt(const ManagedSection& section) {
   const auto placed = parts_.layout.find_room(section.pages.start, section.pages.size());
   if (!placed) return false;
   const std::uint64_t pages = placed->pages.count;
-  const std::uint64_t first = block_of(placed->pages.first);
-  if (!parts_.blocks.prepare(first, block_of(placed->pages.end() - 1) - first + 1)) return false;
+  const BlockIndex first = block_of(placed->pages.first);
+  const BlockIndex last = block_of(placed->pages.end() - 1);
+  if (!parts_.blocks.prepare(first, last.value - first.value + 1)) return false;
   if (!parts_.budget.claim_managed(pages)) return false;
   if (!fill_host_pool(*placed)) {
     parts_.budget.end_claim({}, pages);
@@ -140,24 +141,21 @@ bool ModuleVariables::fill_host_pool(const PlacedPages& placed) {
   const Processor host = Processor::host();
   Reservation reservation;
   if (!reservation.try_grow(parts_.engine.at(host).capacity, placed.pages.count)) return false;
-  const bool filled = for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
-    const PageSpan span = span_of(number, run);
+  const bool filled = for_each_run(placed.pages, [&](BlockIndex index, PageRun run) {
+    const PageSpan span = span_of(index, run);
     const auto* contents = reinterpret_cast<const std::byte*>(placed.address) +
                            (span.first - placed.pages.first) * page_size;
-    Block& block = parts_.blocks.at(number);
-    const LockGuard guard(block.lock);
-    return parts_.engine.fill(block, number, run, host, reservation, contents).status ==
-           OpStatus::ok;
+    const LockedBlock block(index, parts_.blocks.at(index));
+    return parts_.engine.fill(block, run, host, reservation, contents).status == OpStatus::ok;
   });
   if (!filled) leave_host_pool(placed);
   return filled;
 }
 
 void ModuleVariables::leave_host_pool(const PlacedPages& placed) {
-  for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
-    Block& block = parts_.blocks.at(number);
-    const LockGuard guard(block.lock);
-    parts_.engine.release(block, number, run);
+  for_each_run(placed.pages, [&](BlockIndex index, PageRun run) {
+    const LockedBlock block(index, parts_.blocks.at(index));
+    parts_.engine.release(block, run);
     return true;
   });
 }
@@ -176,8 +174,8 @@ void ModuleVariables::map_on_host(const PlacedPages& placed) {
 }
 
 void ModuleVariables::show_everywhere(const PlacedPages& placed) {
-  for_each_run(placed.pages, [&](std::uint64_t number, PageRun run) {
-    Block& block = parts_.blocks.at(number);
+  for_each_run(placed.pages, [&](BlockIndex index, PageRun run) {
+    Block& block = parts_.blocks.at(index);
     const LockGuard guard(block.lock);
     block.mapped(Processor::host(), run, /*writable=*/true);
     return true;

@@ -13,13 +13,15 @@ std::optional<PageWhereabouts> PageInspector::page_whereabouts(std::uintptr_t ad
   const std::uint64_t page = *parts_.heap.offset_of(address) / page_size;
   const auto in_block = static_cast<unsigned>(page % pages_per_block);
   PageWhereabouts answer;
-  Block* block = parts_.blocks.find(block_of(page));
-  if (block == nullptr) return answer;
+  const BlockIndex index = block_of(page);
+  Block* const state = parts_.blocks.find(index);
+  if (state == nullptr) return answer;
   // Not while the page is in flight: it may have left the pool that the page state names.
-  const RestGuard guard(parts_.engine.transfers(), *block, block_of(page), {in_block, 1});
-  answer.resident = block->residents(in_block);
-  answer.mapped = block->mappers(in_block);
-  answer.writable = block->writers(in_block);
+  lock_at_rest(parts_.engine.transfers(), index, *state, {in_block, 1});
+  const LockedBlock block(index, *state, std::adopt_lock);
+  answer.resident = block.state.residents(in_block);
+  answer.mapped = block.state.mappers(in_block);
+  answer.writable = block.state.writers(in_block);
   if (answer.resident != 0) {
     const Processor owner{std::countr_zero(answer.resident)};
     const std::byte* alias = parts_.engine.at(owner).file.alias(page);
@@ -39,7 +41,7 @@ std::optional<PageExplanation> PageInspector::explain(std::uintptr_t address,
   const std::uint64_t page = *offset / page_size;
   return PageExplanation{
       *where, parts_.effects.advice_at(page).advice,
-      parts_.engine.decisions().latest(
+      parts_.engine.recorder().decisions().latest(
           block_of(page), static_cast<unsigned>(page % pages_per_block), decisions_max)};
 }
 

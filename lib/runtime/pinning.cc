@@ -11,14 +11,13 @@
 
 namespace wherry::impl {
 
-bool Pinning::collapse(std::uint64_t number, PageRun run) {
-  Block& block = parts_.blocks.at(number);
-  const LockGuard guard(block.lock);
-  if (!(PageMask::of(run) & block.in_flight()).none()) return false;
+bool Pinning::collapse(BlockIndex index, PageRun run) {
+  const LockedBlock block(index, parts_.blocks.at(index));
+  if (!(PageMask::of(run) & block.state.in_flight()).none()) return false;
   // The host's copy stays if there is one, otherwise that of the device with the lowest ordinal.
   for (int i = 0; i < parts_.pools.count(); ++i)
-    parts_.engine.collapse(block, number, run, Processor{i}, MoveCause::advice);
-  (void)parts_.effects.follow(block, number, run);
+    parts_.engine.collapse(block, run, Processor{i}, MoveCause::advice);
+  (void)parts_.effects.follow(block, run);
   return true;
 }
 
@@ -26,8 +25,8 @@ bool Pinning::settle(PageSpan pages) {
   Patience patience(retry_limit_ns);
   bool fits = true;
   parts_.advice.map().for_each(pages, [&](const AdviceMap::Segment& segment) {
-    for_each_run(segment.span, [&](std::uint64_t number, PageRun run) {
-      for (; !collapse(number, run) && !patience.is_over(); patience.note_wait())
+    for_each_run(segment.span, [&](BlockIndex block, PageRun run) {
+      for (; !collapse(block, run) && !patience.is_over(); patience.note_wait())
         std::this_thread::sleep_for(retry_pause);
       return true;
     });

@@ -61,7 +61,7 @@ class Pinning {
   bool settle(PageSpan pages) REQUIRES_SHARED(parts_.advice.lock);
   // Leaves one copy of each page of the run. Returns false, and does nothing, if some are in
   // flight.
-  bool collapse(std::uint64_t number, PageRun run);
+  bool collapse(BlockIndex block, PageRun run);
 
   const Parts parts_;
 };

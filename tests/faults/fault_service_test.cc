@@ -133,7 +133,7 @@ TEST_CASE("pages stay with a woken thread for a moment before another processor 
     s.touch(host, 0);
     // Pretends that the wake is slightly in the future: with sanitizers the next lines take longer
     // than the minimum residency.
-    s.machine.blocks().at(0).minimum_residency.woken({0, 16}, host, now_ns() + 5'000'000);
+    s.machine.blocks().at({0}).minimum_residency.woken({0, 16}, host, now_ns() + 5'000'000);
     Fault fault = s.service.take(device, {base, 2, true, false, false});
     const auto due = s.service.resolve(fault);
     if (!due) continue;
@@ -176,30 +176,30 @@ int looks_until_refused(Setup& s, Fault& fault) {
 TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up on a dead one") {
   Setup s;
   s.touch(host, 0);
-  Block& block = s.machine.blocks().at(0);
+  Block& block = s.machine.blocks().at({0});
   {
-    const LockGuard guard(block.lock);
-    s.engine.begin_hold(block, 0, PageMask::of({0, 16}));
+    const LockedBlock locked({0}, block);
+    s.engine.begin_hold(locked, PageMask::of({0, 16}));
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(looks_until_refused(s, fault) == -1);
   CHECK_FALSE(fault.refused);
   {
-    const LockGuard guard(block.lock);
-    s.engine.end_hold(block, 0, PageMask::of({0, 16}));
+    const LockedBlock locked({0}, block);
+    s.engine.end_hold(locked, PageMask::of({0, 16}));
   }
   while (s.service.resolve(fault)) std::this_thread::yield();
   CHECK(s.woke(device, 0));
   CHECK_FALSE(fault.refused);
 
   std::thread([&] {
-    const LockGuard guard(block.lock);
-    s.engine.begin_hold(block, 0, PageMask::of({0, 16}));
+    const LockedBlock locked({0}, block);
+    s.engine.begin_hold(locked, PageMask::of({0, 16}));
   }).join();
   Fault stuck = s.service.take(host, {base, 2, true, false, false});
   CHECK(looks_until_refused(s, stuck) > 20);
-  const LockGuard guard(block.lock);
-  s.engine.end_hold(block, 0, PageMask::of({0, 16}));
+  const LockedBlock locked({0}, block);
+  s.engine.end_hold(locked, PageMask::of({0, 16}));
 }
 
 TEST_CASE("freed pages go to the fault that has waited longest, whichever fault is retried first") {
@@ -292,7 +292,7 @@ TEST_CASE("stalls of the whole machine do not count as waiting") {
   constexpr int looks = 10'000'000'000 / look_max_ns;
   Setup s;
   s.touch(host, 0);
-  Block& block = s.machine.blocks().at(0);
+  Block& block = s.machine.blocks().at({0});
   {
     const LockGuard guard(block.lock);
     block.transfer_begun({0, 16});
@@ -537,7 +537,7 @@ TEST_CASE("of a large region only the fault's part moves while others keep the r
   Setup::let_residency_end();
   s.policy.opinion.region = PageRun{0, 512};
   // Another processor has just got another part of the block, and its minimum residency runs.
-  s.machine.blocks().at(0).minimum_residency.begin({96, 16}, host, now_ns());
+  s.machine.blocks().at({0}).minimum_residency.begin({96, 16}, host, now_ns());
   s.touch(device, 2);
   CHECK(s.machine.at(1).holds(2));
   CHECK(s.machine.at(1).holds(15));
@@ -637,10 +637,10 @@ TEST_CASE("pages that are freed during a temporary pin are not reported as unpin
                       .pin_begins = true,
                       .pin_until_ns = now_ns()};
   s.touch(device, 21);
-  Block& block = s.machine.blocks().at(0);
+  Block& block = s.machine.blocks().at({0});
   {
-    const LockGuard guard(block.lock);
-    s.engine.release(block, 0, {0, 512});
+    const LockedBlock locked({0}, block);
+    s.engine.release(locked, {0, 512});
     CHECK(block.history == nullptr);
   }
   s.service.temporary_pins().end_due(now_ns());
@@ -833,7 +833,7 @@ TEST_CASE(
     "nothing") {
   Setup s;
   for (std::uint64_t page = 0; page < 512; page += 16) s.touch(device, page);
-  Block& block = s.machine.blocks().at(0);
+  Block& block = s.machine.blocks().at({0});
   {
     const LockGuard guard(block.lock);
     block.entered_whole = device.bit();

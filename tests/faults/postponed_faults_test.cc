@@ -26,8 +26,7 @@ class OnePiece final : public std::pmr::memory_resource {
 };
 
 bool put(PostponedFaults& postponed, std::uint64_t due, std::uint64_t page) {
-  Fault fault;
-  fault.page = page;
+  Fault fault({}, {}, page, now_ns);
   return postponed.put(due, fault);
 }
 

@@ -256,7 +256,7 @@ TEST_CASE("simultaneous transfers do not affect each other") {
   CopyBackend& backend = depot.backend();
   const unsigned slots = backend.slots();
   for (unsigned slot = 0; slot < slots; ++slot) {
-    const PageSpan span = block_span(1 + slot);
+    const PageSpan span = block_span({1 + slot});
     depot.stock(span);
     backend.begin(slot, {PageTransfer::Kind::move, span, Processor{0}, Processor{1}});
   }

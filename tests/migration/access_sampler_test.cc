@@ -19,20 +19,20 @@ struct Setup {
 
   Setup() {
     for (std::uint64_t number = 0; number < blocks; ++number) {
-      Block& block = machine.blocks().at(number);
-      const LockGuard guard(block.lock);
+      Block& block = machine.blocks().at({number});
+      const LockedBlock locked({number}, block);
       Reservation reservation;
       REQUIRE(reservation.try_grow(machine.memory(1).capacity, some.count));
-      REQUIRE(engine.populate(block, number, some, device, reservation));
+      REQUIRE(engine.populate(locked, some, device, reservation));
     }
   }
   unsigned mapped(std::uint64_t number) {
     unsigned sum = 0;
     for (std::uint64_t page = 0; page < pages_per_block; ++page)
-      sum += machine.at(1).maps(span_of(number, {0, 1}).first + page) ? 1 : 0;
+      sum += machine.at(1).maps(span_of({number}, {0, 1}).first + page) ? 1 : 0;
     return sum;
   }
-  bool watched(std::uint64_t number) { return engine.held_by(device).is_watched(number); }
+  bool watched(std::uint64_t number) { return engine.held_by(device).is_watched({number}); }
 };
 
 }  // namespace
@@ -44,7 +44,7 @@ TEST_CASE("one page of each watched block has no page-table entry, but is still 
   for (std::uint64_t number = 0; number < blocks; ++number) {
     CHECK(s.mapped(number) == some.count - (s.watched(number) ? 1 : 0));
     watched += s.watched(number) ? 1 : 0;
-    Block& block = s.machine.blocks().at(number);
+    Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     CHECK(block.at(device).mapped.count() == some.count);  // a superset of the actual entries
     CHECK(block.at(device).resident.count() == some.count);
@@ -58,11 +58,11 @@ TEST_CASE("an access to the page marks the block as used") {
   s.sampler.watch(device, 1);
   std::uint64_t number = 0;
   while (!s.watched(number)) ++number;
-  Block& block = s.machine.blocks().at(number);
+  Block& block = s.machine.blocks().at({number});
   {
-    const LockGuard guard(block.lock);
-    s.engine.note_access(block, number, device);
-    REQUIRE(s.engine.map(block, number, some, device));
+    const LockedBlock locked({number}, block);
+    s.engine.note_access(locked, device);
+    REQUIRE(s.engine.map(locked, some, device));
   }
   CHECK_FALSE(s.watched(number));
   CHECK(s.mapped(number) == some.count);
@@ -71,7 +71,7 @@ TEST_CASE("an access to the page marks the block as used") {
 TEST_CASE("pages in a transfer or a change of view are not unmapped, and do not count as idle") {
   Setup s;
   for (std::uint64_t number = 0; number < blocks; ++number) {
-    Block& block = s.machine.blocks().at(number);
+    Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     if (number % 2 == 0)
       block.transfer_begun(some);

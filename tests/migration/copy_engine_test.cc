@@ -74,7 +74,7 @@ struct Setup {
   }
   // Checks that no transfer is in progress, and that the page state agrees with the pools.
   void check_books() {
-    machine.blocks().for_each_used(0, blocks, [&](std::uint64_t number, Block& block) {
+    machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
       const LockGuard guard(block.lock);
       block.check_invariants();
       CHECK(block.in_flight().none());
@@ -280,7 +280,7 @@ TEST_CASE(
   const auto data = numbered(page_size);
   bool in_flight = false;
   s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
-    Block& block = s.machine.blocks().at(0);
+    Block& block = s.machine.blocks().at({0});
     const LockGuard guard(block.lock);
     in_flight = block.in_flight().test(3);
   };

@@ -12,26 +12,26 @@ TEST_CASE("evictions are read once, in the order in which they were written") {
   EvictionLog log;
   std::array<Eviction, 8> taken;
   CHECK(log.take(taken) == 0);
-  for (std::uint64_t i = 0; i < 10; ++i) log.add({.block = i});
+  for (std::uint64_t i = 0; i < 10; ++i) log.add({.block = {i}});
   CHECK(log.take(taken) == 8);
-  CHECK(taken[0].block == 0);
-  CHECK(taken[7].block == 7);
+  CHECK(taken[0].block.value == 0);
+  CHECK(taken[7].block.value == 7);
   CHECK(log.take(taken) == 2);
-  CHECK(taken[0].block == 8);
+  CHECK(taken[0].block.value == 8);
   CHECK(log.take(taken) == 0);
   CHECK(log.dropped() == 0);
 }
 
 TEST_CASE("evictions that do not fit are dropped and counted, and freed entries are reused") {
   EvictionLog log;
-  for (std::uint64_t i = 0; i < EvictionLog::capacity + 5; ++i) log.add({.block = i});
+  for (std::uint64_t i = 0; i < EvictionLog::capacity + 5; ++i) log.add({.block = {i}});
   CHECK(log.dropped() == 5);
   std::vector<Eviction> taken(2 * EvictionLog::capacity);
   CHECK(log.take(taken) == EvictionLog::capacity);
-  CHECK(taken[EvictionLog::capacity - 1].block == EvictionLog::capacity - 1);
-  log.add({.block = 77});
+  CHECK(taken[EvictionLog::capacity - 1].block.value == EvictionLog::capacity - 1);
+  log.add({.block = {77}});
   CHECK(log.take(taken) == 1);
-  CHECK(taken[0].block == 77);
+  CHECK(taken[0].block.value == 77);
   CHECK(log.dropped() == 5);
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("with several writers and a reader no eviction is lost uncounted, torn
   for (std::uint64_t t = 0; t < threads; ++t) {
     writers.emplace_back([&log, t] {
       for (std::uint64_t i = 0; i < each; ++i)
-        log.add({.block = t * each + i, .for_page = ~(t * each + i)});
+        log.add({.block = {t * each + i}, .for_page = ~(t * each + i)});
     });
   }
   std::set<std::uint64_t> seen;
@@ -51,8 +51,8 @@ TEST_CASE("with several writers and a reader no eviction is lost uncounted, torn
   const auto drain = [&] {
     while (const std::size_t count = log.take(taken)) {
       for (std::size_t i = 0; i < count; ++i) {
-        torn = torn || taken[i].for_page != ~taken[i].block;
-        twice = !seen.insert(taken[i].block).second || twice;
+        torn = torn || taken[i].for_page != ~taken[i].block.value;
+        twice = !seen.insert(taken[i].block.value).second || twice;
       }
     }
   };

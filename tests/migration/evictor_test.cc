@@ -32,18 +32,18 @@ struct Setup {
   Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
   // Creates pages of one block at p.
   void populate(std::uint64_t number, PageRun run, Processor p) {
-    Block& block = machine.blocks().at(number);
-    const LockGuard guard(block.lock);
+    Block& block = machine.blocks().at({number});
+    const LockedBlock locked({number}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(capacity(p), run.count));
-    REQUIRE(engine.populate(block, number, run, p, reservation));
+    REQUIRE(engine.populate(locked, run, p, reservation));
   }
   void duplicate(std::uint64_t number, PageRun run, Processor from, Processor to) {
-    Block& block = machine.blocks().at(number);
-    const LockGuard guard(block.lock);
+    Block& block = machine.blocks().at({number});
+    const LockedBlock locked({number}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(capacity(to), run.count));
-    REQUIRE(engine.duplicate(block, number, run, from, to, reservation));
+    REQUIRE(engine.duplicate(locked, run, from, to, reservation));
   }
   void fill(Processor p, std::uint64_t blocks) {
     for (std::uint64_t number = 0; number < blocks; ++number) populate(number, all, p);
@@ -74,7 +74,7 @@ TEST_CASE("whole blocks are evicted, and the eviction names the page that caused
   CHECK(s.machine.at(0).held() == pages_per_block);
   const auto evictions = s.evictions();
   REQUIRE(evictions.size() == 1);
-  CHECK(s.machine.at(0).holds(evictions[0].block * pages_per_block));
+  CHECK(s.machine.at(0).holds(block_span(evictions[0].block).first));
   CHECK(evictions[0].moved == pages_per_block);
   CHECK(evictions[0].dropped == 0);
   CHECK(evictions[0].from == device);
@@ -110,7 +110,7 @@ TEST_CASE("a mostly full block without gaps is marked to return as a whole, othe
     for (const PageRun run : runs) s.populate(0, run, device);
     REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
     CHECK(s.machine.at(1).held() == 0);
-    Block& block = s.machine.blocks().at(0);
+    Block& block = s.machine.blocks().at({0});
     const LockGuard guard(block.lock);
     return (block.evicted_from & device.bit()) != 0;
   };
@@ -124,7 +124,7 @@ TEST_CASE("a mostly full block without gaps is marked to return as a whole, othe
 TEST_CASE("a block with pages in a transfer is not evicted, the next one is") {
   Setup s;
   s.fill(device, 4);
-  const std::uint64_t first = s.engine.held_by(device).victim().value();
+  const BlockIndex first = s.engine.held_by(device).victim().value();
   Block& block = s.machine.blocks().at(first);
   {
     const LockGuard guard(block.lock);
@@ -143,7 +143,7 @@ TEST_CASE("if all blocks are in transfers the result is to try again") {
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t number = 0; number < 4; ++number) {
-    Block& block = s.machine.blocks().at(number);
+    Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     block.transfer_begun({5, 1});
   }
@@ -157,7 +157,7 @@ TEST_CASE(
   Setup s;
   s.fill(device, 4);
   for (std::uint64_t number = 0; number < 4; ++number) {
-    Block& block = s.machine.blocks().at(number);
+    Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     block.prefetched_in = number == 2 ? 8 : 9;
   }
@@ -168,7 +168,7 @@ TEST_CASE(
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 10}, reservation) == OpStatus::ok);
   // An evicted block no longer counts as prefetched.
-  Block& block = s.machine.blocks().at(2);
+  Block& block = s.machine.blocks().at({2});
   const LockGuard guard(block.lock);
   CHECK(block.prefetched_in == 0);
 }
@@ -189,15 +189,15 @@ TEST_CASE("blocks that cannot leave do not hide those that can, for any number o
       reservation = Reservation();
       const std::uint64_t next =
           stuck + (number + static_cast<std::uint64_t>(round)) % (blocks - stuck);
-      Block& block = s.machine.blocks().at(next);
-      const LockGuard guard(block.lock);
+      Block& block = s.machine.blocks().at({next});
+      const LockedBlock locked({next}, block);
       if (!block.at(device).resident.none()) continue;
       REQUIRE(reservation.try_grow(s.capacity(device), pages_per_block));
       if (!block.at(host).resident.none())
         REQUIRE(
-            s.engine.migrate(block, next, Setup::all, host, device, reservation, MoveCause::fault));
+            s.engine.migrate(locked, Setup::all, host, device, reservation, MoveCause::fault));
       else
-        REQUIRE(s.engine.populate(block, next, Setup::all, device, reservation));
+        REQUIRE(s.engine.populate(locked, Setup::all, device, reservation));
     }
   }
   for (std::uint64_t number = 0; number < stuck; ++number)
@@ -255,7 +255,7 @@ TEST_CASE("an eviction that stops early continues with the next call, and nothin
   Reservation reservation;
   CHECK(s.evictor.make_room({device, 16, 0}, reservation) == OpStatus::no_memory);
   for (std::uint64_t number = 0; number < 4; ++number) {
-    Block& block = s.machine.blocks().at(number);
+    Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     CHECK(block.evicted_from == 0);
   }
@@ -271,7 +271,7 @@ TEST_CASE("an eviction that stops early continues with the next call, and nothin
 TEST_CASE("a block that leaves is not locked meanwhile, and another request evicts another block") {
   Setup s;
   s.fill(device, 4);
-  std::vector<std::uint64_t> leaving;
+  std::vector<BlockIndex> leaving;
   s.haulage.on_the_way = [&](const PageTransfer& transfer) {
     leaving.push_back(block_of(transfer.span.first));
     if (leaving.size() != 1) return;
@@ -299,7 +299,7 @@ TEST_CASE("a block whose transfer fails is moved in pieces, with its contents") 
   REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
   CHECK(s.haulage.carried == 1);
   CHECK(s.machine.at(0).held() == pages_per_block);
-  const std::uint64_t left = s.evictions().front().block * pages_per_block;
+  const std::uint64_t left = block_span(s.evictions().front().block).first;
   for (std::uint64_t page = left; page < left + pages_per_block; ++page)
     REQUIRE(s.machine.at(0).value(page) == page);
 }

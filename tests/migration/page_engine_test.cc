@@ -17,37 +17,37 @@ constexpr Processor device = Processor::device(0);
 struct Setup {
   FakeMachine machine{3, 2, 512};
   PageEngine engine{machine.memories()};
-  Block& block = machine.blocks().at(0);
+  Block& block = machine.blocks().at({0});
 
   OpResult populate(PageRun run, Processor p) {
-    const LockGuard guard(block.lock);
+    const LockedBlock locked({0}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(machine.memory(p.index).capacity, run.count));
-    return engine.populate(block, 0, run, p, reservation);
+    return engine.populate(locked, run, p, reservation);
   }
   OpResult migrate(PageRun run, Processor from, Processor to) {
-    const LockGuard guard(block.lock);
+    const LockedBlock locked({0}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
-    return engine.migrate(block, 0, run, from, to, reservation, MoveCause::fault);
+    return engine.migrate(locked, run, from, to, reservation, MoveCause::fault);
   }
   OpResult duplicate(PageRun run, Processor from, Processor to) {
-    const LockGuard guard(block.lock);
+    const LockedBlock locked({0}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
-    return engine.duplicate(block, 0, run, from, to, reservation);
+    return engine.duplicate(locked, run, from, to, reservation);
   }
   void collapse(PageRun run, Processor keeper) {
-    const LockGuard guard(block.lock);
-    engine.collapse(block, 0, run, keeper);
+    const LockedBlock locked({0}, block);
+    engine.collapse(locked, run, keeper);
   }
   // Makes the processor's view show the owner's pool, and maps the pages there.
   OpResult see(PageRun run, Processor p, Processor owner) {
-    const LockGuard guard(block.lock);
+    const LockedBlock locked({0}, block);
     block.switch_begun(p, run);
-    REQUIRE(machine.at(p.index).change_view(span_of(0, run), owner) == 0);
+    REQUIRE(machine.at(p.index).change_view(span_of({0}, run), owner) == 0);
     block.switched(p, run, owner);
-    return engine.map(block, 0, run, p);
+    return engine.map(locked, run, p);
   }
   // Checks that the page state agrees with the machine.
   void check() {
@@ -191,10 +191,10 @@ TEST_CASE("unmapped pages that the processor holds are mapped, and mapped ones a
   Setup s;
   REQUIRE(s.populate({0, 8}, device));
   {
-    const LockGuard guard(s.block.lock);
+    const LockedBlock locked({0}, s.block);
     // Marks all unmapped, like a new process; the fake page table keeps its entries.
     s.block.unmapped(device);
-    CHECK(s.engine.map(s.block, 0, {0, 8}, device).status == OpStatus::ok);
+    CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::ok);
     CHECK(s.block.at(device).mapped == PageMask::of({0, 8}));
   }
   s.check();
@@ -204,9 +204,9 @@ TEST_CASE("mapping a page that the pool lost is reported as an error") {
   Setup s;
   REQUIRE(s.populate({0, 1}, device));
   REQUIRE(s.machine.at(1).punch({0, 1}) == 0);
-  const LockGuard guard(s.block.lock);
+  const LockedBlock locked({0}, s.block);
   s.block.unmapped(device);
-  CHECK(s.engine.map(s.block, 0, {0, 1}, device).status == OpStatus::absent);
+  CHECK(s.engine.map(locked, {0, 1}, device).status == OpStatus::absent);
   CHECK(s.block.at(device).mapped.none());
 }
 
@@ -216,8 +216,8 @@ TEST_CASE("a release empties every pool and returns the capacity") {
   REQUIRE(s.populate({16, 16}, device));
   REQUIRE(s.populate({32, 16}, Processor::device(1)));
   {
-    const LockGuard guard(s.block.lock);
-    s.engine.release(s.block, 0, {8, 32});
+    const LockedBlock locked({0}, s.block);
+    s.engine.release(locked, {8, 32});
   }
   CHECK(s.machine.at(0).held() == 8);
   CHECK(s.machine.at(1).held() == 0);
@@ -319,12 +319,12 @@ TEST_CASE("pages that come to a pool whose processor views another one are fille
 TEST_CASE("a mapping that stops early leaves the page state correct") {
   Setup s;
   REQUIRE(s.populate({0, 8}, device));
-  const LockGuard guard(s.block.lock);
+  const LockedBlock locked({0}, s.block);
   s.machine.at(1).die();
   s.block.unmapped(device);
   s.machine.at(1).revive();
   s.machine.failures = {{"map", OpStatus::no_memory, 3}};
-  CHECK(s.engine.map(s.block, 0, {0, 8}, device).status == OpStatus::no_memory);
+  CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::no_memory);
   CHECK(s.machine.at(1).maps_writable(2));
   CHECK(s.block.at(device).mapped == PageMask::of({0, 3}));
   CHECK(s.block.writers(2) == device.bit());
@@ -334,8 +334,8 @@ TEST_CASE("a copy that is mapped already is protected if it is not") {
   Setup s;
   REQUIRE(s.populate({0, 1}, host));
   REQUIRE(s.duplicate({0, 1}, host, device));
-  const LockGuard guard(s.block.lock);
-  CHECK(s.engine.map(s.block, 0, {0, 1}, host).status == OpStatus::ok);
+  const LockedBlock locked({0}, s.block);
+  CHECK(s.engine.map(locked, {0, 1}, host).status == OpStatus::ok);
   CHECK(s.machine.log.back() == "protect 0: 0+1");
   CHECK_FALSE(s.machine.at(0).maps_writable(0));
 }
@@ -347,10 +347,10 @@ TEST_CASE("pages that come to the pool of a processor without a process are mapp
   s.machine.at(1).die();
   CHECK(s.migrate({0, 4}, host, device).status == OpStatus::process_gone);
   {
-    const LockGuard guard(s.block.lock);
+    const LockedBlock locked({0}, s.block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, 4));
-    REQUIRE(s.engine.migrate(s.block, 0, {0, 4}, host, device, reservation, MoveCause::fault,
+    REQUIRE(s.engine.migrate(locked, {0, 4}, host, device, reservation, MoveCause::fault,
                              Entry::none));
   }
   CHECK(s.machine.at(1).value(1) == 9);
@@ -363,11 +363,11 @@ TEST_CASE("a copy is mapped write-protected, and given up where Linux cannot do 
   REQUIRE(s.populate({0, 4}, host));
   REQUIRE(s.duplicate({0, 4}, host, device));
   s.machine.at(1).die();
-  const LockGuard guard(s.block.lock);
+  const LockedBlock locked({0}, s.block);
   s.block.unmapped(device);
   s.machine.at(1).revive();
   s.machine.failures = {{"map", OpStatus::unsupported, 0}};
-  CHECK(s.engine.map(s.block, 0, {0, 4}, device).status == OpStatus::incomplete);
+  CHECK(s.engine.map(locked, {0, 4}, device).status == OpStatus::incomplete);
   CHECK(s.machine.at(1).held() == 0);
   CHECK(s.machine.at(0).held() == 4);
   s.block.check_invariants();
@@ -404,14 +404,14 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
     const PageRun run{first, std::min(1 + static_cast<unsigned>(random() % 4),
                                       static_cast<unsigned>(pages_per_block) - first)};
     const Processor p = any();
-    const LockGuard guard(s.block.lock);
+    const LockedBlock locked({0}, s.block);
     const PageMask wanted = PageMask::of(run);
     Reservation reservation;
     if (p != any() && !reservation.try_grow(s.machine.memory(p.index).capacity, run.count))
       continue;
     if ((wanted - s.block.absent()).none()) {
       if (reservation.pages() >= run.count)
-        (void)s.engine.populate(s.block, 0, run, p, reservation);
+        (void)s.engine.populate(locked, run, p, reservation);
       continue;
     }
     const Processor from = any();
@@ -420,27 +420,27 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
     switch (random() % 6) {
       case 0:
         if (alone && from != p && reservation.pages() >= run.count)
-          (void)s.engine.migrate(s.block, 0, run, from, p, reservation, MoveCause::fault);
+          (void)s.engine.migrate(locked, run, from, p, reservation, MoveCause::fault);
         break;
       case 1:
         if (there && (wanted & s.block.at(p).resident).none() && reservation.pages() >= run.count)
-          (void)s.engine.duplicate(s.block, 0, run, from, p, reservation);
+          (void)s.engine.duplicate(locked, run, from, p, reservation);
         break;
       case 2:
-        s.engine.collapse(s.block, 0, run, p);
+        s.engine.collapse(locked, run, p);
         break;
       case 3:
-        s.engine.release(s.block, 0, run);
+        s.engine.release(locked, run);
         break;
       case 4:
-        s.engine.unmap(s.block, 0, wanted, p);
+        s.engine.unmap(locked, wanted, p);
         s.block.switch_begun(p, run);
-        REQUIRE(s.machine.at(p.index).change_view(span_of(0, run), from) == 0);
+        REQUIRE(s.machine.at(p.index).change_view(span_of({0}, run), from) == 0);
         s.block.switched(p, run, from);
         break;
       case 5:
         if ((wanted - (s.block.viewed(p, from) & s.block.at(from).resident)).none())
-          (void)s.engine.map(s.block, 0, run, p);
+          (void)s.engine.map(locked, run, p);
         break;
     }
     s.block.check_invariants();

@@ -87,7 +87,7 @@ struct Setup {
   // Checks that the page state agrees with the machine.
   void check_books() {
     std::uint64_t held[3] = {};
-    machine.blocks().for_each_used(0, blocks, [&](std::uint64_t number, Block& block) {
+    machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
       const LockGuard guard(block.lock);
       block.check_invariants();
       CHECK(block.in_flight().none());

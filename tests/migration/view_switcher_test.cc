@@ -29,24 +29,24 @@ struct Setup {
 
   FakeMachine machine{3, 2, 512};
   PageEngine engine{machine.memories()};
-  Block& block = machine.blocks().at(0);
+  Block& block = machine.blocks().at({0});
   ViewSwitcher switcher;
 
   void populate(PageRun run, Processor p) {
-    const LockGuard guard(block.lock);
+    const LockedBlock locked({0}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(machine.memory(p.index).capacity, run.count));
-    REQUIRE(engine.populate(block, 0, run, p, reservation));
+    REQUIRE(engine.populate(locked, run, p, reservation));
   }
   void migrate(PageRun run, Processor from, Processor to) {
-    const LockGuard guard(block.lock);
+    const LockedBlock locked({0}, block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(machine.memory(to.index).capacity, run.count));
-    REQUIRE(engine.migrate(block, 0, run, from, to, reservation, MoveCause::fault));
+    REQUIRE(engine.migrate(locked, run, from, to, reservation, MoveCause::fault));
   }
   // Requests the change and waits for it. Returns false if it was declined.
   bool request(Processor p, PageRun run, Wish wish) {
-    if (!switcher.request(p, 0, PageMask::of(run), wish)) return false;
+    if (!switcher.request(p, {0}, PageMask::of(run), wish)) return false;
     REQUIRE(switcher.wait_until_done(limit_ms));
     return true;
   }
@@ -93,8 +93,8 @@ TEST_CASE("pages that the view shows already are mapped without a change") {
   s.populate({0, 4}, host);
   CHECK(s.request(device, {0, 4}, Wish::see));
   {
-    const LockGuard guard(s.block.lock);
-    s.engine.release(s.block, 0, {0, 4});
+    const LockedBlock locked({0}, s.block);
+    s.engine.release(locked, {0, 4});
   }
   s.populate({0, 4}, host);
   CHECK_FALSE(s.machine.at(1).maps(0));
@@ -244,8 +244,8 @@ TEST_CASE("tidying changes back the views of pages that no pool holds, except th
   CHECK(s.request(device, {0, 8}, Wish::see));
   REQUIRE(s.machine.at(1).maps_writable(0));
   {
-    const LockGuard guard(s.block.lock);
-    s.engine.release(s.block, 0, {4, 4});
+    const LockedBlock locked({0}, s.block);
+    s.engine.release(locked, {4, 4});
   }
   CHECK(s.request(device, {0, 8}, Wish::tidy));
   CHECK(s.machine.at(1).view(4) == 1);
@@ -260,9 +260,9 @@ TEST_CASE("a request that is withdrawn before its turn is not executed") {
   {
     const ViewSwitcher::Pause pause(s.switcher, device);
     // The first request may be in progress already; the second one waits.
-    REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 1}), Wish::home));
-    REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 32}), Wish::see));
-    s.switcher.withdraw(device, 0, PageMask::of({8, 8}));
+    REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 1}), Wish::home));
+    REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 32}), Wish::see));
+    s.switcher.withdraw(device, {0}, PageMask::of({8, 8}));
   }
   REQUIRE(s.switcher.wait_until_done(limit_ms));
   CHECK(s.machine.at(1).view(7) == 0);
@@ -288,7 +288,7 @@ TEST_CASE("several waiting requests for one block are merged") {
     const ViewSwitcher::Pause pause(s.switcher, device);
     // The first request is taken up, and waits for the pause to end.
     for (unsigned page = 0; page < 64; ++page)
-      REQUIRE(s.switcher.request(device, 0, PageMask::of({page, 1}), Wish::see));
+      REQUIRE(s.switcher.request(device, {0}, PageMask::of({page, 1}), Wish::see));
     CHECK(s.changes().empty());
   }
   REQUIRE(s.switcher.wait_until_done(limit_ms));
@@ -308,13 +308,13 @@ TEST_CASE("no view changes during a pause, and a pause waits for the change in p
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     changed = true;
   };
-  REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::see));
+  REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 4}), Wish::see));
   changing.get_future().wait();
   {
     const ViewSwitcher::Pause pause(s.switcher, device);
     CHECK(changed);
     s.machine.before = nullptr;
-    REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::home));
+    REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 4}), Wish::home));
     CHECK_FALSE(s.switcher.wait_until_done(20));
     CHECK(s.machine.at(1).view(0) == 0);
   }
@@ -333,9 +333,9 @@ TEST_CASE("a device that does not answer does not block changes of other process
     changing.set_value();
     answers.get_future().wait();
   };
-  REQUIRE(s.switcher.request(device, 0, PageMask::of({0, 4}), Wish::see));
+  REQUIRE(s.switcher.request(device, {0}, PageMask::of({0, 4}), Wish::see));
   changing.get_future().wait();
-  REQUIRE(s.switcher.request(other_device, 0, PageMask::of({0, 4}), Wish::see));
+  REQUIRE(s.switcher.request(other_device, {0}, PageMask::of({0, 4}), Wish::see));
   CHECK(s.switcher.wait_until_done(other_device, limit_ms));
   CHECK(s.machine.at(2).view(0) == 0);
   CHECK_FALSE(s.switcher.wait_until_done(device, 20));

@@ -180,16 +180,16 @@ TEST_CASE("random advice on overlapping ranges agrees with an array of pages", "
 
 TEST_CASE("the pinned pages of a block are reported, and unpinned ones are not") {
   AdviceMap map;
-  CHECK(map.pinned(0).none());
+  CHECK(map.pinned({0}).none());
   map.change({500, 20}, {Kind::pinned, {}});
   map.change({505, 2}, {Kind::unpinned, {}});
   map.change({0, 1024}, read_mostly);
   PageMask first = PageMask::of({500, 12});
   first -= PageMask::of({505, 2});
-  CHECK(map.pinned(0) == first);
-  CHECK(map.pinned(1) == PageMask::of({0, 8}));
-  CHECK(map.pinned(2).none());
+  CHECK(map.pinned({0}) == first);
+  CHECK(map.pinned({1}) == PageMask::of({0, 8}));
+  CHECK(map.pinned({2}).none());
   map.forget({500, 20});
-  CHECK(map.pinned(0).none());
-  CHECK(map.pinned(1).none());
+  CHECK(map.pinned({0}).none());
+  CHECK(map.pinned({1}).none());
 }

@@ -15,7 +15,7 @@ constexpr Processor device = Processor::device(0);
 
 TEST_CASE("pages become absent, populated, moved and released, and the page state follows") {
   BlockDirectory blocks(4, 3);
-  Block& block = blocks.at(2);
+  Block& block = blocks.at({2});
   const LockGuard guard(block.lock);
   CHECK(block.absent().count() == pages_per_block);
   block.populated(host, {10, 20});
@@ -46,7 +46,7 @@ TEST_CASE("pages become absent, populated, moved and released, and the page stat
 TEST_CASE(
     "copies: several pools hold the page, it is write-protected, the last copy is owned again") {
   BlockDirectory blocks(1, 3);
-  Block& block = blocks.at(0);
+  Block& block = blocks.at({0});
   const LockGuard guard(block.lock);
   block.populated(host, {0, 8});
   block.mapped(host, {0, 8}, true);
@@ -67,7 +67,7 @@ TEST_CASE(
 
 TEST_CASE("a foreign view: the page is mapped from the other pool until it leaves that pool") {
   BlockDirectory blocks(1, 3);
-  Block& block = blocks.at(0);
+  Block& block = blocks.at({0});
   const LockGuard guard(block.lock);
   const Processor other = Processor::device(1);
   block.populated(host, {0, 16});
@@ -99,7 +99,7 @@ TEST_CASE("a foreign view: the page is mapped from the other pool until it leave
 
 TEST_CASE("when a process ends, its entries and its foreign views are removed") {
   BlockDirectory blocks(1, 3);
-  Block& block = blocks.at(0);
+  Block& block = blocks.at({0});
   const LockGuard guard(block.lock);
   block.populated(host, {0, 4});
   block.switch_begun(device, {0, 4});
@@ -113,16 +113,17 @@ TEST_CASE("when a process ends, its entries and its foreign views are removed") 
 
 TEST_CASE("a block exists from its first use on") {
   BlockDirectory blocks(1000, 3);
-  CHECK(blocks.find(130) == nullptr);
-  Block& block = blocks.at(130);
-  CHECK(blocks.find(130) == &block);
-  CHECK(&blocks.at(130) == &block);
-  blocks.at(999);
+  CHECK(blocks.find({130}) == nullptr);
+  Block& block = blocks.at({130});
+  CHECK(blocks.find({130}) == &block);
+  CHECK(&blocks.at({130}) == &block);
+  blocks.at({999});
   std::vector<std::uint64_t> used;
-  blocks.for_each_used(0, 1000, [&](std::uint64_t number, Block&) { used.push_back(number); });
+  blocks.for_each_used([&](BlockIndex block, Block&) { used.push_back(block.value); });
   CHECK(used == std::vector<std::uint64_t>{130, 999});
   used.clear();
-  blocks.for_each_used(131, 999, [&](std::uint64_t number, Block&) { used.push_back(number); });
+  blocks.for_each_used({131}, {999},
+                       [&](BlockIndex block, Block&) { used.push_back(block.value); });
   CHECK(used.empty());
 }
 
@@ -131,21 +132,21 @@ TEST_CASE("a walk over many blocks finds exactly the used ones") {
   BlockDirectory blocks(count, 2);
   std::vector<std::uint64_t> expected;
   for (std::uint64_t number = 0; number < count; number = number * 2 + 61) {
-    blocks.at(number);
+    blocks.at({number});
     expected.push_back(number);
   }
-  blocks.at(count - 1);
+  blocks.at({count - 1});
   expected.push_back(count - 1);
   std::vector<std::uint64_t> used;
-  const auto collect = [&](std::uint64_t number, Block&) { used.push_back(number); };
-  blocks.for_each_used(0, count, collect);
+  const auto collect = [&](BlockIndex block, Block&) { used.push_back(block.value); };
+  blocks.for_each_used(collect);
   CHECK(used == expected);
   for (const std::uint64_t number : expected) {
     used.clear();
-    blocks.for_each_used(number, number + 1, collect);
+    blocks.for_each_used({number}, {number + 1}, collect);
     CHECK(used == std::vector<std::uint64_t>{number});
     used.clear();
-    blocks.for_each_used(number + 1, std::min(number + 60, count - 1), collect);
+    blocks.for_each_used({number + 1}, {std::min(number + 60, count - 1)}, collect);
     CHECK(used.empty());
   }
 }

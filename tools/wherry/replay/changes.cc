@@ -53,20 +53,21 @@ template <typename Visit>
 void Machine::for_each_block(PageSpan pages, const Visit& visit) {
   if (pages.empty()) return;
   const auto address_of = [this](std::uint32_t number) { return blocks_[number]; };
-  auto next = std::ranges::lower_bound(by_address_, impl::block_of(pages.first), {}, address_of);
-  const std::uint64_t last = impl::block_of(pages.end() - 1);
+  auto next =
+      std::ranges::lower_bound(by_address_, impl::block_of(pages.first).value, {}, address_of);
+  const std::uint64_t last = impl::block_of(pages.end() - 1).value;
   for (; next != by_address_.end() && blocks_[*next] <= last; ++next)
-    visit(*next, impl::run_in_block(blocks_[*next], pages));
+    visit(*next, impl::run_in_block({blocks_[*next]}, pages));
 }
 
 std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
-  books_.begin(now_ns);
+  engine_.begin(now_ns);
   const PageSpan pages = pages_of(event);
   switch (event.kind) {
     case EventKind::allocation:
       if (pages.empty()) break;
       if (event.destination >= 0) {
-        books_.reserve(Processor{event.destination}, pages.count);
+        engine_.reserve(Processor{event.destination}, pages.count);
         stretches_.allocate(pages, Processor{event.destination});
       } else {
         stretches_.allocate(pages, std::nullopt);
@@ -82,9 +83,8 @@ std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
       break;
     case EventKind::invalidate:
       for_each_block(pages, [this](std::uint32_t number, PageRun run) {
-        Block& block = books_.block(number);
-        const impl::LockGuard guard(block.lock);
-        books_.release(number, block, run);
+        const LockedBlock block({number}, engine_.block(number));
+        engine_.release(block, run);
       });
       break;
     default:  // populates and migrations that the library performed for the program
@@ -93,20 +93,19 @@ std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
         bring_all(number, run, Processor{event.destination}, event.cause);
       });
   }
-  return now_ns + books_.cost_ns();
+  return now_ns + engine_.cost_ns();
 }
 
 void Machine::free(std::uint64_t first_page) {
   const auto freed = stretches_.free(first_page);
   if (!freed) return;
   if (freed->owner) {
-    books_.give_back(*freed->owner, freed->pages.count);
+    engine_.give_back(*freed->owner, freed->pages.count);
     return;
   }
   for_each_block(freed->pages, [this](std::uint32_t number, PageRun run) {
-    Block& block = books_.block(number);
-    const impl::LockGuard guard(block.lock);
-    books_.release(number, block, run);
+    const LockedBlock block({number}, engine_.block(number));
+    engine_.release(block, run);
   });
 }
 
@@ -125,23 +124,21 @@ void Machine::advise(const EventRecord& event) {
 
 void Machine::apply_advice(std::uint32_t number, PageRun run, const AdviceChange& change) {
   using Kind = AdviceChange::Kind;
-  Block& block = books_.block(number);
-  const impl::LockGuard guard(block.lock);
+  const LockedBlock block({number}, engine_.block(number));
   const PageMask pages = PageMask::of(run);
   switch (change.kind) {
     case Kind::set_read_mostly:
-      for (int i = 0; i < books_.processors(); ++i) books_.send_home(block, pages, Processor{i});
+      for (int i = 0; i < engine_.processors(); ++i) engine_.send_home(block, pages, Processor{i});
       break;
     case Kind::set_preferred:
-      books_.send_home(block, pages, change.location.processor());
+      engine_.send_home(block, pages, change.location.processor());
       break;
     case Kind::unset_read_mostly:
-      for (int i = 0; i < books_.processors(); ++i)
-        books_.collapse(number, block, run, Processor{i});
+      for (int i = 0; i < engine_.processors(); ++i) engine_.collapse(block, run, Processor{i});
       [[fallthrough]];
     case Kind::unset_preferred:
     case Kind::set_accessed_by:
-      follow(number, block, run);
+      follow(block, run);
       break;
     default:
       break;
@@ -149,43 +146,47 @@ void Machine::apply_advice(std::uint32_t number, PageRun run, const AdviceChange
 }
 
 void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause) {
-  Block& block = books_.block(number);
-  const auto missing = [&]() REQUIRES(block.lock) {
-    PageMask pages = PageMask::of(run) - block.at(to).resident;
-    if (stretches_.advises()) pages -= stretches_.pinned(number) - block.absent();
+  Block& state = engine_.block(number);
+  const auto missing = [&]() REQUIRES(state.lock) {
+    PageMask pages = PageMask::of(run) - state.at(to).resident;
+    if (stretches_.advises()) pages -= stretches_.pinned(number) - state.absent();
     return pages;
   };
   std::uint64_t needed = 0;
   {
-    const impl::LockGuard guard(block.lock);
+    const impl::LockGuard guard(state.lock);
     // A device's own memory does not move.
     if (stretches_.at(number, run.first).owner) return;
     needed = missing().count();
   }
-  // If there are no free pages, the pages stay where they are.
-  if (!books_.make_room(to, needed)) return;
-  const impl::LockGuard guard(block.lock);
-  PageMask left = missing();
+  // If there is no space, the pages stay where they are.
+  if (!engine_.make_room(to, needed)) return;
+  PageMask left;
+  {
+    const impl::LockGuard guard(state.lock);
+    left = missing();
+  }
   if (cause == MoveCause::prefetch)
-    books_.add_cost(costs_.prefetch_page_ns * static_cast<double>(left.count()));
+    engine_.add_cost(costs_.prefetch_page_ns * static_cast<double>(left.count()));
+  const LockedBlock block({number}, state);
   for (PageRun next = left.next_run(0); next.count != 0; next = left.next_run(0)) {
-    const impl::ProcessorMask residents = block.residents(next.first);
+    const impl::ProcessorMask residents = block.state.residents(next.first);
     const Processor from{residents == 0 ? 0 : std::countr_zero(residents)};
     const bool copy =
         stretches_.at(number, next.first).advice.read_mostly || std::popcount(residents) > 1;
-    PageMask alike = left & (residents == 0 ? block.absent() : block.at(from).resident);
-    if (residents != 0 && !copy) alike -= block.held_beside(from);
+    PageMask alike = left & (residents == 0 ? block.state.absent() : block.state.at(from).resident);
+    if (residents != 0 && !copy) alike -= block.state.held_beside(from);
     const PageRun part = alike.run_around(next.first);
     if (residents == 0)
-      books_.populate(number, block, part, to);
+      engine_.populate(block, part, to);
     else if (copy)
-      books_.duplicate(number, block, part, from, to, cause);
+      engine_.duplicate(block, part, from, to, cause);
     else
-      books_.migrate(number, block, part, from, to, cause);
+      engine_.migrate(block, part, from, to, cause);
     left -= PageMask::of(part);
   }
-  books_.show(block, PageMask::of(run), to);
-  follow(number, block, run);
+  engine_.show(block, PageMask::of(run), to);
+  follow(block, run);
 }
 
 }  // namespace wherry::replay

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "policy/transfer_plan.h"
-
 namespace wherry::replay {
 namespace {
 
@@ -31,7 +29,7 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
       blocks_(setting.blocks),
       by_address_(setting.blocks.size()),
       stretches_(setting.blocks),
-      books_(setting, costs, policy, stretches_),
+      engine_(setting, costs, policy, stretches_),
       busy_(setting.blocks.size()) {
   std::iota(by_address_.begin(), by_address_.end(), 0u);
   std::ranges::sort(by_address_, {}, [this](std::uint32_t number) { return blocks_[number]; });
@@ -40,19 +38,19 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
 bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns) {
   if (const Busy& busy = busy_[touch.block]; busy.until_ns > now_ns && busy.brings(touch))
     return false;
-  Block& block = books_.block(touch.block);
+  Block& block = engine_.block(touch.block);
   const impl::LockGuard guard(block.lock);
-  if (!open_to(block, touch.faulting_processor, touch.write).test(touch.page)) return false;
-  const Processor owner = block.view(touch.faulting_processor, touch.page);
-  books_.note_hit(touch.block, owner);
+  const Processor p = touch.faulting_processor;
+  if (!open_to(block, p, touch.write).test(touch.page)) return false;
+  const Processor owner = block.view(p, touch.page);
+  engine_.note_hit(touch.block, owner);
   const double longer = costs_.read_remote_page_ns - costs_.read_local_page_ns;
-  extra_ns =
-      owner == touch.faulting_processor || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
+  extra_ns = owner == p || longer <= 0 ? 0 : static_cast<std::uint64_t>(longer);
   return true;
 }
 
 std::optional<unsigned> Machine::first_missing(const Touch& touch, const PageMask& pages) {
-  Block& block = books_.block(touch.block);
+  Block& block = engine_.block(touch.block);
   const impl::LockGuard guard(block.lock);
   const PageRun run = (pages - open_to(block, touch.faulting_processor, touch.write)).next_run(0);
   return run.count == 0 ? std::nullopt : std::optional(run.first);
@@ -67,9 +65,9 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
   const Stretch& stretch = stretches_.at(touch.block, touch.page);
   FaultFacts facts;
   facts.faulting_processor = touch.faulting_processor;
-  facts.block = blocks_[touch.block];
+  facts.block = {blocks_[touch.block]};
   facts.page = touch.page;
-  facts.processors = books_.processors();
+  facts.processors = engine_.processors();
   facts.write = touch.write;
   facts.now_ns = now_ns;
   facts.residents = block.residents(touch.page);
@@ -79,12 +77,12 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
   facts.accessed_by = stretch.advice.accessed_by;
   facts.pinned = stretch.advice.pinned;
   facts.stretch = stretch.run;
-  facts.evicted = !touch.comes_alone &&
+  facts.evicted = !touch.constraints.region_only &&
                   (block.evicted_from & touch.faulting_processor.bit()) != 0 &&
                   impl::Replacement::returns_as_one(
-                      facts.stretch, books_.capacity_pages(touch.faulting_processor));
+                      facts.stretch, engine_.capacity_pages(touch.faulting_processor));
   facts.held = block.at(touch.faulting_processor).resident;
-  facts.free_pages = books_.spare_pages(touch.faulting_processor);
+  facts.free_pages = engine_.spare_pages(touch.faulting_processor);
   facts.mapped = block.at(touch.faulting_processor).mapped;
   facts.fault_ns = static_cast<std::uint64_t>(costs_.minor_ns);
   facts.page_ns = static_cast<std::uint64_t>(costs_.migrate_to_device.page_ns);
@@ -93,161 +91,181 @@ FaultFacts Machine::facts_of(const Touch& touch, const Block& block, std::uint64
 
 Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   const auto minor_ns = static_cast<std::uint64_t>(costs_.minor_ns);
-  Block& block = books_.block(touch.block);
+  const Processor p = touch.faulting_processor;
+  Block& state = engine_.block(touch.block);
   Busy& busy = busy_[touch.block];
   if (busy.until_ns > now_ns) {
-    const impl::LockGuard guard(block.lock);
-    // Whoever waits for the same pages is woken with him.
-    const bool comes = busy.brings(touch) &&
-                       open_to(block, touch.faulting_processor, touch.write).test(touch.page);
-    if (comes) ++books_.counts().faults;
+    const impl::LockGuard guard(state.lock);
+    // Threads that wait for the same pages are woken together.
+    const bool comes = busy.brings(touch) && open_to(state, p, touch.write).test(touch.page);
+    if (comes) ++engine_.counts().faults;
     return {comes, busy.until_ns};
   }
   if (const std::uint32_t wait_ns = std::exchange(touch.recorded.wait_ns, 0); wait_ns != 0)
     return {false, now_ns + wait_ns};
-  books_.begin(now_ns);
+  engine_.begin(now_ns);
   Attempt attempt;
   PageMask opened;
   for (;;) {
     {
-      const impl::LockGuard guard(block.lock);
-      const PageMask read = open_to(block, touch.faulting_processor, false);
-      const PageMask written = open_to(block, touch.faulting_processor, true);
+      const LockedBlock block({touch.block}, state);
+      const PageMask read = open_to(state, p, false);
+      const PageMask written = open_to(state, p, true);
       attempt = this->attempt(touch, block, now_ns);
-      opened = (open_to(block, touch.faulting_processor, false) - read) |
-               (open_to(block, touch.faulting_processor, true) - written);
+      opened = (open_to(state, p, false) - read) | (open_to(state, p, true) - written);
     }
     if (attempt.outcome == Attempt::Outcome::again) return {false, attempt.time_ns};
     if (attempt.outcome == Attempt::Outcome::resolved) break;
-    if (books_.make_room(attempt.at, attempt.pages)) continue;
-    // First without what would come with it.
-    touch.stays_put = touch.comes_alone || attempt.pages <= impl::pages_per_region;
-    touch.comes_alone = true;
+    if (engine_.make_room(attempt.at, attempt.pages)) continue;
+    // First without what should come with the page.
+    touch.constraints.no_space =
+        touch.constraints.region_only || attempt.pages <= impl::pages_per_region;
+    touch.constraints.region_only = true;
   }
-  ++books_.counts().faults;
-  const std::uint64_t end_ns = now_ns + books_.cost_ns();
-  // Where nothing came it was the thread that the recorded time went by for, not the block.
-  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), opened,
-          touch.faulting_processor};
-  block.minimum_residency.woken(attempt.region, touch.faulting_processor, end_ns);
-  books_.begin(end_ns);
-  for (int i = 1; i < books_.processors(); ++i) books_.keep_free(Processor{i});
+  ++engine_.counts().faults;
+  const std::uint64_t end_ns = now_ns + engine_.cost_ns();
+  // If nothing came, the recorded time passed for the thread, and the block was not in use.
+  busy = {attempt.pages != 0 ? end_ns : std::min(end_ns, now_ns + minor_ns), opened, p};
+  state.minimum_residency.woken(attempt.region, p, end_ns);
+  engine_.begin(end_ns);
+  for (int i = 1; i < engine_.processors(); ++i) engine_.keep_free(Processor{i});
   return {true, end_ns};
 }
 
-Machine::Attempt Machine::attempt(Touch& touch, Block& block, std::uint64_t now_ns) {
-  using Outcome = Attempt::Outcome;
-  const FaultFacts facts = facts_of(touch, block, now_ns);
+Decision Machine::decide(const Touch& touch, const LockedBlock& block, const FaultFacts& facts) {
   impl::Opinion opinion;
-  if (impl::AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.history);
-  if (touch.comes_alone && opinion.region)
+  if (impl::AdviceRules::leaves_room(facts)) opinion = policy_.on_fault(facts, block.state.history);
+  if (touch.constraints.region_only && opinion.region)
     opinion.region = impl::aligned_part(*opinion.region, facts.page, impl::pages_per_region);
-  Decision decision = rules_.decide(facts, opinion);
+  return rules_.decide(facts, opinion);
+}
+
+Machine::Attempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns) {
+  const FaultFacts facts = facts_of(touch, block.state, now_ns);
+  const Decision decision = decide(touch, block, facts);
   if (decision.pin_begins && decision.pin_until_ns != 0)
     temporary_pins_.push({decision.pin_until_ns, touch.block, decision.region});
-  if (decision.wait_until_ns > now_ns && touch.throttled_ns < impl::throttle_limit_ns) {
-    ++books_.counts().throttled;
-    const std::uint64_t until = std::clamp(decision.wait_until_ns, now_ns + look_again_ns,
-                                           now_ns + impl::throttle_limit_ns);
-    touch.throttled_ns += until - now_ns;
-    return {.outcome = Outcome::again, .time_ns = until};
-  }
-  if (touch.stays_put) decision = without_room(facts, decision);
-
-  const Processor at = decision.destination;
-  const bool there = block.at(at).resident.test(facts.page);
-  const bool has_copies = std::popcount(facts.residents) > 1;
-  const double before = static_cast<double>(books_.cost_ns());
-  const std::uint64_t mapped = books_.counts().mapped_pages;
-  Arrivals arrivals;
-  if (!there || (facts.write && has_copies)) {
-    const std::uint64_t end =
-        block.minimum_residency.end_of(decision.region, facts.faulting_processor, now_ns);
-    if (facts.residents != 0 && end > now_ns) {
-      touch.comes_alone = true;
-      return {.outcome = Outcome::again, .time_ns = end};
+  impl::FaultConstraints constraints = touch.constraints;
+  constraints.no_throttling = touch.throttled_ns >= impl::throttle_limit_ns;
+  for (;;) {
+    const impl::FaultPlan plan = impl::plan_fault(block.state, facts, decision, constraints);
+    switch (plan.kind) {
+      case impl::FaultPlan::Kind::wait:
+        return wait(touch, plan, now_ns);
+      case impl::FaultPlan::Kind::reserve:
+        if (reserve(plan, facts, constraints)) continue;
+        return {.outcome = Attempt::Outcome::room_needed,
+                .at = plan.decision.destination,
+                .pages = plan.pages};
+      default:
+        return execute(touch, block, facts, plan);
     }
-    if (!there && !bring(touch, block, facts, decision, arrivals))
-      return {.outcome = Outcome::room_needed, .at = at, .pages = arrivals.pages};
-    block.minimum_residency.begin(decision.region, facts.faulting_processor, now_ns);
   }
-  if (facts.write && (there || has_copies))
-    books_.collapse(touch.block, block, decision.region, at);
+}
+
+Machine::Attempt Machine::wait(Touch& touch, const impl::FaultPlan& plan, std::uint64_t now_ns) {
+  if (plan.waits_for != impl::FaultPlan::WaitsFor::policy) {
+    touch.constraints.region_only = true;
+    return {.outcome = Attempt::Outcome::again, .time_ns = plan.until_ns};
+  }
+  ++engine_.counts().throttled;
+  const std::uint64_t until = std::max(plan.until_ns, now_ns + look_again_ns);
+  touch.throttled_ns += until - now_ns;
+  return {.outcome = Attempt::Outcome::again, .time_ns = until};
+}
+
+bool Machine::reserve(const impl::FaultPlan& plan, const FaultFacts& facts,
+                      impl::FaultConstraints& constraints) {
+  if (plan.pages != 0) {
+    const Processor to = plan.decision.destination;
+    // Where no pool has space, a live run would end the thread. The replay goes on.
+    if (!engine_.has_room(to, plan.pages) && !constraints.no_space) return false;
+    constraints.reserved_at = to;
+    constraints.reserved = plan.pages;
+    return true;
+  }
+  for (const PageRun wanted : {plan.decision.region, PageRun{facts.page, 1}}) {
+    constraints.space_for = wanted;
+    for (int i = 0; i < engine_.processors(); ++i) {
+      constraints.space_at = Processor{i};
+      if (engine_.has_room(Processor{i}, wanted.count)) return true;
+    }
+  }
+  return true;
+}
+
+Machine::Attempt Machine::execute(const Touch& touch, const LockedBlock& block,
+                                  const FaultFacts& facts, const impl::FaultPlan& plan) {
+  const Decision& decision = plan.decision;
+  const double before = static_cast<double>(engine_.cost_ns());
+  const std::uint64_t mapped = engine_.counts().mapped_pages;
+  Arrivals arrivals;
+  if (plan.kind == impl::FaultPlan::Kind::transfer) carry(touch, block, plan, arrivals);
+  if (plan.begins_residency)
+    block.state.minimum_residency.begin(decision.region, facts.faulting_processor, facts.now_ns);
+  if (plan.ends_copies) engine_.collapse(block, decision.region, decision.destination);
   show(touch, block, decision);
-  follow(touch.block, block, decision.region);
-  if (const std::uint64_t pages = books_.counts().mapped_pages - mapped;
+  follow(block, decision.region);
+  if (const std::uint64_t pages = engine_.counts().mapped_pages - mapped;
       pages != 0 && arrivals.pages == 0)
     arrivals = {static_cast<std::uint16_t>(pages), impl::EventKind::remote_map,
                 impl::index_of(facts.faulting_processor)};
-  const double cost = static_cast<double>(books_.cost_ns()) - before;
-  // What happens as it did takes as long as it did.
+  const double cost = static_cast<double>(engine_.cost_ns()) - before;
+  // What happens as it was recorded takes as long as it took.
   if (is_as_recorded(touch, arrivals))
-    books_.add_cost(touch.recorded.ns - cost);
+    engine_.add_cost(touch.recorded.ns - cost);
   else if (cost <= 0)
-    books_.add_cost(costs_.minor_ns);
-  return {.outcome = Outcome::resolved, .pages = arrivals.pages, .region = decision.region};
+    engine_.add_cost(costs_.minor_ns);
+  return {
+      .outcome = Attempt::Outcome::resolved, .pages = arrivals.pages, .region = decision.region};
 }
 
-Decision Machine::without_room(const FaultFacts& facts, Decision wanted) const {
-  if (facts.residents != 0) {
-    wanted.destination = impl::closest_of(facts.residents, facts.faulting_processor);
-    return wanted;
-  }
-  wanted.region = {facts.page, 1};
-  for (int i = 0; i < books_.processors(); ++i) {
-    wanted.destination = Processor{i};
-    if (books_.has_room(wanted.destination, 1)) break;
-  }
-  return wanted;
-}
-
-bool Machine::bring(const Touch& touch, Block& block, const FaultFacts& facts,
-                    const Decision& decision, Arrivals& arrivals) {
+void Machine::carry(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
+                    Arrivals& arrivals) {
   using impl::EventKind;
-  const Processor to = decision.destination;
-  const auto [exists, copy, from, wanted] = impl::plan_transfer(block, facts, decision);
+  const Processor to = plan.decision.destination;
+  const auto [exists, copy, from, wanted] = plan.transfer;
   const std::uint64_t pages = wanted.count();
   arrivals.pages = static_cast<std::uint16_t>(pages);
   arrivals.kind = !exists ? EventKind::populate
                   : copy  ? EventKind::duplicate
                           : EventKind::migration;
   arrivals.destination = impl::index_of(to);
-  // Where there is no room at all a live run would end the thread; here it goes on.
-  if (!books_.has_room(to, pages) && !touch.stays_put) return false;
   const OperationCost& populates = to.is_host() ? costs_.populate_host : costs_.populate_device;
   const OperationCost& migrates = to.is_host() ? costs_.migrate_to_host : costs_.migrate_to_device;
   const OperationCost& cost = !exists ? populates : copy ? costs_.duplicate : migrates;
-  // They are there at the end of it.
-  books_.add_cost(is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost.of(pages));
+  // Before the pages come: they arrive at the end of it.
+  engine_.add_cost(is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost.of(pages));
   for (const PageRun run : impl::runs_of(wanted)) {
     if (!exists)
-      books_.populate(touch.block, block, run, to);
+      engine_.populate(block, run, to);
     else if (copy)
-      books_.duplicate(touch.block, block, run, from, to, decision.cause);
+      engine_.duplicate(block, run, from, to, plan.decision.cause);
     else
-      books_.migrate(touch.block, block, run, from, to, decision.cause);
+      engine_.migrate(block, run, from, to, plan.decision.cause);
   }
-  return true;
 }
 
-void Machine::show(const Touch& touch, Block& block, const Decision& decision) {
+void Machine::show(const Touch& touch, const LockedBlock& block, const Decision& decision) {
   const Processor p = touch.faulting_processor;
   const Processor at = decision.destination;
+  Block& state = block.state;
   const PageMask region = PageMask::of(decision.region);
-  if (block.view(p, touch.page) != at) books_.show(block, region & block.at(at).resident, p);
-  const Processor seen = block.view(p, touch.page);
-  books_.note_access(touch.block, seen);
-  books_.map(block, (region & block.viewed(p, seen)) - block.at(p).mapped, p);
+  if (state.view(p, touch.page) != at) engine_.show(block, region & state.at(at).resident, p);
+  const Processor seen = state.view(p, touch.page);
+  engine_.note_access(block, seen);
+  engine_.map(block, (region & state.viewed(p, seen)) - state.at(p).mapped, p);
 }
 
-void Machine::follow(std::uint32_t number, Block& block, PageRun run) {
+void Machine::follow(const LockedBlock& block, PageRun run) {
   if (!stretches_.advises()) return;
+  const auto number = static_cast<std::uint32_t>(block.index.value);
   const impl::Advice& advice = stretches_.at(number, run.first).advice;
   if (advice.read_mostly) return;
-  for (int i = 0; i < books_.processors(); ++i) {
+  for (int i = 0; i < engine_.processors(); ++i) {
     const Processor p{i};
     const bool fetches = !advice.preferred.is_none() && advice.preferred.processor() == p;
-    if ((advice.accessed_by & p.bit()) != 0 && !fetches) books_.show(block, PageMask::of(run), p);
+    if ((advice.accessed_by & p.bit()) != 0 && !fetches) engine_.show(block, PageMask::of(run), p);
   }
 }
 
@@ -255,15 +273,15 @@ void Machine::end_due_pins(std::uint64_t now_ns) {
   while (!temporary_pins_.empty() && temporary_pins_.top().until_ns <= now_ns) {
     const TemporaryPin pin = temporary_pins_.top();
     temporary_pins_.pop();
-    Block& block = books_.block(pin.block);
-    const impl::LockGuard guard(block.lock);
+    const LockedBlock block({pin.block}, engine_.block(pin.block));
     PageMask pages = PageMask::of(pin.run);
-    if (block.history) pages |= policy_.end_temporary_pins(pin.until_ns, *block.history);
+    if (block.state.history)
+      pages |= policy_.end_temporary_pins(pin.until_ns, *block.state.history);
     for (const PageRun run : impl::runs_of(pages)) {
       const impl::ProcessorMask advised = stretches_.at(pin.block, run.first).advice.accessed_by;
-      for (int i = 0; i < books_.processors(); ++i)
+      for (int i = 0; i < engine_.processors(); ++i)
         if ((advised & Processor{i}.bit()) == 0)
-          books_.send_home(block, PageMask::of(run), Processor{i});
+          engine_.send_home(block, PageMask::of(run), Processor{i});
     }
   }
 }

@@ -1,9 +1,8 @@
-// The machine of a replay, where threads touch pages: what the fault service, its rules and a
-// policy make of that, with the clock of whoever asks. The rules, the policy and the replacement
-// are those of a live run.
+// The machine of a replay, on which threads access pages: what the fault service, its rules and a
+// policy make of that, with the clock of the caller. The rules, the policy, the fault plans and the
+// replacement are those of a live run.
 //
-// One thread's. What it is asked is answered at once, in the order of the calls, whose times do not
-// go back.
+// One thread's. Each call is answered at once; the times of the calls do not go back.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,9 @@
 #include <vector>
 
 #include "policy/advice_rules.h"
-#include "replay/page_books.h"
+#include "policy/fault_plan.h"
 #include "replay/recorded_answers.h"
+#include "replay/simulated_engine.h"
 #include "trace/event.h"
 
 namespace wherry::replay {
@@ -26,8 +26,7 @@ struct Touch {
   bool write = false;
   RecordedAnswer recorded;
   // Of the fault that it became.
-  bool comes_alone = false;  // only its region comes with it
-  bool stays_put = false;    // there is no room where it should come to
+  impl::FaultConstraints constraints = {};
   std::uint64_t throttled_ns = 0;
 };
 
@@ -41,24 +40,26 @@ class Machine {
   // All outlive the machine.
   Machine(const MachineSetting& setting, const CostModel& costs, const impl::Policy& policy);
 
-  // Whether it needs no fault; then what it takes longer because its page is elsewhere.
+  // Whether the access needs no fault. If so, `extra_ns` is the time that it takes longer because
+  // its page is in another pool.
   bool access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns);
-  // Of these pages of the touched block, the first that the toucher would fault on, as it did;
-  // nothing: there is none.
+  // The first of these pages of the accessed block on which the same access would fault. Nothing:
+  // there is none.
   std::optional<unsigned> first_missing(const Touch& touch, const impl::PageMask& pages);
-  // It has faulted.
+  // Handles the fault of the access.
   Answer resolve(Touch& touch, std::uint64_t now_ns);
-  // What the program, or the library for it, does. Returns when it has ended.
+  // Does what the program, or the library for it, did. Returns when it has ended.
   std::uint64_t apply(const impl::EventRecord& change, std::uint64_t now_ns);
 
-  // Has pages move again whose policy had them stay until now.
+  // Ends the temporary pins whose time has come.
   void end_temporary_pins(std::uint64_t now_ns) {
     if (!temporary_pins_.empty() && temporary_pins_.top().until_ns <= now_ns) end_due_pins(now_ns);
   }
-  const MachineCounts& counts() { return books_.counts(); }
+  const MachineCounts& counts() { return engine_.counts(); }
 
  private:
   using Block = impl::Block;
+  using LockedBlock = impl::LockedBlock;
   using PageMask = impl::PageMask;
   using PageRun = impl::PageRun;
   using Processor = impl::Processor;
@@ -75,11 +76,11 @@ class Machine {
       return block != other.block ? block > other.block : run.first > other.run.first;
     }
   };
-  // Somebody has a block's lock until then. The books have what he does from the start; to the
-  // toucher it shows at the end.
+  // A fault on the block is being handled until then. The page state has its outcome from the
+  // start; the faulting processor sees it at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
-    PageMask pages;  // that the toucher may touch then, and could not before, or not write
+    PageMask pages;  // that the processor can access then, and could not before, or not write
     Processor faulting_processor;
 
     bool brings(const Touch& touch) const {
@@ -99,25 +100,31 @@ class Machine {
     PageRun region = {};      // what was handled
   };
 
-  // Pages that need no fault.
+  // Pages that p accesses without a fault.
   static PageMask open_to(const Block& block, Processor p, bool write) REQUIRES(block.lock);
   impl::FaultFacts facts_of(const Touch& touch, const Block& block, std::uint64_t now_ns)
       REQUIRES(block.lock);
-  Attempt attempt(Touch& touch, Block& block, std::uint64_t now_ns) REQUIRES(block.lock);
-  // Where the page goes that finds no room where it should be.
-  impl::Decision without_room(const impl::FaultFacts& facts, impl::Decision wanted) const;
-  // Has pages come as is decided; `arrivals`: which, also where there is no room. False: there is
-  // no room for them.
-  bool bring(const Touch& touch, Block& block, const impl::FaultFacts& facts,
-             const impl::Decision& decision, Arrivals& arrivals) REQUIRES(block.lock);
-  void show(const Touch& touch, Block& block, const impl::Decision& decision) REQUIRES(block.lock);
-  // Has those map the pages who are advised to access them.
-  void follow(std::uint32_t number, Block& block, PageRun run) REQUIRES(block.lock);
+  Attempt attempt(Touch& touch, const LockedBlock& block, std::uint64_t now_ns)
+      REQUIRES(block.state.lock);
+  impl::Decision decide(const Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts)
+      REQUIRES(block.state.lock);
+  Attempt wait(Touch& touch, const impl::FaultPlan& plan, std::uint64_t now_ns);
+  // Notes in the constraints where there is space. False: there is none where the plan wants it.
+  bool reserve(const impl::FaultPlan& plan, const impl::FaultFacts& facts,
+               impl::FaultConstraints& constraints);
+  Attempt execute(const Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
+                  const impl::FaultPlan& plan) REQUIRES(block.state.lock);
+  void carry(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
+             Arrivals& arrivals) REQUIRES(block.state.lock);
+  void show(const Touch& touch, const LockedBlock& block, const impl::Decision& decision)
+      REQUIRES(block.state.lock);
+  // Maps the pages at the processors that are advised to access them.
+  void follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   void end_due_pins(std::uint64_t now_ns);
 
   void advise(const impl::EventRecord& event);
   void apply_advice(std::uint32_t number, PageRun run, const impl::AdviceChange& change);
-  // The pages of the run come to a pool, wherever they are.
+  // Brings the pages of the run to a pool, from wherever they are.
   void bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause);
   void free(std::uint64_t first_page);
   // Calls visit(number, run) for the blocks of the replay that the pages are in.
@@ -130,7 +137,7 @@ class Machine {
   const std::span<const std::uint64_t> blocks_;
   std::vector<std::uint32_t> by_address_;  // numbers of blocks
   Stretches stretches_;
-  PageBooks books_;
+  SimulatedEngine engine_;
   std::vector<Busy> busy_;  // by block
   std::priority_queue<TemporaryPin> temporary_pins_;
 };

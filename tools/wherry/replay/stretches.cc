@@ -34,7 +34,7 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
 
   const std::uint64_t number = blocks_[block];
   const std::uint64_t address = number * impl::pages_per_block + page;
-  PageSpan span = impl::block_span(number);
+  PageSpan span = impl::block_span({number});
   known.stretch.owner.reset();
   const auto next = allocations_.upper_bound(address);
   const auto before = next == allocations_.begin() ? allocations_.end() : std::prev(next);
@@ -44,7 +44,7 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
   }
   const impl::AdviceMap::Segment segment = advice_.at(address);
   known.stretch.advice = segment.advice;
-  known.stretch.run = impl::run_in_block(number, impl::intersect(span, segment.span));
+  known.stretch.run = impl::run_in_block({number}, impl::intersect(span, segment.span));
   return known.stretch;
 }
 

@@ -41,7 +41,7 @@ class Stretches {
   // begun after the allocation.
   const Stretch& at(std::uint32_t block, unsigned page);
   bool advises() const { return !advice_.empty(); }
-  impl::PageMask pinned(std::uint32_t block) const { return advice_.pinned(blocks_[block]); }
+  impl::PageMask pinned(std::uint32_t block) const { return advice_.pinned({blocks_[block]}); }
 
  private:
   struct Allocation {

@@ -101,7 +101,7 @@ class Builder {
   void add_touch(const EventRecord& event) {
     const std::uint32_t lane = lane_of(event);
     const std::uint64_t page = event.address / impl::page_size;
-    const std::uint32_t block = blocks_.of(impl::block_of(page));
+    const std::uint32_t block = blocks_.of(impl::block_of(page).value);
     const auto in_block = static_cast<std::uint16_t>(page % impl::pages_per_block);
     if (const std::uint32_t last = lanes_[lane].last;
         last != none && timeline_.ends[last] > event.time_ns)
