@@ -80,9 +80,9 @@ struct Setup {
       CHECK(block.in_flight().none());
       for (int p = 0; p < 3; ++p)
         for (unsigned page = 0; page < pages_per_block; ++page)
-          if (machine.at(p).holds(number * pages_per_block + page) !=
+          if (machine.at(p).holds(block_span(index).first + page) !=
               block.at(Processor{p}).resident.test(page))
-            FAIL_CHECK("page " << page << " of block " << number);
+            FAIL_CHECK("page " << page << " of block " << index.value);
     });
   }
   // The bytes that a processor would read.

@@ -131,7 +131,7 @@ TEST_CASE("a block with pages in a transfer is not evicted, the next one is") {
     block.transfer_begun({100, 1});
   }
   CHECK(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
-  CHECK(s.machine.at(1).holds(first * pages_per_block));
+  CHECK(s.machine.at(1).holds(block_span(first).first));
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   {
     const LockGuard guard(block.lock);

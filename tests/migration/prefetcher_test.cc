@@ -93,9 +93,9 @@ struct Setup {
       CHECK(block.in_flight().none());
       for (int p = 0; p < 3; ++p)
         for (unsigned page = 0; page < pages_per_block; ++page) {
-          const bool holds = machine.at(p).holds(number * pages_per_block + page);
+          const bool holds = machine.at(p).holds(block_span(index).first + page);
           if (holds != block.at(Processor{p}).resident.test(page))
-            FAIL("page " << page << " of block " << number << " at processor " << p);
+            FAIL("page " << page << " of block " << index.value << " at processor " << p);
           held[p] += holds ? 1 : 0;
         }
     });
