@@ -24,7 +24,8 @@ Block* BlockDirectory::find(BlockIndex block) const {
   WHERRY_CHECK(block.value < blocks_, "block {} of {}", block.value, blocks_);
   const std::uint64_t bit = std::uint64_t{1} << (block.value % 64);
   // Acquire pairs with the release in at(): a thread that sees the bit sees a constructed block.
-  return (word(used_, block.value).load(std::memory_order_acquire) & bit) != 0 ? place(block) : nullptr;
+  return (word(used_, block.value).load(std::memory_order_acquire) & bit) != 0 ? place(block)
+                                                                               : nullptr;
 }
 
 bool BlockDirectory::prepare(BlockIndex first, std::uint64_t count) {

@@ -86,7 +86,8 @@ PageRun AdaptivePolicy::region(const FaultFacts& facts) const {
   if (!parameters_.prefetches) return {facts.page, 1};
   const PageMask stretch = PageMask::of(facts.stretch);
   const PageMask used = (facts.held | facts.mapped) & stretch;
-  if (facts.evicted || (used.none() && streams_.follow(facts.faulting_processor, facts.block.value)))
+  if (facts.evicted ||
+      (used.none() && streams_.follow(facts.faulting_processor, facts.block.value)))
     return facts.stretch;
   const PageMask faulted = PageMask::of({facts.page, 1});
   const PageMask known =

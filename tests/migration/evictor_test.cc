@@ -194,8 +194,7 @@ TEST_CASE("blocks that cannot leave do not hide those that can, for any number o
       if (!block.at(device).resident.none()) continue;
       REQUIRE(reservation.try_grow(s.capacity(device), pages_per_block));
       if (!block.at(host).resident.none())
-        REQUIRE(
-            s.engine.migrate(locked, Setup::all, host, device, reservation, MoveCause::fault));
+        REQUIRE(s.engine.migrate(locked, Setup::all, host, device, reservation, MoveCause::fault));
       else
         REQUIRE(s.engine.populate(locked, Setup::all, device, reservation));
     }

@@ -350,8 +350,8 @@ TEST_CASE("pages that come to the pool of a processor without a process are mapp
     const LockedBlock locked({0}, s.block);
     Reservation reservation;
     REQUIRE(reservation.try_grow(s.machine.memory(1).capacity, 4));
-    REQUIRE(s.engine.migrate(locked, {0, 4}, host, device, reservation, MoveCause::fault,
-                             Entry::none));
+    REQUIRE(
+        s.engine.migrate(locked, {0, 4}, host, device, reservation, MoveCause::fault, Entry::none));
   }
   CHECK(s.machine.at(1).value(1) == 9);
   CHECK_FALSE(s.machine.at(0).holds(1));
@@ -410,8 +410,7 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
     if (p != any() && !reservation.try_grow(s.machine.memory(p.index).capacity, run.count))
       continue;
     if ((wanted - s.block.absent()).none()) {
-      if (reservation.pages() >= run.count)
-        (void)s.engine.populate(locked, run, p, reservation);
+      if (reservation.pages() >= run.count) (void)s.engine.populate(locked, run, p, reservation);
       continue;
     }
     const Processor from = any();

@@ -161,8 +161,8 @@ TEST_CASE("random calls leave links and sizes consistent") {
     if (!held[block]) {
       s.come(block);
     } else if (random() % 2 == 0) {
-      s.replacement.left(block, random() % 2 == 0 ? Replacement::LeftBy::evicted
-                                                  : Replacement::LeftBy::otherwise);
+      s.replacement.left(
+          block, random() % 2 == 0 ? Replacement::LeftBy::evicted : Replacement::LeftBy::otherwise);
     } else {
       s.replacement.passed_over(block);
       s.replacement.touched(block);

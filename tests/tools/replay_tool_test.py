@@ -167,9 +167,9 @@ class Replay(Folder):
         self.assert_complaint(wherry("replay", "/nonexistent.trace", "--cost", self.costs), 1,
                               "/nonexistent.trace: No such file")
         self.assert_complaint(wherry("replay", self.costs, "--cost", self.costs), 1,
-                              "this is no trace")
+                              "is not a Wherry trace")
         self.assert_complaint(wherry("replay", "/dev/zero", "--cost", self.costs), 1,
-                              "this is no trace")
+                              "is not a Wherry trace")
         self.assert_complaint(wherry("replay", self.trace, "--cost", self.costs, "--policy",
                                      "./nonexistent.so,4"), 1,
                               "cannot load a policy")
