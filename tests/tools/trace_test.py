@@ -289,7 +289,8 @@ class Refuse(Case):
     def test_what_is_no_trace(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "x.trace"
-            for content, words in ((b"", "is not a Wherry trace"), (b"a,b\n1,2\n", "this is no trace"),
+            for content, words in ((b"", "is not a Wherry trace"),
+                                   (b"a,b\n1,2\n", "is not a Wherry trace"),
                                    (b"WHERRYTR", "breaks off"), (b"WHERRYTR\2\0\0\0", "version 2"),
                                    (b"WHERRYTR\1\0\0\0", "breaks off")):
                 with self.subTest(content=content):
