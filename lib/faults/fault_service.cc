@@ -389,17 +389,16 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
                                       PageRun region) {
   const Processor p = fault.processor;
   const unsigned page = fault.page_in_block();
-  Block& state = block.state;
-  const Processor seen = state.view(p, page);
+  const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
-  const bool lost_whole = fault.event.minor && (state.entered_whole & p.bit()) != 0 &&
-                          state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
-  if (lost_whole) state.entered_whole &= ~p.bit();
+  const bool lost_whole = fault.event.minor && (block.state.entered_whole & p.bit()) != 0 &&
+                          block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
+  if (lost_whole) block.state.entered_whole &= ~p.bit();
   // With a coarse grain, access to the region may have been taken together with access to others.
-  const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : state.at(p).mapped;
-  const PageMask wanted = lost_whole ? ~state.in_flight() : PageMask::of(region) - known;
-  const PageMask missing =
-      (wanted & state.viewed(p, seen) & state.at(seen).resident) - state.switching(p);
+  const PageMask known = engine_.at(p).mapper.grain() > 1 ? PageMask{} : block.state.at(p).mapped;
+  const PageMask wanted = lost_whole ? ~block.state.in_flight() : PageMask::of(region) - known;
+  const PageMask missing = (wanted & block.state.viewed(p, seen) & block.state.at(seen).resident) -
+                           block.state.switching(p);
   return missing.test(page) ? missing : PageMask::of({page, 1});
 }
 

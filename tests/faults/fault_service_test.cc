@@ -641,7 +641,7 @@ TEST_CASE("pages that are freed during a temporary pin are not reported as unpin
   {
     const LockedBlock locked({0}, block);
     s.engine.release(locked, {0, 512});
-    CHECK(block.history == nullptr);
+    CHECK(locked.state.history == nullptr);
   }
   s.service.temporary_pins().end_due(now_ns());
   CHECK(s.machine.memory(0).counters.thrash_unpinned == 0);

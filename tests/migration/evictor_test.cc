@@ -191,9 +191,9 @@ TEST_CASE("blocks that cannot leave do not hide those that can, for any number o
           stuck + (number + static_cast<std::uint64_t>(round)) % (blocks - stuck);
       Block& block = s.machine.blocks().at({next});
       const LockedBlock locked({next}, block);
-      if (!block.at(device).resident.none()) continue;
+      if (!locked.state.at(device).resident.none()) continue;
       REQUIRE(reservation.try_grow(s.capacity(device), pages_per_block));
-      if (!block.at(host).resident.none())
+      if (!locked.state.at(host).resident.none())
         REQUIRE(s.engine.migrate(locked, Setup::all, host, device, reservation, MoveCause::fault));
       else
         REQUIRE(s.engine.populate(locked, Setup::all, device, reservation));

@@ -44,9 +44,9 @@ struct Setup {
   // Makes the processor's view show the owner's pool, and maps the pages there.
   OpResult see(PageRun run, Processor p, Processor owner) {
     const LockedBlock locked({0}, block);
-    block.switch_begun(p, run);
+    locked.state.switch_begun(p, run);
     REQUIRE(machine.at(p.index).change_view(span_of({0}, run), owner) == 0);
-    block.switched(p, run, owner);
+    locked.state.switched(p, run, owner);
     return engine.map(locked, run, p);
   }
   // Checks that the page state agrees with the machine.
@@ -193,9 +193,9 @@ TEST_CASE("unmapped pages that the processor holds are mapped, and mapped ones a
   {
     const LockedBlock locked({0}, s.block);
     // Marks all unmapped, like a new process; the fake page table keeps its entries.
-    s.block.unmapped(device);
+    locked.state.unmapped(device);
     CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::ok);
-    CHECK(s.block.at(device).mapped == PageMask::of({0, 8}));
+    CHECK(locked.state.at(device).mapped == PageMask::of({0, 8}));
   }
   s.check();
 }
@@ -205,9 +205,9 @@ TEST_CASE("mapping a page that the pool lost is reported as an error") {
   REQUIRE(s.populate({0, 1}, device));
   REQUIRE(s.machine.at(1).punch({0, 1}) == 0);
   const LockedBlock locked({0}, s.block);
-  s.block.unmapped(device);
+  locked.state.unmapped(device);
   CHECK(s.engine.map(locked, {0, 1}, device).status == OpStatus::absent);
-  CHECK(s.block.at(device).mapped.none());
+  CHECK(locked.state.at(device).mapped.none());
 }
 
 TEST_CASE("a release empties every pool and returns the capacity") {
@@ -321,13 +321,13 @@ TEST_CASE("a mapping that stops early leaves the page state correct") {
   REQUIRE(s.populate({0, 8}, device));
   const LockedBlock locked({0}, s.block);
   s.machine.at(1).die();
-  s.block.unmapped(device);
+  locked.state.unmapped(device);
   s.machine.at(1).revive();
   s.machine.failures = {{"map", OpStatus::no_memory, 3}};
   CHECK(s.engine.map(locked, {0, 8}, device).status == OpStatus::no_memory);
   CHECK(s.machine.at(1).maps_writable(2));
-  CHECK(s.block.at(device).mapped == PageMask::of({0, 3}));
-  CHECK(s.block.writers(2) == device.bit());
+  CHECK(locked.state.at(device).mapped == PageMask::of({0, 3}));
+  CHECK(locked.state.writers(2) == device.bit());
 }
 
 TEST_CASE("a copy that is mapped already is protected if it is not") {
@@ -364,13 +364,13 @@ TEST_CASE("a copy is mapped write-protected, and given up where Linux cannot do 
   REQUIRE(s.duplicate({0, 4}, host, device));
   s.machine.at(1).die();
   const LockedBlock locked({0}, s.block);
-  s.block.unmapped(device);
+  locked.state.unmapped(device);
   s.machine.at(1).revive();
   s.machine.failures = {{"map", OpStatus::unsupported, 0}};
   CHECK(s.engine.map(locked, {0, 4}, device).status == OpStatus::incomplete);
   CHECK(s.machine.at(1).held() == 0);
   CHECK(s.machine.at(0).held() == 4);
-  s.block.check_invariants();
+  locked.state.check_invariants();
 }
 
 TEST_CASE("if a punch does not change page tables, pages are unmapped before they leave") {
@@ -409,20 +409,21 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
     Reservation reservation;
     if (p != any() && !reservation.try_grow(s.machine.memory(p.index).capacity, run.count))
       continue;
-    if ((wanted - s.block.absent()).none()) {
+    if ((wanted - locked.state.absent()).none()) {
       if (reservation.pages() >= run.count) (void)s.engine.populate(locked, run, p, reservation);
       continue;
     }
     const Processor from = any();
-    const bool there = (wanted - s.block.at(from).resident).none();
-    const bool alone = there && (wanted & s.block.held_beside(from)).none();
+    const bool there = (wanted - locked.state.at(from).resident).none();
+    const bool alone = there && (wanted & locked.state.held_beside(from)).none();
     switch (random() % 6) {
       case 0:
         if (alone && from != p && reservation.pages() >= run.count)
           (void)s.engine.migrate(locked, run, from, p, reservation, MoveCause::fault);
         break;
       case 1:
-        if (there && (wanted & s.block.at(p).resident).none() && reservation.pages() >= run.count)
+        if (there && (wanted & locked.state.at(p).resident).none() &&
+            reservation.pages() >= run.count)
           (void)s.engine.duplicate(locked, run, from, p, reservation);
         break;
       case 2:
@@ -433,16 +434,16 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
         break;
       case 4:
         s.engine.unmap(locked, wanted, p);
-        s.block.switch_begun(p, run);
+        locked.state.switch_begun(p, run);
         REQUIRE(s.machine.at(p.index).change_view(span_of({0}, run), from) == 0);
-        s.block.switched(p, run, from);
+        locked.state.switched(p, run, from);
         break;
       case 5:
-        if ((wanted - (s.block.viewed(p, from) & s.block.at(from).resident)).none())
+        if ((wanted - (locked.state.viewed(p, from) & locked.state.at(from).resident)).none())
           (void)s.engine.map(locked, run, p);
         break;
     }
-    s.block.check_invariants();
+    locked.state.check_invariants();
   }
   s.machine.log.clear();
   s.check();

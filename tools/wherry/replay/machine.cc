@@ -109,10 +109,10 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   for (;;) {
     {
       const LockedBlock block({touch.block}, state);
-      const PageMask read = open_to(state, p, false);
-      const PageMask written = open_to(state, p, true);
+      const PageMask read = open_to(block.state, p, false);
+      const PageMask written = open_to(block.state, p, true);
       attempt = this->attempt(touch, block, now_ns);
-      opened = (open_to(state, p, false) - read) | (open_to(state, p, true) - written);
+      opened = (open_to(block.state, p, false) - read) | (open_to(block.state, p, true) - written);
     }
     if (attempt.outcome == Attempt::Outcome::again) return {false, attempt.time_ns};
     if (attempt.outcome == Attempt::Outcome::resolved) break;
@@ -249,12 +249,12 @@ void Machine::carry(const Touch& touch, const LockedBlock& block, const impl::Fa
 void Machine::show(const Touch& touch, const LockedBlock& block, const Decision& decision) {
   const Processor p = touch.faulting_processor;
   const Processor at = decision.destination;
-  Block& state = block.state;
   const PageMask region = PageMask::of(decision.region);
-  if (state.view(p, touch.page) != at) engine_.show(block, region & state.at(at).resident, p);
-  const Processor seen = state.view(p, touch.page);
+  if (block.state.view(p, touch.page) != at)
+    engine_.show(block, region & block.state.at(at).resident, p);
+  const Processor seen = block.state.view(p, touch.page);
   engine_.note_access(block, seen);
-  engine_.map(block, (region & state.viewed(p, seen)) - state.at(p).mapped, p);
+  engine_.map(block, (region & block.state.viewed(p, seen)) - block.state.at(p).mapped, p);
 }
 
 void Machine::follow(const LockedBlock& block, PageRun run) {

@@ -100,12 +100,12 @@ void SimulatedEngine::protect(const LockedBlock& block, PageRun run, Processor o
 }
 
 void SimulatedEngine::allow_writes(const LockedBlock& block, PageRun run, Processor owner) {
-  Block& state = block.state;
   const PageMask wanted = PageMask::of(run);
   for (int i = 0; i < processors_; ++i) {
     const Processor p{i};
-    const PageMask closed = wanted & state.mapped_from(p, owner) & state.at(p).write_protected;
-    for (const PageRun part : impl::runs_of(closed)) state.writable(p, part);
+    const PageMask closed =
+        wanted & block.state.mapped_from(p, owner) & block.state.at(p).write_protected;
+    for (const PageRun part : impl::runs_of(closed)) block.state.writable(p, part);
   }
 }
 
@@ -128,25 +128,23 @@ void SimulatedEngine::release(const LockedBlock& block, PageRun run) {
 
 void SimulatedEngine::map(const LockedBlock& block, const PageMask& pages, Processor p) {
   if (pages.none()) return;  // most often all pages were mapped when they came
-  Block& state = block.state;
   for (int i = 0; i < processors_; ++i) {
     const Processor owner{i};
-    const PageMask seen = pages & state.viewed(p, owner) & state.at(owner).resident;
+    const PageMask seen = pages & block.state.viewed(p, owner) & block.state.at(owner).resident;
     if (seen.none()) continue;
-    const PageMask fresh = seen - state.at(p).mapped;
+    const PageMask fresh = seen - block.state.at(p).mapped;
     if (owner != p) counts_.mapped_pages += fresh.count();
-    const PageMask several = seen & state.held_beside(owner);
-    for (const PageRun run : impl::runs_of(seen - several)) state.mapped(p, run, true);
-    for (const PageRun run : impl::runs_of(several)) state.mapped(p, run, false);
+    const PageMask several = seen & block.state.held_beside(owner);
+    for (const PageRun run : impl::runs_of(seen - several)) block.state.mapped(p, run, true);
+    for (const PageRun run : impl::runs_of(several)) block.state.mapped(p, run, false);
   }
 }
 
 void SimulatedEngine::show(const LockedBlock& block, const PageMask& pages, Processor p) {
-  Block& state = block.state;
-  PageMask missing = pages - state.at(p).mapped - state.absent();
+  PageMask missing = pages - block.state.at(p).mapped - block.state.absent();
   PageMask shown;
   for (int i = 0; i < processors_; ++i)
-    shown |= missing & state.viewed(p, Processor{i}) & state.at(Processor{i}).resident;
+    shown |= missing & block.state.viewed(p, Processor{i}) & block.state.at(Processor{i}).resident;
   map(block, shown, p);
   missing -= shown;
   if (missing.none()) return;
@@ -154,8 +152,8 @@ void SimulatedEngine::show(const LockedBlock& block, const PageMask& pages, Proc
   // p's own copies first, then those of any pool.
   for (int i = -1; i < processors_; ++i) {
     const Processor owner = i < 0 ? p : Processor{i};
-    const PageMask there = missing & state.at(owner).resident;
-    for (const PageRun run : impl::runs_of(there)) state.switched(p, run, owner);
+    const PageMask there = missing & block.state.at(owner).resident;
+    for (const PageRun run : impl::runs_of(there)) block.state.switched(p, run, owner);
     map(block, there, p);
     missing -= there;
   }
