@@ -37,8 +37,9 @@ def first_include(source):
 
 def jobs_for(lib, build_compiler):
     includes = ["-I", str(lib / "include")]
-    public = sorted((lib / "include").rglob("*.h*"))
+    public = sorted((lib / "include/wherry").glob("*.h*"))
     come_first = {first_include(source) for source in lib.rglob("*.cc")}
+    # The parts in wherry/detail/ count as internal: programs include cuda.h.
     for header in sorted(lib.rglob("*.h")):
         name = str(header.relative_to(lib))
         if header not in public and name not in come_first:
