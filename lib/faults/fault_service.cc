@@ -104,13 +104,16 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
   constraints.space_at.reset();
   constraints.no_throttling = fault.throttled_ns >= throttle_limit_ns;
   for (;;) {
-    const FaultPlan plan = plan_fault(block.state, found.facts, found.decision, constraints);
+    FaultPlan plan = plan_fault(block.state, found.facts, found.decision, constraints);
     switch (plan.kind) {
       case FaultPlan::Kind::wait:
         return wait(fault, plan, found.facts);
       case FaultPlan::Kind::reserve:
         if (const auto hindered = reserve(fault, plan, found.facts)) return *hindered;
-        continue;  // the same facts with a larger reservation: the next plan is another
+        // Where there is space has been found only now: that changes the plan.
+        if (plan.pages == 0) continue;
+        plan.kind = FaultPlan::Kind::transfer;
+        return execute(fault, block, found.facts, plan);
       case FaultPlan::Kind::transfer:
       case FaultPlan::Kind::map:
         return execute(fault, block, found.facts, plan);
