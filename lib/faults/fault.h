@@ -14,6 +14,8 @@
 
 namespace wherry::impl {
 
+class Watchers;
+
 // Not shared between threads: one handler at a time has it.
 struct Fault {
   Fault(Processor faulting_processor, const FaultEvent& fault_event, std::uint64_t page_number,
@@ -31,6 +33,7 @@ struct Fault {
   std::uint64_t page;                              // in the arena
   std::uint64_t taken_ns;                          // when its message was read
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
+  Watchers* watchers = nullptr;                    // of the handler that answers; may be null
   // The faulting thread handles its own fault, in a signal handler: it must not allocate, wait or
   // log.
   bool in_handler = false;

@@ -11,41 +11,86 @@
 namespace wherry::impl {
 namespace {
 
-// `until`: as now_ns() counts; nothing: for as long as it takes.
-int wait_for_any(std::span<pollfd> descriptors, std::optional<std::uint64_t> until) {
-  if (!until) return poll_descriptors(descriptors, -1);
-  const std::uint64_t now = now_ns();
-  return poll_descriptors_ns(descriptors, *until > now ? *until - now : 0);
-}
+constexpr std::size_t handlers_max = 32;
+// How long a watcher looks for the next fault before it waits in Linux. A thread that has got its
+// page often faults on the next one soon.
+constexpr std::uint64_t spin_ns = 100'000;
+// Another thread needed the CPU for longer than that: the watcher does not keep it from that any
+// more.
+constexpr std::uint64_t yielded_ns = 5'000;
 
 using Moment = std::optional<std::uint64_t>;
 Moment earlier(Moment a, Moment b) {
   return a && b ? std::min(a, b) : a ? a : b;
 }
 
-}  // namespace
-
-std::vector<std::vector<int>> divide_among_handlers(const std::vector<int>& cpus) {
-  const std::size_t handlers = std::min(cpus.size(), handlers_max);
-  std::vector<std::vector<int>> groups(handlers);
-  for (std::size_t i = 0; i < cpus.size(); ++i)
-    groups[i * handlers / cpus.size()].push_back(cpus[i]);
-  return groups;
+// `until`: as now_ns() counts; nothing: for as long as it takes.
+int wait_for_any(std::span<pollfd> descriptors, Moment until) {
+  if (!until) return poll_descriptors(descriptors, -1);
+  const std::uint64_t now = now_ns();
+  return poll_descriptors_ns(descriptors, *until > now ? *until - now : 0);
 }
 
-FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus) : service_(service) {
-  const auto groups = divide_among_handlers(cpus);
-  handlers_.reserve(groups.size());  // threads keep references to their kicks
+// What one handler polls.
+class Polled {
+ public:
+  explicit Polled(const Fd& kick) { descriptors_[0] = {kick.get(), POLLIN, 0}; }
+
+  void set_sources(const FaultDaemon::Sources& sources) {
+    used_ = 1;
+    for (int p = 0; p < max_processors; ++p) {
+      const auto& source = sources[static_cast<unsigned>(p)];
+      if (!source) continue;
+      owners_[used_] = Processor{p};
+      descriptors_[used_++] = {source->fd(), POLLIN, 0};
+    }
+  }
+
+  // Looks for events until the moment, without sleeping. How many descriptors are ready.
+  int look_until(std::uint64_t end) {
+    for (std::uint64_t now = now_ns();;) {
+      if (const int ready = poll_descriptors(all(), 0); ready > 0) return ready;
+      yield_cpu();
+      const std::uint64_t then = std::exchange(now, now_ns());
+      if (now >= end || now - then > yielded_ns) return 0;
+    }
+  }
+  int look() { return poll_descriptors(all(), 0); }
+  int wait(Moment until) { return wait_for_any(all(), until); }
+  int wait_for_kick(Moment until) { return wait_for_any(std::span(descriptors_).first(1), until); }
+
+  bool is_kicked() const { return (descriptors_[0].revents & POLLIN) != 0; }
+  // Calls visit(processor) for each processor that may have an event.
+  template <typename Visit>
+  void for_each_ready(const Visit& visit) const {
+    for (unsigned i = 1; i < used_; ++i)
+      if ((descriptors_[i].revents & POLLIN) != 0) visit(owners_[i]);
+  }
+
+ private:
+  std::span<pollfd> all() { return {descriptors_.data(), used_}; }
+
+  std::array<pollfd, max_processors + 1> descriptors_{};  // the first is the kick
+  std::array<Processor, max_processors + 1> owners_{};
+  unsigned used_ = 1;
+};
+
+}  // namespace
+
+std::size_t handlers_for(std::size_t cpus) {
+  return std::min(cpus, handlers_max);
+}
+
+FaultDaemon::FaultDaemon(FaultService& service, const std::vector<int>& cpus)
+    : service_(service), cpus_(cpus), watchers_(handlers_for(cpus.size()), 1) {
+  const std::size_t handlers = handlers_for(cpus.size());
+  handlers_.reserve(handlers);
   const SignalBlock no_signals;
   try {
-    for (const std::vector<int>& group : groups) {
-      Handler& handler = handlers_.emplace_back(Handler{make_eventfd(), {}});
-      // Memory for the postponed faults here, where a lack of it refuses the start.
-      handler.thread =
-          std::thread([this, group, &kick = handler.kick, postponed = PostponedFaults()]() mutable {
-            handle(group, kick, postponed);
-          });
-    }
+    // Memory for the postponed faults here, where a lack of it refuses the start.
+    for (std::size_t i = 0; i < handlers; ++i)
+      handlers_.emplace_back(
+          [this, i, postponed = PostponedFaults()]() mutable { handle(i, postponed); });
   } catch (...) {
     end_handlers();
     throw;
@@ -58,9 +103,8 @@ FaultDaemon::~FaultDaemon() {
 
 void FaultDaemon::end_handlers() {
   stopping_.store(true);
-  for (Handler& handler : handlers_) signal_eventfd(handler.kick);
-  for (Handler& handler : handlers_)
-    if (handler.thread.joinable()) handler.thread.join();
+  watchers_.tell_all();
+  for (std::thread& handler : handlers_) handler.join();
 }
 
 void FaultDaemon::listen(Processor p, std::shared_ptr<const FaultSource> source) {
@@ -69,7 +113,7 @@ void FaultDaemon::listen(Processor p, std::shared_ptr<const FaultSource> source)
     sources_[static_cast<unsigned>(p.index)] = std::move(source);
   }
   generation_.fetch_add(1);
-  for (const Handler& handler : handlers_) signal_eventfd(handler.kick);
+  watchers_.tell_all();
 }
 
 FaultDaemon::Sources FaultDaemon::sources() const {
@@ -77,27 +121,32 @@ FaultDaemon::Sources FaultDaemon::sources() const {
   return sources_;
 }
 
-void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, PostponedFaults& postponed) {
-  name_this_thread("wherry-fault" + std::to_string(cpus.front()));
+void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
+  name_this_thread("wherry-fault" + std::to_string(handler));
   thread_gets_no_signals();
-  pin_this_thread(cpus);  // not ours to use any more: then unpinned, slower, as right
+  pin_this_thread(cpus_);  // not ours to use any more: then everywhere, as right
   wait_precisely();
 
-  std::uint64_t seen = 0;
+  const Fd& kick = watchers_.kick(handler);
+  Polled polled(kick);
   Sources current;
-  std::array<pollfd, max_processors + 1> descriptors{};
-  std::array<Processor, max_processors + 1> owners{};
-  unsigned used = 0;
+  std::uint64_t seen = 0;
+  bool watches = true;
+  std::uint64_t spin_end_ns = 0;
   const auto answer = [&](Fault fault) {
+    if (watches) watchers_.begin_answer();
     const FaultSource& source = *fault.source;
     source.attend(fault.event);
     const auto due = service_.resolve(fault);
     source.leave();
-    if (due && postponed.put(*due, fault)) return;
-    // Without memory to remember the fault, its thread remembers it: it wakes and touches the page
-    // again.
-    if (due) service_.let_try_again(fault);
-    source.answered(fault.event, fault.refused);
+    if (!due || !postponed.put(*due, fault)) {
+      // Without memory to remember the fault, its thread remembers it: it wakes and touches the
+      // page again.
+      if (due) service_.let_try_again(fault);
+      source.answered(fault.event, fault.refused);
+    }
+    if (watches) watchers_.end_answer();
+    spin_end_ns = now_ns() + spin_ns;
   };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next
@@ -105,27 +154,35 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
     if (const std::uint64_t now = generation_.load(); now != seen) {
       seen = now;
       current = sources();
-      used = 0;
-      for (int p = 0; p < max_processors; ++p) {
-        const auto& source = current[static_cast<unsigned>(p)];
-        if (!source) continue;
-        owners[used] = Processor{p};
-        descriptors[used++] = {source->fd(), POLLIN, 0};
+      polled.set_sources(current);
+    }
+    if (!watches) watches = watchers_.is_called_up(handler);
+    const auto due = earlier(postponed.next_due(), service_.temporary_pins().next_end());
+    int ready = 0;
+    if (watches) {
+      const bool more = spin_end_ns != 0 && (ready = polled.look()) > 0;
+      // Faults come faster than this handler answers them.
+      if (more) watchers_.share_work();
+      if (ready == 0 && spin_end_ns != 0)
+        ready = polled.look_until(std::min(spin_end_ns, due.value_or(spin_end_ns)));
+      if (ready == 0) {
+        spin_end_ns = 0;
+        watches = !watchers_.try_rest(handler);
       }
     }
-    descriptors[used] = {kick.get(), POLLIN, 0};
-    const auto due = earlier(postponed.next_due(), service_.temporary_pins().next_end());
-    if (wait_for_any({descriptors.data(), used + 1}, due) > 0) {
-      if ((descriptors[used].revents & POLLIN) != 0) drain_eventfd(kick);
-      for (unsigned i = 0; i < used; ++i) {
-        if ((descriptors[i].revents & POLLIN) == 0) continue;
-        const auto& source = current[static_cast<unsigned>(owners[i].index)];
-        if (const auto event = source->read_event()) {
-          Fault fault = service_.take(owners[i], *event);
-          fault.source = source;
-          answer(std::move(fault));
-        }
-      }
+    if (ready == 0) ready = watches ? polled.wait(due) : polled.wait_for_kick(due);
+    if (ready > 0) {
+      if (polled.is_kicked()) drain_eventfd(kick);
+      if (watches)
+        polled.for_each_ready([&](Processor p) {
+          const auto& source = current[static_cast<unsigned>(p.index)];
+          if (const auto event = source->read_event()) {
+            Fault fault = service_.take(p, *event);
+            fault.source = source;
+            fault.watchers = &watchers_;
+            answer(std::move(fault));
+          }
+        });
     }
     // Each of them once: what they wait for may be a message that nobody has read yet.
     const std::uint64_t now = now_ns();

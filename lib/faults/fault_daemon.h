@@ -1,11 +1,13 @@
-// The threads that read fault events and have them answered: one per CPU up to handlers_max, beyond
-// that one for a few neighbouring CPUs each. All are pinned, and all poll the descriptors of all
-// processors, because waking a handler on the faulting thread's own CPU is far cheaper than on
-// another one. Handlers block all signals and never touch managed memory.
+// The threads that read fault events and have them answered. A few of them watch the descriptors of
+// all processors, the others rest until they are needed (faults/watchers.h). A watcher that has
+// answered a fault looks for the next one for a moment before it waits in Linux, because waking a
+// thread takes longer than answering a fault. Handlers block all signals and never touch managed
+// memory.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -13,24 +15,19 @@
 #include "base/lock.h"
 #include "base/processor.h"
 #include "faults/fault_service.h"
-#include "os/files/fd.h"
+#include "faults/watchers.h"
 #include "trap/fault_source.h"
 
 namespace wherry::impl {
 
-// A fault wakes every handler that polls: with a handler on each of 2, 16 and 32 CPUs a first touch
-// took 14, 27 to 36 and 55 to 66 us.
-inline constexpr std::size_t handlers_max = 32;
-
-// Which CPUs each handler runs on: every one of these, which ascend, in groups of neighbours that
-// differ by one CPU at most.
-std::vector<std::vector<int>> divide_among_handlers(const std::vector<int>& cpus);
+// How many handlers a machine with so many CPUs gets.
+std::size_t handlers_for(std::size_t cpus);
 
 class PostponedFaults;
 
 class FaultDaemon {
  public:
-  // Handlers on all of these CPUs, idle until the first listen().
+  // Handlers that run on these CPUs, idle until the first listen().
   FaultDaemon(FaultService& service, const std::vector<int>& cpus);
   // Stops the handlers. Requires: nobody can fault any more.
   ~FaultDaemon();
@@ -41,13 +38,8 @@ class FaultDaemon {
  private:
   using Sources = std::array<std::shared_ptr<const FaultSource>, max_processors>;
 
-  struct Handler {
-    Fd kick;  // eventfd: the sources changed, or it is time to stop
-    std::thread thread;
-  };
-
   void end_handlers();
-  void handle(const std::vector<int>& cpus, const Fd& kick, PostponedFaults& postponed);
+  void handle(std::size_t handler, PostponedFaults& postponed);
   Sources sources() const EXCLUDES(lock_);
 
   FaultService& service_;
@@ -55,7 +47,9 @@ class FaultDaemon {
   Sources sources_ GUARDED_BY(lock_);
   std::atomic<std::uint64_t> generation_{1};  // of sources_
   std::atomic<bool> stopping_{false};
-  std::vector<Handler> handlers_;  // fixed after construction
+  const std::vector<int> cpus_;
+  Watchers watchers_;
+  std::vector<std::thread> handlers_;
 };
 
 }  // namespace wherry::impl

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "faults/watchers.h"
 #include "migration/background_evictor.h"
 #include "migration/creation.h"
 
@@ -31,6 +32,9 @@ constexpr std::uint64_t view_limit_ns = 3'000'000'000;
 // How long a fault waits until advised processors have mapped its pages.
 constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 
+// To carry more pages takes longer than to wake another handler.
+constexpr unsigned pages_carried_fast = 4 * pages_per_region;
+
 constexpr const char* no_space_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
 
@@ -43,6 +47,10 @@ std::uint64_t FaultService::soon() const {
 std::uint64_t FaultService::later(const Fault& fault) const {
   const std::uint64_t now = clock_();
   return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
+}
+
+void FaultService::expect_delay(const Fault& fault) {
+  if (fault.watchers != nullptr) fault.watchers->call_up_one();
 }
 
 Fault FaultService::take(Processor faulting_processor, const FaultEvent& event) {
@@ -83,6 +91,11 @@ FaultService::Attempt FaultService::attempt(Fault& fault) {
   try {
     Block& state = blocks_.at(index);
     if (!fault.in_handler) {
+      if (state.lock.try_lock()) {
+        const LockedBlock block(index, state, std::adopt_lock);
+        return attempt_locked(fault, block);
+      }
+      expect_delay(fault);
       const LockedBlock block(index, state);
       return attempt_locked(fault, block);
     }
@@ -309,6 +322,7 @@ std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const Loc
   const TransferPlan& transfer = plan.transfer;
   const Processor to = decision.destination;
   Reservation& space = fault.reservation;
+  if (transfer.pages.count() > pages_carried_fast) expect_delay(fault);
   const Motive motive(decision.cause,
                       decision.speculates ? std::optional(facts.page) : std::nullopt);
   bool page_done = false;
@@ -474,6 +488,7 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
 FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
   OpStatus status = OpStatus::no_memory;
+  expect_delay(fault);
   if (attempt.outcome == Outcome::space_needed) {
     status = evictor_.make_room({p, attempt.pages, fault.page}, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.

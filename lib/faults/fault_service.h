@@ -93,6 +93,8 @@ class FaultService {
     Decision decision;
   };
 
+  // The answer will take long: another handler should watch for faults meanwhile.
+  static void expect_delay(const Fault& fault);
   Attempt attempt(Fault& fault);
   Attempt attempt_locked(Fault& fault, const LockedBlock& block) REQUIRES(block.state.lock);
 
