@@ -60,7 +60,7 @@ struct Fault {
   bool waits_for_progress = false;       // what it was put off for goes on and will end
   std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
   std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
-  std::uint64_t carrying_ns = 0;         // how long its pages were carried
+  std::uint64_t transfer_ns = 0;         // how long the transfers of its pages took
 
   // Where the page was before anything was done for the fault, the run of pages around it that were
   // there, too, and the reason for the decision. Nothing: nothing has been done.

@@ -32,7 +32,7 @@ void FaultAnswers::finish(Fault& fault, PageSpan pages) {
   const std::uint64_t now = clock_();
   const std::uint64_t service_ns = now - fault.taken_ns;
   count(memory.counters.service_ns, service_ns);
-  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.carrying_ns));
+  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.transfer_ns));
   record_answer(fault, pages, now);
   if (pages.empty()) return;
   (void)memory.mapper.wake(pages);
@@ -69,8 +69,8 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   (void)memory.mapper.wake(span);
 }
 
-void FaultAnswers::note_carrying(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
-  fault.carrying_ns += ns;
+void FaultAnswers::note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
+  fault.transfer_ns += ns;
   // The time of one page alone is that of the system call.
   if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
 }

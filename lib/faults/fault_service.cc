@@ -231,8 +231,7 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
       // That may take long: other faults may need the space more.
       fault.reservation.release();
       attempt.due = later(fault);
-      attempt.waits_for_progress =
-          engine_.transfers().is_carried({fault.page, 1}, fault.event.thread);
+      attempt.waits_for_progress = engine_.transfers().is_live({fault.page, 1}, fault.event.thread);
       break;
     case FaultPlan::WaitsFor::policy:
       answers_.begin_throttle(fault, facts.now_ns);
@@ -255,7 +254,7 @@ std::optional<FaultService::Attempt> FaultService::reserve(Fault& fault, const F
   const PageRun region = plan.decision.region;
   if (plan.pages == 0) {
     for (const PageRun wanted : {region, PageRun{facts.page, 1}}) {
-      constraints.space_at = find_room(engine_, wanted.count, fault.reservation);
+      constraints.space_at = reserve_anywhere(engine_, wanted.count, fault.reservation);
       constraints.space_for = wanted;
       if (constraints.space_at) break;
     }
@@ -282,7 +281,7 @@ FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& blo
   const Decision& decision = plan.decision;
   const Fault::Origin origin = fault.origin.value_or(origin_of(block.state, facts, decision));
   if (plan.kind == FaultPlan::Kind::transfer)
-    if (const auto hindered = carry(fault, block, facts, plan)) return *hindered;
+    if (const auto hindered = transfer_pages(fault, block, facts, plan)) return *hindered;
   if (plan.begins_residency) {
     fault.origin = origin;
     block.state.minimum_residency.begin(decision.region, fault.processor, facts.now_ns);
@@ -299,9 +298,10 @@ FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& blo
   return {Outcome::resolved, block.span_of(decision.region)};
 }
 
-std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const LockedBlock& block,
-                                                         const FaultFacts& facts,
-                                                         const FaultPlan& plan) {
+std::optional<FaultService::Attempt> FaultService::transfer_pages(Fault& fault,
+                                                                  const LockedBlock& block,
+                                                                  const FaultFacts& facts,
+                                                                  const FaultPlan& plan) {
   const Decision& decision = plan.decision;
   const TransferPlan& transfer = plan.transfer;
   const Processor to = decision.destination;
@@ -317,7 +317,7 @@ std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const Loc
             ? engine_.duplicate(block, run, transfer.from, to, space, fault.entry, motive)
             : engine_.migrate(block, run, transfer.from, to, space, motive, fault.entry);
     const std::uint64_t pages = result.bytes / page_size;
-    answers_.note_carrying(fault, pages, clock_() - begun_ns);
+    answers_.note_transfer(fault, pages, clock_() - begun_ns);
     page_done = page_done || (facts.page >= run.first && facts.page < run.first + pages);
     if (result.status == OpStatus::process_gone) {
       // The faulting thread has ended with its process.
@@ -472,7 +472,7 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
   const Processor p = attempt.destination;
   OpStatus status = OpStatus::no_memory;
   if (attempt.outcome == Outcome::space_needed) {
-    status = evictor_.make_room({p, attempt.pages, fault.page}, fault.reservation);
+    status = evictor_.reserve({p, attempt.pages, fault.page}, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.
     if (status == OpStatus::no_memory) status = OpStatus::absent;
   } else if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) {

@@ -117,8 +117,9 @@ class FaultService {
   std::optional<Attempt> reserve(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
   Attempt execute(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
                   const FaultPlan& plan) REQUIRES(block.state.lock);
-  std::optional<Attempt> carry(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
-                               const FaultPlan& plan) REQUIRES(block.state.lock);
+  std::optional<Attempt> transfer_pages(Fault& fault, const LockedBlock& block,
+                                        const FaultFacts& facts, const FaultPlan& plan)
+      REQUIRES(block.state.lock);
   // Creates the pages of the decision's region that are absent, if there is space. False: none.
   bool fill(Fault& fault, const LockedBlock& block, const Decision& decision)
       REQUIRES(block.state.lock);

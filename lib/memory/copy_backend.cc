@@ -138,7 +138,7 @@ class PoolBackend : public CopyBackend {
     return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
   }
   // Performs the prepared copy in the calling thread.
-  TransferResult carry_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
+  TransferResult transfer_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
     const std::uint64_t offset = transfer.span.offset();
     TransferResult outcome{slot};
     if (transfer.kind == PageTransfer::Kind::create) {
@@ -167,7 +167,7 @@ class PoolBackend : public CopyBackend {
                                               : read_at(copy.fd, copy.offset, copy.memory);
     });
   }
-  TransferResult carry_here(unsigned slot, const ByteTransfer& transfer, const FileCopy& copy) {
+  TransferResult transfer_here(unsigned slot, const ByteTransfer& transfer, const FileCopy& copy) {
     if (must_fetch(transfer, copy)) fetch(copy.memory);
     const int result = copy_here(copy);
     close_window(slot);
@@ -250,7 +250,7 @@ class RingBackend final : public PoolBackend {
     if (moves) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
     if (!ring_->submit()) {
       say_once_that_ring_is_busy();
-      over_.push_back(carry_here(slot, transfer, *method));
+      over_.push_back(transfer_here(slot, transfer, *method));
       return;
     }
     under_way_[slot] = {
@@ -277,7 +277,7 @@ class RingBackend final : public PoolBackend {
       ring_->read(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
     if (!ring_->submit()) {
       say_once_that_ring_is_busy();
-      over_.push_back(carry_here(slot, transfer, copy));
+      over_.push_back(transfer_here(slot, transfer, copy));
       return;
     }
     under_way_[slot] = {fetches ? 2u : 1u,
@@ -335,29 +335,29 @@ class PlainBackend final : public PoolBackend {
   unsigned slots() const override { return 1; }
   void begin(unsigned slot, const PageTransfer& transfer) override {
     WHERRY_CHECK(slot == 0, "the backend has one slot");
-    load_ = transfer;
+    transfer_ = transfer;
   }
   void begin(unsigned slot, const ByteTransfer& transfer) override {
     WHERRY_CHECK(slot == 0, "the backend has one slot");
-    load_ = transfer;
+    transfer_ = transfer;
   }
   TransferResult next() override {
-    return std::visit([this](const auto& load) { return carry(load); }, load_);
+    return std::visit([this](const auto& transfer) { return run(transfer); }, transfer_);
   }
 
  private:
-  TransferResult carry(const PageTransfer& transfer) {
+  TransferResult run(const PageTransfer& transfer) {
     const auto method = prepare(0, transfer);
     if (!method) return {0, OpStatus::no_memory, false};
-    return carry_here(0, transfer, *method);
+    return transfer_here(0, transfer, *method);
   }
-  TransferResult carry(const ByteTransfer& transfer) {
+  TransferResult run(const ByteTransfer& transfer) {
     const auto way = prepare(0, transfer);
     if (const auto* const status = std::get_if<OpStatus>(&way)) return {0, *status, false};
-    return carry_here(0, transfer, std::get<FileCopy>(way));
+    return transfer_here(0, transfer, std::get<FileCopy>(way));
   }
 
-  std::variant<PageTransfer, ByteTransfer> load_;
+  std::variant<PageTransfer, ByteTransfer> transfer_;
 };
 
 }  // namespace

@@ -63,14 +63,15 @@ bool BackgroundEvictor::relieve(Processor p) {
   if (free_pages() >= marks.low) return true;
   std::uint64_t evicted = 0;
   for (; free_pages() < marks.high && !stopping_; ++evicted) {
-    const RoomRequest request{p, 0, engine_.held_by(p).last_arrival(), evictor_.latest_round(p),
-                              /*background=*/true};
+    const ReservationRequest request{p, 0, engine_.held_by(p).last_arrival(),
+                                     evictor_.latest_round(p),
+                                     /*background=*/true};
     switch (evictor_.evict_one(request)) {
       case OpStatus::ok:
         break;
       case OpStatus::absent:
       case OpStatus::no_memory:
-        // Whoever needs the room says so, or does without.
+        // A thread that needs pages requests them itself.
         return true;
       default:
         return false;

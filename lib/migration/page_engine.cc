@@ -338,14 +338,14 @@ void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer
     allow_writes_if_alone(block, transfer.run, transfer.from);
 }
 
-void PageEngine::begin_hold(const LockedBlock& block, const PageMask& pages) {
+void PageEngine::begin_byte_transfer(const LockedBlock& block, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
     block.state.transfer_begun(run);
     transfers_.begun(block.span_of(run));
   }
 }
 
-void PageEngine::end_hold(const LockedBlock& block, const PageMask& pages) {
+void PageEngine::end_byte_transfer(const LockedBlock& block, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
     block.state.transfer_ended(run);
     transfers_.ended(block.span_of(run));

@@ -68,7 +68,7 @@ class PageEngine {
                      Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
       REQUIRES(block.state.lock);
 
-  // The next three do the same in two steps, between which a copy backend carries the pages without
+  // The next three do the same in two steps, between which a copy backend copies the pages without
   // the block's lock. While pages are in flight they can only lose rights, and no other call may
   // concern them.
 
@@ -76,7 +76,7 @@ class PageEngine {
   // require. ok: the backend may begin. Otherwise nothing has begun.
   OpStatus begin_transfer(const LockedBlock& block, InFlightTransfer& transfer)
       REQUIRES(block.state.lock);
-  // The backend has carried the pages: they are in their new pool, and mapped at its processor
+  // The backend has copied the pages: they are in their new pool, and mapped at its processor
   // where that sees its own pool, unless they were evicted.
   void complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
                          const TransferResult& outcome, Reservation& reservation)
@@ -87,8 +87,10 @@ class PageEngine {
   // Between these two calls the calling thread copies bytes from or to pages that stay where they
   // are. The pages count as in flight meanwhile, and lose no rights. Requires: they are not in
   // flight.
-  void begin_hold(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
-  void end_hold(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
+  void begin_byte_transfer(const LockedBlock& block, const PageMask& pages)
+      REQUIRES(block.state.lock);
+  void end_byte_transfer(const LockedBlock& block, const PageMask& pages)
+      REQUIRES(block.state.lock);
 
   // Of each page of the run that the keeper holds, drops all copies but the keeper's. Every
   // processor that maps that copy can write it then.

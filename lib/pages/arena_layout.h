@@ -86,10 +86,10 @@ class ArenaLayout {
     return 0;
   }
 
-  // find_room() and place(): one thread at a time.
+  // find_place() and place(): one thread at a time.
   // Chooses pages for [address, address + bytes), which is whole pages; nothing: too few pages or
   // entries are left.
-  std::optional<PlacedPages> find_room(std::uintptr_t address, std::size_t bytes) const;
+  std::optional<PlacedPages> find_place(std::uintptr_t address, std::size_t bytes) const;
   // Places the chosen pages at that address, permanently.
   void place(const PlacedPages& placed);
 

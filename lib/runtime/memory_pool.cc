@@ -49,7 +49,7 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   if (whole < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const LockGuard guard(lock_);
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
-  const auto base = find_room(whole, stream);
+  const auto base = find_free_range(whole, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   // Pages that were handed out before exist; for them this only looks.
   if (!parts_.runtime.heap().create_device(*base, whole, device_)) {
@@ -68,7 +68,8 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   return CUDA_SUCCESS;
 }
 
-std::optional<std::uintptr_t> MemoryPool::find_room(std::size_t bytes, const StreamHandle& stream) {
+std::optional<std::uintptr_t> MemoryPool::find_free_range(std::size_t bytes,
+                                                          const StreamHandle& stream) {
   const std::uint64_t id = stream.stream->id();
   if (const auto base = space_.allocate(bytes, id)) return base;
   look_at_frees();

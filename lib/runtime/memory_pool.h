@@ -76,7 +76,7 @@ class MemoryPool {
     std::deque<Pending> frees;  // in the order of the stream
   };
 
-  std::optional<std::uintptr_t> find_room(std::size_t bytes, const StreamHandle& stream)
+  std::optional<std::uintptr_t> find_free_range(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   bool grow(std::size_t bytes) REQUIRES(lock_);
   // Allocates memory that another stream of the same context is about to free; makes the stream

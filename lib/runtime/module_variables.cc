@@ -94,7 +94,7 @@ std::vector<AddressRange> ModuleVariables::not_placed(AddressRange range) const 
 
 bool ModuleVariables::adopt(const ManagedSection& section) {
   const LockGuard guard(parts_.devices.lock);
-  const auto placed = parts_.layout.find_room(section.pages.start, section.pages.size());
+  const auto placed = parts_.layout.find_place(section.pages.start, section.pages.size());
   if (!placed) return false;
   const std::uint64_t pages = placed->pages.count;
   const BlockIndex first = block_of(placed->pages.first);

@@ -153,8 +153,8 @@ WorkStatus DeviceEngine::enqueue_operation(const std::shared_ptr<Stream>& stream
   return enqueue(stream, {0, std::move(start)});
 }
 
-WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
-                                   const std::function<void()>& do_it) {
+WorkStatus DeviceEngine::run_inline(const std::shared_ptr<Stream>& stream,
+                                    const std::function<void()>& do_it) {
   const auto turn = std::make_shared<std::atomic<bool>>(false);
   std::uint64_t ticket = 0;
   {
@@ -173,13 +173,13 @@ WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
   }
   do_it();
   const LockGuard guard(lock_);
-  finish_carried(stream, ticket, WorkStatus::ok);
+  finish_inline(stream, ticket, WorkStatus::ok);
   return WorkStatus::ok;
 }
 
-WorkStatus DeviceEngine::carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
-                                              const std::function<WorkStatus()>& do_it,
-                                              Operation start) {
+WorkStatus DeviceEngine::run_inline_or_enqueue(const std::shared_ptr<Stream>& stream,
+                                               const std::function<WorkStatus()>& do_it,
+                                               Operation start) {
   struct Turn {
     bool now = true;  // true: start would be called by the calling thread, inside enqueue()
     bool came = false;
@@ -201,12 +201,12 @@ WorkStatus DeviceEngine::carry_out_or_enqueue(const std::shared_ptr<Stream>& str
   }
   const WorkStatus done = do_it();
   const LockGuard guard(lock_);
-  finish_carried(stream, ticket, done);
+  finish_inline(stream, ticket, done);
   return WorkStatus::ok;
 }
 
-void DeviceEngine::finish_carried(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
-                                  WorkStatus status) {
+void DeviceEngine::finish_inline(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
+                                 WorkStatus status) {
   if (!is_running(*stream, ticket)) return;
   finish_front(stream);
   if (status != WorkStatus::ok) operation_failed(stream, status);

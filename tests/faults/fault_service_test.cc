@@ -45,9 +45,9 @@ struct Setup {
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
   AddressSpace address_space{4 * block_size};
   Audiences audiences;
   ScriptedPolicy policy;
@@ -179,14 +179,14 @@ TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up o
   Block& block = s.machine.blocks().at({0});
   {
     const LockedBlock locked({0}, block);
-    s.engine.begin_hold(locked, PageMask::of({0, 16}));
+    s.engine.begin_byte_transfer(locked, PageMask::of({0, 16}));
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(looks_until_refused(s, fault) == -1);
   CHECK_FALSE(fault.refused);
   {
     const LockedBlock locked({0}, block);
-    s.engine.end_hold(locked, PageMask::of({0, 16}));
+    s.engine.end_byte_transfer(locked, PageMask::of({0, 16}));
   }
   while (s.service.resolve(fault)) std::this_thread::yield();
   CHECK(s.woke(device, 0));
@@ -194,12 +194,12 @@ TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up o
 
   std::thread([&] {
     const LockedBlock locked({0}, block);
-    s.engine.begin_hold(locked, PageMask::of({0, 16}));
+    s.engine.begin_byte_transfer(locked, PageMask::of({0, 16}));
   }).join();
   Fault stuck = s.service.take(host, {base, 2, true, false, false});
   CHECK(looks_until_refused(s, stuck) > 20);
   const LockedBlock locked({0}, block);
-  s.engine.end_hold(locked, PageMask::of({0, 16}));
+  s.engine.end_byte_transfer(locked, PageMask::of({0, 16}));
 }
 
 TEST_CASE("freed pages go to the fault that has waited longest, whichever fault is retried first") {

@@ -50,7 +50,7 @@ class Depot {
       std::memset(data.data() + i * page_size, value(span.first + i), page_size);
     REQUIRE(pool(0).fill(span, data.data()));
   }
-  TransferResult carry(PageTransfer::Kind kind, PageSpan span) {
+  TransferResult transfer(PageTransfer::Kind kind, PageSpan span) {
     backend_->begin(0, {kind, span, Processor{0}, Processor{1}});
     return backend_->next();
   }
@@ -102,7 +102,7 @@ TEST_CASE("moved pages are in the target's pool, completely and alone, and gone 
       INFO(way.name << ", pages " << span.first << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
       depot.stock({512, 512});
-      const TransferResult outcome = depot.carry(PageTransfer::Kind::move, span);
+      const TransferResult outcome = depot.transfer(PageTransfer::Kind::move, span);
       REQUIRE(outcome.status == OpStatus::ok);
       // Part of a huge page may have to be punched again.
       const bool whole = span.count == pages_per_block;
@@ -125,7 +125,7 @@ TEST_CASE("copied pages are in both pools") {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
       depot.stock({512, 512});
-      const TransferResult outcome = depot.carry(PageTransfer::Kind::copy, span);
+      const TransferResult outcome = depot.transfer(PageTransfer::Kind::copy, span);
       REQUIRE(outcome.status == OpStatus::ok);
       CHECK_FALSE(outcome.released);
       CHECK(depot.pages(0) == 512);
@@ -146,7 +146,7 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       Depot depot(way.make, way.method, way.huge);
       depot.stock({512, 512});
       std::vector<std::byte> there(bytes + 2, std::byte{0xee});
-      const auto carry = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
+      const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
         depot.backend().begin(0, ByteTransfer{to, from, bytes});
         return depot.backend().next().status;
       };
@@ -156,7 +156,7 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       const auto byte_of = [](std::uint64_t offset) {
         return static_cast<std::byte>(Depot::value(offset / page_size));
       };
-      REQUIRE(carry(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
+      REQUIRE(transfer(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
       CHECK(there.front() == std::byte{0xee});
       CHECK(there.back() == std::byte{0xee});
       std::size_t wrong = 0;
@@ -167,23 +167,23 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
         const ByteTransfer::Place from = to == start + 1 ? ByteTransfer::Place(there.data() + 1)
                                                          : ByteTransfer::Place(in_pool(0, start));
-        REQUIRE(carry(in_pool(1, to), from) == OpStatus::ok);
+        REQUIRE(transfer(in_pool(1, to), from) == OpStatus::ok);
         const std::byte* const seen = depot.pool(1).alias(0);
         CHECK(seen[to - 1] == std::byte{0});
         CHECK(seen[to + bytes] == std::byte{0});
         CHECK(std::memcmp(seen + to, there.data() + 1, bytes) == 0);
       }
       std::vector<std::byte> copy(bytes);
-      REQUIRE(carry(copy.data(), there.data() + 1) == OpStatus::ok);
+      REQUIRE(transfer(copy.data(), there.data() + 1) == OpStatus::ok);
       CHECK(std::memcmp(copy.data(), there.data() + 1, bytes) == 0);
       CHECK(depot.pages(0) == 512);
       CHECK(depot.pages(1) == 512);
       // Addresses without memory.
       std::byte* const nowhere = reinterpret_cast<std::byte*>(page_size);
-      CHECK(carry(nowhere, in_pool(0, start)) == OpStatus::bad_address);
-      CHECK(carry(in_pool(1, start), nowhere) == OpStatus::bad_address);
-      CHECK(carry(nowhere, there.data()) == OpStatus::bad_address);
-      CHECK(carry(copy.data(), nowhere) == OpStatus::bad_address);
+      CHECK(transfer(nowhere, in_pool(0, start)) == OpStatus::bad_address);
+      CHECK(transfer(in_pool(1, start), nowhere) == OpStatus::bad_address);
+      CHECK(transfer(nowhere, there.data()) == OpStatus::bad_address);
+      CHECK(transfer(copy.data(), nowhere) == OpStatus::bad_address);
     }
   }
 }
@@ -198,23 +198,23 @@ TEST_CASE("a byte transfer copies from and to files that are not pools") {
       REQUIRE(depot.pool(1).fill_zero({512, 512}));
       const MemoryFile file("depot-file", arena_bytes, HugePages::never);
       REQUIRE(file.allocate(512 * page_size, block_size) == 0);
-      const auto carry = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
+      const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
         depot.backend().begin(0, ByteTransfer{to, from, bytes});
         return depot.backend().next().status;
       };
       const ByteTransfer::Place in_file = ByteTransfer::InFile{file.fd(), start + 5};
       std::vector<std::byte> seen(bytes + 2, std::byte{0xee});
-      REQUIRE(carry(in_file, ByteTransfer::InPool{Processor{0}, start}) == OpStatus::ok);
-      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      REQUIRE(transfer(in_file, ByteTransfer::InPool{Processor{0}, start}) == OpStatus::ok);
+      REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
       CHECK(seen.front() == std::byte{0xee});
       CHECK(seen.back() == std::byte{0xee});
       CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias(0) + start, bytes) == 0);
       // From the file into a pool, and from memory into the file.
-      REQUIRE(carry(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
+      REQUIRE(transfer(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
       CHECK(std::memcmp(depot.pool(1).alias(0) + start, seen.data() + 1, bytes) == 0);
       const std::vector<std::byte> other(bytes, std::byte{0x5a});
-      REQUIRE(carry(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
-      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      REQUIRE(transfer(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
+      REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
       CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
       CHECK(file.allocated_bytes() == block_size);
     }
@@ -226,7 +226,7 @@ TEST_CASE("created pages are zero, completely and alone") {
     for (const PageSpan span : spans) {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
-      const TransferResult outcome = depot.carry(PageTransfer::Kind::create, span);
+      const TransferResult outcome = depot.transfer(PageTransfer::Kind::create, span);
       REQUIRE(outcome.status == OpStatus::ok);
       CHECK(depot.pages(0) == 0);
       CHECK(depot.pages(1) == span.count);
@@ -242,7 +242,7 @@ TEST_CASE("a whole block arrives as one huge page where pools have huge pages, a
     Depot depot(way.make, way.method, way.huge);
     if (!depot.pool(1).file().has_huge_pages()) continue;
     depot.stock({512, 512});
-    REQUIRE(depot.carry(PageTransfer::Kind::move, {512, 512}).status == OpStatus::ok);
+    REQUIRE(depot.transfer(PageTransfer::Kind::move, {512, 512}).status == OpStatus::ok);
     REQUIRE(depot.pool(1).punch({700, 16}) == 0);
     CHECK(depot.pages(1) == 512 - 16);
     CHECK(depot.has_value(1, 699, Depot::value(699)));
@@ -325,7 +325,7 @@ TEST_CASE("transfers that a ring does not accept are copied in another way, and 
         const PageSpan span{512 + 64 * static_cast<std::uint64_t>(kind), 64};
         const PageSpan there =
             kind == PageTransfer::Kind::create ? PageSpan{span.first + 4096, 64} : span;
-        expect(depot.carry(kind, there).status == OpStatus::ok, "a page transfer failed");
+        expect(depot.transfer(kind, there).status == OpStatus::ok, "a page transfer failed");
         for (std::uint64_t page = there.first; page < there.end(); ++page) {
           expect(depot.holds(1, page), "a page has not arrived");
           expect(depot.holds(0, page) == (kind == PageTransfer::Kind::copy),
@@ -357,13 +357,13 @@ TEST_CASE("a limit on file sizes that is set later delays one transfer, and lose
           const rlimit limit{page_size, page_size};
           if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) throw std::runtime_error("setrlimit");
           ::signal(SIGXFSZ, SIG_IGN);
-          TransferResult outcome = depot.carry(PageTransfer::Kind::move, {512, 512});
+          TransferResult outcome = depot.transfer(PageTransfer::Kind::move, {512, 512});
           if (outcome.status != OpStatus::ok) {
             if (outcome.released)
               throw std::runtime_error("pages were released that did not arrive");
             if (depot.pages(0) != 512) throw std::runtime_error("the source lost pages");
             (void)depot.pool(1).punch({512, 512});
-            outcome = depot.carry(PageTransfer::Kind::move, {512, 512});
+            outcome = depot.transfer(PageTransfer::Kind::move, {512, 512});
           }
           if (outcome.status != OpStatus::ok || !outcome.released)
             throw std::runtime_error("the second attempt failed, too");

@@ -34,13 +34,13 @@ struct Setup {
   }
 
   FakeMachine machine;
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   PageEngine engine{machine.memories()};
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   MigrateAlways policy;
@@ -48,10 +48,10 @@ struct Setup {
   FaultService service{layout,        engine,    evictor,        effects, machine.blocks(),
                        address_space, audiences, AdviceRules(1), policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
-  Copiers copiers{[this](unsigned) { return std::make_unique<FakeBackend>(haulage); },
+  Copiers copiers{[this](unsigned) { return std::make_unique<FakeBackend>(backend_state); },
                   Copiers::Limits{2}};
   CopyEngine copies{{engine, machine.blocks(), address_space, effects, evictor, copiers},
-                    [this] { return std::make_unique<FakeBackend>(haulage); }};
+                    [this] { return std::make_unique<FakeBackend>(backend_state); }};
 
   void touch(Processor p, std::uint64_t page, bool write = true) {
     Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
@@ -60,7 +60,7 @@ struct Setup {
   }
   // Copies by this thread or by copiers.
   OpStatus copy(const CopyRequest& request, bool with_copiers) {
-    if (!with_copiers) return copies.carry(request);
+    if (!with_copiers) return copies.copy(request);
     std::promise<OpStatus> done;
     copies.submit(request, [&](OpStatus status) { done.set_value(status); });
     auto result = done.get_future();
@@ -279,19 +279,20 @@ TEST_CASE(
   Setup s;
   const auto data = numbered(page_size);
   bool in_flight = false;
-  s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
+  s.backend_state.during_byte_transfer = [&](const ByteTransfer&) {
     Block& block = s.machine.blocks().at({0});
     const LockGuard guard(block.lock);
     in_flight = block.in_flight().test(3);
   };
-  s.haulage.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}};
+  s.backend_state.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), false) == OpStatus::ok);
   CHECK(in_flight);
   CHECK(s.look(3 * page_size, data.size()) == data);
-  s.haulage.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}, {OpStatus::incomplete}};
+  s.backend_state.mishaps = {
+      {OpStatus::incomplete}, {OpStatus::incomplete}, {OpStatus::incomplete}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), false) ==
         OpStatus::bad_address);
-  s.haulage.mishaps = {{OpStatus::bad_address}};
+  s.backend_state.mishaps = {{OpStatus::bad_address}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), true) ==
         OpStatus::bad_address);
   s.check_books();
@@ -311,7 +312,7 @@ TEST_CASE("freed memory is not copied, and no pages are created in it") {
   own.memory = Memory::device;
   own.owner = device;
   CHECK(s.copy(row(own, memory(data), data.size()), with_copiers) == OpStatus::bad_address);
-  CHECK(s.haulage.carried == 0);
+  CHECK(s.backend_state.transfers == 0);
   for (int p = 0; p < 3; ++p) CHECK(s.machine.at(p).held() == 0);
   s.check_books();
 }
@@ -320,19 +321,19 @@ TEST_CASE(
     "memory is held from before its pages are created until they are copied, piece by piece") {
   Setup s;
   const auto data = numbered(2 * block_size);
-  bool held_at_creation = false;
-  bool held_on_the_way = false;
+  bool used_at_creation = false;
+  bool used_during_transfer = false;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
-    if (operation == "zero") held_at_creation = s.address_space.is_held(s.whole);
+    if (operation == "zero") used_at_creation = s.address_space.is_held(s.whole);
   };
   // The memory is freed while the first piece is copied; the second piece is not begun.
-  s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
-    held_on_the_way = s.address_space.is_held(s.whole);
-    if (s.haulage.carried == 0) CHECK(s.address_space.begin_free(s.whole.offset));
+  s.backend_state.during_byte_transfer = [&](const ByteTransfer&) {
+    used_during_transfer = s.address_space.is_held(s.whole);
+    if (s.backend_state.transfers == 0) CHECK(s.address_space.begin_free(s.whole.offset));
   };
   CHECK(s.copy(row(managed(0), memory(data), data.size()), false) == OpStatus::bad_address);
-  CHECK(held_at_creation);
-  CHECK(held_on_the_way);
+  CHECK(used_at_creation);
+  CHECK(used_during_transfer);
   CHECK_FALSE(s.address_space.is_held(s.whole));
   CHECK(s.machine.at(device.index).held() == pages_per_block);
   s.check_books();
@@ -354,7 +355,7 @@ TEST_CASE("copies in opposite directions complete while others move the pages") 
   const auto to_and_fro = [&](std::uint64_t to, std::uint64_t from) {
     int failures = 0;
     for (int i = 0; i < 20; ++i)
-      if (s.copies.carry(row(managed(to), managed(from), data.size())) != OpStatus::ok) ++failures;
+      if (s.copies.copy(row(managed(to), managed(from), data.size())) != OpStatus::ok) ++failures;
     return failures;
   };
   auto one = std::async(std::launch::async, to_and_fro, 0, far);

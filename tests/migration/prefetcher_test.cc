@@ -27,13 +27,13 @@ struct Setup {
       : machine(3, blocks, capacity_pages), copiers_(copiers) {}
 
   FakeMachine machine;
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   PageEngine engine{machine.memories()};
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   MigrateAlways policy;
@@ -76,7 +76,7 @@ struct Setup {
     if (prefetcher) return;
     switcher.start();
     copiers = std::make_unique<Copiers>(
-        [this](unsigned) { return std::make_unique<FakeBackend>(haulage); },
+        [this](unsigned) { return std::make_unique<FakeBackend>(backend_state); },
         Copiers::Limits{copiers_});
     prefetcher = std::make_unique<Prefetcher>(
         Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor, *copiers},
@@ -152,9 +152,9 @@ TEST_CASE("pages that are at the destination already are only mapped") {
   Setup s;
   s.stock(device, several_blocks);
   s.machine.at(1).unmap(200);
-  const int carried = s.haulage.carried;
+  const int transfers = s.backend_state.transfers;
   s.prefetch(several_blocks, Location::device(0));
-  CHECK(s.haulage.carried == carried);
+  CHECK(s.backend_state.transfers == transfers);
   CHECK(s.machine.at(1).maps(199));
   s.check_at(device, several_blocks);
 }
@@ -207,7 +207,7 @@ TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind
       for (const int times : {1, 2, 3, 10}) {
         Setup s;
         s.stock(host, several_blocks);
-        s.haulage.mishaps.assign(static_cast<std::size_t>(times), {status, arrived});
+        s.backend_state.mishaps.assign(static_cast<std::size_t>(times), {status, arrived});
         INFO(to_string(status) << " after " << arrived << " pages, " << times << " times");
         s.prefetch(several_blocks, Location::device(0));
         s.check_at(device, several_blocks);
@@ -220,7 +220,7 @@ TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind
 
 TEST_CASE("a failing creation leaves nothing behind") {
   Setup s;
-  s.haulage.mishaps.assign(5, {OpStatus::incomplete, 100});
+  s.backend_state.mishaps.assign(5, {OpStatus::incomplete, 100});
   s.prefetch({0, 2 * pages_per_block}, Location::device(0));
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
   s.check_books();
@@ -230,7 +230,7 @@ TEST_CASE("during a transfer pages can be read at their source, and be written n
   Setup s;
   s.stock(host, {0, pages_per_block});
   int looked = 0;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     if (transfer.kind != PageTransfer::Kind::move) return;
     ++looked;
     CHECK(s.machine.at(0).maps(transfer.span.first));
@@ -256,7 +256,7 @@ TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does n
   // Half of a fault's region is in a transfer.
   s.stock(host, {0, pages_per_block});
   bool looked = false;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     if (looked) return;
     looked = true;
     CHECK(transfer.span.first == 8);
@@ -277,7 +277,7 @@ TEST_CASE("pages that other processors take after their transfer stay there") {
   s.stock(host, {0, 100});
   s.stock(Processor::device(1), {160, 100});
   int transfers = 0;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     ++transfers;
     if (transfer.span.first == taken.first) return;
     for (std::uint64_t page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
@@ -295,7 +295,7 @@ TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocatio
   Setup s;
   s.stock(host, several_blocks);
   int seen = 0;
-  s.haulage.on_the_way = [&](const PageTransfer&) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer&) {
     if (seen++ != 0) return;
     s.address_space.begin_free(s.whole.offset);
     s.address_space.end_free(s.whole);
@@ -413,9 +413,9 @@ TEST_CASE(
       const Location to =
           random() % 3 == 0 ? Location::host() : Location::device(static_cast<int>(random() % 2));
       {
-        const std::lock_guard guard(s.haulage.lock);
+        const std::lock_guard guard(s.backend_state.lock);
         if (random() % 2 == 0)
-          s.haulage.mishaps.push_back(
+          s.backend_state.mishaps.push_back(
               {random() % 2 == 0 ? OpStatus::no_memory : OpStatus::incomplete, random() % 5});
       }
       if (random() % 4 == 0)

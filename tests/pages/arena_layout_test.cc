@@ -29,7 +29,7 @@ std::vector<Part> parts_of(const ArenaLayout& layout, PageSpan span) {
 }
 
 PlacedPages place(ArenaLayout& layout, std::uintptr_t address, std::uint64_t pages) {
-  const auto placed = layout.find_room(address, pages * page_size);
+  const auto placed = layout.find_place(address, pages * page_size);
   REQUIRE(placed);
   layout.place(*placed);
   return *placed;
@@ -93,7 +93,7 @@ TEST_CASE("a copy has the same placed pages, and placing fails before the last p
   place(layout, elsewhere + block_size, 1);
   CHECK(copy.page_of(elsewhere));
   CHECK_FALSE(copy.page_of(elsewhere + block_size));
-  CHECK_FALSE(layout.find_room(elsewhere + 2 * block_size, placed_bytes));
-  CHECK(layout.find_room(base / 2, 13 * block_size));
-  CHECK_FALSE(layout.find_room(base / 2, 14 * block_size));
+  CHECK_FALSE(layout.find_place(elsewhere + 2 * block_size, placed_bytes));
+  CHECK(layout.find_place(base / 2, 13 * block_size));
+  CHECK_FALSE(layout.find_place(base / 2, 14 * block_size));
 }

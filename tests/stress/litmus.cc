@@ -179,7 +179,7 @@ TEST_CASE("evicting pages that are in use loses and reorders nothing") {
   require_clean([flies] {
     Course course{
         tiny_device,
-        flies ? std::vector{Step::copy, Step::carry, Step::protect, Step::unprotect, Step::wake}
+        flies ? std::vector{Step::copy, Step::transfer, Step::protect, Step::unprotect, Step::wake}
               : steps_of_migration,
         flies ? all_fly : none_flies};
     Rig& rig = course.rig();
@@ -347,7 +347,7 @@ TEST_CASE("evicting pages that the host has mapped remotely loses and reorders n
   require_clean([flies] {
     Course course{tiny_device,
                   {Step::copy, Step::protect, Step::map, Step::wake, Step::punch,
-                   flies ? Step::carry : Step::fill, Step::change_view},
+                   flies ? Step::transfer : Step::fill, Step::change_view},
                   flies ? all_fly : none_flies};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
@@ -392,8 +392,9 @@ const std::vector<impl::Location> everywhere{impl::Location::device(0), impl::Lo
 
 TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Course course{
+        roomy_devices,
+        {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
     Courier courier{course.rig(), everywhere};
     Match match;
     match.until_moved = scaled(500);
@@ -404,8 +405,9 @@ TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
 
 TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Course course{
+        roomy_devices,
+        {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     std::byte* copied = nullptr;
@@ -427,7 +429,7 @@ TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
 
 TEST_CASE("prefetching memory while its use begins loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};
+    Course course{roomy_devices, {Step::transfer, Step::zero, Step::map, Step::wake}};
     Courier courier{course.rig(), everywhere};
     Match match;
     match.stages = scaled_stages(12);
@@ -440,7 +442,7 @@ TEST_CASE("prefetching memory while its use begins loses and reorders nothing") 
 TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect}};
+                  {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     Match match;
@@ -457,7 +459,7 @@ TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") 
 TEST_CASE("prefetching pages that are mapped remotely loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::change_view}};
+                  {Step::transfer, Step::protect, Step::map, Step::wake, Step::change_view}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     Match match;

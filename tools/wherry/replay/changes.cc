@@ -160,7 +160,7 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     needed = missing().count();
   }
   // If there is no space, the pages stay where they are.
-  if (!engine_.make_room(to, needed)) return;
+  if (!engine_.evict_for(to, needed)) return;
   PageMask left;
   {
     const impl::LockGuard guard(state.lock);

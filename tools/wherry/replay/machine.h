@@ -114,8 +114,8 @@ class Machine {
                impl::FaultConstraints& constraints);
   Attempt execute(const Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
                   const impl::FaultPlan& plan) REQUIRES(block.state.lock);
-  void carry(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
-             Arrivals& arrivals) REQUIRES(block.state.lock);
+  void transfer_pages(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
+                      Arrivals& arrivals) REQUIRES(block.state.lock);
   void show(const Touch& touch, const LockedBlock& block, const impl::Decision& decision)
       REQUIRES(block.state.lock);
   // Maps the pages at the processors that are advised to access them.

@@ -186,9 +186,9 @@ void SimulatedEngine::note_hit(std::uint32_t number, Processor owner) {
   if (replacement && replacement->is_watched(number)) replacement->touched(number);
 }
 
-bool SimulatedEngine::make_room(Processor p, std::uint64_t pages) {
+bool SimulatedEngine::evict_for(Processor p, std::uint64_t pages) {
   if (pages > pool(p).capacity) return false;
-  while (!has_room(p, pages))
+  while (!has_space(p, pages))
     if (!evict_one(p)) return false;
   return true;
 }
@@ -229,7 +229,7 @@ bool SimulatedEngine::evict(BlockIndex index, Processor p) {
   PageMask leaving = block.state.at(p).resident;
   if (stretches_.advises()) leaving -= stretches_.pinned(number);
   const PageMask copies = leaving & block.state.held_beside(p);
-  if (leaving.none() || !has_room(Processor::host(), (leaving - copies).count())) return false;
+  if (leaving.none() || !has_space(Processor::host(), (leaving - copies).count())) return false;
   cost_ns_ += costs_.evict_page_ns * leaving.count();
   ++counts_.evictions;
   books_->dropped(block, copies, p, MoveCause::eviction);

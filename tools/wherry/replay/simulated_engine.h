@@ -95,7 +95,7 @@ class SimulatedEngine {
   }
   void note_hit(std::uint32_t number, Processor owner);
 
-  bool has_room(Processor p, std::uint64_t pages) const {
+  bool has_space(Processor p, std::uint64_t pages) const {
     return pool(p).used + pages <= pool(p).capacity;
   }
   std::uint64_t capacity_pages(Processor p) const { return pool(p).capacity; }
@@ -111,7 +111,7 @@ class SimulatedEngine {
   void reserve(Processor p, std::uint64_t pages) { pool(p).used += pages; }
   void give_back(Processor p, std::uint64_t pages) { pool(p).used -= pages; }
   // Evicts until there is so much space. False: there cannot be. Not under a block's lock.
-  bool make_room(Processor p, std::uint64_t pages);
+  bool evict_for(Processor p, std::uint64_t pages);
   // Evicts ahead of need, as the background evictor does; no thread waits for that. Not under a
   // block's lock.
   void keep_free(Processor p);
