@@ -123,7 +123,7 @@ class AdoptedRanges {
   Mutex lock_{LockOrder::adopted};
   Condition fork_over_;
   std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nullopt: no thread forks
-  // Used to hold writers (WriteHold); present while there are ranges. Changed only under lock_.
+  // Used to freeze writes (WriteFreeze); present while there are ranges. Changed only under lock_.
   // nullopt: no userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;
   std::vector<Adopted> ranges_ GUARDED_BY(lock_);

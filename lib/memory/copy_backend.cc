@@ -11,7 +11,7 @@
 #include "os/files/file_io.h"
 #include "os/files/file_window.h"
 #include "os/files/io_ring.h"
-#include "os/memory/write_hold.h"
+#include "os/memory/write_freeze.h"
 
 namespace wherry::impl {
 namespace {
@@ -46,19 +46,19 @@ std::span<std::byte> in_memory(const ByteTransfer& transfer, const ByteTransfer:
   return {std::get<std::byte*>(place), transfer.bytes};
 }
 
-// How often a copy is repeated that failed because of a WriteHold on the program's memory. Each
-// attempt met a different hold, since the previous one had ended.
-constexpr int held_attempts_max = 1000;
+// How often a copy is repeated that failed because of a WriteFreeze on the program's memory. Each
+// attempt met a different freeze, since the previous one had ended.
+constexpr int freeze_attempts_max = 1000;
 
-// Repeats a copy that may write to the program's memory. While that memory is held, Linux may fail
-// the copy instead of waiting.
+// Repeats a copy that may write to the program's memory. While writes to it are frozen, Linux may
+// fail the copy instead of waiting.
 template <typename Copy>
-int despite_holds(std::size_t wanted, const Copy& copy) {
+int retry_after_freezes(std::size_t wanted, const Copy& copy) {
   for (int attempt = 1;; ++attempt) {
-    HoldWatch watch;
+    FreezeWatch watch;
     const int result = copy();
     const bool whole = result >= 0 && static_cast<std::size_t>(result) == wanted;
-    if (whole || attempt == held_attempts_max || !watch.saw_one()) return result;
+    if (whole || attempt == freeze_attempts_max || !watch.saw_one()) return result;
   }
 }
 
@@ -107,11 +107,12 @@ class PoolBackend : public CopyBackend {
     const auto to = in_file(transfer.to);
     const auto from = in_file(transfer.from);
     if (!to && !from)
-      return status_at_host(despite_holds(transfer.bytes,
-                                          [&] {
-                                            return copy_memory(in_memory(transfer, transfer.to),
-                                                               in_memory(transfer, transfer.from));
-                                          }),
+      return status_at_host(retry_after_freezes(transfer.bytes,
+                                                [&] {
+                                                  return copy_memory(
+                                                      in_memory(transfer, transfer.to),
+                                                      in_memory(transfer, transfer.from));
+                                                }),
                             transfer.bytes);
     if (!to)
       return FileCopy{CopyMethod::read, from->fd, from->offset, in_memory(transfer, transfer.to)};
@@ -162,7 +163,7 @@ class PoolBackend : public CopyBackend {
     return copy.method == CopyMethod::write && in_memory(transfer.from) && !is_at_hand(copy.memory);
   }
   static int copy_here(const FileCopy& copy) {
-    return despite_holds(copy.memory.size(), [&] {
+    return retry_after_freezes(copy.memory.size(), [&] {
       return copy.method == CopyMethod::write ? write_at(copy.fd, copy.offset, copy.memory)
                                               : read_at(copy.fd, copy.offset, copy.memory);
     });
@@ -268,7 +269,7 @@ class RingBackend final : public PoolBackend {
       return;
     }
     const auto& copy = std::get<FileCopy>(way);
-    HoldWatch watch;
+    FreezeWatch watch;
     const bool fetches = must_fetch(transfer, copy);
     if (fetches) ring_->fetch(copy.memory, tag(slot, 1), IoRing::Link::after);
     if (copy.method == CopyMethod::write)

@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "os/memory/write_hold.h"
+#include "os/memory/write_freeze.h"
 #include "os/process/permissions.h"
 #include "support/child.h"
 #include "support/seccomp_filter.h"
@@ -271,7 +271,7 @@ TEST_CASE("simultaneous transfers do not affect each other") {
   CHECK(depot.pages(1) == slots * pages_per_block);
 }
 
-TEST_CASE("a byte transfer to memory that is write-held completes when the hold ends") {
+TEST_CASE("a byte transfer to memory whose writes are frozen completes when the freeze ends") {
   std::vector<UffdAccess> accesses{UffdAccess::none};
   if (permissions().userfaultfd() != UffdAccess::none)
     accesses.push_back(UffdAccess::user_mode_only);
@@ -279,23 +279,23 @@ TEST_CASE("a byte transfer to memory that is write-held completes when the hold 
   for (const Way& way : ways)
     for (const UffdAccess access : accesses)
       for (const bool from_pool : {true, false}) {
-        INFO(way.name << ", held by " << static_cast<int>(access));
+        INFO(way.name << ", frozen by " << static_cast<int>(access));
         Depot depot(way.make, way.method, way.huge);
         depot.stock({512, 512});
         const Mapping target = Mapping::zeroed(bytes);
         std::memset(target.data(), 0, bytes);
         std::vector<std::byte> source(bytes, std::byte{7});
-        std::promise<int> held;
+        std::promise<int> frozen;
         std::thread holder([&] {
           // The third page of four: Linux may copy a part before it stops.
           const std::uintptr_t page = target.address() + 2 * page_size;
           std::optional<Userfaultfd> trap;
           if (access != UffdAccess::none) trap.emplace(Userfaultfd::create(access));
-          const WriteHold hold({page, page + page_size}, trap ? &*trap : nullptr);
-          held.set_value(hold.error());
+          const WriteFreeze freeze({page, page + page_size}, trap ? &*trap : nullptr);
+          frozen.set_value(freeze.error());
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
         });
-        REQUIRE(held.get_future().get() == 0);
+        REQUIRE(frozen.get_future().get() == 0);
         const ByteTransfer::Place from =
             from_pool ? ByteTransfer::Place(ByteTransfer::InPool{Processor{0}, 600 * page_size})
                       : ByteTransfer::Place(source.data());
