@@ -11,7 +11,7 @@
 //
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,
 // or wait for threads that hold them. While a thread of the application holds one of these, its
-// signals are blocked (base/signal_hold.h): a signal handler that accessed managed memory would
+// signals are blocked (base/signal_blocking.h): a signal handler that accessed managed memory would
 // wait for its own thread. For the same reason, code under one of these locks must not access
 // managed memory or call the program's allocator.
 #pragma once
