@@ -30,7 +30,7 @@ enum class LockOrder : std::uint8_t {
   peers,           // which contexts may access the memory of which others [waits]
   offers,          // what other processes may open
   imported,        // what this process has opened of other processes [waits]
-  held_pages,      // which pages third parties hold [waits]
+  p2p_pages,       // which pages third parties have pinned [waits]
   pools,           // which memory pools the devices use
   memory_pool,     // the allocations of one memory pool [waits]
   own_libraries,   // which kernels the program itself contains
@@ -105,7 +105,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::device:
     case LockOrder::peers:
     case LockOrder::imported:
-    case LockOrder::held_pages:
+    case LockOrder::p2p_pages:
     case LockOrder::memory_pool:
     case LockOrder::virtual_memory:
     case LockOrder::sections:

@@ -10,12 +10,12 @@
 #include "pages/memory_records.h"
 #include "runtime/device.h"
 #include "runtime/handle_table.h"
-#include "runtime/held_pages.h"
 #include "runtime/imported_memory.h"
 #include "runtime/libraries.h"
 #include "runtime/memory_pools.h"
 #include "runtime/module.h"
 #include "runtime/offers.h"
+#include "runtime/p2p_pages.h"
 #include "runtime/peer_grants.h"
 #include "runtime/runtime.h"
 #include "runtime/tracing.h"
@@ -41,7 +41,7 @@ class Driver {
   // What the API knows of every address that it returned or was passed.
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
-  HeldPages& held_pages() { return held_pages_; }
+  P2PPages& p2p_pages() { return p2p_pages_; }
   // What other processes may open of this one's devices, and what this one has opened of theirs.
   Offers& offers() { return offers_; }
   ImportedMemory& imported() { return imported_; }
@@ -136,8 +136,8 @@ class Driver {
   Runtime runtime_;
   PeerGrants peers_{runtime_};
   VirtualMemory virtual_memory_{runtime_};
-  HeldPages held_pages_{runtime_, runtime_.memory(), virtual_memory_};
-  Offers offers_{runtime_, held_pages_};
+  P2PPages p2p_pages_{runtime_, runtime_.memory(), virtual_memory_};
+  Offers offers_{runtime_, p2p_pages_};
   ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
   HandleTable<CUmemoryPool, ImportedPool> imported_pools_{14};

@@ -16,7 +16,7 @@ CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToke
   return enter([&](Driver& driver) {
     if (count == nullptr || (extents == nullptr && *count != 0) || p2pToken != the_p2p_token)
       return CUDA_ERROR_INVALID_VALUE;
-    return driver.held_pages().get({vaSpaceToken, address, length}, {extents, *count}, *count);
+    return driver.p2p_pages().get({vaSpaceToken, address, length}, {extents, *count}, *count);
   });
 }
 
@@ -24,6 +24,6 @@ CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToke
                            CUdeviceptr address, size_t length) {
   return enter([&](Driver& driver) {
     if (p2pToken != the_p2p_token) return CUDA_ERROR_INVALID_VALUE;
-    return driver.held_pages().put({vaSpaceToken, address, length});
+    return driver.p2p_pages().put({vaSpaceToken, address, length});
   });
 }
