@@ -377,7 +377,8 @@ CopyEngine::Readiness CopyEngine::locate(const CopyRequest& request, Pages& page
   }
   pages.cut_to(block.state.at(owner).resident.run_around(run.first));
   if (pages.written)
-    for (const PageRun part : runs_of(PageMask::of(pages.run()) & block.state.held_beside(owner)))
+    for (const PageRun part :
+         runs_of(PageMask::of(pages.run()) & block.state.resident_beside(owner)))
       parts_.engine.collapse(block, part, owner, MoveCause::copy);
   parts_.engine.note_access(block, owner);
   pages.owner = owner;

@@ -32,7 +32,7 @@ OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reserv
     // The pool holds no block: other requests have reserved what is not kept, and their pages are
     // about to come.
     const bool is_reserved = status == OpStatus::absent &&
-                             engine_.held_by(request.at).size() == 0 &&
+                             engine_.resident_blocks(request.at).size() == 0 &&
                              capacity.kept() + request.pages <= capacity.pages();
     if (may_come || is_reserved) return OpStatus::incomplete;
     reservation.release();
@@ -42,17 +42,17 @@ OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reserv
 }
 
 OpStatus Evictor::evict_one(const ReservationRequest& request) {
-  HeldBlocks& held = engine_.held_by(request.at);
+  ResidentBlocks& blocks = engine_.resident_blocks(request.at);
   bool another_time = false;
   // Twice: blocks on trial and kept blocks are offered alternately.
-  for (std::uint64_t left = 2 * held.size(); left > 0; --left) {
-    const auto victim = held.victim();
+  for (std::uint64_t left = 2 * blocks.size(); left > 0; --left) {
+    const auto victim = blocks.victim();
     if (!victim) break;
     Verdict verdict = Verdict::yes;
     const OpStatus status = evict_block(*victim, request, verdict);
     if (verdict == Verdict::yes) return status;
     another_time = another_time || verdict == Verdict::not_now;
-    held.passed_over(*victim);
+    blocks.passed_over(*victim);
   }
   return another_time ? OpStatus::incomplete : OpStatus::absent;
 }
@@ -63,8 +63,8 @@ Evictor::Verdict Evictor::may_evict(const LockedBlock& block,
     return Verdict::no;
   if (!(block.state.in_flight() & block.state.at(request.at).resident).none())
     return Verdict::not_now;
-  const PageMask& held = block.state.at(request.at).resident;
-  if (!held.none() && (held - effects_.pinned(block.index)).none()) return Verdict::no;
+  const PageMask& resident = block.state.at(request.at).resident;
+  if (!resident.none() && (resident - effects_.pinned(block.index)).none()) return Verdict::no;
   return Verdict::yes;
 }
 
@@ -141,7 +141,7 @@ PageMask Evictor::pages_leaving(const LockedBlock& block, Processor p) const {
 OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
                         Leaving& next) {
   const PageMask leaving = left & pages_leaving(block, p);
-  const PageMask copies = leaving & block.state.held_beside(p);
+  const PageMask copies = leaving & block.state.resident_beside(p);
   for (const PageRun run : runs_of(copies)) engine_.drop(block, run, p, MoveCause::eviction);
   done.dropped += copies.count();
   PageRun run = (leaving - copies).next_run(0);

@@ -31,15 +31,15 @@ EventKind kind_of(PageTransfer::Kind kind) {
 }  // namespace
 
 PageEngine::Pool::Pool(ProcessorMemory& its_memory) : memory(its_memory) {
-  if (!memory.id.is_host()) held.emplace(memory.blocks.size());
+  if (!memory.id.is_host()) blocks.emplace(memory.blocks.size());
 }
 
 void PageEngine::Pool::arrived(BlockIndex block, std::uint64_t page, bool is_first) {
-  held->set_last_arrival(page);
+  blocks->set_last_arrival(page);
   if (is_first)
-    held->came(block);
+    blocks->came(block);
   else
-    held->touched(block);
+    blocks->accessed(block);
 }
 
 PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> processors) {
@@ -317,7 +317,7 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   if (!at(p).file.maps_huge_pages() || !block.state.at(p).mapped.none() ||
-      !block.state.held_beside(p).none())
+      !block.state.resident_beside(p).none())
     return false;
   constexpr PageRun all{0, pages_per_block};
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
@@ -353,7 +353,7 @@ void PageEngine::end_byte_transfer(const LockedBlock& block, const PageMask& pag
 }
 
 void PageEngine::allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner) {
-  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.held_beside(owner)))
+  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.resident_beside(owner)))
     allow_writes(block, alone, owner);
 }
 
@@ -377,7 +377,7 @@ void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keepe
                           MoveCause cause) {
   const PageMask kept =
       (PageMask::of(run) & block.state.at(keeper).resident) - block.state.in_flight();
-  const PageMask several = kept & block.state.held_beside(keeper);
+  const PageMask several = kept & block.state.resident_beside(keeper);
   // The other copies go first: no processor may write the last one while there is another.
   for (int i = 0; i < processors(); ++i) {
     if (i == keeper.index) continue;
@@ -419,7 +419,7 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
 }
 
 bool PageEngine::was_taken(const LockedBlock& block, unsigned page, Processor p) {
-  const bool has_copies = block.state.held_beside(block.state.view(p, page)).test(page);
+  const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
   return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies).status == OpStatus::ok;
 }
 
@@ -432,7 +432,7 @@ OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask wanted = PageMask::of(run);
   if (!(wanted & (block.state.switching(p) | block.state.in_flight())).none())
     return {OpStatus::incomplete, 0};
-  const PageMask several = wanted & block.state.held_beside(owner);
+  const PageMask several = wanted & block.state.resident_beside(owner);
   for (const bool writable : {true, false}) {
     for (const PageRun part : runs_of(writable ? wanted - several : several)) {
       const PageMask fresh = PageMask::of(part) - block.state.at(p).mapped;

@@ -14,10 +14,10 @@
 
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
-#include "migration/held_blocks.h"
 #include "migration/in_flight_transfers.h"
 #include "migration/operation_recorder.h"
 #include "migration/page_books.h"
+#include "migration/resident_blocks.h"
 #include "pages/locked_block.h"
 
 namespace wherry::impl {
@@ -125,7 +125,7 @@ class PageEngine {
   InFlightTransfers& transfers() { return transfers_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
-  HeldBlocks& held_by(Processor p) { return *pool(p).held; }
+  ResidentBlocks& resident_blocks(Processor p) { return *pool(p).blocks; }
 
  private:
   // One processor's pool, as the bookkeeping sees it.
@@ -133,12 +133,12 @@ class PageEngine {
     explicit Pool(ProcessorMemory& memory);
     void give_back(std::uint64_t pages) override { memory.capacity.give_back(pages); }
     void arrived(BlockIndex block, std::uint64_t page, bool is_first) override;
-    void emptied(BlockIndex block, Replacement::LeftBy how) override { held->left(block, how); }
-    void accessed(BlockIndex block) override { held->touched(block); }
+    void emptied(BlockIndex block, Replacement::LeftBy how) override { blocks->left(block, how); }
+    void accessed(BlockIndex block) override { blocks->accessed(block); }
     Counters& counters() override { return memory.counters; }
 
     ProcessorMemory& memory;
-    std::optional<HeldBlocks> held;  // none for the host
+    std::optional<ResidentBlocks> blocks;  // none for the host
   };
   using Pools = std::array<std::unique_ptr<Pool>, max_processors>;
 

@@ -203,7 +203,7 @@ Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,
     next.kind = advice.advice.read_mostly || std::popcount(residents) > 1
                     ? PageTransfer::Kind::copy
                     : PageTransfer::Kind::move;
-    if (next.kind == PageTransfer::Kind::move) alike -= block.state.held_beside(next.from);
+    if (next.kind == PageTransfer::Kind::move) alike -= block.state.resident_beside(next.from);
   }
   next.run = alike.run_around(first.first);
   next.run.count = std::min(next.run.count, part.pages_max);
@@ -258,7 +258,7 @@ Prefetcher::TaskState Prefetcher::discard(BlockPart& part, const LockedBlock& bl
   pages -= parts_.effects.pinned(part.block);
   // Pages that are at the destination already stay there as they are.
   const bool stays = part.kind == PrefetchRequest::Kind::discard_and_prefetch;
-  if (stays) pages -= block.state.at(part.to()).resident - block.state.held_beside(part.to());
+  if (stays) pages -= block.state.at(part.to()).resident - block.state.resident_beside(part.to());
   for (const PageRun run : runs_of(pages - block.state.absent())) parts_.engine.release(block, run);
   part.discarded = true;
   return stays ? TaskState::runnable : TaskState::done;

@@ -318,23 +318,23 @@ TEST_CASE("freed memory is not copied, and no pages are created in it") {
 }
 
 TEST_CASE(
-    "memory is held from before its pages are created until they are copied, piece by piece") {
+    "memory is in use from before its pages are created until they are copied, piece by piece") {
   Setup s;
   const auto data = numbered(2 * block_size);
   bool used_at_creation = false;
   bool used_during_transfer = false;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
-    if (operation == "zero") used_at_creation = s.address_space.is_held(s.whole);
+    if (operation == "zero") used_at_creation = s.address_space.is_in_use(s.whole);
   };
   // The memory is freed while the first piece is copied; the second piece is not begun.
   s.backend_state.during_byte_transfer = [&](const ByteTransfer&) {
-    used_during_transfer = s.address_space.is_held(s.whole);
+    used_during_transfer = s.address_space.is_in_use(s.whole);
     if (s.backend_state.transfers == 0) CHECK(s.address_space.begin_free(s.whole.offset));
   };
   CHECK(s.copy(row(managed(0), memory(data), data.size()), false) == OpStatus::bad_address);
   CHECK(used_at_creation);
   CHECK(used_during_transfer);
-  CHECK_FALSE(s.address_space.is_held(s.whole));
+  CHECK_FALSE(s.address_space.is_in_use(s.whole));
   CHECK(s.machine.at(device.index).held() == pages_per_block);
   s.check_books();
 }

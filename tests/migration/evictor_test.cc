@@ -124,7 +124,7 @@ TEST_CASE("a mostly full block without gaps is marked to return as a whole, othe
 TEST_CASE("a block with pages in a transfer is not evicted, the next one is") {
   Setup s;
   s.fill(device, 4);
-  const BlockIndex first = s.engine.held_by(device).victim().value();
+  const BlockIndex first = s.engine.resident_blocks(device).victim().value();
   Block& block = s.machine.blocks().at(first);
   {
     const LockGuard guard(block.lock);

@@ -63,7 +63,8 @@ struct Setup {
       }
       REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
       if (p != 0)
-        REQUIRE(engine.held_by(Processor{p}).victim().has_value() == (machine.at(p).held() != 0));
+        REQUIRE(engine.resident_blocks(Processor{p}).victim().has_value() ==
+                (machine.at(p).held() != 0));
     }
   }
 };
@@ -415,7 +416,7 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
     }
     const Processor from = any();
     const bool there = (wanted - locked.state.at(from).resident).none();
-    const bool alone = there && (wanted & locked.state.held_beside(from)).none();
+    const bool alone = there && (wanted & locked.state.resident_beside(from)).none();
     switch (random() % 6) {
       case 0:
         if (alone && from != p && reservation.pages() >= run.count)

@@ -175,7 +175,7 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     const bool copy =
         stretches_.at(number, next.first).advice.read_mostly || std::popcount(residents) > 1;
     PageMask alike = left & (residents == 0 ? block.state.absent() : block.state.at(from).resident);
-    if (residents != 0 && !copy) alike -= block.state.held_beside(from);
+    if (residents != 0 && !copy) alike -= block.state.resident_beside(from);
     const PageRun part = alike.run_around(next.first);
     if (residents == 0)
       engine_.populate(block, part, to);

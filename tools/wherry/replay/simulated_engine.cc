@@ -111,7 +111,7 @@ void SimulatedEngine::allow_writes(const LockedBlock& block, PageRun run, Proces
 
 void SimulatedEngine::collapse(const LockedBlock& block, PageRun run, Processor keeper) {
   const PageMask kept = PageMask::of(run) & block.state.at(keeper).resident;
-  const PageMask several = kept & block.state.held_beside(keeper);
+  const PageMask several = kept & block.state.resident_beside(keeper);
   if (!several.none()) cost_ns_ += costs_.collapse_ns;
   for (int i = 0; i < processors_; ++i) {
     const Processor p{i};
@@ -134,7 +134,7 @@ void SimulatedEngine::map(const LockedBlock& block, const PageMask& pages, Proce
     if (seen.none()) continue;
     const PageMask fresh = seen - block.state.at(p).mapped;
     if (owner != p) counts_.mapped_pages += fresh.count();
-    const PageMask several = seen & block.state.held_beside(owner);
+    const PageMask several = seen & block.state.resident_beside(owner);
     for (const PageRun run : impl::runs_of(seen - several)) block.state.mapped(p, run, true);
     for (const PageRun run : impl::runs_of(several)) block.state.mapped(p, run, false);
   }
@@ -170,7 +170,7 @@ void SimulatedEngine::Pool::arrived(BlockIndex block, std::uint64_t, bool is_fir
   if (is_first)
     replacement->came(block.value);
   else
-    replacement->touched(block.value);
+    replacement->accessed(block.value);
 }
 
 void SimulatedEngine::Pool::emptied(BlockIndex block, impl::Replacement::LeftBy how) {
@@ -178,12 +178,12 @@ void SimulatedEngine::Pool::emptied(BlockIndex block, impl::Replacement::LeftBy 
 }
 
 void SimulatedEngine::Pool::accessed(BlockIndex block) {
-  replacement->touched(block.value);
+  replacement->accessed(block.value);
 }
 
 void SimulatedEngine::note_hit(std::uint32_t number, Processor owner) {
   auto& replacement = pool(owner).replacement;
-  if (replacement && replacement->is_watched(number)) replacement->touched(number);
+  if (replacement && replacement->is_sampled(number)) replacement->accessed(number);
 }
 
 bool SimulatedEngine::evict_for(Processor p, std::uint64_t pages) {
@@ -205,7 +205,7 @@ void SimulatedEngine::keep_free(Processor p) {
   const double cost = cost_ns_;
   cost_ns_ = 0;
   its.relieving = evict_one(p);
-  if (its.relieving) (void)its.replacement->watch();
+  if (its.relieving) (void)its.replacement->sample();
   its.evicting_until_ns = now_ns_ + cost_ns();
   cost_ns_ = cost;
 }
@@ -228,7 +228,7 @@ bool SimulatedEngine::evict(BlockIndex index, Processor p) {
   const LockedBlock block(index, this->block(number));
   PageMask leaving = block.state.at(p).resident;
   if (stretches_.advises()) leaving -= stretches_.pinned(number);
-  const PageMask copies = leaving & block.state.held_beside(p);
+  const PageMask copies = leaving & block.state.resident_beside(p);
   if (leaving.none() || !has_space(Processor::host(), (leaving - copies).count())) return false;
   cost_ns_ += costs_.evict_page_ns * leaving.count();
   ++counts_.evictions;
