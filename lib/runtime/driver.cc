@@ -268,7 +268,7 @@ CUcontext Driver::retain_primary(Device& device) {
   return retain_primary_locked(device);
 }
 
-CUcontext Driver::hold_primary(Device& device) {
+CUcontext Driver::retain_primary(Device& device) {
   const LockGuard guard(device.lock);
   if (!device.primary_held) retain_primary_locked(device);
   device.primary_held = true;
