@@ -70,11 +70,11 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& 
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
                        Found& found) {
   if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
-  auto parts = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
-  if (!parts) return CUDA_ERROR_INVALID_VALUE;
+  auto mappings = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
+  if (!mappings) return CUDA_ERROR_INVALID_VALUE;
   if (accessor.processor.is_host()) found.is_device = false;
   found.side.memory = CopyRequest::Memory::files;
-  found.side.parts = std::make_shared<const std::vector<FilePart>>(std::move(*parts));
+  found.side.mappings = std::make_shared<const std::vector<FileMapping>>(std::move(*mappings));
   return CUDA_SUCCESS;
 }
 

@@ -37,8 +37,8 @@ bool is_of_arena(const CopyRequest::Side& side) {
 }
 
 // Requires: the side is of files, and contains the address.
-const FilePart& part_at(const CopyRequest::Side& side, std::uint64_t address) {
-  const auto past = std::ranges::upper_bound(*side.parts, address, {}, &FilePart::start);
+const FileMapping& mapping_at(const CopyRequest::Side& side, std::uint64_t address) {
+  const auto past = std::ranges::upper_bound(*side.mappings, address, {}, &FileMapping::start);
   return *std::prev(past);
 }
 
@@ -46,15 +46,15 @@ const FilePart& part_at(const CopyRequest::Side& side, std::uint64_t address) {
 std::uint64_t bytes_together(const CopyRequest::Side& side, std::uint64_t place) {
   if (side.memory == CopyRequest::Memory::host) return block_size;
   if (side.memory != CopyRequest::Memory::files) return block_size - place % block_size;
-  const FilePart& part = part_at(side, place);
-  return std::min(part.end() - place, block_size - part.offset_of(place) % block_size);
+  const FileMapping& mapping = mapping_at(side, place);
+  return std::min(mapping.end() - place, block_size - mapping.offset_of(place) % block_size);
 }
 
 ByteTransfer::Place place_of(const CopyRequest::Side& side, std::uint64_t where) {
   if (side.memory == CopyRequest::Memory::host) return reinterpret_cast<std::byte*>(where);
   if (side.memory != CopyRequest::Memory::files) return ByteTransfer::InPool{side.owner, where};
-  const FilePart& part = part_at(side, where);
-  return ByteTransfer::InFile{part.file->get(), part.offset_of(where)};
+  const FileMapping& mapping = mapping_at(side, where);
+  return ByteTransfer::InFile{mapping.file->get(), mapping.offset_of(where)};
 }
 
 // The same request with as few rows as possible.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/processor.h"
-#include "memory/file_part.h"
+#include "memory/file_mapping.h"
 
 namespace wherry::impl {
 
@@ -27,7 +27,7 @@ struct CopyRequest {
     // In the arena: the allocation's id. A later allocation at the same place is not meant.
     std::uint64_t allocation = 0;
     // In files: where the bytes are, by address, without gaps.
-    std::shared_ptr<const std::vector<FilePart>> parts = {};
+    std::shared_ptr<const std::vector<FileMapping>> mappings = {};
   };
 
   Side to;

@@ -65,7 +65,7 @@ class ArenaLayout {
   // Calls f(address, bytes) for each run of consecutive addresses of the span's pages. Stops at f's
   // first error and returns it; 0: no error.
   template <typename F>
-  int for_each_part(PageSpan span, F f) const {
+  int for_each_address_range(PageSpan span, F f) const {
     const PageSpan in_row = intersect(span, {0, row_bytes_ / page_size});
     if (!in_row.empty())
       if (const int error = f(base_ + in_row.offset(), in_row.bytes())) return error;

@@ -268,10 +268,10 @@ CUcontext Driver::retain_primary(Device& device) {
   return retain_primary_locked(device);
 }
 
-CUcontext Driver::retain_primary(Device& device) {
+CUcontext Driver::retain_primary_for_runtime(Device& device) {
   const LockGuard guard(device.lock);
-  if (!device.primary_held) retain_primary_locked(device);
-  device.primary_held = true;
+  if (!device.primary_retained_by_runtime) retain_primary_locked(device);
+  device.primary_retained_by_runtime = true;
   return device.primary_handle;
 }
 

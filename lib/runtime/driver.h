@@ -68,7 +68,7 @@ class Driver {
   CUcontext retain_primary(Device& device);
   // The same for the runtime API: counts as one user that never releases, however often it is
   // called.
-  CUcontext retain_primary(Device& device);
+  CUcontext retain_primary_for_runtime(Device& device);
   // Waits for its work if this was the last user. Returns false if it had none.
   bool release_primary(Device& device);
   // Throws std::system_error if no new process can be started.

@@ -483,14 +483,14 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   const LockGuard guard(lock_);
   const auto context = stream->context_.lock();
   if (!context) return WorkStatus::context_destroyed;
-  struct Part {
+  struct Position {
     std::shared_ptr<Stream> stream;
     std::uint64_t last_ticket = 0;
     std::uint64_t epoch = 0;
   };
-  std::vector<Part> parts;
+  std::vector<Position> positions;
   const auto add = [&](const std::shared_ptr<Stream>& one) REQUIRES(lock_) {
-    parts.push_back({one, one->queue_.empty() ? 0 : one->queue_.back().ticket, one->epoch_});
+    positions.push_back({one, one->queue_.empty() ? 0 : one->queue_.back().ticket, one->epoch_});
   };
   add(stream);
   if (stream->kind_ == StreamKind::context_default) {
@@ -498,14 +498,16 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
       if (other->kind_ == StreamKind::blocking) add(other);
   }
   wait_until([&]() REQUIRES(lock_) {
-    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) REQUIRES(lock_) {
-      return is_done(*part.stream, part.last_ticket);
-    });
+    return std::all_of(positions.begin(), positions.end(),
+                       [&](const Position& position) REQUIRES(lock_) {
+                         return is_done(*position.stream, position.last_ticket);
+                       });
   });
-  for (const auto& part : parts) part.stream->prefetch_epoch_ = 0;
-  const bool is_lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) {
-    return part.last_ticket != 0 && part.stream->epoch_ != part.epoch;
-  });
+  for (const auto& position : positions) position.stream->prefetch_epoch_ = 0;
+  const bool is_lost =
+      std::any_of(positions.begin(), positions.end(), [](const Position& position) {
+        return position.last_ticket != 0 && position.stream->epoch_ != position.epoch;
+      });
   // A reset dropped the work, and the context works again.
   if (context->status_ == WorkStatus::ok && is_lost) return WorkStatus::launch_failed;
   return context->status_;

@@ -158,7 +158,7 @@ int BoardProtector::protect(PageSpan span, Access access) {
 }
 
 int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) {
-  return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+  return layout_.for_each_address_range(span, [&](std::uintptr_t address, std::size_t bytes) {
     return ask(slot, address, bytes, access);
   });
 }

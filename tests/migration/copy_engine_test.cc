@@ -369,13 +369,13 @@ TEST_CASE("copies in opposite directions complete while others move the pages") 
   s.check_books();
 }
 
-TEST_CASE("memory in files is copied in place, part by part") {
+TEST_CASE("memory in files is copied in place, mapping by mapping") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
   // Two files, mapped one after the other and in reverse order, at addresses that are not block
   // boundaries.
   constexpr std::uint64_t seen_at = 0x7100'0000'0000;
-  constexpr std::uint64_t part_bytes = 3 * block_size / 2;
+  constexpr std::uint64_t mapping_bytes = 3 * block_size / 2;
   const auto make_file = [] {
     const impl::MemoryFile made("wherry-test-copies", 4 * block_size, impl::HugePages::never);
     return std::make_shared<const impl::Fd>(impl::duplicate_fd(made.fd()));
@@ -383,16 +383,17 @@ TEST_CASE("memory in files is copied in place, part by part") {
   const auto one = make_file();
   const auto other = make_file();
   Side side{Memory::files, seen_at + 100};
-  side.parts = std::make_shared<const std::vector<impl::FilePart>>(
-      std::vector<impl::FilePart>{{seen_at, part_bytes, other, 16 * page_size},
-                                  {seen_at + part_bytes, part_bytes, one, block_size + page_size}});
-  const auto data = numbered(2 * part_bytes - 200);
+  side.mappings =
+      std::make_shared<const std::vector<impl::FileMapping>>(std::vector<impl::FileMapping>{
+          {seen_at, mapping_bytes, other, 16 * page_size},
+          {seen_at + mapping_bytes, mapping_bytes, one, block_size + page_size}});
+  const auto data = numbered(2 * mapping_bytes - 200);
   CHECK(s.copy(row(side, memory(data), data.size()), with_copiers) == OpStatus::ok);
   std::vector<std::byte> in_file(100);
   REQUIRE(impl::read_at(other->get(), 16 * page_size + 100, in_file) == 100);
   CHECK(std::memcmp(in_file.data(), data.data(), 100) == 0);
   REQUIRE(impl::read_at(one->get(), block_size + page_size, in_file) == 100);
-  CHECK(std::memcmp(in_file.data(), data.data() + part_bytes - 100, 100) == 0);
+  CHECK(std::memcmp(in_file.data(), data.data() + mapping_bytes - 100, 100) == 0);
 
   CHECK(s.copy(row(managed(777), side, data.size()), with_copiers) == OpStatus::ok);
   CHECK(s.look(777, data.size()) == data);
