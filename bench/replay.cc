@@ -70,7 +70,7 @@ std::vector<impl::EventRecord> events(Order order) {
                       .bytes = 65536,
                       .kind = is_first ? impl::EventKind::populate : impl::EventKind::migration,
                       .cause = impl::EventCause::fault,
-                      .source = is_first ? EventRecord::nobody
+                      .source = is_first ? EventRecord::no_processor
                                          : static_cast<std::int8_t>(1 - faulting_processor),
                       .destination = faulting_processor});
   }

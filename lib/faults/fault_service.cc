@@ -404,7 +404,7 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
 
 Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& facts,
                                       const Decision& decision) {
-  std::int8_t source = DecisionRecord::nobody;
+  std::int8_t source = DecisionRecord::no_processor;
   PageMask pages = PageMask::of(decision.region);
   if (facts.residents == 0) {
     pages &= block.absent();

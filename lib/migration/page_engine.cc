@@ -49,7 +49,7 @@ PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> proce
   return pools;
 }
 
-PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Policy* policy) {
+PageBooks PageEngine::make_page_books(const Pools& pools, std::size_t count, const Policy* policy) {
   std::array<PoolLedger*, max_processors> ledgers{};
   for (std::size_t i = 0; i < count; ++i) ledgers[i] = pools[i].get();
   return PageBooks(std::span(ledgers).first(count), policy);
@@ -58,11 +58,11 @@ PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Po
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
                        const Policy* policy)
     : pools_(make_pools(processors)),
-      books_(make_books(pools_, processors.size(), policy)),
+      page_books_(make_page_books(pools_, processors.size(), policy)),
       recorder_(layout) {}
 
 std::uint64_t PageEngine::arrival_ns() const {
-  return books_.needs_time() ? now_ns() : 0;
+  return page_books_.needs_time() ? now_ns() : 0;
 }
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over the pages that
@@ -200,14 +200,14 @@ OpResult PageEngine::fill(const LockedBlock& block, PageRun run, Processor p,
 void PageEngine::account_creation(const LockedBlock& block, PageRun run, Processor p,
                                   Reservation& reservation) {
   reservation.spend(run.count);
-  books_.created(block, run, p);
+  page_books_.created(block, run, p);
 }
 
 void PageEngine::account_copy(const LockedBlock& block, PageRun run, Processor to,
                               Reservation& reservation) {
   reservation.spend(run.count);
   const std::uint64_t now = arrival_ns();
-  if (const auto thrashing = books_.copied(block, run, to, MoveCause::fault, now))
+  if (const auto thrashing = page_books_.copied(block, run, to, MoveCause::fault, now))
     recorder_.record_thrashing(block.span_of(run), to, thrashing, now);
 }
 
@@ -215,7 +215,7 @@ void PageEngine::account_move(const LockedBlock& block, PageRun run, Processor f
                               Reservation& reservation, MoveCause cause) {
   reservation.spend(run.count);
   const std::uint64_t now = arrival_ns();
-  if (const auto thrashing = books_.moved(block, run, from, to, cause, now))
+  if (const auto thrashing = page_books_.moved(block, run, from, to, cause, now))
     recorder_.record_thrashing(block.span_of(run), to, thrashing, now);
 }
 
@@ -370,7 +370,7 @@ PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages, P
 }
 
 void PageEngine::drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause) {
-  books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
+  page_books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
 }
 
 void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keeper,
@@ -392,7 +392,7 @@ void PageEngine::release(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < processors(); ++i)
     take_out(block, PageMask::of(run), Processor{i}, MoveCause::release);
   recorder_.record_release(block.index, run);
-  books_.released(block, run);
+  page_books_.released(block, run);
 }
 
 OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, bool writable) {
@@ -424,7 +424,7 @@ bool PageEngine::was_taken(const LockedBlock& block, unsigned page, Processor p)
 }
 
 void PageEngine::note_access(const LockedBlock& block, Processor owner) {
-  books_.accessed(block, owner);
+  page_books_.accessed(block, owner);
 }
 
 OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {

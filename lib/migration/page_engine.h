@@ -118,7 +118,7 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   ProcessorMemory& at(Processor p) const { return pool(p).memory; }
-  int processors() const { return books_.processors(); }
+  int processors() const { return page_books_.processors(); }
   // Records what others than the engine do to pages.
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
@@ -144,7 +144,7 @@ class PageEngine {
 
   Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
   static Pools make_pools(std::span<ProcessorMemory* const> processors);
-  static PageBooks make_books(const Pools& pools, std::size_t count, const Policy* policy);
+  static PageBooks make_page_books(const Pools& pools, std::size_t count, const Policy* policy);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
 
@@ -182,7 +182,7 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   const Pools pools_;
-  PageBooks books_;
+  PageBooks page_books_;
   OperationRecorder recorder_;
   InFlightTransfers transfers_;
 };

@@ -93,7 +93,7 @@ enum class AdviceDetail : std::uint8_t {
 inline constexpr unsigned advice_details = 7;
 
 struct EventRecord {
-  static constexpr std::int8_t nobody = -1;
+  static constexpr std::int8_t no_processor = -1;
 
   std::uint64_t time_ns = 0;      // start time on the scale of now_ns()
   std::uint64_t duration_ns = 0;  // 0: the event has no duration, or it was not measured
@@ -106,10 +106,10 @@ struct EventRecord {
   EventKind kind = EventKind::fault;
   EventCause cause = EventCause::none;
   EventAccess access = EventAccess::none;
-  std::uint8_t detail = 0;           // one of the enums above, depending on kind
-  std::int8_t source = nobody;       // processor index
-  std::int8_t destination = nobody;  // processor index; fault: the faulting processor
-  std::uint16_t processors = 0;      // further processors, one bit each
+  std::uint8_t detail = 0;                 // one of the enums above, depending on kind
+  std::int8_t source = no_processor;       // processor index
+  std::int8_t destination = no_processor;  // processor index; fault: the faulting processor
+  std::uint16_t processors = 0;            // further processors, one bit each
 
   bool operator==(const EventRecord&) const = default;
 };

@@ -5,7 +5,8 @@
 namespace wherry::impl {
 namespace {
 
-// Which fields of an event are present: those that are not 0, and processors that are not `nobody`.
+// Which fields of an event are present: those that are not 0, and processors that are not
+// `no_processor`.
 enum Field : std::uint8_t {
   has_address = 1,
   has_bytes = 2,
@@ -17,7 +18,8 @@ enum Field : std::uint8_t {
   has_value = 128,
 };
 
-// Source and destination in one byte: each is the processor's index plus one, or 0 for `nobody`.
+// Source and destination in one byte: each is the processor's index plus one, or 0 for
+// `no_processor`.
 std::uint8_t ends_of(const EventRecord& event) {
   return static_cast<std::uint8_t>((event.source + 1) | ((event.destination + 1) << 4));
 }

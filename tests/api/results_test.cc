@@ -347,7 +347,7 @@ TEST_CASE("devices are numbered from 0, and others do not exist", "[api]") {
   }
   CHECK(std::memcmp(&uuids[0], &uuids[1], sizeof(CUuuid)) != 0);
 
-  for (const CUdevice nobody : {-2, -1, 2, 99}) {
+  for (const CUdevice invalid : {-2, -1, 2, 99}) {
     CUdevice device = 0;
     char name[8];
     std::size_t bytes = 0;
@@ -355,18 +355,18 @@ TEST_CASE("devices are numbered from 0, and others do not exist", "[api]") {
     unsigned flags = 0;
     pid_t pid = 0;
     CUcontext context = nullptr;
-    CHECK(cuDeviceGet(&device, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceGetName(name, sizeof name, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceTotalMem(&bytes, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceGetUuid(&uuids[0], nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, nobody) ==
+    CHECK(cuDeviceGet(&device, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceGetName(name, sizeof name, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceTotalMem(&bytes, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceGetUuid(&uuids[0], invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, invalid) ==
           CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxRetain(&context, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxRelease(nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxReset(nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxGetState(nobody, &flags, &value) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuCtxCreate(&context, nullptr, 0, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(wherryDeviceProcess(nobody, &pid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxRetain(&context, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxRelease(invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxReset(invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxGetState(invalid, &flags, &value) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuCtxCreate(&context, nullptr, 0, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(wherryDeviceProcess(invalid, &pid) == CUDA_ERROR_INVALID_DEVICE);
   }
   CHECK(cuDeviceGet(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuDeviceGetName(nullptr, 8, 0) == CUDA_ERROR_INVALID_VALUE);

@@ -73,7 +73,7 @@ struct Setup {
     return block.residents(static_cast<unsigned>(page % pages_per_block));
   }
   // Checks that no transfer is in progress, and that the page state agrees with the pools.
-  void check_books() {
+  void check_page_state() {
     machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
       const LockGuard guard(block.lock);
       block.check_invariants();
@@ -147,7 +147,7 @@ TEST_CASE("copies do not move pages, and create missing ones at the request's ho
         OpStatus::ok);
   CHECK(back == data);
   CHECK(s.residents(10) == host.bit());
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("absent pages are read as zeros and stay absent") {
@@ -162,7 +162,7 @@ TEST_CASE("absent pages are read as zeros and stay absent") {
   CHECK(back == wanted);
   CHECK(s.residents(0) == 0);
   CHECK(s.residents(2) == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a written page has one copy afterwards, and a read page keeps its copies") {
@@ -176,7 +176,7 @@ TEST_CASE("a written page has one copy afterwards, and a read page keeps its cop
   CHECK(s.residents(1) == (host.bit() | device.bit()));
   CHECK(s.copy(row(managed(page_size), memory(bytes), 100), false) == OpStatus::ok);
   CHECK(s.residents(1) == device.bit());
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages are created where they are preferred, and on the host where a device is full") {
@@ -189,7 +189,7 @@ TEST_CASE("pages are created where they are preferred, and on the host where a d
   s.advice.change({0, 3}, {AdviceChange::Kind::pinned, {}});
   CHECK(s.copy(row(managed(0), memory(data), 4 * page_size), false) == OpStatus::ok);
   CHECK(s.look(0, 4 * page_size) == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages are created in any pool with space if home and host are full") {
@@ -211,7 +211,7 @@ TEST_CASE("pages are created in any pool with space if home and host are full") 
   CHECK(s.copy(row(managed(100 * page_size), memory(data), page_size), with_copiers) ==
         OpStatus::no_memory);
   CHECK(s.residents(100) == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a copy that prefers a full host is created at a device with space") {
@@ -223,7 +223,7 @@ TEST_CASE("a copy that prefers a full host is created at a device with space") {
   CHECK(s.copy(row(managed(0), memory(data), data.size(), host), false) == OpStatus::ok);
   CHECK(s.machine.at(host.index).held() == 0);
   CHECK(s.look(0, data.size()) == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("rows of any pitch are copied, and no byte beside them changes") {
@@ -258,7 +258,7 @@ TEST_CASE("rows of any pitch are copied, and no byte beside them changes") {
                     &wanted[l * request.to.layer + r * request.to.pitch]);
     CHECK(s.copy(request, with_copiers) == OpStatus::ok);
     CHECK(s.look(request.to.start, reach) == wanted);
-    s.check_books();
+    s.check_page_state();
   }
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("a copy inside one block, and inside one page, holds each page once") 
         std::vector<std::byte>(data.begin() + 100, data.begin() + 100 + 2 * page_size));
   CHECK(s.copy(row(managed(50), managed(2000), 1000), false) == OpStatus::ok);
   CHECK(s.look(50, 1000) == std::vector<std::byte>(data.begin() + 2000, data.begin() + 3000));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -295,7 +295,7 @@ TEST_CASE(
   s.backend_state.mishaps = {{OpStatus::bad_address}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), true) ==
         OpStatus::bad_address);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("freed memory is not copied, and no pages are created in it") {
@@ -314,7 +314,7 @@ TEST_CASE("freed memory is not copied, and no pages are created in it") {
   CHECK(s.copy(row(own, memory(data), data.size()), with_copiers) == OpStatus::bad_address);
   CHECK(s.backend_state.transfers == 0);
   for (int p = 0; p < 3; ++p) CHECK(s.machine.at(p).held() == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -336,7 +336,7 @@ TEST_CASE(
   CHECK(used_during_transfer);
   CHECK_FALSE(s.address_space.is_in_use(s.whole));
   CHECK(s.machine.at(device.index).held() == pages_per_block);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("copies in opposite directions complete while others move the pages") {
@@ -366,7 +366,7 @@ TEST_CASE("copies in opposite directions complete while others move the pages") 
   mover.join();
   CHECK(s.look(0, data.size()) == data);
   CHECK(s.look(far, data.size()) == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory in files is copied in place, mapping by mapping") {
@@ -400,7 +400,7 @@ TEST_CASE("memory in files is copied in place, mapping by mapping") {
   std::vector<std::byte> back(data.size());
   CHECK(s.copy(row(memory(back), side, back.size()), with_copiers) == OpStatus::ok);
   CHECK(back == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a pattern continues from piece to piece") {
@@ -419,7 +419,7 @@ TEST_CASE("a pattern continues from piece to piece") {
   for (std::size_t i = 0; i < seen.size(); ++i)
     if (seen[i] != static_cast<std::byte>(i % 4 + 1)) ++wrong;
   CHECK(wrong == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 }  // namespace wherry::test

@@ -85,7 +85,7 @@ struct Setup {
   }
 
   // Checks that the page state agrees with the machine.
-  void check_books() {
+  void check_page_state() {
     std::uint64_t held[3] = {};
     machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
       const LockGuard guard(block.lock);
@@ -133,10 +133,10 @@ TEST_CASE("prefetched pages are at the destination, and mapped there") {
     CHECK_FALSE(s.machine.at(0).maps(page));
   }
   CHECK(s.machine.memory(1).counters.prefetched == several_blocks.count);
-  s.check_books();
+  s.check_page_state();
   s.prefetch(several_blocks, Location::host());
   s.check_at(host, several_blocks);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory that does not exist yet is created at the destination") {
@@ -145,7 +145,7 @@ TEST_CASE("memory that does not exist yet is created at the destination") {
   CHECK(s.machine.at(2).held() == 700);
   CHECK(s.machine.at(2).maps_writable(0));
   CHECK(s.machine.at(2).maps_writable(699));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages that are at the destination already are only mapped") {
@@ -170,7 +170,7 @@ TEST_CASE("read-mostly memory gets a copy at the destination") {
     CHECK_FALSE(s.machine.at(p).maps_writable(300));
   }
   CHECK(s.machine.at(2).maps(300));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("where Linux cannot map copies protected later, they arrive mapped") {
@@ -181,7 +181,7 @@ TEST_CASE("where Linux cannot map copies protected later, they arrive mapped") {
   s.prefetch(several_blocks, Location::device(0));
   s.check_at(device, several_blocks, /*alone=*/false);
   CHECK(s.machine.at(1).maps(300));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages from all pools are collected, in any number of pieces") {
@@ -197,7 +197,7 @@ TEST_CASE("pages from all pools are collected, in any number of pieces") {
     if (page / 16 % 4 != 3) CHECK(s.machine.at(2).value(page) == page + 1);
   }
   CHECK(s.machine.at(0).holds(0));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind") {
@@ -211,7 +211,7 @@ TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind
         INFO(to_string(status) << " after " << arrived << " pages, " << times << " times");
         s.prefetch(several_blocks, Location::device(0));
         s.check_at(device, several_blocks);
-        s.check_books();
+        s.check_page_state();
         CHECK(s.machine.memory(1).counters.false_residency == 0);
       }
     }
@@ -223,7 +223,7 @@ TEST_CASE("a failing creation leaves nothing behind") {
   s.backend_state.mishaps.assign(5, {OpStatus::incomplete, 100});
   s.prefetch({0, 2 * pages_per_block}, Location::device(0));
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("during a transfer pages can be read at their source, and be written nowhere") {
@@ -247,7 +247,7 @@ TEST_CASE("during a transfer pages can be read at their source, and be written n
   s.prefetch({0, pages_per_block}, Location::device(0));
   CHECK(looked > 0);
   s.check_at(device, {0, pages_per_block});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does not affect them") {
@@ -268,7 +268,7 @@ TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does n
   s.prefetch({8, 200}, Location::device(0));
   CHECK(looked);
   s.check_at(device, {8, 200});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages that other processors take after their transfer stay there") {
@@ -288,7 +288,7 @@ TEST_CASE("pages that other processors take after their transfer stay there") {
   s.check_at(host, taken);
   s.check_at(device, {taken.end(), 100 - taken.end()});
   s.check_at(device, {160, 100});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocation there") {
@@ -305,7 +305,7 @@ TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocatio
   // The transfer in progress completed, and no other one began.
   CHECK(s.machine.at(1).held() <= 4 * pages_per_block);
   CHECK(s.machine.at(0).held() > 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("discarded memory is gone") {
@@ -315,7 +315,7 @@ TEST_CASE("discarded memory is gone") {
   s.run({{{several_blocks, whole, {}}}, PrefetchRequest::Kind::discard, 0});
   for (std::uint64_t page = several_blocks.first; page < several_blocks.end(); ++page)
     CHECK(s.machine.at(0).holds(page) != whole.contains(page));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -330,7 +330,7 @@ TEST_CASE(
   CHECK(s.machine.at(1).value(0) == 1);  // shares its page with bytes outside the range
   CHECK(s.machine.at(1).value(900) == 901);
   CHECK(s.machine.memory(1).counters.bytes_copied == page_size);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("overlapping ranges are processed in their order") {
@@ -343,7 +343,7 @@ TEST_CASE("overlapping ranges are processed in their order") {
          0});
   s.check_at(host, {200, 50});
   s.check_at(Processor::device(1), {250, several_blocks.end() - 250});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory prefetched to a node of the host goes to that node, unless it is pinned") {
@@ -380,7 +380,7 @@ TEST_CASE("a full destination evicts for prefetched pages") {
   s.prefetch({3 * pages_per_block, pages_per_block}, Location::device(0));
   s.check_at(device, {3 * pages_per_block, pages_per_block});
   CHECK(s.machine.at(1).held() <= 2 * pages_per_block);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("of too many pages those that fit arrive, and no page that has just arrived is evicted") {
@@ -393,7 +393,7 @@ TEST_CASE("of too many pages those that fit arrive, and no page that has just ar
   CHECK(s.machine.at(1).held() == capacity);
   for (std::uint64_t page = wanted.first; page < wanted.first + capacity; ++page)
     REQUIRE(s.machine.at(1).holds(page));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -432,7 +432,7 @@ TEST_CASE(
     const std::uint64_t limit = now_ns() + 60'000'000'000;
     while (open.load() != 0 && now_ns() < limit) std::this_thread::yield();
     REQUIRE(open.load() == 0);
-    s.check_books();
+    s.check_page_state();
     for (std::uint64_t page = 0; page < used.count; ++page) {
       int copies = 0;
       for (int p = 0; p < 3; ++p) {

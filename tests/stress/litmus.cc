@@ -29,13 +29,14 @@ constexpr const char* tiny_device = "capacity=2M,workers=4";
 
 // The number of pages from which on a run is moved by a transfer, instead of under its block's
 // lock.
-constexpr unsigned all_fly = 1;
-constexpr unsigned none_flies = impl::pages_per_block + 1;
+constexpr unsigned always_transfer = 1;
+constexpr unsigned never_transfer = impl::pages_per_block + 1;
 
 // The matches of one transition: every pattern with every trouble at every step.
 class Course {
  public:
-  Course(const char* devices, std::vector<Step> steps, unsigned transfer_pages_min = all_fly)
+  Course(const char* devices, std::vector<Step> steps,
+         unsigned transfer_pages_min = always_transfer)
       : rig_(devices, impl::pages_per_region, transfer_pages_min), steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
@@ -175,13 +176,13 @@ TEST_CASE("migrating pages between two devices loses and reorders nothing") {
 }
 
 TEST_CASE("evicting pages that are in use loses and reorders nothing") {
-  const bool flies = GENERATE(false, true);
-  require_clean([flies] {
-    Course course{
-        tiny_device,
-        flies ? std::vector{Step::copy, Step::transfer, Step::protect, Step::unprotect, Step::wake}
-              : steps_of_migration,
-        flies ? all_fly : none_flies};
+  const bool transfers = GENERATE(false, true);
+  require_clean([transfers] {
+    Course course{tiny_device,
+                  transfers ? std::vector{Step::copy, Step::transfer, Step::protect,
+                                          Step::unprotect, Step::wake}
+                            : steps_of_migration,
+                  transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
@@ -343,12 +344,12 @@ TEST_CASE("following pages that move between two devices loses and reorders noth
 }
 
 TEST_CASE("evicting pages that the host has mapped remotely loses and reorders nothing") {
-  const bool flies = GENERATE(false, true);
-  require_clean([flies] {
+  const bool transfers = GENERATE(false, true);
+  require_clean([transfers] {
     Course course{tiny_device,
                   {Step::copy, Step::protect, Step::map, Step::wake, Step::punch,
-                   flies ? Step::transfer : Step::fill, Step::change_view},
-                  flies ? all_fly : none_flies};
+                   transfers ? Step::transfer : Step::fill, Step::change_view},
+                  transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;

@@ -81,7 +81,7 @@ class Run {
     return add({.time_ns = start + time, .kind = begin_or_end, .destination = device});
   }
   Run& advise(AdviceDetail what, std::uint64_t time, std::uint64_t pages,
-              std::int8_t where = EventRecord::nobody) {
+              std::int8_t where = EventRecord::no_processor) {
     return add({.time_ns = start + time,
                 .address = base,
                 .bytes = pages * page_size,

@@ -28,7 +28,7 @@ static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&
               WHERRY_ADVICE_PREFETCH == static_cast<int>(AdviceDetail::prefetch));
 static_assert(WHERRY_EVENT_WRITE == static_cast<int>(EventAccess::write));
 static_assert(WHERRY_FAULT_REFUSED == fault_refused);
-static_assert(WHERRY_EVENT_NOBODY == EventRecord::nobody);
+static_assert(WHERRY_EVENT_NOBODY == EventRecord::no_processor);
 
 wherryEvent public_event(const EventRecord& event, std::size_t size) {
   wherryEvent result{};

@@ -24,7 +24,7 @@ constexpr std::size_t smallest = offsetof(wherryExplanation, decision);
 static_assert(WHERRY_REASON_NO_FAULT + 1 == reasons &&
               WHERRY_REASON_NO_FAULT == static_cast<int>(Reason::no_fault));
 static_assert(WHERRY_REASON_ACCESSED_BY == static_cast<int>(Reason::accessed_by));
-static_assert(WHERRY_EVENT_NOBODY == DecisionRecord::nobody);
+static_assert(WHERRY_EVENT_NOBODY == DecisionRecord::no_processor);
 
 constexpr std::array<std::string_view, reasons> reason_texts{
     "no advice applies, so it goes to the faulting processor",

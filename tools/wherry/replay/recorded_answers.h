@@ -18,7 +18,7 @@ namespace wherry::replay {
 struct Arrivals {
   std::uint16_t pages = 0;                        // number of pages
   impl::EventKind kind = impl::EventKind::fault;  // how; `fault`: no pages
-  std::int8_t destination = impl::EventRecord::nobody;
+  std::int8_t destination = impl::EventRecord::no_processor;
 
   bool operator==(const Arrivals&) const = default;
 };
@@ -66,11 +66,11 @@ class RecordedAnswers {
  private:
   // A fault that may not have been handled yet.
   struct Open {
-    static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-    std::uint32_t number = nobody;
+    static constexpr std::uint32_t no_processor = ~std::uint32_t{0};
+    std::uint32_t number = no_processor;
     std::uint32_t thread = 0;
     unsigned page = 0;
-    std::int8_t faulting_processor = impl::EventRecord::nobody;
+    std::int8_t faulting_processor = impl::EventRecord::no_processor;
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
     // From this time on nothing known was in the way.
@@ -79,7 +79,7 @@ class RecordedAnswers {
     // the time of the latest event that moved or mapped pages for it
     std::uint64_t answered_ns = 0;
 
-    bool is_known() const { return number != nobody; }
+    bool is_known() const { return number != no_processor; }
   };
   using OpenFaults = std::array<Open, 8>;  // faults of one block
 

@@ -54,11 +54,11 @@ SimulatedEngine::SimulatedEngine(const MachineSetting& setting, const CostModel&
     its.links.resize(setting.blocks.size());
     its.replacement.emplace(its.links);
   }
-  books_.emplace(ledgers, &policy);
+  page_books_.emplace(ledgers, &policy);
 }
 
 std::uint64_t SimulatedEngine::arrival_ns(const LockedBlock& block) {
-  if (!books_->needs_time()) return 0;
+  if (!page_books_->needs_time()) return 0;
   std::uint64_t& latest = arrivals_ns_[block.index.value];
   latest = std::max(latest, now_ns_ + cost_ns());
   return latest;
@@ -66,14 +66,14 @@ std::uint64_t SimulatedEngine::arrival_ns(const LockedBlock& block) {
 
 void SimulatedEngine::populate(const LockedBlock& block, PageRun run, Processor p) {
   pool(p).used += run.count;
-  books_->created(block, run, p);
+  page_books_->created(block, run, p);
   if (block.state.is_home(p, run)) block.state.mapped(p, run, true);
 }
 
 void SimulatedEngine::migrate(const LockedBlock& block, PageRun run, Processor from, Processor to,
                               MoveCause cause) {
   pool(to).used += run.count;
-  (void)books_->moved(block, run, from, to, cause, arrival_ns(block));
+  (void)page_books_->moved(block, run, from, to, cause, arrival_ns(block));
   ++counts_.migrations;
   counts_.migrated_pages += run.count;
   // Evicted pages are not expected to be used soon, and are not entered.
@@ -85,7 +85,7 @@ void SimulatedEngine::duplicate(const LockedBlock& block, PageRun run, Processor
                                 MoveCause cause) {
   protect(block, run, from);
   pool(to).used += run.count;
-  (void)books_->copied(block, run, to, cause, arrival_ns(block));
+  (void)page_books_->copied(block, run, to, cause, arrival_ns(block));
   counts_.duplicated_pages += run.count;
   if (block.state.is_home(to, run)) block.state.mapped(to, run, false);
 }
@@ -116,13 +116,13 @@ void SimulatedEngine::collapse(const LockedBlock& block, PageRun run, Processor 
   for (int i = 0; i < processors_; ++i) {
     const Processor p{i};
     if (p != keeper)
-      books_->dropped(block, several & block.state.at(p).resident, p, MoveCause::fault);
+      page_books_->dropped(block, several & block.state.at(p).resident, p, MoveCause::fault);
   }
   for (const PageRun part : impl::runs_of(kept)) allow_writes(block, part, keeper);
 }
 
 void SimulatedEngine::release(const LockedBlock& block, PageRun run) {
-  books_->released(block, run);
+  page_books_->released(block, run);
   for (int i = 0; i < processors_; ++i) send_home(block, PageMask::of(run), Processor{i});
 }
 
@@ -232,7 +232,7 @@ bool SimulatedEngine::evict(BlockIndex index, Processor p) {
   if (leaving.none() || !has_space(Processor::host(), (leaving - copies).count())) return false;
   cost_ns_ += costs_.evict_page_ns * leaving.count();
   ++counts_.evictions;
-  books_->dropped(block, copies, p, MoveCause::eviction);
+  page_books_->dropped(block, copies, p, MoveCause::eviction);
   // As the evictor does: from the first short run on, a piece at a time.
   unsigned at_once = impl::pages_per_block;
   for (const PageRun run : impl::runs_of(leaving - copies)) {

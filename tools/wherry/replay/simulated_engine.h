@@ -91,7 +91,7 @@ class SimulatedEngine {
   // A processor accesses what the owner's pool holds of the block: by a fault, or without one,
   // which is seen only where the replacement watches the block.
   void note_access(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock) {
-    books_->accessed(block, owner);
+    page_books_->accessed(block, owner);
   }
   void note_hit(std::uint32_t number, Processor owner);
 
@@ -157,8 +157,8 @@ class SimulatedEngine {
   const std::size_t stride_;
   const std::unique_ptr<std::byte[], FreeBlocks> storage_;
   std::vector<std::unique_ptr<Pool>> pools_;
-  std::optional<impl::PageBooks> books_;    // made after the pools
-  std::vector<std::uint64_t> arrivals_ns_;  // by block: the latest
+  std::optional<impl::PageBooks> page_books_;  // made after the pools
+  std::vector<std::uint64_t> arrivals_ns_;     // by block: the latest
   MachineCounts counts_;
   std::uint64_t now_ns_ = 0;
   double cost_ns_ = 0;  // of the operation that has begun

@@ -181,7 +181,7 @@ class Builder {
   // ---- nodes and edges
 
   static constexpr int of_the_program = -1;
-  static constexpr std::array<std::uint32_t, impl::max_processors> nobody() {
+  static constexpr std::array<std::uint32_t, impl::max_processors> no_processor() {
     std::array<std::uint32_t, impl::max_processors> nodes{};
     nodes.fill(none);
     return nodes;
@@ -270,9 +270,9 @@ class Builder {
   std::uint64_t last_key_ = ~std::uint64_t{0};
   std::uint32_t last_lane_ = none;
   // By device: the lane of its launches, the latest begin, and the latest end.
-  std::array<std::uint32_t, impl::max_processors> launch_lanes_ = nobody();
-  std::array<std::uint32_t, impl::max_processors> begins_ = nobody();
-  std::array<std::uint32_t, impl::max_processors> last_end_ = nobody();
+  std::array<std::uint32_t, impl::max_processors> launch_lanes_ = no_processor();
+  std::array<std::uint32_t, impl::max_processors> begins_ = no_processor();
+  std::array<std::uint32_t, impl::max_processors> last_end_ = no_processor();
   std::uint32_t latest_end_ = none;
   std::uint32_t change_lane_ = none;
   std::uint32_t last_change_ = none;
