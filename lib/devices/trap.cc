@@ -17,7 +17,7 @@ std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
 std::unique_ptr<ViewChanger> make_changer(const Trap::Parts& parts, Processor p) {
   if (!p.is_host()) return std::make_unique<DeviceViewChanger>(*parts.layout);
   std::vector<int> fds;
-  for (const MemoryPoolFile* pool : parts.pools) fds.push_back(pool->file().fd());
+  for (const SparsePoolFile* pool : parts.pools) fds.push_back(pool->file().fd());
   return std::make_unique<HostViewChanger>(*parts.layout, std::move(fds), parts.huge_pages);
 }
 

@@ -21,7 +21,7 @@ class Trap {
  public:
   struct Parts {
     const ArenaLayout* layout = nullptr;        // outlives the trap
-    std::vector<MemoryPoolFile*> pools;         // by processor; they outlive the trap
+    std::vector<SparsePoolFile*> pools;         // by processor; they outlive the trap
     bool huge_pages = false;                    // see map_pool_view()
     UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
     // The most mappings that one process may have; 0: no limit.

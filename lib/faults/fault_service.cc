@@ -45,16 +45,16 @@ std::uint64_t FaultService::later(const Fault& fault) const {
   return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
 }
 
-Fault FaultService::take(Processor faulting_processor, const FaultEvent& event) {
+Fault FaultService::take(Processor faulting_processor, const FaultMessage& message) {
   // Addresses outside the arena are treated as its last page, which is never allocated.
   const std::uint64_t last = layout_.bytes() / page_size - 1;
-  Fault fault(faulting_processor, event, layout_.page_of(event.address).value_or(last), clock_);
-  if (event.kind_known) answers_.count_once(fault);
+  Fault fault(faulting_processor, message, layout_.page_of(message.address).value_or(last), clock_);
+  if (message.kind_known) answers_.count_once(fault);
   return fault;
 }
 
-bool FaultService::resolve_in_handler(const FaultEvent& event) {
-  Fault fault = take(Processor::host(), event);
+bool FaultService::resolve_in_handler(const FaultMessage& message) {
+  Fault fault = take(Processor::host(), message);
   fault.in_handler = true;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault);
@@ -151,14 +151,14 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
 }
 
 void FaultService::classify(Fault& fault, const Block& block) const {
-  FaultEvent& event = fault.event;
-  if (event.kind_known) return;
+  FaultMessage& message = fault.message;
+  if (message.kind_known) return;
   const unsigned page = fault.page_in_block();
   const bool mapped = block.at(fault.processor).mapped.test(page);
-  event.write_protect = mapped && event.write;
-  event.minor =
-      !event.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
-  event.kind_known = true;
+  message.write_protect = mapped && message.write;
+  message.minor =
+      !message.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
+  message.kind_known = true;
 }
 
 FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation,
@@ -169,7 +169,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   FaultFacts facts;
   facts.faulting_processor = p;
   facts.page = fault.page_in_block();
-  facts.write = fault.event.write;
+  facts.write = fault.message.write;
   facts.now_ns = clock_();
   facts.block = block.index;
   facts.processors = engine_.processors();
@@ -231,7 +231,8 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
       // That may take long: other faults may need the space more.
       fault.reservation.release();
       attempt.due = later(fault);
-      attempt.waits_for_progress = engine_.transfers().is_live({fault.page, 1}, fault.event.thread);
+      attempt.waits_for_progress =
+          engine_.transfers().is_live({fault.page, 1}, fault.message.thread);
       break;
     case FaultPlan::WaitsFor::policy:
       answers_.begin_throttle(fault, facts.now_ns);
@@ -378,7 +379,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const Lock
     if (!result) return Attempt{Outcome::not_yet, {}, soon()};
   }
   // No other pool has a copy, and Linux says that this entry is protected.
-  if (fault.event.write_protect && std::popcount(block.state.residents(page)) == 1)
+  if (fault.message.write_protect && std::popcount(block.state.residents(page)) == 1)
     (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}));
   return std::nullopt;
 }
@@ -391,7 +392,7 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
   const unsigned page = fault.page_in_block();
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
-  const bool lost_whole = fault.event.minor && (block.state.entered_whole & p.bit()) != 0 &&
+  const bool lost_whole = fault.message.minor && (block.state.entered_whole & p.bit()) != 0 &&
                           block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
   if (lost_whole) block.state.entered_whole &= ~p.bit();
   // With a coarse grain, access to the region may have been taken together with access to others.

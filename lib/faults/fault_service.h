@@ -51,7 +51,7 @@ class FaultService {
         temporary_pins_(engine, effects, blocks, policy, clock) {}
 
   // Makes a fault of a message, and counts it.
-  Fault take(Processor faulting_processor, const FaultEvent& event);
+  Fault take(Processor faulting_processor, const FaultMessage& message);
   // Attempts to resolve the fault. Nothing: it is answered, by exactly one wake or signal.
   // Otherwise the time, on the service's clock, at which resolve() must be called again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
@@ -60,7 +60,7 @@ class FaultService {
   // The same as resolve(), for an access of the host, by the thread that made it, in the handler of
   // the signal that it got. False: the fault needs what a signal handler must not do, or another
   // thread has the block's lock. Then the fault has to be posted to the daemon.
-  [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
+  [[nodiscard]] bool resolve_in_handler(const FaultMessage& message);
 
   TemporaryPins& temporary_pins() { return temporary_pins_; }
 

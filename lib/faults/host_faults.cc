@@ -39,14 +39,14 @@ bool on_access_fault(const AccessFault& fault) {
     WHERRY_FAIL("{:#x} is managed memory, and touched under a lock of the fault path",
                 fault.address);
 #endif
-  FaultEvent event;
-  event.address = fault.address;
-  event.thread = this_thread_id();
-  event.write = fault.write;
-  event.kind_known = false;
+  FaultMessage message;
+  message.address = fault.address;
+  message.thread = this_thread_id();
+  message.write = fault.write;
+  message.kind_known = false;
   FaultService* const service = caught->service.load(std::memory_order_acquire);
   const bool fits = fault.alternate_stack_bytes >= answer_stack_bytes;
-  if (fits && service != nullptr && service->resolve_in_handler(event)) return true;
+  if (fits && service != nullptr && service->resolve_in_handler(message)) return true;
   return post_fault(caught->board, caught->notifier, fault.address, fault.write,
                     FaultLimit::bounded);
 }

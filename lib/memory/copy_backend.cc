@@ -65,7 +65,7 @@ int retry_after_freezes(std::size_t wanted, const Copy& copy) {
 // The common part of both backends: choosing the copy method, and the window that it needs.
 class PoolBackend : public CopyBackend {
  protected:
-  using Pools = std::span<const std::unique_ptr<MemoryPoolFile>>;
+  using Pools = std::span<const std::unique_ptr<SparsePoolFile>>;
 
   PoolBackend(Pools pools, CopyMethod method, unsigned slots) : pools_(pools), method_(method) {
     for (unsigned i = 0; i < slots; ++i) windows_.emplace_back(block_size);
@@ -190,7 +190,7 @@ class PoolBackend : public CopyBackend {
   const MemoryFile& target(const PageTransfer& transfer) const { return pool(transfer.to).file(); }
 
  private:
-  const MemoryPoolFile& pool(Processor p) const {
+  const SparsePoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
   }
   // Returns nullopt if the place is in this process's memory.
@@ -364,14 +364,14 @@ class PlainBackend final : public PoolBackend {
 }  // namespace
 
 std::unique_ptr<CopyBackend> make_copy_backend(
-    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method) {
+    std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method) {
   if (auto ring = IoRing::create(ring_slots * operations_per_slot))
     return std::make_unique<RingBackend>(pools, method, std::move(ring));
   return make_plain_backend(pools, method);
 }
 
 std::unique_ptr<CopyBackend> make_plain_backend(
-    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method) {
+    std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method) {
   return std::make_unique<PlainBackend>(pools, method);
 }
 

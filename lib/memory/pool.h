@@ -32,9 +32,9 @@ class PoolFile : public HoleFiller {
   virtual const std::byte* alias(std::uint64_t page) const = 0;
 };
 
-class MemoryPoolFile final : public PoolFile {
+class SparsePoolFile final : public PoolFile {
  public:
-  MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+  SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
                  UffdAccess access);
 
   int punch(PageSpan span) override;

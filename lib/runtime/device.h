@@ -32,9 +32,9 @@ struct StreamHandle {
 };
 
 // An event of the API.
-struct Event {
-  Event(std::shared_ptr<Context> its_context, unsigned its_flags,
-        std::shared_ptr<SharedEvent> of_processes)
+struct CudaEvent {
+  CudaEvent(std::shared_ptr<Context> its_context, unsigned its_flags,
+            std::shared_ptr<SharedEvent> of_processes)
       : context(std::move(its_context)), flags(its_flags), shared(std::move(of_processes)) {}
 
   // What to wait for, or ask of; null: there was none yet.

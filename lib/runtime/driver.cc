@@ -331,7 +331,7 @@ bool Driver::destroy_stream(CUstream handle) {
 
 CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags,
                              std::shared_ptr<SharedEvent> shared) {
-  return events_.insert(std::make_shared<Event>(context, flags, std::move(shared)));
+  return events_.insert(std::make_shared<CudaEvent>(context, flags, std::move(shared)));
 }
 
 bool Driver::destroy_event(CUevent handle) {

@@ -45,7 +45,9 @@ class Driver {
   // What other processes may open of this one's devices, and what this one has opened of theirs.
   Offers& offers() { return offers_; }
   ImportedMemory& imported() { return imported_; }
-  HandleTable<CUmemoryPool, ImportedPool>& imported_pools() { return imported_pools_; }
+  HandleTable<CUmemoryPool, ImportedMemoryPool>& imported_memory_pools() {
+    return imported_memory_pools_;
+  }
   MemoryPools& pools() { return pools_; }
   // Whether a thread that launches a kernel waits for its end (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
@@ -85,7 +87,7 @@ class Driver {
                        std::shared_ptr<SharedEvent> shared = nullptr);
   // Threads and streams that wait for the event go on waiting.
   bool destroy_event(CUevent handle);
-  std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
+  std::shared_ptr<CudaEvent> find_event(CUevent handle) const { return events_.find(handle); }
 
   // ---- modules
 
@@ -140,10 +142,10 @@ class Driver {
   Offers offers_{runtime_, p2p_pages_};
   ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
-  HandleTable<CUmemoryPool, ImportedPool> imported_pools_{14};
+  HandleTable<CUmemoryPool, ImportedMemoryPool> imported_memory_pools_{14};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
-  HandleTable<CUevent, Event> events_{4};
+  HandleTable<CUevent, CudaEvent> events_{4};
   HandleTable<CUmodule, Module> modules_{12};
   HandleTable<CUfunction, Function> functions_{2};
   Libraries libraries_{runtime_};

@@ -113,7 +113,7 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
 
 void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
   // The API tells what is mapped at once: steps of a slab, the last of which ends with the slab.
-  const PoolSpace::Slab slab = space_.slab_of(base);
+  const MemoryPoolSpace::Slab slab = space_.slab_of(base);
   const std::size_t offset = base - slab.base;
   const std::size_t first = round_down(offset, slab_step);
   const std::size_t end = std::min(round_up(offset + bytes, slab_step), slab.bytes);
@@ -171,7 +171,7 @@ MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
   Trimmed trimmed;
   while (space_.reserved().now > keep) {
     const auto slab =
-        space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
+        space_.take_free_slab(space_.reserved().now - keep, [&](const MemoryPoolSpace::Slab& free) {
           // Another process that still has the slab open would see the next allocation's data.
           const bool is_open = limits_.for_processes && parts_.runtime.heap().is_open_elsewhere(
                                                             free.base, free.bytes, device_);
@@ -218,7 +218,7 @@ CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* va
     return CUDA_SUCCESS;
   }
   const auto number = [&] { return value_of<cuuint64_t>(value); };
-  const auto reset = [&](PoolSpace::Amount& amount) {
+  const auto reset = [&](MemoryPoolSpace::Amount& amount) {
     if (number() != 0) return CUDA_ERROR_INVALID_VALUE;
     amount.high = amount.now;
     return CUDA_SUCCESS;

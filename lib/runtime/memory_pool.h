@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "pages/memory_pool_space.h"
 #include "pages/memory_records.h"
-#include "pages/pool_space.h"
 #include "runtime/device.h"
 #include "runtime/runtime.h"
 
@@ -100,7 +100,7 @@ class MemoryPool {
   const Limits limits_;
 
   Mutex lock_{LockOrder::memory_pool};
-  PoolSpace space_ GUARDED_BY(lock_);
+  MemoryPoolSpace space_ GUARDED_BY(lock_);
   std::map<std::uint64_t, StreamFrees> frees_ GUARDED_BY(lock_);  // by stream id; none is empty
   std::size_t threshold_ GUARDED_BY(lock_) = 0;
   std::array<int, 3> reuse_ GUARDED_BY(lock_) = {1, 1, 1};  // by attribute

@@ -15,7 +15,7 @@ namespace wherry::impl {
 namespace {
 
 // Whether the file has the page, as Linux says.
-bool holds(const MemoryPoolFile& pool, std::uint64_t page) {
+bool holds(const SparsePoolFile& pool, std::uint64_t page) {
   const std::uint64_t start = page * page_size;
   return pool.file().first_data(start, start + page_size) == start;
 }

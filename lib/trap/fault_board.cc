@@ -115,26 +115,26 @@ void change_protection_for_host(FaultBoard& board) {
   }
 }
 
-std::optional<FaultEvent> BoardSource::read_event() const {
+std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
   for (unsigned i = 0; i < FaultBoard::slots_max; ++i) {
     FaultSlot& slot = board_.slots[i];
     std::uint32_t expected = FaultSlot::posted;
     if (!slot.state.compare_exchange_strong(expected, FaultSlot::taken, std::memory_order_acquire))
       continue;
-    FaultEvent event;
-    event.address = slot.address;
-    event.thread = slot.thread;
-    event.write = slot.write;
-    event.kind_known = false;
-    event.slot = i;
-    return event;
+    FaultMessage message;
+    message.address = slot.address;
+    message.thread = slot.thread;
+    message.write = slot.write;
+    message.kind_known = false;
+    message.slot = i;
+    return message;
   }
   return std::nullopt;
 }
 
-void BoardSource::attend(const FaultEvent& event) const {
-  attended = &board_.slots[event.slot];
+void BoardSource::attend(const FaultMessage& message) const {
+  attended = &board_.slots[message.slot];
   attended->attentions.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -142,8 +142,8 @@ void BoardSource::leave() const {
   attended = nullptr;
 }
 
-void BoardSource::answered(const FaultEvent& event, bool refused) const {
-  FaultSlot& slot = board_.slots[event.slot];
+void BoardSource::answered(const FaultMessage& message, bool refused) const {
+  FaultSlot& slot = board_.slots[message.slot];
   slot.refused = refused;
   set_state(slot, FaultSlot::answered);
   if (slot.given_up.load()) (void)take_answer(slot);

@@ -24,7 +24,7 @@ struct alignas(64) FaultSlot {
   enum State : std::uint32_t {
     free,
     filling,   // a thread has claimed it
-    posted,    // there is an event
+    posted,    // there is a message
     taken,     // the host has read it, and asks nothing at the moment
     asked,     // the process shall change protection
     done,      // it has
@@ -69,15 +69,15 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
 
 class BoardSource final : public FaultSource {
  public:
-  // `bell`: a semaphore, signalled once for each event.
+  // `notifier`: a semaphore, signalled once for each message.
   BoardSource(std::shared_ptr<void> owner, FaultBoard& board, Fd notifier)
       : owner_(std::move(owner)), board_(board), notifier_(std::move(notifier)) {}
 
   int fd() const override { return notifier_.get(); }
-  std::optional<FaultEvent> read_event() const override;
-  void attend(const FaultEvent& event) const override;
+  std::optional<FaultMessage> read_message() const override;
+  void attend(const FaultMessage& message) const override;
   void leave() const override;
-  void answered(const FaultEvent& event, bool refused) const override;
+  void answered(const FaultMessage& message, bool refused) const override;
 
  private:
   const std::shared_ptr<void> owner_;  // of the board

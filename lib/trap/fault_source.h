@@ -1,4 +1,5 @@
-// Where one processor's faults come from: what the daemon waits for and reads. Any thread.
+// Where one processor's fault messages come from: the daemon waits for them and reads them. Any
+// thread.
 #pragma once
 
 #include <optional>
@@ -11,16 +12,16 @@ class FaultSource {
  public:
   virtual ~FaultSource() = default;
 
-  virtual int fd() const = 0;  // readable while there may be an event
+  virtual int fd() const = 0;  // readable while there may be a message
   // Nothing: none is pending.
-  [[nodiscard]] virtual std::optional<FaultEvent> read_event() const = 0;
+  [[nodiscard]] virtual std::optional<FaultMessage> read_message() const = 0;
 
-  // The calling thread is about to look into this event, and does not any more.
-  virtual void attend(const FaultEvent&) const {}
+  // The calling thread begins to work on this message, and has ended its work.
+  virtual void attend(const FaultMessage&) const {}
   virtual void leave() const {}
-  // Whoever faulted goes on: tries again, or ends in a signal if the fault was `refused`. Once for
-  // each event that was read.
-  virtual void answered(const FaultEvent& event, bool refused) const = 0;
+  // The faulting thread continues: it retries the access, or gets a signal if the fault was
+  // `refused`. Called once for each message that was read.
+  virtual void answered(const FaultMessage& message, bool refused) const = 0;
 };
 
 }  // namespace wherry::impl

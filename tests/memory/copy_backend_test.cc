@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t arena_bytes = 16 * block_size;
 
 using MakeBackend =
-    std::unique_ptr<CopyBackend> (*)(std::span<const std::unique_ptr<MemoryPoolFile>>, CopyMethod);
+    std::unique_ptr<CopyBackend> (*)(std::span<const std::unique_ptr<SparsePoolFile>>, CopyMethod);
 
 // Two pools, and a copy backend between them.
 class Depot {
@@ -38,11 +38,11 @@ class Depot {
   Depot(MakeBackend make, CopyMethod method, HugePages huge) {
     for (const char* name : {"depot-a", "depot-b"})
       pools_.push_back(
-          std::make_unique<MemoryPoolFile>(name, arena_bytes, huge, permissions().userfaultfd()));
+          std::make_unique<SparsePoolFile>(name, arena_bytes, huge, permissions().userfaultfd()));
     backend_ = make(pools_, method);
   }
 
-  MemoryPoolFile& pool(int p) { return *pools_[static_cast<std::size_t>(p)]; }
+  SparsePoolFile& pool(int p) { return *pools_[static_cast<std::size_t>(p)]; }
   // Fills pages of pool 0, each with a value that depends on its number.
   void stock(PageSpan span) {
     std::vector<std::byte> data(span.bytes());
@@ -70,7 +70,7 @@ class Depot {
   static int value(std::uint64_t page) { return static_cast<int>(page % 251 + 1); }
 
  private:
-  std::vector<std::unique_ptr<MemoryPoolFile>> pools_;
+  std::vector<std::unique_ptr<SparsePoolFile>> pools_;
   std::unique_ptr<CopyBackend> backend_;
 };
 

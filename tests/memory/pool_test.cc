@@ -9,7 +9,7 @@
 using namespace wherry::impl;
 
 TEST_CASE("a pool's file is filled where it has no pages, and only there") {
-  MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
+  SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
                       permissions().userfaultfd());
   std::vector<std::byte> data(2 * page_size, std::byte{7});
   REQUIRE(pool.fill({5, 2}, data.data()));

@@ -113,7 +113,7 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
 }
 
 // The recording that the event stands for now; null: it was never recorded.
-std::shared_ptr<Recording> recording_of(const Event& event) {
+std::shared_ptr<Recording> recording_of(const CudaEvent& event) {
   if (!event.shared) return event.last_recording();
   const std::uint64_t moment = event.shared->last();
   if (moment == 0) return nullptr;
