@@ -44,7 +44,7 @@ void record_allocation(const ArenaLayout& layout, const Allocation& allocation) 
                 .bytes = allocation.pages().bytes(),
                 .kind = EventKind::allocation,
                 .detail = code_of(device ? AllocationDetail::device : AllocationDetail::managed),
-                .destination = device ? index_of(*device) : EventRecord::no_processor});
+                .destination = device ? index_of(*device) : TraceEvent::no_processor});
 }
 
 void record_free(std::uintptr_t address, const Allocation& allocation) {
@@ -86,7 +86,7 @@ void record_advice(const ArenaLayout& layout, PageSpan pages, const AdviceChange
        .kind = kind,
        .cause = EventCause::advice,
        .detail = kind == EventKind::advice ? code_of(detail_of(change.kind)) : std::uint8_t{0},
-       .destination = where.is_none() ? EventRecord::no_processor : index_of(where.processor())});
+       .destination = where.is_none() ? TraceEvent::no_processor : index_of(where.processor())});
 }
 
 }  // namespace wherry::impl

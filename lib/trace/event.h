@@ -60,7 +60,7 @@ enum class EventAccess : std::uint8_t {
 };
 inline constexpr unsigned event_accesses = 3;
 
-// The meaning of EventRecord::detail, for each kind of event.
+// The meaning of TraceEvent::detail, for each kind of event.
 enum class FaultDetail : std::uint8_t {
   missing,        // the page was in no pool that the faulting processor's view maps
   minor,          // the page was in such a pool, but not in the processor's page table
@@ -92,7 +92,7 @@ enum class AdviceDetail : std::uint8_t {
 };
 inline constexpr unsigned advice_details = 7;
 
-struct EventRecord {
+struct TraceEvent {
   static constexpr std::int8_t no_processor = -1;
 
   std::uint64_t time_ns = 0;      // start time on the scale of now_ns()
@@ -111,10 +111,10 @@ struct EventRecord {
   std::int8_t destination = no_processor;  // processor index; fault: the faulting processor
   std::uint16_t processors = 0;            // further processors, one bit each
 
-  bool operator==(const EventRecord&) const = default;
+  bool operator==(const TraceEvent&) const = default;
 };
-static_assert(sizeof(EventRecord) == 48);
-static_assert(max_processors <= 16, "EventRecord::processors has 16 bits");
+static_assert(sizeof(TraceEvent) == 48);
+static_assert(max_processors <= 16, "TraceEvent::processors has 16 bits");
 
 constexpr std::int8_t index_of(Processor p) {
   return static_cast<std::int8_t>(p.index);
@@ -129,6 +129,6 @@ std::string_view to_string(EventKind kind);
 std::string_view to_string(EventCause cause);
 std::string_view to_string(EventAccess access);
 // The name of the event's detail; empty if the kind has none.
-std::string_view detail_name(const EventRecord& event);
+std::string_view detail_name(const TraceEvent& event);
 
 }  // namespace wherry::impl

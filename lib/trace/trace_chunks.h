@@ -86,7 +86,7 @@ using TraceDrops = std::array<std::uint64_t, event_kinds>;
 void append_trace_header(TraceBytes& file);
 void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> payload);
 // At most chunk_events_max events.
-void append_events(TraceBytes& file, std::span<const EventRecord> events);
+void append_events(TraceBytes& file, std::span<const TraceEvent> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);
 void append_names(TraceBytes& file, std::span<const TraceName> names);
 void append_drops(TraceBytes& file, const TraceDrops& drops);
@@ -98,7 +98,7 @@ std::optional<TraceDrops> parse_drops(std::span<const std::byte> payload);
 std::optional<std::uint64_t> parse_end(std::span<const std::byte> payload);
 // These two append to their last argument. `processors`: how many processors the trace has.
 bool parse_events(std::span<const std::byte> payload, std::size_t processors,
-                  std::vector<EventRecord>& events);
+                  std::vector<TraceEvent>& events);
 bool parse_names(std::span<const std::byte> payload, std::vector<TraceName>& names);
 
 }  // namespace wherry::impl

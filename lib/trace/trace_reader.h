@@ -13,8 +13,8 @@ namespace wherry::impl {
 
 struct Trace {
   TraceMachine machine;
-  std::vector<EventRecord> events;  // ordered by start time
-  std::vector<TraceName> names;     // in the order in which they were given
+  std::vector<TraceEvent> events;  // ordered by start time
+  std::vector<TraceName> names;    // in the order in which they were given
   TraceDrops drops{};
   // Whether the program ended normally and the trace is written completely. If false, the trace
   // ends at an earlier time: the program was killed, is still running, or the disk was full.

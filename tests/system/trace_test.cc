@@ -63,7 +63,7 @@ struct Sums {
 };
 Sums sums_of(const Trace& trace) {
   Sums sums;
-  for (const EventRecord& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     ++sums.events[event.kind];
     sums.bytes[event.kind] += event.bytes;
   }
@@ -129,7 +129,7 @@ TEST_CASE("the trace of a program agrees with its counters", "[system]") {
   CHECK(machine.processors[1].capacity == 64 << 20);
   CHECK(machine.processors[1].workers == 2);
   CHECK(machine.processors[2].capacity == 4 << 20);
-  for (const EventRecord& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     CHECK(event.time_ns >= machine.start_ns);
     CHECK(event.time_ns + event.duration_ns <= trace.end_ns);
     if (event.kind != EventKind::fault) continue;
@@ -170,7 +170,7 @@ TEST_CASE("kernels that are lost with their device end in the trace", "[system]"
   REQUIRE(outcome.passed());
   const Trace trace = file.read();
   CHECK(trace.complete);
-  const auto end = std::ranges::find(trace.events, EventKind::launch_end, &EventRecord::kind);
+  const auto end = std::ranges::find(trace.events, EventKind::launch_end, &TraceEvent::kind);
   REQUIRE(end != trace.events.end());
   CHECK(end->detail == code_of(LaunchDetail::lost));
 }
@@ -205,13 +205,13 @@ TEST_CASE("managed variables are in the trace from its beginning on", "[system]"
   INFO(outcome.describe());
   REQUIRE(outcome.passed());
   const Trace trace = file.read();
-  const auto is_variable = [](const EventRecord& event) {
+  const auto is_variable = [](const TraceEvent& event) {
     return event.kind == EventKind::allocation &&
            event.detail == code_of(AllocationDetail::variable);
   };
   const auto found = std::ranges::find_if(trace.events, is_variable);
   REQUIRE(found != trace.events.end());
-  CHECK(std::ranges::any_of(trace.events, [&](const EventRecord& event) {
+  CHECK(std::ranges::any_of(trace.events, [&](const TraceEvent& event) {
     return event.kind == EventKind::migration && event.address == found->address;
   }));
 }

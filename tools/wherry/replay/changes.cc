@@ -10,18 +10,18 @@ namespace {
 using impl::AdviceChange;
 using impl::AdviceDetail;
 using impl::EventKind;
-using impl::EventRecord;
 using impl::PageSpan;
 using impl::Processor;
+using impl::TraceEvent;
 
-PageSpan pages_of(const EventRecord& event) {
+PageSpan pages_of(const TraceEvent& event) {
   const std::uint64_t first = event.address / impl::page_size;
   // A trace may contain any numbers: cut pages beyond the last address off.
   const std::uint64_t most = ~std::uint64_t{0} / impl::page_size - first;
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
 
-AdviceChange change_of(const EventRecord& event) {
+AdviceChange change_of(const TraceEvent& event) {
   using Kind = AdviceChange::Kind;
   const impl::Location location = event.destination > 0
                                       ? impl::Location::device(event.destination - 1)
@@ -60,7 +60,7 @@ void Machine::for_each_block(PageSpan pages, const Visit& visit) {
     visit(*next, impl::run_in_block({blocks_[*next]}, pages));
 }
 
-std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
+std::uint64_t Machine::apply(const TraceEvent& event, std::uint64_t now_ns) {
   engine_.begin(now_ns);
   const PageSpan pages = pages_of(event);
   switch (event.kind) {
@@ -109,7 +109,7 @@ void Machine::free(std::uint64_t first_page) {
   });
 }
 
-void Machine::advise(const EventRecord& event) {
+void Machine::advise(const TraceEvent& event) {
   const PageSpan pages = pages_of(event);
   if (pages.empty()) return;
   const AdviceChange change = change_of(event);

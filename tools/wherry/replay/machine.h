@@ -49,7 +49,7 @@ class Machine {
   // Handles the fault of the access.
   Answer resolve(Touch& touch, std::uint64_t now_ns);
   // Does what the program, or the library for it, did. Returns when it has ended.
-  std::uint64_t apply(const impl::EventRecord& change, std::uint64_t now_ns);
+  std::uint64_t apply(const impl::TraceEvent& change, std::uint64_t now_ns);
 
   // Ends the temporary pins whose time has come.
   void end_temporary_pins(std::uint64_t now_ns) {
@@ -122,7 +122,7 @@ class Machine {
   void follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   void end_due_pins(std::uint64_t now_ns);
 
-  void advise(const impl::EventRecord& event);
+  void advise(const impl::TraceEvent& event);
   void apply_advice(std::uint32_t number, PageRun run, const impl::AdviceChange& change);
   // Brings the pages of the run to a pool, from wherever they are.
   void bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause);
