@@ -421,7 +421,7 @@ Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& fact
 void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
                                  const Decision& decision, const Fault::Origin& origin) {
   // Only the entry of this page was missing, which says nothing about where the page is.
-  if (origin.reason == Reason::there) return;
+  if (origin.reason == Reason::resident) return;
   engine_.recorder().decisions().add(
       {.time_ns = facts.now_ns,
        .block = facts.block,

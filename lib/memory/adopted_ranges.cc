@@ -168,7 +168,7 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
     get_ready();
   } catch (const std::system_error& refused) {
     log_line("memory at {:#x} cannot be registered: {}", bytes.start, refused.what());
-    return Verdict::no_room;
+    return Verdict::no_space;
   }
   Substitute shared(pages.size(), file_.fd(), offset);
   const int error =
@@ -184,7 +184,7 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
   else
     static_cast<void>(file_.punch(offset, pages.size()));
   if (ranges_.empty()) let_go_of_descriptors();
-  return error == ENOSPC || error == ENOMEM ? Verdict::no_room : Verdict::unsuitable;
+  return error == ENOSPC || error == ENOMEM ? Verdict::no_space : Verdict::unsuitable;
 }
 
 bool AdoptedRanges::give_back(AddressRange bytes) {

@@ -50,7 +50,7 @@ class AdoptedRanges {
     absent,
     // Memory of a kind that cannot be adopted without a difference that the program could see.
     unsuitable,
-    no_room,
+    no_space,
     // Another thread was still in fork() when the time limit passed.
     forking,
   };

@@ -1,5 +1,5 @@
 // Pages that third parties, such as a network card's driver, read and write by themselves
-// (wherryP2PGetPages). The pages stay where they are until put(), even if the program frees their
+// (wherryGetP2PPages). The pages stay where they are until put(), even if the program frees their
 // memory before that. Any thread.
 #pragma once
 

@@ -46,7 +46,7 @@ enum class EventCause : std::uint8_t {
   speculative_prefetch,  // started by the library, which expects the pages to be used
   eviction,
   thrash_pin,
-  advice,    // the program's advice, and wherryPin
+  advice,    // the program's advice, and wherryPinPages
   copy,      // a copy or a fill by the library
   creation,  // pages created before their first access
   release,   // the memory was freed or discarded

@@ -35,7 +35,7 @@ void record_event(const TraceEvent& event) noexcept;
 
 // Who reads the events. There is one reader at a time, because reading an event removes it.
 enum class EventReader {
-  program,  // wherryEventsRead
+  program,  // wherryReadEvents
   trace,    // a TraceWriter
 };
 

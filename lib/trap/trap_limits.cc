@@ -10,7 +10,8 @@ std::vector<std::string> limits_of(const TrapChoice& choice) {
   std::vector<std::string> limits;
   if (!serves_system_calls(choice.access))
     limits.push_back(
-        "serve system calls that reach absent managed memory: they fail with EFAULT; wherryTouch() "
+        "serve system calls that reach absent managed memory: they fail with EFAULT; "
+        "wherryTouchPages() "
         "first");
   if (!permits_huge_pages(choice.access))
     limits.push_back("use huge pages, or map 2 MiB by one entry");

@@ -518,7 +518,7 @@ TEST_CASE("the runtime API and the C++ names prefetch, too", "[api]") {
 
 TEST_CASE("a context that has failed prefetches nothing", "[api]") {
   const Pages pages(page);
-  WHERRY_TRY(wherryLaunch(session().stream(1), kernel_that_fails, nullptr, 0, 1));
+  WHERRY_TRY(wherryLaunchKernel(session().stream(1), kernel_that_fails, nullptr, 0, 1));
   const CUresult failed = session().wait(1);
   CHECK(failed != CUDA_SUCCESS);
   CHECK(cuMemPrefetchAsync(pages.address(), page, host, 0, session().stream(1)) == failed);

@@ -23,9 +23,9 @@ const wherry::runtime& library() {
 }
 
 bool is_managed(const void* address) {
-  wherryPageInfo_t info{};
+  wherryPageState info{};
   info.size = sizeof info;
-  return wherryPageInfo(address, &info) == CUDA_SUCCESS;
+  return wherryGetPageState(address, &info) == CUDA_SUCCESS;
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ class Program {
   // Returns true if the launch has completed.
   bool launch(int where, wherryKernel kernel, const KernelArguments& arguments, std::size_t count) {
     CUstream stream = places_[static_cast<std::size_t>(where)].stream;
-    return OK(wherryLaunch(stream, kernel, &arguments, sizeof arguments, count)) &&
+    return OK(wherryLaunchKernel(stream, kernel, &arguments, sizeof arguments, count)) &&
            OK(cuStreamSynchronize(stream));
   }
   bool fill(int where, const Array& array, Word salt) {
@@ -398,8 +398,8 @@ class Program {
     CUevent event = nullptr;
     if (!array || !OK(cuEventCreate(&event, CU_EVENT_DEFAULT))) return;
     const KernelArguments arguments{array.data(), nullptr, 20, nullptr};
-    if (OK(wherryLaunch(places_[0].stream, fill_kernel, &arguments, sizeof arguments,
-                        array.count())) &&
+    if (OK(wherryLaunchKernel(places_[0].stream, fill_kernel, &arguments, sizeof arguments,
+                              array.count())) &&
         OK(cuEventRecord(event, places_[0].stream)) &&
         OK(cuStreamWaitEvent(places_[1].stream, event, 0)) && OK(cuEventSynchronize(event)) &&
         OK(cuStreamSynchronize(places_[1].stream)))
@@ -456,7 +456,7 @@ class Program {
         ::pread(file, own.data(), array.bytes(), 0) == written)
       look_on_host(own.data(), own.size(), 23, "written to a file");
     ::close(file);
-    OK(wherryTouch(array.data(), array.bytes(), WHERRY_TOUCH_WRITE));
+    OK(wherryTouchPages(array.data(), array.bytes(), WHERRY_TOUCH_WRITE));
     look_on_host(array.data(), array.count(), 23, "touched");
   }
 

@@ -356,8 +356,8 @@ void Lane::launch() {
   const std::size_t count = kernel_uses_.size();
   static_assert(sizeof(Kernel) <= WHERRY_MAX_ARGS_SIZE);
   make_current(device_of(kernel_stream_));
-  LANE_TRY(wherryLaunch(streams_[kernel_stream_].handle, run_kernel, &kernel_,
-                        offsetof(Kernel, touches) + count * sizeof(Touch), count));
+  LANE_TRY(wherryLaunchKernel(streams_[kernel_stream_].handle, run_kernel, &kernel_,
+                              offsetof(Kernel, touches) + count * sizeof(Touch), count));
   world_.board().count(count);
   for (Pending& pending : kernel_uses_) {
     pending.number = ++last_number_;
@@ -403,8 +403,8 @@ void Lane::host_touch(const Operation& operation) {
   const auto view = view_of(operation, word);
   if (!view || used.memory() != Memory::managed) return;
   const bool writes = operation.variant % 2 == 0;
-  LANE_TRY(wherryTouch(used.for_host() + view->offset, view->end() - view->offset,
-                       writes ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ));
+  LANE_TRY(wherryTouchPages(used.for_host() + view->offset, view->end() - view->offset,
+                            writes ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ));
 }
 
 }  // namespace wherry::test

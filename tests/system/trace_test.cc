@@ -181,7 +181,7 @@ TEST_CASE("children of the program neither write to its trace nor end it", "[sys
     file.choose();
     const Session session("capacity=64M");
     const pid_t child = ::fork();
-    if (child == 0) std::exit(wherryEventsStop() == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    if (child == 0) std::exit(wherryStopEvents() == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
     int status = -1;
     expect(::waitpid(child, &status, 0) == child && status == 0, "the child");
     touch_everywhere(session);
@@ -224,11 +224,12 @@ TEST_CASE("while a trace is written the program cannot read its events", "[syste
     wherryEvent event;
     event.size = sizeof event;
     std::size_t read = 0;
-    expect(wherryEventsStart(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED, "start");
-    expect(wherryEventsRead(&event, 1, &read) == CUDA_ERROR_ALREADY_ACQUIRED, "read");
-    expect(wherryEventsStop() == CUDA_ERROR_ILLEGAL_STATE, "stop");
+    expect(wherryStartEvents(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED, "start");
+    expect(wherryReadEvents(&event, 1, &read) == CUDA_ERROR_ALREADY_ACQUIRED, "read");
+    expect(wherryStopEvents() == CUDA_ERROR_ILLEGAL_STATE, "stop");
     std::uint64_t count = 1;
-    expect(wherryEventsDropped(WHERRY_EVENT_FAULT, &count) == CUDA_SUCCESS && count == 0, "drops");
+    expect(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, &count) == CUDA_SUCCESS && count == 0,
+           "drops");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -239,7 +240,7 @@ TEST_CASE("a trace that cannot be written costs one log line, and nothing else",
     return in_fresh_process([&] {
       ::setenv("WHERRY_TRACE", path.c_str(), 1);
       touch_everywhere(Session("capacity=64M"));
-      WHERRY_TRY(wherryEventsStart(WHERRY_EVENT_ALL, 0));
+      WHERRY_TRY(wherryStartEvents(WHERRY_EVENT_ALL, 0));
     });
   };
   const Outcome nowhere = run_with("/nonexistent/trace");

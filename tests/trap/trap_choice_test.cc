@@ -105,7 +105,7 @@ TEST_CASE("the limits of each trap are listed, and the best one has none") {
   const auto of_user_mode = limits_of(chosen("", user_mode));
   const auto of_mprotect = limits_of(chosen("", nothing));
   REQUIRE(of_user_mode.size() == 1);
-  CHECK_THAT(of_user_mode.front(), Contains("EFAULT") && Contains("wherryTouch()"));
+  CHECK_THAT(of_user_mode.front(), Contains("EFAULT") && Contains("wherryTouchPages()"));
   REQUIRE(of_mprotect.size() > 1);
   CHECK(of_mprotect.front() == of_user_mode.front());
   for (const std::string& limit : of_mprotect) CHECK(is_one_line(limit));

@@ -305,11 +305,11 @@ CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData) {
   return launch_host(per_thread(hStream), fn, userData);
 }
 
-CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                      size_t items) {
+CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* args,
+                            size_t args_size, size_t items) {
   return launch(stream, kernel, args, args_size, items);
 }
-CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                           size_t items) {
+CUresult wherryLaunchKernel_ptsz(CUstream stream, wherryKernel kernel, const void* args,
+                                 size_t args_size, size_t items) {
   return launch(per_thread(stream), kernel, args, args_size, items);
 }

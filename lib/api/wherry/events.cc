@@ -28,7 +28,7 @@ static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&
               WHERRY_ADVICE_PREFETCH == static_cast<int>(AdviceDetail::prefetch));
 static_assert(WHERRY_EVENT_WRITE == static_cast<int>(EventAccess::write));
 static_assert(WHERRY_FAULT_REFUSED == fault_refused);
-static_assert(WHERRY_EVENT_NOBODY == TraceEvent::no_processor);
+static_assert(WHERRY_NO_PROCESSOR == TraceEvent::no_processor);
 
 wherryEvent public_event(const TraceEvent& event, std::size_t size) {
   wherryEvent result{};
@@ -78,7 +78,7 @@ void write_events(std::span<const TraceEvent> events, std::byte* to, std::size_t
 
 }  // namespace
 
-CUresult wherryEventsStart(std::uint64_t kinds, size_t capacity) {
+CUresult wherryStartEvents(std::uint64_t kinds, size_t capacity) {
   return enter([&](Driver&) {
     const auto known = static_cast<EventKinds>(kinds & all_event_kinds);
     if (known == 0 || capacity > EventRings::capacity_max) return CUDA_ERROR_INVALID_VALUE;
@@ -88,13 +88,13 @@ CUresult wherryEventsStart(std::uint64_t kinds, size_t capacity) {
   });
 }
 
-CUresult wherryEventsStop() {
+CUresult wherryStopEvents() {
   return enter([&](Driver&) {
     return stop_recording(EventReader::program) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
   });
 }
 
-CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read) {
+CUresult wherryReadEvents(wherryEvent* events, size_t count, size_t* read) {
   return enter([&](Driver&) {
     if (read == nullptr || (events == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
     const std::size_t size = count == 0 ? smallest_event : events->size;
@@ -110,7 +110,7 @@ CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read) {
   });
 }
 
-CUresult wherryEventsDropped(wherryEventKind kind, std::uint64_t* count) {
+CUresult wherryCountDroppedEvents(wherryEventKind kind, std::uint64_t* count) {
   return enter([&](Driver&) {
     const auto number = static_cast<std::uint64_t>(kind);
     if (count == nullptr || number >= event_kinds) return CUDA_ERROR_INVALID_VALUE;

@@ -10,7 +10,7 @@ constexpr unsigned long long the_p2p_token = 0;
 
 }  // namespace
 
-CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+CUresult wherryGetP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length, wherryPageExtent* extents,
                            size_t* count) {
   return enter([&](Driver& driver) {
@@ -20,7 +20,7 @@ CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToke
   });
 }
 
-CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+CUresult wherryPutP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length) {
   return enter([&](Driver& driver) {
     if (p2pToken != the_p2p_token) return CUDA_ERROR_INVALID_VALUE;
