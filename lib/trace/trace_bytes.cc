@@ -1,51 +1,16 @@
 #include "trace/trace_bytes.h"
 
-#include <array>
+#include <zlib.h>
 
 namespace wherry::impl {
-namespace {
-
-constexpr unsigned slices = 8;
-using CrcTables = std::array<std::array<std::uint32_t, 256>, slices>;
-
-// tables[k][b] is the effect of byte b on the checksum when k more bytes follow it, so that eight
-// bytes can be looked up at once.
-constexpr CrcTables make_tables() {
-  CrcTables tables{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t value = byte;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0xedb88320 : 0);
-    tables[0][byte] = value;
-  }
-  for (unsigned k = 1; k < slices; ++k)
-    for (unsigned byte = 0; byte < 256; ++byte) {
-      const std::uint32_t before = tables[k - 1][byte];
-      tables[k][byte] = (before >> 8) ^ tables[0][before & 0xff];
-    }
-  return tables;
-}
-
-constexpr CrcTables crc_tables = make_tables();
-
-constexpr std::uint32_t number_of(std::byte byte) {
-  return std::to_integer<std::uint32_t>(byte);
-}
-
-}  // namespace
 
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before) {
-  std::uint32_t sum = ~before;
-  for (; bytes.size() >= slices; bytes = bytes.subspan(slices)) {
-    std::uint32_t next = 0;
-    for (unsigned i = 0; i < slices; ++i) {
-      const std::uint32_t mixed = i < 4 ? (sum >> (8 * i)) & 0xff : 0;
-      next ^= crc_tables[slices - 1 - i][number_of(bytes[i]) ^ mixed];
-    }
-    sum = next;
-  }
-  for (const std::byte byte : bytes)
-    sum = (sum >> 8) ^ crc_tables[0][(sum & 0xff) ^ number_of(byte)];
-  return ~sum;
+  // zlib returns its initial value for a null pointer, not `before`.
+  if (bytes.empty()) return before;
+  // crc32_z and not ::crc32: a program that defines a function named crc32 and exports it would
+  // replace zlib's here. Neither function allocates memory.
+  return static_cast<std::uint32_t>(
+      ::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
 std::uint8_t TraceSource::take_byte() {
