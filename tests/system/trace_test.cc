@@ -18,10 +18,11 @@
 #include "base/page.h"
 #include "support/child.h"
 #include "support/session.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
+using namespace wherry::tool;
 
 namespace {
 

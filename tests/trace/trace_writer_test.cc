@@ -16,12 +16,14 @@
 
 #include "os/files/new_file.h"
 #include "support/child.h"
+#include "support/sample_trace.h"
 #include "support/session.h"
 #include "trace/recorder.h"
-#include "trace/sample_trace.h"
+#include "trace_reader.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
+using namespace wherry::tool;
 
 namespace {
 
