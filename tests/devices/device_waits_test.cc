@@ -214,7 +214,7 @@ TEST_CASE("A module may take longer to load than a command's limit, and the devi
   TestDevice device(arena, 0, 2, nullptr, limit_ns);
   const SlowModule module;
   auto loading = std::async(std::launch::async,
-                            [&] { return device.process().resolve_kernel(module.kernel()); });
+                            [&] { return resolve_kernel(device.process(), module.kernel()); });
   sleep_for(milliseconds(100));
   CHECK(device.process().open_arena(2 * TestDevice::open_bytes) == 0);
   int* value = arena.take<int>(1);

@@ -45,7 +45,7 @@ void own_kernel(const void*, std::size_t, std::size_t) {}
 TEST_CASE("A kernel that existed at the start has the same address in the device") {
   TestArena arena;
   TestDevice device(arena);
-  CHECK(device.process().resolve_kernel(own_kernel) ==
+  CHECK(resolve_kernel(device.process(), own_kernel) ==
         reinterpret_cast<std::uintptr_t>(own_kernel));
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("A kernel of a module that was loaded after the start runs") {
   CHECK(value_of(device, arena, first) == 1);
   CHECK(value_of(device, arena, second) == 2);
   CHECK(value_of(device, arena, first) == 1);
-  CHECK(device.process().resolve_kernel(own_kernel) ==
+  CHECK(resolve_kernel(device.process(), own_kernel) ==
         reinterpret_cast<std::uintptr_t>(own_kernel));
 }
 
@@ -102,8 +102,8 @@ TEST_CASE(
   fs::copy_file(module_file(1), file, fs::copy_options::overwrite_existing);
   const Module module(file);
   fs::remove(file);
-  CHECK_FALSE(device.process().resolve_kernel(module.kernel()));
-  CHECK_FALSE(device.process().resolve_kernel(reinterpret_cast<impl::KernelFunction>(16)));
+  CHECK_FALSE(resolve_kernel(device.process(), module.kernel()));
+  CHECK_FALSE(resolve_kernel(device.process(), reinterpret_cast<impl::KernelFunction>(16)));
   // The device still works.
   CHECK_FALSE(device.run_once([] {}));
 }

@@ -174,10 +174,6 @@ std::uint64_t MemoryFile::first_data(std::uint64_t offset, std::uint64_t end) co
   return found < 0 ? end : std::min(static_cast<std::uint64_t>(found), end);
 }
 
-std::uint64_t MemoryFile::allocated_bytes() const {
-  return allocated_bytes_of(fd_.get());
-}
-
 std::optional<FoundMemoryFile> find_memory_file(int fd) {
   struct stat status {};
   struct statfs system {};

@@ -51,8 +51,6 @@ class MemoryFile {
   // Returns the first byte of the first page that the file holds in [offset, end), or `end` if it
   // holds none.
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
-  // The bytes that the file occupies, as the kernel counts them.
-  std::uint64_t allocated_bytes() const;
 
   // Whether a private tmpfs with huge pages can be created.
   static bool can_use_huge_tmpfs();
