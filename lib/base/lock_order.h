@@ -83,8 +83,6 @@ enum class LockOrder : std::uint8_t {
   protector,            // the slot through which another process is asked to change its page table
 };
 
-inline constexpr unsigned lock_orders = static_cast<unsigned>(LockOrder::protector) + 1;
-
 constexpr bool is_of_fault_path(LockOrder order) {
   return order >= LockOrder::changes;
 }

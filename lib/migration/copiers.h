@@ -81,8 +81,6 @@ class Copiers {
   void submit(std::shared_ptr<Job> job);
 
  private:
-  using JobPlace = std::list<std::shared_ptr<Job>>::iterator;
-
   void work(unsigned copier);
   // A step whose time has come; null: none has, or the CPU is wanted elsewhere. Waits for one if
   // `wait`.

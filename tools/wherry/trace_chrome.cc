@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -17,7 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using impl::EventKind;
 using impl::EventRecord;
-using impl::Trace;
 
 // Viewers reserve process 0 for the idle process.
 constexpr int process_of(int processor) {

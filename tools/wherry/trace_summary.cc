@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -15,7 +16,6 @@ namespace {
 using impl::EventCause;
 using impl::EventKind;
 using impl::EventRecord;
-using impl::Trace;
 
 struct Sum {
   std::uint64_t events = 0;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -12,7 +13,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using impl::EventKind;
 using impl::EventRecord;
-using impl::Trace;
 
 // The program chooses the names, so they may contain any bytes.
 std::string as_text(const Json& json) {
