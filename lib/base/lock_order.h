@@ -72,7 +72,7 @@ enum class LockOrder : std::uint8_t {
   suspects,        // late accesses to freed memory
   pool,            // which blocks one pool holds, and in which order they are evicted
   address_space,   // what is allocated
-  advice,          // the program's advice on pages
+  advice,          // the program's advice, or prefetches, of pages
   view_requests,   // which views are to be changed
   copy_backends,   // copy backends that no thread uses
   capacity,        // which requests wait for free pages in one pool
