@@ -182,13 +182,13 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.page_ns = answers_.costs().page_ns.get();
   facts.free_pages = free_pages(p, fault.reservation);
   facts.residents = block.state.residents(facts.page);
-  facts.read_mostly = segment.advice.read_mostly;
-  if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
+  facts.read_mostly = segment.value.read_mostly;
+  if (!segment.value.preferred.is_none()) facts.preferred = segment.value.preferred.processor();
   // Pages of a device's own memory that no program has got yet are created only in its pool, too.
   if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.is_managed = allocation.owner.is_managed();
-  facts.accessed_by = segment.advice.accessed_by;
-  facts.pinned = segment.advice.pinned;
+  facts.accessed_by = segment.value.accessed_by;
+  facts.pinned = segment.value.pinned;
   facts.stretch = run_in_block(block.index, intersect(allocation.pages(), segment.span));
   facts.evicted = may_bring_more && (block.state.evicted_from & p.bit()) != 0 &&
                   Replacement::returns_as_one(facts.stretch, engine_.at(p).capacity.pages());

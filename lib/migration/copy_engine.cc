@@ -321,7 +321,7 @@ CopyEngine::Step CopyEngine::create(TransferTask& task, Pages& pages) {
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
   pages.cut_to(run_in_block(pages.block(), advice.span));
-  const Location preferred = advice.advice.preferred;
+  const Location preferred = advice.value.preferred;
   Processor home = preferred.is_none() ? task.request.home : preferred.processor();
   if (!task.at_home) {
     const auto found = elsewhere(task, pages, absent);
@@ -368,7 +368,7 @@ CopyEngine::Step CopyEngine::settle(const CopyRequest& request, Pages& pages,
   }
   Processor owner{std::countr_zero(residents)};
   if (pages.written && std::popcount(residents) > 1) {
-    const Location preferred = parts_.effects.advice_at(pages.where / page_size).advice.preferred;
+    const Location preferred = parts_.effects.advice_at(pages.where / page_size).value.preferred;
     if (!preferred.is_none() && (residents & preferred.processor().bit()) != 0)
       owner = preferred.processor();
     else if ((residents & request.home.bit()) != 0)

@@ -198,9 +198,8 @@ Prefetcher::Need Prefetcher::next_need(const Step& step, const LockedBlock& bloc
     need.from = Processor{std::countr_zero(residents)};
     alike &= block.state.at(need.from).resident;
     // A page that has copies gets one more.
-    need.kind = advice.advice.read_mostly || std::popcount(residents) > 1
-                    ? PageTransfer::Kind::copy
-                    : PageTransfer::Kind::move;
+    need.kind = advice.value.read_mostly || std::popcount(residents) > 1 ? PageTransfer::Kind::copy
+                                                                         : PageTransfer::Kind::move;
     if (need.kind == PageTransfer::Kind::move) alike -= block.state.held_beside(need.from);
   }
   need.run = alike.run_around(first.first);

@@ -56,7 +56,7 @@ std::optional<PageExplanation> PageInspector::explain(std::uintptr_t address,
   if (!where || !offset) return std::nullopt;
   const std::uint64_t page = *offset / page_size;
   return PageExplanation{
-      *where, parts_.effects.advice_at(page).advice,
+      *where, parts_.effects.advice_at(page).value,
       parts_.engine.recorder().decisions().latest(
           block_of(page), static_cast<unsigned>(page % pages_per_block), decisions_max)};
 }

@@ -18,6 +18,7 @@
 #include "os/memory/mapping.h"
 #include "os/memory/numa.h"
 #include "os/memory/userfaultfd.h"
+#include "os/process/interposer_hooks.h"
 #include "os/process/permissions.h"
 #include "os/process/resource_limits.h"
 
@@ -112,6 +113,7 @@ bool MemoryFile::kernel_keeps_holes() {
 }
 
 MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
+  attach_interposers();  // mlockall() must not populate the file
   if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name);
   huge_ = fd_ || memfds_have_huge_pages();
   if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
