@@ -11,7 +11,7 @@
 #include "replay/policy_machine.h"
 #include "report.h"
 #include "runtime/policy_source.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::bench {
 namespace {
@@ -121,9 +121,9 @@ Measurement rate(const std::string& what, std::size_t count, std::optional<doubl
 Measurements measure(Order order) {
   const std::string name = order == Order::sweep ? "sweeps" : "random";
   const impl::TraceBytes file = file_of(events(order));
-  const impl::Trace trace = std::get<impl::Trace>(impl::read_trace(file));
+  const tool::Trace trace = std::get<tool::Trace>(tool::read_trace(file));
   const std::size_t count = trace.events.size();
-  Measurements results{rate(name + ", reading", count, {}, [&] { (void)impl::read_trace(file); })};
+  Measurements results{rate(name + ", reading", count, {}, [&] { (void)tool::read_trace(file); })};
   const replay::CostModel model = costs();
   constexpr double goal = 3;
   for (const impl::PolicyDescription& policy : impl::built_in_policies()) {

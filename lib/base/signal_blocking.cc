@@ -25,7 +25,7 @@ constexpr std::uint64_t left_alone = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(S
 constexpr std::uint64_t blocked_by_library = ~left_alone;
 
 // Not pthread_sigmask(), because the library interposes that function
-// (os/signals/signal_interposers.cc).
+// (interposers/signals.cc).
 std::uint64_t change_mask(int how, std::uint64_t mask) {
   const int saved_errno = errno;
   std::uint64_t before = 0;

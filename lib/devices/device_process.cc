@@ -490,11 +490,6 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
   }
 }
 
-std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
-  if (const auto known = find_kernel(kernel)) return known;
-  return load_module_of(kernel) == 0 ? find_kernel(kernel) : std::nullopt;
-}
-
 bool DeviceProcess::has_credentials_of_caller() const {
   return Credentials::of_this_thread() == state_->credentials;
 }

@@ -60,7 +60,7 @@ inline constexpr int least_priority = 0;
 inline constexpr int greatest_priority = -5;
 
 // One launch, as posted. `address` is the kernel's address in the device process, from
-// resolve_kernel().
+// find_kernel().
 struct LaunchRequest {
   std::uint64_t id = 0;  // returned on completion
   std::uintptr_t address = 0;
@@ -155,8 +155,6 @@ class DeviceProcess {
   // meanwhile. Returns 0 or an errno (ENOEXEC: the address lies in no loaded module, or the device
   // cannot load it; ESRCH; ETIMEDOUT). A module with managed variables must be adopted instead.
   [[nodiscard]] int load_module_of(KernelFunction kernel);
-  // find_kernel(); if that fails, load_module_of() first.
-  std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
 
   // Whether the calling thread has the credentials with which the device was started. Kernels run
   // with the latter.

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "os/memory/mapping.h"
-#include "os/process/features.h"
+#include "os/memory/mapping_count.h"
 
 namespace wherry::impl {
 

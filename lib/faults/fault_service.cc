@@ -104,13 +104,16 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
   constraints.space_at.reset();
   constraints.no_throttling = fault.throttled_ns >= throttle_limit_ns;
   for (;;) {
-    const FaultPlan plan = plan_fault(block.state, found.facts, found.decision, constraints);
+    FaultPlan plan = plan_fault(block.state, found.facts, found.decision, constraints);
     switch (plan.kind) {
       case FaultPlan::Kind::wait:
         return wait(fault, plan, found.facts);
       case FaultPlan::Kind::reserve:
         if (const auto hindered = reserve(fault, plan, found.facts)) return *hindered;
-        continue;  // the same facts with a larger reservation: the next plan is another
+        // Where there is space has been found only now: that changes the plan.
+        if (plan.pages == 0) continue;
+        plan.kind = FaultPlan::Kind::transfer;
+        return execute(fault, block, found.facts, plan);
       case FaultPlan::Kind::transfer:
       case FaultPlan::Kind::map:
         return execute(fault, block, found.facts, plan);
@@ -179,13 +182,13 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.page_ns = answers_.costs().page_ns.get();
   facts.free_pages = free_pages(p, fault.reservation);
   facts.residents = block.state.residents(facts.page);
-  facts.read_mostly = segment.advice.read_mostly;
-  if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
+  facts.read_mostly = segment.value.read_mostly;
+  if (!segment.value.preferred.is_none()) facts.preferred = segment.value.preferred.processor();
   // Pages of a device's own memory that no program has got yet are created only in its pool, too.
   if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.is_managed = allocation.owner.is_managed();
-  facts.accessed_by = segment.advice.accessed_by;
-  facts.pinned = segment.advice.pinned;
+  facts.accessed_by = segment.value.accessed_by;
+  facts.pinned = segment.value.pinned;
   facts.stretch = run_in_block(block.index, intersect(allocation.pages(), segment.span));
   facts.evicted = may_bring_more && (block.state.evicted_from & p.bit()) != 0 &&
                   Replacement::returns_as_one(facts.stretch, engine_.at(p).capacity.pages());

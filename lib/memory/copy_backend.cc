@@ -3,8 +3,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <exception>
+#include <thread>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -226,6 +228,11 @@ void say_once_that_ring_is_busy() {
         "threads copy meanwhile");
 }
 
+// Linux refuses a submission while it has no memory for it. The limit is short, because the calling
+// thread can copy without io_uring, and other threads wait for the copied data.
+constexpr int submit_attempts_max = 20;
+constexpr std::chrono::milliseconds submit_pause{1};
+
 class RingBackend final : public PoolBackend {
  public:
   RingBackend(Pools pools, CopyMethod method, std::unique_ptr<IoRing> ring)
@@ -249,7 +256,7 @@ class RingBackend final : public PoolBackend {
     else
       ring_->read(source(transfer).fd(), offset, window(slot), tag(slot, 0), link);
     if (moves) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
-    if (!ring_->submit()) {
+    if (!submit()) {
       say_once_that_ring_is_busy();
       over_.push_back(transfer_here(slot, transfer, *method));
       return;
@@ -276,7 +283,7 @@ class RingBackend final : public PoolBackend {
       ring_->write(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
     else
       ring_->read(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
-    if (!ring_->submit()) {
+    if (!submit()) {
       say_once_that_ring_is_busy();
       over_.push_back(transfer_here(slot, transfer, copy));
       return;
@@ -320,6 +327,15 @@ class RingBackend final : public PoolBackend {
     TransferResult outcome;
   };
 
+  // Returns false, and has discarded the operations, if the ring does not accept them.
+  bool submit() {
+    for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
+      if (ring_->submit()) return true;
+      std::this_thread::sleep_for(submit_pause);
+    }
+    ring_->discard();
+    return false;
+  }
   static std::uint64_t tag(unsigned slot, unsigned operation) {
     return slot * operations_per_slot + operation;
   }

@@ -33,8 +33,11 @@ SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes,
 }
 
 int SparsePoolFile::punch(PageSpan span) {
-  // While another thread uses a huge page, Linux cannot split it: a punch then only clears the
-  // part. Repeat it for a few milliseconds.
+  // Linux cannot split a huge page while another process or thread holds a reference to it, for a
+  // read of it for example. A punch then only unmaps and clears the part, and reports no error. The
+  // old contents are gone, so the caller cannot undo its move, and the memory is not free. So this
+  // function waits, under the block's lock: an exception to the rule of trap/mapper.h. Such
+  // references are short.
   constexpr int attempts_max = 200;
   constexpr std::chrono::microseconds pause{20};
   const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;

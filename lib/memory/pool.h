@@ -19,8 +19,10 @@ namespace wherry::impl {
 class PoolFile : public HoleFiller {
  public:
   // Frees the pages and removes all mappings of them. Returns 0 or an errno. Afterwards the file
-  // holds none of them, unless they are part of a huge page that stays in use for more than a few
-  // milliseconds.
+  // holds none of them, unless they are part of a huge page to which another process or thread
+  // holds a reference for more than 4 ms (punch() waits so long, also under a block's lock). Then
+  // unmapped pages of zeros stay: the next copy or creation there returns `occupied`, and the
+  // engine punches them again.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;

@@ -322,7 +322,7 @@ CopyEngine::Readiness CopyEngine::create(CopyTask& task, Pages& pages) {
   }
   const auto advice = parts_.effects.advice_at(pages.where / page_size);
   pages.cut_to(run_in_block(pages.block(), advice.span));
-  const Location preferred = advice.advice.preferred;
+  const Location preferred = advice.value.preferred;
   Processor home = preferred.is_none() ? task.request.home : preferred.processor();
   if (!task.at_home) {
     const auto found = find_other_home(task, pages, absent);
@@ -369,7 +369,7 @@ CopyEngine::Readiness CopyEngine::locate(const CopyRequest& request, Pages& page
   }
   Processor owner{std::countr_zero(residents)};
   if (pages.written && std::popcount(residents) > 1) {
-    const Location preferred = parts_.effects.advice_at(pages.where / page_size).advice.preferred;
+    const Location preferred = parts_.effects.advice_at(pages.where / page_size).value.preferred;
     if (!preferred.is_none() && (residents & preferred.processor().bit()) != 0)
       owner = preferred.processor();
     else if ((residents & request.home.bit()) != 0)

@@ -200,9 +200,8 @@ Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,
     next.from = Processor{std::countr_zero(residents)};
     alike &= block.state.at(next.from).resident;
     // A page that has copies gets one more.
-    next.kind = advice.advice.read_mostly || std::popcount(residents) > 1
-                    ? PageTransfer::Kind::copy
-                    : PageTransfer::Kind::move;
+    next.kind = advice.value.read_mostly || std::popcount(residents) > 1 ? PageTransfer::Kind::copy
+                                                                         : PageTransfer::Kind::move;
     if (next.kind == PageTransfer::Kind::move) alike -= block.state.resident_beside(next.from);
   }
   next.run = alike.run_around(first.first);

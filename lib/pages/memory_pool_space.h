@@ -70,7 +70,6 @@ class MemoryPoolSpace {
   Slab slab_of(std::uintptr_t address) const;
   Amount& reserved() { return reserved_; }
   Amount& used() { return used_; }  // bytes of live and leaving ranges
-  bool has_live_or_leaving() const { return used_.now != 0; }
 
  private:
   enum class State {

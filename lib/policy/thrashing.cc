@@ -169,14 +169,4 @@ PageMask Thrashing::unpin(std::uint64_t now_ns) {
   return done;
 }
 
-std::optional<std::uint64_t> Thrashing::next_unpin() const {
-  std::optional<std::uint64_t> next;
-  for (const PageRun run : runs_of(pinned_))
-    for (unsigned number = run.first; number < run.end(); ++number) {
-      const std::uint64_t end = (*pages_)[number].unpin_ns;
-      if (end != 0 && (!next || end < *next)) next = end;
-    }
-  return next;
-}
-
 }  // namespace wherry::impl

@@ -67,12 +67,10 @@ class Thrashing {
   // Returns the advice for this fault.
   Hint hint(const Request& request, const AccessCosts& access_costs,
             const ThrashingParameters& parameters);
-  // unpin(): ends the temporary pins that have expired, forgets those pages and returns them. The
-  // caller should remove the mappings of these pages by processors that do not hold them, so that
-  // their next accesses fault.
-  // next_unpin(): when the next pin expires; nothing: no pin expires.
+  // Ends the temporary pins that have expired, forgets those pages and returns them. The caller
+  // should remove the mappings of these pages by processors that do not hold them, so that their
+  // next accesses fault.
   PageMask unpin(std::uint64_t now_ns);
-  std::optional<std::uint64_t> next_unpin() const;
 
   const PageMask& thrashing() const { return thrashing_; }
   const PageMask& pinned() const { return pinned_; }

@@ -124,11 +124,7 @@ constexpr std::uint8_t code_of(Detail detail) {
   return static_cast<std::uint8_t>(detail);
 }
 
-// The names in reports and in docs/trace-format.md.
-std::string_view to_string(EventKind kind);
+// The name in reports and in docs/trace-format.md. The tools have the other names of reports.
 std::string_view to_string(EventCause cause);
-std::string_view to_string(EventAccess access);
-// The name of the event's detail; empty if the kind has none.
-std::string_view detail_name(const TraceEvent& event);
 
 }  // namespace wherry::impl

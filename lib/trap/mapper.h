@@ -1,7 +1,10 @@
 // What the host may do to one processor's view of the arena: the seam between the engine and the
 // way faults are trapped. Calls never sleep on managed memory, never wake a faulting thread unless
-// they say so, and never retry. One implementation uses userfaultfd, one mprotect; tests wrap them
-// to delay or fail single steps.
+// they say so, and never retry: a call that Linux refuses for the moment returns `incomplete`, and
+// the caller looks again later, without the block's lock. The exceptions, with their reasons, are
+// in docs/life-of-a-fault.md ("Waits under a block's lock"): map_whole() and, with mprotect,
+// changes of another process's protection. One implementation uses userfaultfd, one mprotect; tests
+// wrap them to delay or fail single steps.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +39,7 @@ class Mapper {
   // Maps a whole block, writable, by one entry for a huge page. Requires: the pool in the
   // processor's view holds all of it, nobody minds who touches what of it from now on, and it stays
   // so meanwhile. Otherwise than ok: some of it may be mapped, and map_resident can do the rest.
+  // Sleeps, for a second at most, while Linux has no memory to trap the block again.
   [[nodiscard]] virtual OpResult map_whole(PageSpan block) = 0;
   [[nodiscard]] virtual OpResult write_protect(PageSpan span) = 0;
   [[nodiscard]] virtual OpResult write_unprotect(PageSpan span) = 0;

@@ -6,7 +6,7 @@
 
 #include "base/page.h"
 #include "os/memory/mapping.h"
-#include "os/process/features.h"
+#include "os/memory/mapping_count.h"
 #include "pages/arena_layout.h"
 
 namespace wherry::impl {

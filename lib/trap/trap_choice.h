@@ -16,6 +16,11 @@ struct TrapChoice {
   std::string remedy;                    // what enables a better one; empty when this is the best
 };
 
+// mprotect() changes the access of single pages, so pools whose faults it traps have no huge pages.
+constexpr bool permits_huge_pages(UffdAccess access) {
+  return access != UffdAccess::none;
+}
+
 // "userfaultfd", "userfaultfd in user mode only", "mprotect".
 std::string to_string(const TrapChoice& choice);
 

@@ -11,6 +11,7 @@
 namespace wherry::impl {
 namespace {
 
+// One second in which Linux may reclaim memory for the registration.
 constexpr int register_attempts_max = 1000;
 constexpr auto register_pause = std::chrono::milliseconds(1);
 
@@ -73,6 +74,10 @@ OpResult UserfaultfdMapper::map_whole(PageSpan block) {
   });
 }
 
+// Waits under the block's lock: an exception to the rule of trap/mapper.h. After `incomplete` the
+// caller would release the lock, and other threads would move pages of a block that is not trapped.
+// It has no write protection, so writes would be lost, and an access to a page that has left would
+// create a page of zeros that the library does not know of.
 OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) const {
   int error = 0;
   for (int attempt = 0; attempt < register_attempts_max; ++attempt) {

@@ -29,6 +29,7 @@
 #include "os/process/permissions.h"
 #include "support/child.h"
 #include "support/conditions.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 
 namespace wherry::test {
@@ -171,7 +172,7 @@ TEST_CASE("memory that cannot be adopted safely is refused, and does not change"
   const Place holed(3 * page_size);
   REQUIRE(::munmap(holed.data() + page_size, page_size) == 0);
   CHECK(adoption.adopt(holed.range()) == Verdict::absent);
-  CHECK(adoption.file.allocated_bytes() == 0);
+  CHECK(allocated_bytes(adoption.file.fd()) == 0);
 }
 
 TEST_CASE("buffers that are registered with io_uring are refused during the registration",
@@ -219,7 +220,7 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
       place.data()[i] = static_cast<unsigned char>(i / 100);
     const AddressRange bytes{place.address() + 10, place.address() + 3 * block_size - 10};
     REQUIRE(adoption.adopt(bytes) == Verdict::adopted);
-    CHECK(adoption.file.allocated_bytes() == 3 * block_size);
+    CHECK(allocated_bytes(adoption.file.fd()) == 3 * block_size);
     std::vector<std::byte> in_file(3 * block_size);
     REQUIRE(adoption.file.read(0, in_file));
     CHECK(std::memcmp(in_file.data(), place.data(), in_file.size()) == 0);
@@ -227,7 +228,7 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
     REQUIRE(adoption.file.read(block_size, std::span(in_file).first(1)));
     CHECK(in_file[0] == std::byte{250});
     CHECK(adoption.ranges.give_back(bytes));
-    CHECK(adoption.file.allocated_bytes() == 0);
+    CHECK(allocated_bytes(adoption.file.fd()) == 0);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < 3 * block_size; i += 100)
       wrong += place.data()[i] != static_cast<unsigned char>(i / 100);

@@ -19,6 +19,7 @@
 #include "os/memory/write_freeze.h"
 #include "os/process/permissions.h"
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
@@ -56,7 +57,7 @@ class Depot {
   }
   CopyBackend& backend() { return *backend_; }
 
-  std::uint64_t pages(int p) { return pool(p).file().allocated_bytes() / page_size; }
+  std::uint64_t pages(int p) { return allocated_bytes(pool(p).file().fd()) / page_size; }
   bool holds(int p, std::uint64_t page) {
     const auto offset = static_cast<off_t>(page * page_size);
     return ::lseek(pool(p).file().fd(), offset, SEEK_DATA) == offset;
@@ -216,7 +217,7 @@ TEST_CASE("a byte transfer copies from and to files that are not pools") {
       REQUIRE(transfer(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
       REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
       CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
-      CHECK(file.allocated_bytes() == block_size);
+      CHECK(allocated_bytes(file.fd()) == block_size);
     }
   }
 }

@@ -15,12 +15,14 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "os/missing.h"
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/nobody.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"
@@ -30,6 +32,7 @@ namespace {
 
 using test::expect;
 using test::FilterAction;
+using test::open_descriptors;
 using Verdict = Answer::Verdict;
 
 constexpr Request all_requests[] = {Request::userfaultfd, Request::userfaultfd_device,
@@ -73,12 +76,6 @@ int ask_directly(Request request) {
 
 volatile sig_atomic_t signals_caught = 0;
 
-int open_descriptors() {
-  int count = 0;
-  for (int fd = 0; fd < 1024; ++fd) count += ::fcntl(fd, F_GETFD) >= 0;
-  return count;
-}
-
 sigset_t blocked_signals() {
   sigset_t mask;
   ::sigprocmask(SIG_BLOCK, nullptr, &mask);
@@ -110,7 +107,7 @@ Permissions try_unnoticed() {
   struct sigaction action {};
   action.sa_handler = [](int) { signals_caught = signals_caught + 1; };
   for (const int signal : {SIGCHLD, SIGSYS, SIGALRM}) ::sigaction(signal, &action, nullptr);
-  const int descriptors = open_descriptors();
+  const std::set<int> descriptors = open_descriptors();
   const sigset_t mask = blocked_signals();
   errno = EDOM;
   const Permissions found = try_permissions();

@@ -19,6 +19,7 @@
 
 #include "support/child.h"
 #include "support/conditions.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -217,10 +218,8 @@ struct Descriptors {
 
 Descriptors count_descriptors() {
   Descriptors counts;
-  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
-    std::error_code error;  // replaces the iterator's own error, whose file may be gone
-    const bool is_ring =
-        fs::read_symlink(entry, error).string().find("[io_uring]") != std::string::npos;
+  for (const int fd : open_descriptors()) {
+    const bool is_ring = file_of_descriptor(fd).find("[io_uring]") != std::string::npos;
     ++(is_ring ? counts.rings : counts.others);
   }
   return counts;

@@ -55,6 +55,12 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   process_->run();
 }
 
+std::optional<std::uintptr_t> resolve_kernel(impl::DeviceProcess& process,
+                                             impl::KernelFunction kernel) {
+  if (const auto known = process.find_kernel(kernel)) return known;
+  return process.load_module_of(kernel) == 0 ? process.find_kernel(kernel) : std::nullopt;
+}
+
 std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, std::size_t args_size,
                                std::size_t items) {
   impl::LaunchRequest request;
@@ -62,7 +68,7 @@ std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, st
   request.args = args;
   request.args_size = args_size;
   request.items = items;
-  const auto address = process_->resolve_kernel(kernel);
+  const auto address = resolve_kernel(*process_, kernel);
   if (!address) throw std::runtime_error("the device does not have the kernel");
   request.address = *address;
   for (int attempt = 0; !process_->try_post(request); ++attempt) {

@@ -1,6 +1,5 @@
 // Variables in managed memory, checked against Linux's pools and page tables: on every processor,
 // at their own addresses, with their initial contents.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <string>
 
+#include "support/loaded_object.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -272,13 +272,10 @@ TEST_CASE("killing a device, and starting it again, changes no variable's conten
 
 TEST_CASE("a library that is loaded later has its variables from the first launch on") {
   session();
-  // Binds all symbols now: a device process takes over the state of the dynamic loader.
-  void* const library = ::dlopen(WHERRY_LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  auto* const numbers = static_cast<int*>(::dlsym(library, "library_numbers"));
-  auto* const kernel = reinterpret_cast<wherryKernel>(::dlsym(library, "library_kernel"));
-  auto* const secret = reinterpret_cast<int* (*)()>(::dlsym(library, "library_secret_place"))();
-  REQUIRE(numbers != nullptr);
+  LoadedObject library(WHERRY_LATE_LIBRARY);
+  auto* const numbers = library.symbol<int*>("library_numbers");
+  auto* const kernel = library.symbol<wherryKernel>("library_kernel");
+  auto* const secret = library.symbol<int* (*)()>("library_secret_place")();
   REQUIRE(numbers != library_numbers);
   numbers[1] = 220;
   const Managed<int> seen{2};
@@ -293,8 +290,8 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
   CHECK(numbers[2] == 35);
   CHECK(*secret == 1002);
   CHECK(range_of(numbers) == std::pair{address_of(numbers), 3000 * sizeof(int)});
-  // The library stays loaded after dlclose().
-  ::dlclose(library);
+  // The object stays loaded after close().
+  library.close();
   CHECK(numbers[1] == 220);
   WHERRY_TRY(cuDevicePrimaryCtxReset(1));
   session().renew_stream(1);
@@ -306,13 +303,12 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
 
 TEST_CASE("a call gets the address of a variable in a library that was just loaded") {
   session();
-  void* const library = ::dlopen(WHERRY_SECOND_LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  void* const numbers = ::dlsym(library, "library_numbers");
+  const LoadedObject library(WHERRY_SECOND_LATE_LIBRARY);
+  auto* const numbers = library.symbol<int*>("library_numbers");
   CHECK(range_of(numbers) == std::pair{address_of(numbers), 3000 * sizeof(int)});
   check_page(numbers, host_bit);
-  session().run(1, [numbers] { static_cast<int*>(numbers)[0] += 1; });
-  CHECK(static_cast<int*>(numbers)[0] == 12);
+  session().run(1, [numbers] { numbers[0] += 1; });
+  CHECK(numbers[0] == 12);
 }
 
 TEST_CASE("a child of the program has copies of its own") {

@@ -10,18 +10,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <thread>
 
 #include "base/page.h"
 #include "support/child.h"
+#include "support/files.h"
 #include "support/session.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
+using namespace wherry::tool;
 
 namespace {
 
@@ -44,8 +45,7 @@ class TraceFile {
   void choose() const { ::setenv("WHERRY_TRACE", name().c_str(), 1); }
 
   Trace read() const {
-    std::ifstream stream(name(), std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    const std::string text = contents_of(name());
     auto result = read_trace(std::as_bytes(std::span(text)));
     const auto* error = std::get_if<TraceError>(&result);
     INFO((error == nullptr ? "" : error->message));

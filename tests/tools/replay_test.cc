@@ -10,6 +10,7 @@
 
 using namespace wherry::impl;
 using namespace wherry::replay;
+using wherry::tool::Trace;
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 using namespace wherry::impl;
+using wherry::tool::Trace;
 using wherry::tool::TraceLabels;
 
 namespace {

@@ -3,8 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
-#include "trap/trap_limits.h"
-
 namespace wherry::impl {
 namespace {
 
@@ -97,18 +95,6 @@ TEST_CASE("a choice gives its reason, and how to enable a better one") {
   CHECK(chosen("mprotect", nothing).remedy == remedy);
   CHECK(chosen("mprotect", user_mode).remedy == "unset WHERRY_TRAP");
   CHECK(std::get<TrapChoice>(choose_trap("auto", everything, "")).remedy.empty());
-}
-
-TEST_CASE("the limits of each trap are listed, and the best one has none") {
-  CHECK(limits_of(chosen("", everything)).empty());
-  CHECK(limits_of(chosen("", by_device)).empty());
-  const auto of_user_mode = limits_of(chosen("", user_mode));
-  const auto of_mprotect = limits_of(chosen("", nothing));
-  REQUIRE(of_user_mode.size() == 1);
-  CHECK_THAT(of_user_mode.front(), Contains("EFAULT") && Contains("wherryTouchPages()"));
-  REQUIRE(of_mprotect.size() > 1);
-  CHECK(of_mprotect.front() == of_user_mode.front());
-  for (const std::string& limit : of_mprotect) CHECK(is_one_line(limit));
 }
 
 }  // namespace wherry::impl

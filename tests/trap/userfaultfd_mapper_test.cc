@@ -10,6 +10,7 @@
 #include "memory/pool.h"
 #include "os/files/file_io.h"
 #include "os/process/permissions.h"
+#include "support/descriptors.h"
 #include "support/kernel_view.h"
 
 using namespace wherry::impl;
@@ -37,7 +38,7 @@ struct Setup {
   volatile std::uint64_t* word(std::uint64_t page) const {
     return reinterpret_cast<volatile std::uint64_t*>(arena.layout().address_of(page));
   }
-  std::uint64_t pages_held() { return pool.file().allocated_bytes() / page_size; }
+  std::uint64_t pages_held() { return wherry::test::allocated_bytes(pool.file().fd()) / page_size; }
 };
 
 }  // namespace

@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "complain.h"
-#include "os/files/new_file.h"
 #include "trace_file.h"
+#include "trial_file.h"
 
 namespace wherry::tool {
 namespace {
@@ -163,7 +163,7 @@ CLI::App* add_record(CLI::App& app, RecordOptions& options) {
 int run_record(const RecordOptions& options) {
   // Absolute, because the program may change its working directory before it starts the library.
   const std::string path = std::filesystem::absolute(options.file);
-  if (const int error = impl::try_create_in_place_of(path)) {
+  if (const int error = try_create_in_place_of(path)) {
     complain(fmt::format("cannot write {}: {}; {} was not run", options.file,
                          error == EINVAL ? "it is no regular file" : std::strerror(error),
                          options.program[0]));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -16,7 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using impl::EventKind;
-using impl::Trace;
 using impl::TraceEvent;
 
 // Viewers reserve process 0 for the idle process.

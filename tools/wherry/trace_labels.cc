@@ -30,7 +30,7 @@ std::string processor_name(int index) {
   return index == 0 ? "host" : fmt::format("device {}", index - 1);
 }
 
-TraceLabels::TraceLabels(const impl::Trace& trace) {
+TraceLabels::TraceLabels(const Trace& trace) {
   for (const TraceName& name : trace.names) {
     if (name.kind == TraceName::Kind::kernel)
       kernels_[name.address] = short_name(name.name);

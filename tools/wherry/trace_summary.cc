@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -14,7 +15,6 @@ namespace {
 
 using impl::EventCause;
 using impl::EventKind;
-using impl::Trace;
 using impl::TraceEvent;
 
 struct Sum {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -11,7 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using impl::EventKind;
-using impl::Trace;
 using impl::TraceEvent;
 
 // The program chooses the names, so they may contain any bytes.

@@ -76,7 +76,6 @@ class Userfaultfd {
   explicit Userfaultfd(Fd fd, bool raises_sigbus = false);
 
   int fd() const { return fd_.get(); }
-  bool has_poison() const { return has_poison_; }
 
   // Starts tracking missing, minor and write-protect faults. Returns 0 or an errno.
   [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const {

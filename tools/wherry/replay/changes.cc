@@ -1,6 +1,7 @@
 // Machine: what the program itself does with its memory.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "replay/machine.h"
 
@@ -21,30 +22,34 @@ PageSpan pages_of(const TraceEvent& event) {
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
 
-AdviceChange change_of(const TraceEvent& event) {
+impl::Location location_of(const TraceEvent& event) {
+  return event.destination > 0 ? impl::Location::device(event.destination - 1)
+                               : impl::Location::host();
+}
+
+// Returns nullopt for a prefetch.
+std::optional<AdviceChange> change_of(const TraceEvent& event) {
   using Kind = AdviceChange::Kind;
-  const impl::Location location = event.destination > 0
-                                      ? impl::Location::device(event.destination - 1)
-                                      : impl::Location::host();
-  if (event.kind == EventKind::pin) return {Kind::pinned, {}};
-  if (event.kind == EventKind::unpin) return {Kind::unpinned, {}};
+  const impl::Location location = location_of(event);
+  if (event.kind == EventKind::pin) return AdviceChange{Kind::pinned, {}};
+  if (event.kind == EventKind::unpin) return AdviceChange{Kind::unpinned, {}};
   switch (static_cast<AdviceDetail>(event.detail)) {
     case AdviceDetail::set_read_mostly:
-      return {Kind::set_read_mostly, {}};
+      return AdviceChange{Kind::set_read_mostly, {}};
     case AdviceDetail::unset_read_mostly:
-      return {Kind::unset_read_mostly, {}};
+      return AdviceChange{Kind::unset_read_mostly, {}};
     case AdviceDetail::set_preferred_location:
-      return {Kind::set_preferred, location};
+      return AdviceChange{Kind::set_preferred, location};
     case AdviceDetail::unset_preferred_location:
-      return {Kind::unset_preferred, {}};
+      return AdviceChange{Kind::unset_preferred, {}};
     case AdviceDetail::set_accessed_by:
-      return {Kind::set_accessed_by, location};
+      return AdviceChange{Kind::set_accessed_by, location};
     case AdviceDetail::unset_accessed_by:
-      return {Kind::unset_accessed_by, location};
+      return AdviceChange{Kind::unset_accessed_by, location};
     case AdviceDetail::prefetch:
       break;
   }
-  return {Kind::prefetched, location};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -112,13 +117,13 @@ void Machine::free(std::uint64_t first_page) {
 void Machine::advise(const TraceEvent& event) {
   const PageSpan pages = pages_of(event);
   if (pages.empty()) return;
-  const AdviceChange change = change_of(event);
-  stretches_.advise(pages, change);
+  const std::optional<AdviceChange> change = change_of(event);
+  if (change) stretches_.advise(pages, *change);
   for_each_block(pages, [&](std::uint32_t number, PageRun run) {
-    if (change.kind == AdviceChange::Kind::prefetched)
-      bring_all(number, run, change.location.processor(), MoveCause::prefetch);
+    if (change)
+      apply_advice(number, run, *change);
     else
-      apply_advice(number, run, change);
+      bring_all(number, run, location_of(event).processor(), MoveCause::prefetch);
   });
 }
 

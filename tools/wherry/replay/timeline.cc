@@ -56,7 +56,7 @@ bool brings_pages(const TraceEvent& event) {
 
 class Builder {
  public:
-  explicit Builder(const impl::Trace& trace) : trace_(trace) { timeline_.trace = &trace; }
+  explicit Builder(const tool::Trace& trace) : trace_(trace) { timeline_.trace = &trace; }
 
   std::variant<Timeline, std::string> build() {
     if (trace_.machine.page_bytes != impl::page_size ||
@@ -260,7 +260,7 @@ class Builder {
     timeline_.nodes.push_back({.edges_begin = static_cast<std::uint32_t>(timeline_.edges.size())});
   }
 
-  const impl::Trace& trace_;
+  const tool::Trace& trace_;
   Timeline timeline_;
   BlockNumbers blocks_;
   RecordedAnswers answers_;
@@ -284,7 +284,7 @@ class Builder {
 
 }  // namespace
 
-std::variant<Timeline, std::string> make_timeline(const impl::Trace& trace) {
+std::variant<Timeline, std::string> make_timeline(const tool::Trace& trace) {
   return Builder(trace).build();
 }
 

@@ -1,6 +1,6 @@
 // Interposers for the C library's functions that set a signal's action or a mask, for the whole
-// program. While SIGSEGV is taken (signal_chain.h) they behave as if it were not; otherwise, and
-// for other signals, they call the real functions.
+// program. While SIGSEGV is taken (os/signals/signal_chain.h) they behave as if it were not;
+// otherwise, and for other signals, they call the real functions.
 //
 // Covered are the functions through which programs can replace SIGSEGV's handler, or really block
 // it, also for the time of a wait, and those that take or list pending signals. Not covered:
@@ -14,47 +14,27 @@
 // Its inline ppoll() would conflict with the definition here.
 #undef _FORTIFY_SOURCE
 
-#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
-#include "os/signals/signal_chain.h"
+#include "interposers/attached.h"
+#include "interposers/next.h"
+#include "os/signals/kernel_signals.h"
 
-namespace wherry::impl {
+namespace wherry::interposers {
 namespace {
 
-// The next definition in the dynamic loader's search order.
-template <typename Function>
-class Next {
- public:
-  explicit constexpr Next(const char* name) : name_(name) {}
-
-  Function* find() {
-    Function* found = found_.load(std::memory_order_relaxed);
-    if (found == nullptr) {
-      found = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name_));
-      found_.store(found, std::memory_order_relaxed);
-    }
-    return found;
-  }
-
-  template <typename... Arguments>
-  auto operator()(Arguments... arguments) {
-    return find()(arguments...);
-  }
-
- private:
-  const char* const name_;
-  std::atomic<Function*> found_ = nullptr;
-};
+using impl::kernel_sigaction;
+using impl::kernel_sigprocmask;
+using impl::load_mask;
+using impl::store_mask;
 
 using Handler = void (*)(int);
 
@@ -96,6 +76,34 @@ constinit Next<int(const sigset_t*, int*)> next_sigwait("sigwait");
   next_sigpending.find();
 }
 
+// The functions of os/signals/signal_chain.h, called through the library's hooks.
+
+bool signals_are_taken() {
+  const impl::InterposerHooks* const hooks = attached();
+  return hooks != nullptr && hooks->signals_are_taken();
+}
+bool is_remembered(int signal) {
+  const impl::InterposerHooks* const hooks = attached();
+  return hooks != nullptr && hooks->is_remembered(signal);
+}
+// Requires: is_remembered(signal).
+void exchange_action(int signal, const struct sigaction* asked, struct sigaction* old) {
+  attached()->exchange_action(signal, asked, old);
+}
+// These require signals_are_taken().
+std::uint64_t mask_for_kernel(std::uint64_t asked) {
+  return attached()->mask_for_kernel(asked);
+}
+std::uint64_t mask_for_application(std::uint64_t real) {
+  return attached()->mask_for_application(real);
+}
+int stand_in() {
+  return attached()->stand_in;
+}
+void restore_signal(siginfo_t& info) {
+  if (const impl::InterposerHooks* const hooks = attached()) hooks->restore_signal(info);
+}
+
 // The application's mask as Linux must get it.
 class KernelMask {
  public:
@@ -131,7 +139,7 @@ class AwaitedSet {
   explicit AwaitedSet(const sigset_t* asked) : set_(asked) {
     if (!signals_are_taken()) return;
     copy_ = *asked;
-    if (sigismember(asked, SIGSEGV) == 1) sigaddset(&copy_, stand_in);
+    if (sigismember(asked, SIGSEGV) == 1) sigaddset(&copy_, stand_in());
     set_ = &copy_;
   }
   AwaitedSet(const AwaitedSet&) = delete;
@@ -179,11 +187,11 @@ int change_word(int how, int word) {
 }
 
 }  // namespace
-}  // namespace wherry::impl
+}  // namespace wherry::interposers
 
 #define WHERRY_INTERPOSER extern "C" [[gnu::visibility("default")]]
 
-using namespace wherry::impl;
+using namespace wherry::interposers;
 
 // Actions.
 

@@ -1,8 +1,7 @@
-#include "os/process/features.h"
+#include "kernel_features.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <numaif.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -10,17 +9,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <utility>
 
 #include "os/files/fd.h"
 #include "os/files/memory_file.h"
 #include "os/missing.h"
+#include "os/process/userfaultfd_remedy.h"
 
-namespace wherry::impl {
+namespace wherry::tool {
+
+using namespace impl;
+
 namespace {
 
 // Reads a file of /proc or /sys, up to 4 KiB. Returns an empty string if it cannot be read.
@@ -30,6 +31,17 @@ std::string read_small_file(const char* path) {
   char buffer[4096];
   const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
   return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : std::string();
+}
+
+std::optional<int> read_setting(const char* path) {
+  const std::string text = read_small_file(path);
+  return text.empty() ? std::nullopt : std::optional(std::atoi(text.c_str()));
+}
+
+std::string allow_io_uring() {
+  return "docker run --security-opt seccomp=unconfined (elsewhere: a seccomp filter that allows "
+         "io_uring_setup(2), "
+         "io_uring_enter(2) and io_uring_register(2))";
 }
 
 bool probe_move_pages() {
@@ -70,25 +82,26 @@ std::uint64_t count_open_files() {
 
 }  // namespace
 
-Features probe_features() {
-  Features features;
+KernelFeatures probe_features() {
+  KernelFeatures features;
   utsname names{};
   if (::uname(&names) == 0) features.kernel_release = names.release;
 
   features.permissions = permissions();
-  features.settings = read_machine_settings();
+  features.unprivileged_userfaultfd = unprivileged_userfaultfd();
+  features.io_uring_disabled = read_setting("/proc/sys/kernel/io_uring_disabled");
 
   // A raw system call, because glibc 2.36 declares pidfd_open with C++ linkage.
   const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   features.pidfd = static_cast<bool>(self);
-  features.huge_tmpfs = MemoryFile::can_use_huge_tmpfs();
+  features.huge_tmpfs = static_cast<bool>(create_on_huge_tmpfs("wherry-probe"));
   features.keeps_holes = MemoryFile::kernel_keeps_holes();
   features.move_pages = probe_move_pages();
   features.page_frames = probe_page_frames();
   return features;
 }
 
-std::vector<Capability> Features::capabilities() const {
+std::vector<Capability> KernelFeatures::capabilities() const {
   std::vector<Capability> rows;
   const auto add = [&](const char* name, bool available, bool required, const char* what_for,
                        std::string how) {
@@ -96,7 +109,7 @@ std::vector<Capability> Features::capabilities() const {
         {name, available, required, what_for, available ? std::string() : std::move(how)});
   };
   const UffdAccess access = permissions.userfaultfd();
-  const std::string uffd_remedy = userfaultfd_remedy(permissions, settings);
+  const std::string uffd_remedy = userfaultfd_remedy(permissions, unprivileged_userfaultfd);
   add("userfaultfd", access != UffdAccess::none, false,
       "catches page faults of host and devices; without it the library uses mprotect(2)",
       uffd_remedy);
@@ -109,7 +122,7 @@ std::vector<Capability> Features::capabilities() const {
       "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
   add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,
       "prefetches are copied by kernel threads; without it by the library's threads",
-      io_uring_remedy(permissions, settings));
+      io_uring_remedy(permissions, io_uring_disabled));
   add("huge pages in own tmpfs", huge_tmpfs, false,
       "2 MiB pages in pools, and with them prefetches at several times the speed",
       "run with CAP_SYS_ADMIN; or for every memfd of the machine: echo always > "
@@ -125,10 +138,34 @@ std::vector<Capability> Features::capabilities() const {
   return rows;
 }
 
+std::string io_uring_remedy(const Permissions& permissions, std::optional<int> disabled) {
+  using Verdict = Answer::Verdict;
+  const Answer& answer = permissions[Request::io_uring];
+  switch (answer.verdict) {
+    case Verdict::permitted:
+      return {};
+    case Verdict::not_tried:
+      if (answer.error != 0) return "a higher limit of processes (ulimit -u)";
+      break;
+    case Verdict::refused:
+      if (answer.error == EPERM && disabled.value_or(0) != 0)
+        return "as root: sysctl kernel.io_uring_disabled=0";
+      if (answer.error == ENOSYS && !disabled)
+        return "a kernel with CONFIG_IO_URING; if it has that: " + allow_io_uring();
+      if (answer.error == ENOMEM) return "a higher limit of locked memory (ulimit -l)";
+      if (answer.error == EMFILE) return "a higher limit of open files (ulimit -n)";
+      break;
+    case Verdict::too_old:
+    case Verdict::killed:
+    case Verdict::unending:
+      break;
+  }
+  return allow_io_uring();
+}
+
 Limits read_limits() {
   Limits limits;
-  limits.mappings_max =
-      std::strtoull(read_small_file("/proc/sys/vm/max_map_count").c_str(), nullptr, 10);
+  limits.mappings_max = mappings_max();
   limits.mappings = count_mappings(::getpid());
   limits.open_files_max = soft_limit(RLIMIT_NOFILE);
   limits.open_files = count_open_files();
@@ -138,16 +175,4 @@ Limits read_limits() {
   return limits;
 }
 
-std::uint64_t count_mappings(pid_t process) {
-  char path[32] = {};
-  std::snprintf(path, sizeof path, "/proc/%d/maps", static_cast<int>(process));
-  const Fd maps(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!maps) return 0;
-  std::uint64_t lines = 0;
-  char buffer[2048];  // small enough for a small stack
-  for (ssize_t got; (got = ::read(maps.get(), buffer, sizeof buffer)) > 0;)
-    lines += static_cast<std::uint64_t>(std::count(buffer, buffer + got, '\n'));
-  return lines;
-}
-
-}  // namespace wherry::impl
+}  // namespace wherry::tool

@@ -9,13 +9,13 @@
 
 #include "trace/trace_chunks.h"
 
-namespace wherry::impl {
+namespace wherry::tool {
 
 struct Trace {
-  TraceMachine machine;
-  std::vector<TraceEvent> events;  // ordered by start time
-  std::vector<TraceName> names;    // in the order in which they were given
-  TraceDrops drops{};
+  impl::TraceMachine machine;
+  std::vector<impl::TraceEvent> events;  // ordered by start time
+  std::vector<impl::TraceName> names;    // in the order in which they were given
+  impl::TraceDrops drops{};
   // Whether the program ended normally and the trace is written completely. If false, the trace
   // ends at an earlier time: the program was killed, is still running, or the disk was full.
   bool complete = false;
@@ -36,4 +36,4 @@ bool begins_as_trace(std::span<const std::byte> file);
 // std::bad_alloc. Any thread.
 std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file);
 
-}  // namespace wherry::impl
+}  // namespace wherry::tool

@@ -1,7 +1,9 @@
-#include "os/process/remedies.h"
+#include "os/process/userfaultfd_remedy.h"
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <optional>
+#include <string>
 
 namespace wherry::impl {
 namespace {
@@ -22,29 +24,23 @@ Answer refused(int error) {
 }
 
 // The remedy when the first two requests are refused. `user_mode` is the third answer.
-std::string remedy_of(const Answer& user_mode, const MachineSettings& settings = {0, 0}) {
+std::string remedy_of(const Answer& user_mode, std::optional<int> setting = 0) {
   return userfaultfd_remedy(userfaultfd_answers(refused(EPERM), refused(EACCES), user_mode),
-                            settings);
-}
-
-std::string io_uring_remedy_of(const Answer& answer, const MachineSettings& settings = {0, 0}) {
-  return io_uring_remedy({{Answer{}, Answer{}, Answer{}, answer}, 0}, settings);
+                            setting);
 }
 
 }  // namespace
 
 TEST_CASE("a permitted request needs no remedy") {
-  CHECK(userfaultfd_remedy(userfaultfd_answers(permitted, refused(EACCES), permitted), {0, 0})
-            .empty());
-  CHECK(userfaultfd_remedy(userfaultfd_answers(killed, permitted, killed), {0, 0}).empty());
-  CHECK(io_uring_remedy_of(permitted, {0, 1}).empty());
+  CHECK(userfaultfd_remedy(userfaultfd_answers(permitted, refused(EACCES), permitted), 0).empty());
+  CHECK(userfaultfd_remedy(userfaultfd_answers(killed, permitted, killed), 0).empty());
 }
 
 TEST_CASE("missing privilege is remedied by a setting, a filter by an option of the container") {
   CHECK(remedy_of(permitted) == "as root: sysctl vm.unprivileged_userfaultfd=1");
   // The setting permits the call, so a filter must be looking at its flags.
-  CHECK_THAT(remedy_of(permitted, {1, 0}), StartsWith("docker run --security-opt seccomp="));
-  CHECK_THAT(userfaultfd_remedy(userfaultfd_answers(killed, refused(EACCES), permitted), {0, 0}),
+  CHECK_THAT(remedy_of(permitted, 1), StartsWith("docker run --security-opt seccomp="));
+  CHECK_THAT(userfaultfd_remedy(userfaultfd_answers(killed, refused(EACCES), permitted), 0),
              StartsWith("docker run"));
   for (const Answer& answer :
        {refused(EPERM), refused(EACCES), refused(ENOSYS), killed, Answer{Verdict::unending, 0}})
@@ -53,7 +49,7 @@ TEST_CASE("missing privilege is remedied by a setting, a filter by an option of 
 }
 
 TEST_CASE("a kernel that lacks the feature, or is too old, is named as the cause") {
-  CHECK(remedy_of(refused(ENOSYS), {std::nullopt, 0}) == "a kernel with CONFIG_USERFAULTFD");
+  CHECK(remedy_of(refused(ENOSYS), std::nullopt) == "a kernel with CONFIG_USERFAULTFD");
   CHECK(remedy_of({Verdict::too_old, EINVAL}) == "Linux 5.19 or newer");
   CHECK(remedy_of(refused(EINVAL)) == "Linux 5.19 or newer");
 }
@@ -61,17 +57,6 @@ TEST_CASE("a kernel that lacks the feature, or is too old, is named as the cause
 TEST_CASE("limits that prevent the request are named") {
   CHECK_THAT(remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
   CHECK_THAT(remedy_of(refused(EMFILE)), Contains("ulimit -n"));
-  CHECK_THAT(io_uring_remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
-  CHECK_THAT(io_uring_remedy_of(refused(ENOMEM)), Contains("ulimit -l"));
-}
-
-TEST_CASE("io_uring is enabled by the setting that disabled it, or by the filter's option") {
-  CHECK(io_uring_remedy_of(refused(EPERM), {0, 2}) == "as root: sysctl kernel.io_uring_disabled=0");
-  CHECK(io_uring_remedy_of(refused(EPERM), {0, 1}) == "as root: sysctl kernel.io_uring_disabled=0");
-  for (const Answer& answer : {refused(EPERM), refused(ENOSYS), killed})
-    CHECK_THAT(io_uring_remedy_of(answer), StartsWith("docker run --security-opt seccomp="));
-  CHECK_THAT(io_uring_remedy_of(refused(EPERM), {0, std::nullopt}), StartsWith("docker run"));
-  CHECK_THAT(io_uring_remedy_of(refused(ENOSYS), {0, std::nullopt}), Contains("CONFIG_IO_URING"));
 }
 
 }  // namespace wherry::impl

@@ -1,12 +1,8 @@
-#include "trap/trap_limits.h"
+#include "trap_limits.h"
 
-namespace wherry::impl {
+namespace wherry::tool {
 
-bool permits_huge_pages(UffdAccess access) {
-  return access != UffdAccess::none;
-}
-
-std::vector<std::string> limits_of(const TrapChoice& choice) {
+std::vector<std::string> limits_of(const impl::TrapChoice& choice) {
   std::vector<std::string> limits;
   if (!serves_system_calls(choice.access))
     limits.push_back(
@@ -15,7 +11,7 @@ std::vector<std::string> limits_of(const TrapChoice& choice) {
         "first");
   if (!permits_huge_pages(choice.access))
     limits.push_back("use huge pages, or map 2 MiB by one entry");
-  if (choice.access == UffdAccess::none) {
+  if (choice.access == impl::UffdAccess::none) {
     limits.push_back(
         "change what is mapped without a system call for each run of pages, in a device through "
         "its agent");
@@ -25,4 +21,4 @@ std::vector<std::string> limits_of(const TrapChoice& choice) {
   return limits;
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::tool

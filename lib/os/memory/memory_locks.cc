@@ -1,13 +1,7 @@
-// Interposes on the C library's mlockall() for the whole program. Linux populates every page that
-// it locks: in the library's views of pools, which are mostly holes, that would create terabytes of
-// pages, and the pools would contain pages that the page state does not record. This version locks
-// the program's mappings one by one and skips the library's. mlockall(MCL_FUTURE) needs no such
-// care: the library unlocks each of its mappings before making it accessible
-// (os/memory/mapping.cc). Code that makes the system call directly is not covered.
-#include <dlfcn.h>
+#include "os/memory/memory_locks.h"
+
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -24,11 +18,6 @@ bool is_of_the_library(const MappedRange& mapping) {
                             begins("/memfd:wherry-page-owners"));
 }
 
-int next_mlockall(int flags) {
-  static const auto next = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "mlockall"));
-  return next(flags);
-}
-
 template <typename Visit>
 void for_each_mapping(const Visit& visit) {
   const std::string text = read_address_map();
@@ -36,15 +25,17 @@ void for_each_mapping(const Visit& visit) {
   while (const auto mapping = next_mapping(rest)) visit(*mapping);
 }
 
-int lock_all_but_the_librarys(int flags) {
-  if ((flags & MCL_CURRENT) == 0) return next_mlockall(flags);
+}  // namespace
+
+int lock_all_but_the_librarys(int flags, int (*next)(int)) {
+  if ((flags & MCL_CURRENT) == 0) return next(flags);
   bool has_ours = false;
   for_each_mapping(
       [&](const MappedRange& mapping) { has_ours = has_ours || is_of_the_library(mapping); });
-  if (!has_ours) return next_mlockall(flags);
+  if (!has_ours) return next(flags);
 
   // MCL_ONFAULT first: it populates nothing, and it reports the errors that the program expects.
-  if (const int result = next_mlockall(flags | MCL_ONFAULT); result != 0) return result;
+  if (const int result = next(flags | MCL_ONFAULT); result != 0) return result;
   for_each_mapping([&](const MappedRange& mapping) {
     const void* start = reinterpret_cast<const void*>(mapping.range.start);
     if (is_of_the_library(mapping))
@@ -55,12 +46,7 @@ int lock_all_but_the_librarys(int flags) {
                     mapping.range.size());
   });
   const bool populates_later = (flags & MCL_FUTURE) != 0 && (flags & MCL_ONFAULT) == 0;
-  return populates_later ? next_mlockall(MCL_FUTURE) : 0;
+  return populates_later ? next(MCL_FUTURE) : 0;
 }
 
-}  // namespace
 }  // namespace wherry::impl
-
-extern "C" [[gnu::visibility("default")]] int mlockall(int flags) noexcept {
-  return wherry::impl::lock_all_but_the_librarys(flags);
-}

@@ -1,17 +1,17 @@
-// What the kernel offers and this process may use, probed once by trying; a plain value that is
-// passed on. Each probe cleans up after itself: it leaves no descriptor, mapping or thread behind.
+// What the kernel offers, and what this process's permissions and resource limits allow, for
+// `wherry info`. Probed once by trying. Each probe cleans up after itself: it leaves no descriptor,
+// mapping or thread behind.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "os/memory/mapping_count.h"
 #include "os/process/permissions.h"
-#include "os/process/remedies.h"
 
-namespace wherry::impl {
+namespace wherry::tool {
 
 // One line of `wherry info`.
 struct Capability {
@@ -22,11 +22,13 @@ struct Capability {
   std::string how_to_enable;  // a command, or what to change; empty if available
 };
 
-struct Features {
+struct KernelFeatures {
   std::string kernel_release;
 
-  Permissions permissions;
-  MachineSettings settings;
+  impl::Permissions permissions;
+  // As in /proc/sys; nullopt where this kernel has no such setting.
+  std::optional<int> unprivileged_userfaultfd;  // exists if the kernel has userfaultfd
+  std::optional<int> io_uring_disabled;  // exists if the kernel is 6.6 or later and has io_uring
   bool pidfd = false;
   bool huge_tmpfs = false;   // a detached tmpfs with huge=always can be made
   bool keeps_holes = false;  // and the kernel does not fill the holes of its files
@@ -36,16 +38,18 @@ struct Features {
   std::vector<Capability> capabilities() const;
 };
 
-Features probe_features();
+KernelFeatures probe_features();
+
+// What to change so that io_uring is permitted: a command, or another line of advice. Empty if it
+// is permitted. `disabled`: kernel.io_uring_disabled.
+std::string io_uring_remedy(const impl::Permissions& permissions, std::optional<int> disabled);
 
 // Limits of this process that concern the library. 0 means that there is no limit, or that the
 // kernel does not report it.
 struct Limits {
   std::uint64_t mappings_max = 0;  // vm.max_map_count
   std::uint64_t mappings = 0;      // in use by this process
-  // How many mappings the process may have before the library declines remote mappings: an eighth
-  // of the maximum is left to the program.
-  std::uint64_t mappings_budget() const { return mappings_max - mappings_max / 8; }
+  std::uint64_t mappings_budget() const { return impl::mappings_budget(mappings_max); }
   std::uint64_t open_files_max = 0;
   std::uint64_t open_files = 0;
   std::uint64_t address_space_max = 0;  // bytes, RLIMIT_AS
@@ -55,8 +59,4 @@ struct Limits {
 
 Limits read_limits();
 
-// Returns how many mappings the process has; 0 if the kernel does not report it. May be called in a
-// signal handler.
-std::uint64_t count_mappings(pid_t process);
-
-}  // namespace wherry::impl
+}  // namespace wherry::tool

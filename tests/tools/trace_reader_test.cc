@@ -1,6 +1,6 @@
 // A trace is read as it was written. A file that breaks off is read up to that point. A wrong file
 // is reported once and clearly, without reading outside it.
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,10 +8,11 @@
 #include <random>
 
 #include "support/conditions.h"
-#include "trace/sample_trace.h"
+#include "support/sample_trace.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
+using namespace wherry::tool;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,13 @@
 #include <cstring>
 #include <optional>
 
-namespace wherry::impl {
+#include "trace_payloads.h"
+#include "trace_source.h"
+
+namespace wherry::tool {
+
+using namespace impl;
+
 namespace {
 
 struct Chunk {
@@ -135,4 +141,4 @@ std::variant<Trace, TraceError> read_trace(std::span<const std::byte> file) {
   return Reader(file).read();
 }
 
-}  // namespace wherry::impl
+}  // namespace wherry::tool

@@ -1,12 +1,20 @@
 // A small trace with an example of everything, and its file.
 #pragma once
 
+#include <initializer_list>
 #include <limits>
+#include <span>
 #include <vector>
 
-#include "trace/trace_reader.h"
+#include "trace/trace_chunks.h"
 
 namespace wherry::test {
+
+inline impl::TraceBytes bytes_of(std::initializer_list<unsigned> numbers) {
+  impl::TraceBytes bytes;
+  for (const unsigned number : numbers) bytes.push_back(std::byte(number));
+  return bytes;
+}
 
 inline impl::TraceMachine sample_machine() {
   impl::TraceMachine machine;
