@@ -54,7 +54,7 @@ struct FaultBoard {
 
 // Has the fault answered. True: the access is to be tried again; false: it was refused, or no
 // handler looks at it any more. While handlers look at it, how long it may wait is theirs to say.
-// `bell`: an eventfd that counts, see BoardSource.
+// `notifier`: an eventfd that counts, see BoardSource.
 // endless: as long as the process lives, which ends with the host's.
 enum class FaultLimit {
   bounded,
