@@ -192,7 +192,7 @@ void catch_faults_and_obey(void* pointer) {
   try {
     if (options.page_owners.bytes != nullptr)
       TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
-    state.trap = make_device_trap(options.uffd_access, layout, *start.faults);
+    state.trap = make_device_trap(options.trap, layout, *start.faults);
     unblock_all_signals();
     if (send_message(start.socket, bytes_of(StartReport{}), state.trap->fd()) != 0) ::_exit(1);
   } catch (const std::system_error& error) {
@@ -207,7 +207,7 @@ void prepare_and_obey(void* pointer) {
   const DeviceProcessOptions& options = *start.options;
   Prepared prepared{start, *options.layout};
   const ArenaLayout& layout = prepared.layout;
-  const bool opens = options.uffd_access != UffdAccess::none;
+  const bool opens = traits_of(options.trap.kind).opens_arena;
   int error = map_pool_view({layout.base(), layout.bytes(), 0}, options.arena_open,
                             options.pool_fds[options.own_pool], options.huge_pages);
   if (error == 0)

@@ -23,9 +23,9 @@
 #include "os/files/fd.h"
 #include "os/memory/address_map.h"
 #include "os/memory/mapping.h"
-#include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
 #include "trap/fault_board.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 
@@ -46,8 +46,8 @@ struct DeviceProcessOptions {
   int workers = 1;
   // Empty: kernels cannot touch memory before system calls.
   PageOwnersView page_owners;
-  std::vector<int> cpus;                      // CPUs that workers may run on; empty: any
-  UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
+  std::vector<int> cpus;  // CPUs that workers may run on; empty: any
+  TrapMode trap;
   // How long the host waits for the answer to a command. Time in which the host is stopped does not
   // count.
   std::uint64_t command_limit_ns = 5'000'000'000;

@@ -78,10 +78,15 @@ class MprotectDeviceTrap final : public DeviceTrap {
 
 }  // namespace
 
-std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, const ArenaLayout& layout,
+std::unique_ptr<DeviceTrap> make_device_trap(const TrapMode& mode, const ArenaLayout& layout,
                                              FaultBoard& board) {
-  if (access == UffdAccess::none) return std::make_unique<MprotectDeviceTrap>(layout, board);
-  return std::make_unique<UserfaultfdDeviceTrap>(access);
+  switch (mode.kind) {
+    case TrapKind::mprotect:
+      return std::make_unique<MprotectDeviceTrap>(layout, board);
+    case TrapKind::userfaultfd:
+      break;
+  }
+  return std::make_unique<UserfaultfdDeviceTrap>(*mode.userfaultfd);
 }
 
 }  // namespace wherry::impl

@@ -7,6 +7,7 @@
 #include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
 #include "trap/fault_board.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 
@@ -25,7 +26,7 @@ class DeviceTrap {
 
 // Traps this process's accesses to its view of the arena. At most one trap in a process. The trap,
 // the layout and `board` live as long as the process. Throws std::system_error.
-std::unique_ptr<DeviceTrap> make_device_trap(UffdAccess access, const ArenaLayout& layout,
+std::unique_ptr<DeviceTrap> make_device_trap(const TrapMode& mode, const ArenaLayout& layout,
                                              FaultBoard& board);
 
 }  // namespace wherry::impl

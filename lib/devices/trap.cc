@@ -9,8 +9,12 @@
 namespace wherry::impl {
 
 std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
-  if (parts.uffd_access == UffdAccess::none)
-    return std::make_unique<MprotectTrap>(std::move(parts));
+  switch (parts.mode.kind) {
+    case TrapKind::mprotect:
+      return std::make_unique<MprotectTrap>(std::move(parts));
+    case TrapKind::userfaultfd:
+      break;
+  }
   return std::make_unique<UserfaultfdTrap>(std::move(parts));
 }
 

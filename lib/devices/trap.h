@@ -13,6 +13,7 @@
 #include "pages/arena_layout.h"
 #include "trap/fault_source.h"
 #include "trap/mapper.h"
+#include "trap/trap.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {
@@ -20,10 +21,10 @@ namespace wherry::impl {
 class Trap {
  public:
   struct Parts {
-    const ArenaLayout* layout = nullptr;        // outlives the trap
-    std::vector<MemoryPoolFile*> pools;         // by processor; they outlive the trap
-    bool huge_pages = false;                    // see map_pool_view()
-    UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
+    const ArenaLayout* layout = nullptr;  // outlives the trap
+    std::vector<MemoryPoolFile*> pools;   // by processor; they outlive the trap
+    bool huge_pages = false;              // see map_pool_view()
+    TrapMode mode;
     // The most mappings that one process may have; 0: no limit.
     std::uint64_t mappings_budget = 0;
   };

@@ -44,7 +44,7 @@ std::shared_ptr<const Userfaultfd> UserfaultfdTrap::trap_layout(Processor p, Fd 
 
 std::shared_ptr<const FaultSource> UserfaultfdTrap::attach_host() {
   const Processor host = Processor::host();
-  host_ = trap_layout(host, Userfaultfd::create(parts_.uffd_access), 0);
+  host_ = trap_layout(host, Userfaultfd::create(*parts_.mode.userfaultfd), 0);
   static_cast<HostViewChanger&>(changer(host)).attach(host_);
   return std::make_shared<const UserfaultfdSource>(host_);
 }

@@ -40,7 +40,7 @@ std::shared_ptr<const FaultSource> DeviceSupervisor::start(int device) {
   options.workers = config.workers;
   options.page_owners = parts_.page_owners.view();
   options.cpus = config.cpus;
-  options.uffd_access = parts_.options.uffd_access;
+  options.trap = parts_.options.trap;
   auto& process = process_of(device);
   process = fork(options);
   if (!parts_.live.put(device, process)) {

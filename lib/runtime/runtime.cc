@@ -32,11 +32,8 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
 }  // namespace
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
-  Trap::Parts parts{&arena_.layout(),
-                    {},
-                    pools_.map_huge_pages(),
-                    options_.uffd_access,
-                    options_.mappings_budget};
+  Trap::Parts parts{
+      &arena_.layout(), {}, pools_.map_huge_pages(), options_.trap, options_.mappings_budget};
   for (const auto& pool : pools_.all()) parts.pools.push_back(pool.get());
   return impl::make_trap(std::move(parts));
 }

@@ -2,19 +2,15 @@
 
 namespace wherry::impl {
 
-bool permits_huge_pages(UffdAccess access) {
-  return access != UffdAccess::none;
-}
-
 std::vector<std::string> limits_of(const TrapChoice& choice) {
+  const TrapTraits& traits = traits_of(choice.mode.kind);
   std::vector<std::string> limits;
-  if (!serves_system_calls(choice.access))
+  if (!serves_system_calls(choice.mode))
     limits.push_back(
         "serve system calls that reach absent managed memory: they fail with EFAULT; wherryTouch() "
         "first");
-  if (!permits_huge_pages(choice.access))
-    limits.push_back("use huge pages, or map 2 MiB by one entry");
-  if (choice.access == UffdAccess::none) {
+  if (!traits.permits_huge_pages) limits.push_back("use huge pages, or map 2 MiB by one entry");
+  if (!traits.opens_arena) {
     limits.push_back(
         "change what is mapped without a system call for each run of pages, in a device through "
         "its agent");

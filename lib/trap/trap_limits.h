@@ -1,4 +1,4 @@
-// What each way to trap cannot do: for those above who have to mind it.
+// The limits of each trap, as `wherry info` prints them.
 #pragma once
 
 #include <string>
@@ -8,10 +8,8 @@
 
 namespace wherry::impl {
 
-// Protection is a matter of single pages: pools whose faults it traps have no huge ones.
-bool permits_huge_pages(UffdAccess access);
-
-// One line each, fit to follow "cannot"; none for userfaultfd that serves system calls.
+// What the trap cannot do: one line each, to follow "cannot". Empty for userfaultfd that serves
+// system calls.
 std::vector<std::string> limits_of(const TrapChoice& choice);
 
 }  // namespace wherry::impl

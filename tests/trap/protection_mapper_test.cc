@@ -108,7 +108,7 @@ class NoFiller final : public HoleFiller {
 };
 
 struct Setup {
-  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::never, UffdAccess::none};
+  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::never, std::nullopt};
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
