@@ -83,7 +83,7 @@ FaultService::Attempt FaultService::attempt(Fault& fault) {
   try {
     Block& state = blocks_.at(index);
     if (!fault.in_handler) {
-      const LockedBlock block(index, state);
+      const LockedBlock block(index, state, fault.waiter);
       return attempt_locked(fault, block);
     }
     // The effects of advice, and evictions, may need more than a signal handler may do.
@@ -379,7 +379,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const Lock
   }
   // No other pool has a copy, and Linux says that this entry is protected.
   if (fault.event.write_protect && std::popcount(block.state.residents(page)) == 1)
-    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}));
+    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}), block.waiter);
   return std::nullopt;
 }
 
@@ -470,12 +470,14 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
 
 FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
+  const RoomRequest request{
+      .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   OpStatus status = OpStatus::no_memory;
   if (attempt.outcome == Outcome::space_needed) {
-    status = evictor_.make_room({p, attempt.pages, fault.page}, fault.reservation);
+    status = evictor_.make_room(request, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.
     if (status == OpStatus::no_memory) status = OpStatus::absent;
-  } else if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) {
+  } else if (!p.is_host() && evictor_.evict_one(request) == OpStatus::ok) {
     // The pages of the device's own pool may have taken its node's memory. Memory of the host's
     // nodes can only be reclaimed by Linux.
     status = OpStatus::ok;

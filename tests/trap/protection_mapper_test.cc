@@ -47,10 +47,10 @@ class CrampedProtector final : public Protector {
  public:
   CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
       : real_(layout), pages_min_(pages_min) {}
-  int protect(PageSpan span, Access access) override {
+  int protect(PageSpan span, Access access, FaultSlot* waiter) override {
     if (span.count < pages_min_ && !made_room_) return ENOMEM;
     made_room_ = access == Access::none;
-    return real_.protect(span, access);
+    return real_.protect(span, access, waiter);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
@@ -68,7 +68,7 @@ class LimitedProtector final : public Protector {
   LimitedProtector(std::uint64_t pages, std::uint64_t mappings_max, std::uint64_t others)
       : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
 
-  int protect(PageSpan span, Access access) override {
+  int protect(PageSpan span, Access access, FaultSlot*) override {
     // A boundary where the access does not change splits no mapping.
     const std::uint64_t splits =
         (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
@@ -316,10 +316,9 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
     CHECK(event->address == s.at(3));
     CHECK(event->write);
     CHECK_FALSE(event->kind_known);
-    source.attend(*event);
-    CHECK(protector.protect({3, 1}, Access::write) == 0);
-    CHECK(protector.protect({4, 1}, Access::read) == 0);
-    source.leave();
+    FaultSlot* const slot = source.attend(*event);
+    CHECK(protector.protect({3, 1}, Access::write, slot) == 0);
+    CHECK(protector.protect({4, 1}, Access::read, slot) == 0);
     CHECK(s.rights(3) == "rw-");
     CHECK(s.rights(4) == "r--");
     source.answered(*event, refused);
@@ -434,11 +433,11 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
       nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
       s.arena.layout());
   // The process does not answer, and is ended for that.
-  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
 }
 
 }  // namespace wherry::impl
