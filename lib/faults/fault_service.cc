@@ -34,7 +34,20 @@ constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 constexpr const char* no_space_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
 
+// The service that resolve_own_fault() uses: a signal handler can reach it only through a static
+// variable. Set before the trap gets the function, whose store and load order the two.
+FaultService* of_signal_handlers = nullptr;
+
+bool resolve_own_fault(const FaultEvent& event) {
+  return of_signal_handlers->resolve_in_handler(event);
+}
+
 }  // namespace
+
+InThreadResolver FaultService::in_thread_resolver() {
+  of_signal_handlers = this;
+  return resolve_own_fault;
+}
 
 std::uint64_t FaultService::soon() const {
   return clock_() + moment_ns;

@@ -76,9 +76,9 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
 // The faults of a board.
 class BoardSource final : public FaultSource {
  public:
-  // `notifier`: an eventfd that counts, signalled once for each event. `owner` keeps the board.
-  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, Fd notifier)
-      : owner_(std::move(owner)), board_(board), notifier_(std::move(notifier)) {}
+  // `notifier`: an eventfd that counts, signalled once for each event. `owner` keeps both.
+  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, const Fd& notifier)
+      : owner_(std::move(owner)), board_(board), notifier_(notifier) {}
 
   int fd() const override { return notifier_.get(); }
   std::optional<FaultEvent> read_event() const override;
@@ -88,7 +88,7 @@ class BoardSource final : public FaultSource {
  private:
   const std::shared_ptr<void> owner_;
   FaultBoard& board_;
-  const Fd notifier_;
+  const Fd& notifier_;
 };
 
 // Changes page protections of a device process: the thread in the slot `waiter` makes the change if

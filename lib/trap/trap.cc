@@ -2,6 +2,9 @@
 
 #include <iterator>
 
+#include "trap/mprotect_trap.h"
+#include "trap/userfaultfd_trap.h"
+
 namespace wherry::impl {
 namespace {
 
@@ -46,6 +49,32 @@ std::string to_string(const TrapMode& mode) {
   const TrapTraits& traits = traits_of(mode.kind);
   const bool user_mode_only = !traits.posts_faults && !serves_system_calls(mode);
   return std::string(traits.name) + (user_mode_only ? " in user mode only" : "");
+}
+
+std::vector<int> Trap::Parts::pool_fds() const {
+  std::vector<int> fds;
+  for (const Pool& pool : pools) fds.push_back(pool.fd);
+  return fds;
+}
+
+std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
+  switch (parts.mode.kind) {
+    case TrapKind::userfaultfd:
+      return make_userfaultfd_trap(std::move(parts));
+    case TrapKind::mprotect:
+      return make_mprotect_trap(std::move(parts));
+  }
+  return nullptr;
+}
+
+std::unique_ptr<DeviceTrap> make_device_trap(DeviceTrap::Parts parts) {
+  switch (parts.mode.kind) {
+    case TrapKind::userfaultfd:
+      return make_userfaultfd_device_trap(std::move(parts));
+    case TrapKind::mprotect:
+      return make_mprotect_device_trap(std::move(parts));
+  }
+  return nullptr;
 }
 
 }  // namespace wherry::impl

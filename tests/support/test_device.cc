@@ -46,12 +46,12 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   options.workers = workers;
   options.trap = chosen_trap();
   process_ = impl::DeviceProcess::start(options);
-  impl::Fd fault_fd = process_->take_fault_fd();
   // With a userfaultfd the arena is not registered: Linux lets accesses fill the pool, or refuses
   // them.
+  process_->take_userfaultfd().reset();
   if (impl::traits_of(options.trap.kind).posts_faults)
-    faults_ =
-        std::make_unique<impl::BoardSource>(nullptr, process_->fault_board(), std::move(fault_fd));
+    faults_ = std::make_unique<impl::BoardSource>(process_, process_->fault_board(),
+                                                  process_->fault_notifier());
   process_->run();
 }
 

@@ -302,7 +302,7 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
+  const BoardSource source(nullptr, *board, notifier);
   BoardProtector protector(
       nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
   REQUIRE(s.pool.fill_zero({3, 2}));
@@ -331,7 +331,7 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
+  const BoardSource source(nullptr, *board, notifier);
   constexpr int threads = FaultBoard::slots_max + 20;
   std::atomic<int> wrong{0};
   std::vector<std::thread> faulting;
