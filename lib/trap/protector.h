@@ -15,7 +15,7 @@ struct FaultSlot;  // trap/fault_board.h
 class Protector {
  public:
   virtual ~Protector() = default;
-  // Sets the access that all threads of the process have to these pages from the return on. Pages
+  // Sets the access to these pages; at the return it applies to all threads of the process. Pages
   // without an address are skipped. `waiter`: as in Mapper. Returns 0 or an errno. ESRCH: the
   // process has ended, or will access nothing any more. ENOMEM: it has as many mappings as it may
   // have, and a part of the change may have been made.
