@@ -79,7 +79,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const RoomRequest& request, Verd
     Leaving leaving;
     PageRun& run = leaving.transfer.run;
     {
-      const LockedBlock block(index, state);
+      const LockedBlock block(index, state, request.waiter);
       verdict = may_evict(block, request);
       if (verdict != Verdict::yes) break;
       // Before the first page leaves: faults from then on know it.
@@ -98,7 +98,8 @@ OpStatus Evictor::evict_block(BlockIndex index, const RoomRequest& request, Verd
     }
     // If a transfer fails, the pages go a piece at a time under the lock, which shows the cause.
     const bool in_flight = transfers && status == OpStatus::ok;
-    if (in_flight) transfers = carry_in_flight(index, state, done, leaving) == OpStatus::ok;
+    if (in_flight)
+      transfers = carry_in_flight(index, state, request.waiter, done, leaving) == OpStatus::ok;
     if (transfers || !in_flight) left -= PageMask::of(run);
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
@@ -153,7 +154,7 @@ OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& l
   return OpStatus::ok;
 }
 
-OpStatus Evictor::carry_in_flight(BlockIndex index, Block& state, Eviction& done,
+OpStatus Evictor::carry_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
                                   Leaving& leaving) {
   const InFlightTransfer& transfer = leaving.transfer;
   auto backend = backends_.borrow();
@@ -163,7 +164,7 @@ OpStatus Evictor::carry_in_flight(BlockIndex index, Block& state, Eviction& done
     outcome = backend->next();
     backends_.give_back(std::move(backend));
   }
-  const LockedBlock block(index, state);
+  const LockedBlock block(index, state, waiter);
   if (outcome.status != OpStatus::ok) {
     engine_.abort_transfer(block, transfer);
     return outcome.status;

@@ -30,6 +30,7 @@ struct RoomRequest {
   std::uint64_t for_page = 0;      // the page that is to come
   std::uint32_t spared_epoch = 0;  // blocks that were prefetched in this one stay; 0: none does
   bool background = false;         // nobody waits for it
+  FaultSlot* waiter = nullptr;     // of the fault that needs the room, see LockedBlock
 };
 
 class Evictor {
@@ -92,8 +93,8 @@ class Evictor {
                  Leaving& next) REQUIRES(block.state.lock);
   // Each moves the pages and says in `done` how many: in flight, while others use the rest of the
   // block.state...
-  OpStatus carry_in_flight(BlockIndex index, Block& state, Eviction& done, Leaving& leaving)
-      EXCLUDES(state.lock);
+  OpStatus carry_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
+                           Leaving& leaving) EXCLUDES(state.lock);
   // ... or under the lock.
   OpStatus carry_now(const LockedBlock& block, Eviction& done, Leaving& leaving)
       REQUIRES(block.state.lock);

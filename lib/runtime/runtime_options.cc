@@ -111,8 +111,9 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
     return std::nullopt;
   }
-  options.uffd_access = std::get<TrapChoice>(trap).access;
-  if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
+  options.trap = std::get<TrapChoice>(trap).mode;
+  if (!traits_of(options.trap.kind).permits_huge_pages)
+    options.copying.huge_pages = HugePages::never;
   // Checked here, because device processes read it only when they start.
   if (const std::string check = environment("WHERRY_CHECK");
       !check.empty() && check != "0" && check != "1") {
