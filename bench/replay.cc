@@ -41,14 +41,14 @@ impl::TraceMachine machine() {
 }
 
 // The events of the policy migrate-always: a fault, and the pages that moved with it.
-std::vector<impl::EventRecord> events(Order order) {
-  using impl::EventRecord;
+std::vector<impl::TraceEvent> events(Order order) {
+  using impl::TraceEvent;
   constexpr std::uint64_t regions = blocks * impl::pages_per_block / impl::pages_per_region;
   constexpr std::uint64_t fault_ns = 12'000;
-  std::vector<EventRecord> events{{.time_ns = 1,
-                                   .address = base,
-                                   .bytes = blocks * impl::block_size,
-                                   .kind = impl::EventKind::allocation}};
+  std::vector<TraceEvent> events{{.time_ns = 1,
+                                  .address = base,
+                                  .bytes = blocks * impl::block_size,
+                                  .kind = impl::EventKind::allocation}};
   std::mt19937_64 random(1);
   std::uint64_t time = 1000;
   for (std::uint64_t i = 0; events.size() < events_wanted; ++i, time += fault_ns) {
@@ -70,14 +70,14 @@ std::vector<impl::EventRecord> events(Order order) {
                       .bytes = 65536,
                       .kind = is_first ? impl::EventKind::populate : impl::EventKind::migration,
                       .cause = impl::EventCause::fault,
-                      .source = is_first ? EventRecord::nobody
+                      .source = is_first ? TraceEvent::no_processor
                                          : static_cast<std::int8_t>(1 - faulting_processor),
                       .destination = faulting_processor});
   }
   return events;
 }
 
-impl::TraceBytes file_of(const std::vector<impl::EventRecord>& events) {
+impl::TraceBytes file_of(const std::vector<impl::TraceEvent>& events) {
   impl::TraceBytes file;
   impl::append_trace_header(file);
   impl::append_machine(file, machine());

@@ -14,7 +14,7 @@
 //
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,
 // or wait for threads that hold them. While a thread of the application holds one of these, its
-// signals are blocked (base/signal_hold.h): a signal handler that accessed managed memory would
+// signals are blocked (base/signal_blocking.h): a signal handler that accessed managed memory would
 // wait for its own thread. For the same reason, code under one of these locks must not access
 // managed memory or call the program's allocator.
 #pragma once
@@ -33,7 +33,7 @@ enum class LockOrder : std::uint8_t {
   peers,           // which contexts may access the memory of which others [waits]
   offers,          // what other processes may open
   imported,        // what this process has opened of other processes [waits]
-  held_pages,      // which pages third parties hold [waits]
+  p2p_pages,       // which pages third parties have pinned [waits]
   pools,           // which memory pools the devices use
   memory_pool,     // the allocations of one memory pool [waits]
   own_libraries,   // which kernels the program itself contains
@@ -106,7 +106,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::device:
     case LockOrder::peers:
     case LockOrder::imported:
-    case LockOrder::held_pages:
+    case LockOrder::p2p_pages:
     case LockOrder::memory_pool:
     case LockOrder::virtual_memory:
     case LockOrder::sections:

@@ -91,7 +91,7 @@ int show_pool(const AgentStart& start, const AgentState& state, const Command& c
 int adopt_image(const Command& command, Fd contents) {
   ModuleImage image;
   image.extent = {command.address, command.address + command.bytes};
-  image.parts.assign(command.parts, command.parts + command.part_count);
+  image.segments.assign(command.segments, command.segments + command.segment_count);
   image.contents = std::move(contents);
   image.unwind_info = command.unwind_info;
   return adopt_image(image);
@@ -135,13 +135,13 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       }
       break;
     case CommandKind::map_file:
-      reply.error = map_file_part(command.address, command.bytes, passed.get(), command.offset,
-                                  command.access, /*huge_pages=*/true);
+      reply.error = map_file_range(command.address, command.bytes, passed.get(), command.offset,
+                                   command.access, /*huge_pages=*/true);
       // The host's core dump contains this memory.
       if (reply.error == 0) reply.error = leave_out_of_core_dumps(command.address, command.bytes);
       break;
     case CommandKind::unmap_file:
-      reply.error = unmap_file_part(command.address, command.bytes);
+      reply.error = unmap_file_range(command.address, command.bytes);
       break;
     case CommandKind::load_module:
       reply.error =
@@ -219,7 +219,7 @@ void prepare_and_obey(void* pointer) {
     });
   if (error != 0) fail_start(start, error, "mapping the pool");
   // The fork may have inherited mappings that the host has in the annex.
-  if (options.annex_size != 0) error = unmap_file_part(options.annex_base, options.annex_size);
+  if (options.annex_size != 0) error = unmap_file_range(options.annex_base, options.annex_size);
   if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block.get(),
@@ -239,7 +239,7 @@ void run_agent(void* pointer) {
   forget_locks_of_parent();
   AgentStart& start = *static_cast<AgentStart*>(pointer);
   for (const AddressRange& range : start.options->withheld)
-    if (const int error = unmap_file_part(range.start, range.size()))
+    if (const int error = unmap_file_range(range.start, range.size()))
       fail_start(start, error, "withholding memory of the program");
   detach_from_application(start.name.c_str());
   admit_to_memory(start.host);  // so that the host may call enter_huge_page() for this process

@@ -62,8 +62,8 @@ struct Command {
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};
   std::uint64_t unwind_info = 0;  // of an image, see ModuleImage
-  std::uint64_t part_count = 0;
-  ModuleImage::Part parts[ModuleImage::parts_max] = {};
+  std::uint64_t segment_count = 0;
+  ModuleImage::Segment segments[ModuleImage::segments_max] = {};
 };
 struct Reply {
   std::uint32_t number = 0;

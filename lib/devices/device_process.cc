@@ -270,8 +270,8 @@ int DeviceProcess::State::send_image(const ModuleImage& image) {
   command.address = image.extent.start;
   command.bytes = image.extent.size();
   command.unwind_info = image.unwind_info;
-  command.part_count = image.parts.size();
-  std::ranges::copy(image.parts, command.parts);
+  command.segment_count = image.segments.size();
+  std::ranges::copy(image.segments, command.segments);
   return send_command(command, image.contents.get());
 }
 

@@ -90,13 +90,13 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
   unsigned used = 0;
   const auto answer = [&](Fault fault) {
     const FaultSource& source = *fault.source;
-    fault.waiter = source.attend(fault.event);
+    fault.waiter = source.attend(fault.message);
     const auto due = service_.resolve(fault);
     if (due && postponed.put(*due, fault)) return;
     // Without memory to remember the fault, its thread remembers it: it wakes and touches the page
     // again.
     if (due) service_.let_try_again(fault);
-    source.answered(fault.event, fault.refused);
+    source.answered(fault.message, fault.refused);
   };
   while (!stopping_.load()) {
     // The generation is read before the sources, so that a change in between is noticed the next
@@ -119,8 +119,8 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
       for (unsigned i = 0; i < used; ++i) {
         if ((descriptors[i].revents & POLLIN) == 0) continue;
         const auto& source = current[static_cast<unsigned>(owners[i].index)];
-        if (const auto event = source->read_event()) {
-          Fault fault = service_.take(owners[i], *event);
+        if (const auto message = source->read_message()) {
+          Fault fault = service_.take(owners[i], *message);
           fault.source = source;
           answer(std::move(fault));
         }

@@ -1,7 +1,7 @@
-// The threads that read fault events and have them answered: one per CPU up to handlers_max, beyond
-// that one for a few neighbouring CPUs each. All are pinned, and all poll the descriptors of all
-// processors, because waking a handler on the faulting thread's own CPU is far cheaper than on
-// another one. Handlers block all signals and never touch managed memory.
+// The threads that read fault messages and have the faults resolved: one per CPU up to
+// handlers_max, beyond that one for a few neighbouring CPUs each. All are pinned, and all poll the
+// descriptors of all processors, because waking a handler on the faulting thread's own CPU is far
+// cheaper than on another one. Handlers block all signals and never touch managed memory.
 #pragma once
 
 #include <array>

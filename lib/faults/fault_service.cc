@@ -38,8 +38,8 @@ constexpr const char* no_space_anywhere =
 // variable. Set before the trap gets the function, whose store and load order the two.
 FaultService* of_signal_handlers = nullptr;
 
-bool resolve_own_fault(const FaultEvent& event) {
-  return of_signal_handlers->resolve_in_handler(event);
+bool resolve_own_fault(const FaultMessage& message) {
+  return of_signal_handlers->resolve_in_handler(message);
 }
 
 }  // namespace
@@ -58,16 +58,16 @@ std::uint64_t FaultService::later(const Fault& fault) const {
   return now + std::clamp((now - fault.taken_ns) / pause_share, moment_ns, pause_max_ns);
 }
 
-Fault FaultService::take(Processor faulting_processor, const FaultEvent& event) {
+Fault FaultService::take(Processor faulting_processor, const FaultMessage& message) {
   // Addresses outside the arena are treated as its last page, which is never allocated.
   const std::uint64_t last = layout_.bytes() / page_size - 1;
-  Fault fault(faulting_processor, event, layout_.page_of(event.address).value_or(last), clock_);
-  if (event.kind_known) answers_.count_once(fault);
+  Fault fault(faulting_processor, message, layout_.page_of(message.address).value_or(last), clock_);
+  if (message.kind_known) answers_.count_once(fault);
   return fault;
 }
 
-bool FaultService::resolve_in_handler(const FaultEvent& event) {
-  Fault fault = take(Processor::host(), event);
+bool FaultService::resolve_in_handler(const FaultMessage& message) {
+  Fault fault = take(Processor::host(), message);
   fault.in_handler = true;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault);
@@ -167,14 +167,14 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
 }
 
 void FaultService::classify(Fault& fault, const Block& block) const {
-  FaultEvent& event = fault.event;
-  if (event.kind_known) return;
+  FaultMessage& message = fault.message;
+  if (message.kind_known) return;
   const unsigned page = fault.page_in_block();
   const bool mapped = block.at(fault.processor).mapped.test(page);
-  event.write_protect = mapped && event.write;
-  event.minor =
-      !event.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
-  event.kind_known = true;
+  message.write_protect = mapped && message.write;
+  message.minor =
+      !message.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
+  message.kind_known = true;
 }
 
 FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation,
@@ -185,7 +185,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   FaultFacts facts;
   facts.faulting_processor = p;
   facts.page = fault.page_in_block();
-  facts.write = fault.event.write;
+  facts.write = fault.message.write;
   facts.now_ns = clock_();
   facts.block = block.index;
   facts.processors = engine_.processors();
@@ -248,7 +248,7 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
       fault.reservation.release();
       attempt.due = later(fault);
       attempt.waits_for_progress =
-          engine_.transfers().is_carried({fault.page, 1}, fault.event.thread);
+          engine_.transfers().is_live({fault.page, 1}, fault.message.thread);
       break;
     case FaultPlan::WaitsFor::policy:
       answers_.begin_throttle(fault, facts.now_ns);
@@ -271,7 +271,7 @@ std::optional<FaultService::Attempt> FaultService::reserve(Fault& fault, const F
   const PageRun region = plan.decision.region;
   if (plan.pages == 0) {
     for (const PageRun wanted : {region, PageRun{facts.page, 1}}) {
-      constraints.space_at = find_room(engine_, wanted.count, fault.reservation);
+      constraints.space_at = reserve_anywhere(engine_, wanted.count, fault.reservation);
       constraints.space_for = wanted;
       if (constraints.space_at) break;
     }
@@ -298,7 +298,7 @@ FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& blo
   const Decision& decision = plan.decision;
   const Fault::Origin origin = fault.origin.value_or(origin_of(block.state, facts, decision));
   if (plan.kind == FaultPlan::Kind::transfer)
-    if (const auto hindered = carry(fault, block, facts, plan)) return *hindered;
+    if (const auto hindered = transfer_pages(fault, block, facts, plan)) return *hindered;
   if (plan.begins_residency) {
     fault.origin = origin;
     block.state.minimum_residency.begin(decision.region, fault.processor, facts.now_ns);
@@ -315,9 +315,10 @@ FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& blo
   return {Outcome::resolved, block.span_of(decision.region)};
 }
 
-std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const LockedBlock& block,
-                                                         const FaultFacts& facts,
-                                                         const FaultPlan& plan) {
+std::optional<FaultService::Attempt> FaultService::transfer_pages(Fault& fault,
+                                                                  const LockedBlock& block,
+                                                                  const FaultFacts& facts,
+                                                                  const FaultPlan& plan) {
   const Decision& decision = plan.decision;
   const TransferPlan& transfer = plan.transfer;
   const Processor to = decision.destination;
@@ -333,7 +334,7 @@ std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const Loc
             ? engine_.duplicate(block, run, transfer.from, to, space, fault.entry, motive)
             : engine_.migrate(block, run, transfer.from, to, space, motive, fault.entry);
     const std::uint64_t pages = result.bytes / page_size;
-    answers_.note_carrying(fault, pages, clock_() - begun_ns);
+    answers_.note_transfer(fault, pages, clock_() - begun_ns);
     page_done = page_done || (facts.page >= run.first && facts.page < run.first + pages);
     if (result.status == OpStatus::process_gone) {
       // The faulting thread has ended with its process.
@@ -394,7 +395,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const Lock
     if (!result) return Attempt{Outcome::not_yet, {}, soon()};
   }
   // No other pool has a copy, and Linux says that this entry is protected.
-  if (fault.event.write_protect && std::popcount(block.state.residents(page)) == 1)
+  if (fault.message.write_protect && std::popcount(block.state.residents(page)) == 1)
     (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}), block.waiter);
   return std::nullopt;
 }
@@ -407,7 +408,7 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
   const unsigned page = fault.page_in_block();
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
-  const bool lost_whole = fault.event.minor && (block.state.entered_whole & p.bit()) != 0 &&
+  const bool lost_whole = fault.message.minor && (block.state.entered_whole & p.bit()) != 0 &&
                           block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
   if (lost_whole) block.state.entered_whole &= ~p.bit();
   // With a coarse grain, access to the region may have been taken together with access to others.
@@ -420,7 +421,7 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
 
 Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& facts,
                                       const Decision& decision) {
-  std::int8_t source = DecisionRecord::nobody;
+  std::int8_t source = DecisionRecord::no_processor;
   PageMask pages = PageMask::of(decision.region);
   if (facts.residents == 0) {
     pages &= block.absent();
@@ -436,7 +437,7 @@ Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& fact
 void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
                                  const Decision& decision, const Fault::Origin& origin) {
   // Only the entry of this page was missing, which says nothing about where the page is.
-  if (origin.reason == Reason::there) return;
+  if (origin.reason == Reason::resident) return;
   engine_.recorder().decisions().add(
       {.time_ns = facts.now_ns,
        .block = facts.block,
@@ -490,7 +491,7 @@ FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt&
       .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   OpStatus status = OpStatus::no_memory;
   if (attempt.outcome == Outcome::space_needed) {
-    status = evictor_.make_room(request, fault.reservation);
+    status = evictor_.reserve(request, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.
     if (status == OpStatus::no_memory) status = OpStatus::absent;
   } else if (!p.is_host() && evictor_.evict_one(request) == OpStatus::ok) {

@@ -50,7 +50,7 @@ class AdoptedRanges {
     absent,
     // Memory of a kind that cannot be adopted without a difference that the program could see.
     unsuitable,
-    no_room,
+    no_space,
     // Another thread was still in fork() when the time limit passed.
     forking,
   };
@@ -124,7 +124,7 @@ class AdoptedRanges {
   Mutex lock_{LockOrder::adopted};
   Condition fork_over_;
   std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nullopt: no thread forks
-  // Used to hold writers (WriteHold); present while there are ranges. Changed only under lock_.
+  // Used to freeze writes (WriteFreeze); present while there are ranges. Changed only under lock_.
   // nullopt: no userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;
   std::vector<Adopted> ranges_ GUARDED_BY(lock_);

@@ -21,7 +21,7 @@ std::optional<Userfaultfd> make_filler(std::optional<UffdAccess> access) {
 
 }  // namespace
 
-MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
                                std::optional<UffdAccess> access)
     : file_(name, arena_bytes, wanted),
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
@@ -32,7 +32,7 @@ MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes,
     throw_errno(error, "cannot register " + name + " with userfaultfd");
 }
 
-int MemoryPoolFile::punch(PageSpan span) {
+int SparsePoolFile::punch(PageSpan span) {
   // Linux cannot split a huge page while another process or thread holds a reference to it, for a
   // read of it for example. A punch then only unmaps and clears the part, and reports no error. The
   // old contents are gone, so the caller cannot undo its move, and the memory is not free. So this
@@ -51,14 +51,14 @@ int MemoryPoolFile::punch(PageSpan span) {
   }
 }
 
-OpResult MemoryPoolFile::fill(PageSpan span, const std::byte* source) {
+OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);
   return created;
 }
 
-OpResult MemoryPoolFile::fill_zero(PageSpan span) {
+OpResult SparsePoolFile::fill_zero(PageSpan span) {
   if (filler_) return filler_->zero(address(span), span.bytes());
   const std::uint64_t start = span.offset();
   const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;
@@ -71,7 +71,7 @@ OpResult MemoryPoolFile::fill_zero(PageSpan span) {
   return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 
-void MemoryPoolFile::move_to_node(PageSpan span, int node) {
+void SparsePoolFile::move_to_node(PageSpan span, int node) {
   // Linux moves only pages that this process maps, so read each page through the alias first.
   for (std::uint64_t page = span.first; page < span.end(); ++page)
     (void)*const_cast<const volatile std::byte*>(alias(page));

@@ -34,10 +34,10 @@ class PoolFile : public HoleFiller {
   virtual const std::byte* alias(std::uint64_t page) const = 0;
 };
 
-class MemoryPoolFile final : public PoolFile {
+class SparsePoolFile final : public PoolFile {
  public:
   // `access`: the userfaultfd that fills the file; nullopt: none does (see filler_).
-  MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+  SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
                  std::optional<UffdAccess> access);
 
   int punch(PageSpan span) override;

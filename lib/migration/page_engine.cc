@@ -31,15 +31,15 @@ EventKind kind_of(PageTransfer::Kind kind) {
 }  // namespace
 
 PageEngine::Pool::Pool(ProcessorMemory& its_memory) : memory(its_memory) {
-  if (!memory.id.is_host()) held.emplace(memory.blocks.size());
+  if (!memory.id.is_host()) blocks.emplace(memory.blocks.size());
 }
 
 void PageEngine::Pool::arrived(BlockIndex block, std::uint64_t page, bool is_first) {
-  held->set_last_arrival(page);
+  blocks->set_last_arrival(page);
   if (is_first)
-    held->came(block);
+    blocks->came(block);
   else
-    held->touched(block);
+    blocks->accessed(block);
 }
 
 PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> processors) {
@@ -49,7 +49,7 @@ PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> proce
   return pools;
 }
 
-PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Policy* policy) {
+PageBooks PageEngine::make_page_books(const Pools& pools, std::size_t count, const Policy* policy) {
   std::array<PoolLedger*, max_processors> ledgers{};
   for (std::size_t i = 0; i < count; ++i) ledgers[i] = pools[i].get();
   return PageBooks(std::span(ledgers).first(count), policy);
@@ -58,11 +58,11 @@ PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Po
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
                        const Policy* policy)
     : pools_(make_pools(processors)),
-      books_(make_books(pools_, processors.size(), policy)),
+      page_books_(make_page_books(pools_, processors.size(), policy)),
       recorder_(layout) {}
 
 std::uint64_t PageEngine::arrival_ns() const {
-  return books_.needs_time() ? now_ns() : 0;
+  return page_books_.needs_time() ? now_ns() : 0;
 }
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over the pages that
@@ -203,14 +203,14 @@ OpResult PageEngine::fill(const LockedBlock& block, PageRun run, Processor p,
 void PageEngine::account_creation(const LockedBlock& block, PageRun run, Processor p,
                                   Reservation& reservation) {
   reservation.spend(run.count);
-  books_.created(block, run, p);
+  page_books_.created(block, run, p);
 }
 
 void PageEngine::account_copy(const LockedBlock& block, PageRun run, Processor to,
                               Reservation& reservation) {
   reservation.spend(run.count);
   const std::uint64_t now = arrival_ns();
-  if (const auto thrashing = books_.copied(block, run, to, MoveCause::fault, now))
+  if (const auto thrashing = page_books_.copied(block, run, to, MoveCause::fault, now))
     recorder_.record_thrashing(block.span_of(run), to, thrashing, now);
 }
 
@@ -218,7 +218,7 @@ void PageEngine::account_move(const LockedBlock& block, PageRun run, Processor f
                               Reservation& reservation, MoveCause cause) {
   reservation.spend(run.count);
   const std::uint64_t now = arrival_ns();
-  if (const auto thrashing = books_.moved(block, run, from, to, cause, now))
+  if (const auto thrashing = page_books_.moved(block, run, from, to, cause, now))
     recorder_.record_thrashing(block.span_of(run), to, thrashing, now);
 }
 
@@ -319,7 +319,7 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   if (!at(p).file.maps_huge_pages() || !block.state.at(p).mapped.none() ||
-      !block.state.held_beside(p).none())
+      !block.state.resident_beside(p).none())
     return false;
   constexpr PageRun all{0, pages_per_block};
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
@@ -340,14 +340,14 @@ void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer
     allow_writes_if_alone(block, transfer.run, transfer.from);
 }
 
-void PageEngine::begin_hold(const LockedBlock& block, const PageMask& pages) {
+void PageEngine::begin_byte_transfer(const LockedBlock& block, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
     block.state.transfer_begun(run);
     transfers_.begun(block.span_of(run));
   }
 }
 
-void PageEngine::end_hold(const LockedBlock& block, const PageMask& pages) {
+void PageEngine::end_byte_transfer(const LockedBlock& block, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
     block.state.transfer_ended(run);
     transfers_.ended(block.span_of(run));
@@ -355,7 +355,7 @@ void PageEngine::end_hold(const LockedBlock& block, const PageMask& pages) {
 }
 
 void PageEngine::allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner) {
-  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.held_beside(owner)))
+  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.resident_beside(owner)))
     allow_writes(block, alone, owner);
 }
 
@@ -372,14 +372,14 @@ PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages, P
 }
 
 void PageEngine::drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause) {
-  books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
+  page_books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
 }
 
 void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keeper,
                           MoveCause cause) {
   const PageMask kept =
       (PageMask::of(run) & block.state.at(keeper).resident) - block.state.in_flight();
-  const PageMask several = kept & block.state.held_beside(keeper);
+  const PageMask several = kept & block.state.resident_beside(keeper);
   // The other copies go first: no processor may write the last one while there is another.
   for (int i = 0; i < processors(); ++i) {
     if (i == keeper.index) continue;
@@ -394,7 +394,7 @@ void PageEngine::release(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < processors(); ++i)
     take_out(block, PageMask::of(run), Processor{i}, MoveCause::release);
   recorder_.record_release(block.index, run);
-  books_.released(block, run);
+  page_books_.released(block, run);
 }
 
 OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, bool writable) {
@@ -422,13 +422,13 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
 }
 
 bool PageEngine::was_taken(const LockedBlock& block, unsigned page, Processor p) {
-  const bool has_copies = block.state.held_beside(block.state.view(p, page)).test(page);
+  const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
   return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies, block.waiter).status ==
          OpStatus::ok;
 }
 
 void PageEngine::note_access(const LockedBlock& block, Processor owner) {
-  books_.accessed(block, owner);
+  page_books_.accessed(block, owner);
 }
 
 OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
@@ -436,7 +436,7 @@ OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask wanted = PageMask::of(run);
   if (!(wanted & (block.state.switching(p) | block.state.in_flight())).none())
     return {OpStatus::incomplete, 0};
-  const PageMask several = wanted & block.state.held_beside(owner);
+  const PageMask several = wanted & block.state.resident_beside(owner);
   for (const bool writable : {true, false}) {
     for (const PageRun part : runs_of(writable ? wanted - several : several)) {
       const PageMask fresh = PageMask::of(part) - block.state.at(p).mapped;

@@ -84,7 +84,7 @@ AdoptedRanges::Verdict HostMemory::adopt(const HostRange& range, bool read_only)
       window_at(range.device_base, range, read_only ? Access::read : Access::write);
   Verdict verdict = adopted_.adopt(bytes, window.offset, read_only);
   if (verdict == Verdict::adopted && annex_.show(window, annex_.all_devices()) != 0) {
-    verdict = Verdict::no_room;
+    verdict = Verdict::no_space;
     if (!adopted_.give_back(bytes)) return verdict;
   }
   if (verdict != Verdict::adopted) annex_.release(window.start);

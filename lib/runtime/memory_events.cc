@@ -37,15 +37,15 @@ void record_location(const ArenaLayout& layout, PageSpan pages, EventKind kind, 
                      Location location) {
   if (!is_recorded(kind)) return;
   const bool on_node = location.kind == Location::Kind::host_node;
-  record_event(
-      {.time_ns = now_ns(),
-       .address = layout.address_of(pages.first),
-       .bytes = pages.bytes(),
-       .value = on_node ? static_cast<std::uint32_t>(location.id) + 1 : 0,
-       .kind = kind,
-       .cause = EventCause::advice,
-       .detail = kind == EventKind::advice ? code_of(detail) : std::uint8_t{0},
-       .destination = location.is_none() ? EventRecord::nobody : index_of(location.processor())});
+  record_event({.time_ns = now_ns(),
+                .address = layout.address_of(pages.first),
+                .bytes = pages.bytes(),
+                .value = on_node ? static_cast<std::uint32_t>(location.id) + 1 : 0,
+                .kind = kind,
+                .cause = EventCause::advice,
+                .detail = kind == EventKind::advice ? code_of(detail) : std::uint8_t{0},
+                .destination = location.is_none() ? TraceEvent::no_processor
+                                                  : index_of(location.processor())});
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ void record_allocation(const ArenaLayout& layout, const Allocation& allocation) 
                 .bytes = allocation.pages().bytes(),
                 .kind = EventKind::allocation,
                 .detail = code_of(device ? AllocationDetail::device : AllocationDetail::managed),
-                .destination = device ? index_of(*device) : EventRecord::nobody});
+                .destination = device ? index_of(*device) : TraceEvent::no_processor});
 }
 
 void record_free(std::uintptr_t address, const Allocation& allocation) {

@@ -62,7 +62,7 @@ wherry::page_set to_theirs(const PageMask& pages) {
 
 wherry::page_fault to_theirs(const FaultFacts& facts) {
   wherry::page_fault fault;
-  fault.toucher = number_of(facts.faulting_processor);
+  fault.faulting_processor = number_of(facts.faulting_processor);
   fault.block = facts.block.value;
   fault.page = facts.page;
   fault.write = facts.write;

@@ -3,12 +3,13 @@
 namespace wherry::impl {
 namespace {
 
-// Source and destination in one byte: each is the processor's index plus one, or 0 for `nobody`.
-std::uint8_t ends_of(const EventRecord& event) {
+// Source and destination in one byte: each is the processor's index plus one, or 0 for
+// `no_processor`.
+std::uint8_t ends_of(const TraceEvent& event) {
   return static_cast<std::uint8_t>((event.source + 1) | ((event.destination + 1) << 4));
 }
 
-std::uint8_t fields_of(const EventRecord& event) {
+std::uint8_t fields_of(const TraceEvent& event) {
   const auto field = [](bool there, EventField bit) { return there ? bit : 0; };
   return static_cast<std::uint8_t>(
       field(event.address != 0, has_address) | field(event.bytes != 0, has_bytes) |
@@ -34,8 +35,7 @@ class EventBytes {
   std::ptrdiff_t size_ = 0;
 };
 
-void put_event(BasicTraceSink<EventBytes> sink, const EventRecord& before,
-               const EventRecord& event) {
+void put_event(BasicTraceSink<EventBytes> sink, const TraceEvent& before, const TraceEvent& event) {
   const std::uint8_t fields = fields_of(event);
   sink.put_byte(code_of(event.kind));
   sink.put_byte(fields);
@@ -71,13 +71,13 @@ void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> 
   file.insert(file.end(), payload.begin(), payload.end());
 }
 
-void append_events(TraceBytes& file, std::span<const EventRecord> events) {
+void append_events(TraceBytes& file, std::span<const TraceEvent> events) {
   constexpr std::size_t usual_bytes = 24;
   TraceBytes payload;
   payload.reserve(events.size() * usual_bytes);
   TraceSink(payload).put(events.size());
-  EventRecord before;
-  for (const EventRecord& event : events) {
+  TraceEvent before;
+  for (const TraceEvent& event : events) {
     EventBytes bytes;
     put_event(BasicTraceSink(bytes), before, event);
     bytes.append_to(payload);

@@ -97,7 +97,7 @@ using TraceDrops = std::array<std::uint64_t, event_kinds>;
 void append_trace_header(TraceBytes& file);
 void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> payload);
 // At most chunk_events_max events.
-void append_events(TraceBytes& file, std::span<const EventRecord> events);
+void append_events(TraceBytes& file, std::span<const TraceEvent> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);
 void append_names(TraceBytes& file, std::span<const TraceName> names);
 void append_drops(TraceBytes& file, const TraceDrops& drops);

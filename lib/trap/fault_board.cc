@@ -111,32 +111,32 @@ void change_protection_for_host(FaultBoard& board) {
   }
 }
 
-std::optional<FaultEvent> BoardSource::read_event() const {
+std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
   for (unsigned i = 0; i < FaultBoard::slots_max; ++i) {
     FaultSlot& slot = board_.slots[i];
     std::uint32_t expected = FaultSlot::posted;
     if (!slot.state.compare_exchange_strong(expected, FaultSlot::taken, std::memory_order_acquire))
       continue;
-    FaultEvent event;
-    event.address = slot.address;
-    event.thread = slot.thread;
-    event.write = slot.write;
-    event.kind_known = false;
-    event.slot = i;
-    return event;
+    FaultMessage message;
+    message.address = slot.address;
+    message.thread = slot.thread;
+    message.write = slot.write;
+    message.kind_known = false;
+    message.slot = i;
+    return message;
   }
   return std::nullopt;
 }
 
-FaultSlot* BoardSource::attend(const FaultEvent& event) const {
-  FaultSlot& slot = board_.slots[event.slot];
+FaultSlot* BoardSource::attend(const FaultMessage& message) const {
+  FaultSlot& slot = board_.slots[message.slot];
   slot.attentions.fetch_add(1, std::memory_order_relaxed);
   return &slot;
 }
 
-void BoardSource::answered(const FaultEvent& event, bool refused) const {
-  FaultSlot& slot = board_.slots[event.slot];
+void BoardSource::answered(const FaultMessage& message, bool refused) const {
+  FaultSlot& slot = board_.slots[message.slot];
   slot.refused = refused;
   set_state(slot, FaultSlot::answered);
   if (slot.given_up.load()) (void)take_answer(slot);
@@ -151,7 +151,7 @@ int BoardProtector::protect(PageSpan span, Access access, FaultSlot* waiter) {
 }
 
 int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) {
-  return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+  return layout_.for_each_address_range(span, [&](std::uintptr_t address, std::size_t bytes) {
     return ask(slot, address, bytes, access);
   });
 }

@@ -76,14 +76,14 @@ bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, b
 // The faults of a board.
 class BoardSource final : public FaultSource {
  public:
-  // `notifier`: an eventfd that counts, signalled once for each event. `owner` keeps both.
+  // `notifier`: an eventfd that counts, signalled once for each message. `owner` keeps both.
   BoardSource(std::shared_ptr<void> owner, FaultBoard& board, const Fd& notifier)
       : owner_(std::move(owner)), board_(board), notifier_(notifier) {}
 
   int fd() const override { return notifier_.get(); }
-  std::optional<FaultEvent> read_event() const override;
-  FaultSlot* attend(const FaultEvent& event) const override;
-  void answered(const FaultEvent& event, bool refused) const override;
+  std::optional<FaultMessage> read_message() const override;
+  FaultSlot* attend(const FaultMessage& message) const override;
+  void answered(const FaultMessage& message, bool refused) const override;
 
  private:
   const std::shared_ptr<void> owner_;

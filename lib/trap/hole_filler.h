@@ -1,4 +1,4 @@
-// What a trap needs of a pool file if no userfaultfd of the process fills it. MemoryPoolFile
+// What a trap needs of a pool file if no userfaultfd of the process fills it. SparsePoolFile
 // (memory/pool.h) implements it.
 #pragma once
 

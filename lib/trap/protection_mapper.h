@@ -17,7 +17,7 @@
 // The process may be replaced while other threads use the mapper, as with UserfaultfdMapper. Any
 // thread may call; a thread of the host may call all but attach() and detach() in its SIGSEGV
 // handler. The calls allocate nothing, and a holder of `lock_` is never interrupted by a handler
-// (base/signal_hold.h).
+// (base/signal_blocking.h).
 #pragma once
 
 #include <atomic>

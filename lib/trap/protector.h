@@ -32,7 +32,7 @@ class OwnProtector final : public Protector {
  public:
   explicit OwnProtector(const ArenaLayout& layout) : layout_(layout) {}
   int protect(PageSpan span, Access access, FaultSlot* /*waiter*/) override {
-    return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+    return layout_.for_each_address_range(span, [&](std::uintptr_t address, std::size_t bytes) {
       return set_access(address, bytes, access);
     });
   }

@@ -43,14 +43,14 @@ bool on_host_fault(const AccessFault& fault) {
     WHERRY_FAIL("{:#x} is managed memory, and touched under a lock of the fault path",
                 fault.address);
 #endif
-  FaultEvent event;
-  event.address = fault.address;
-  event.thread = this_thread_id();
-  event.write = fault.write;
-  event.kind_known = false;
+  FaultMessage message;
+  message.address = fault.address;
+  message.thread = this_thread_id();
+  message.write = fault.write;
+  message.kind_known = false;
   const InThreadResolver resolver = host.resolver.load(std::memory_order_acquire);
   const bool fits = fault.alternate_stack_bytes >= resolution_stack_bytes;
-  if (fits && resolver != nullptr && resolver(event)) return true;
+  if (fits && resolver != nullptr && resolver(message)) return true;
   return post_fault(host.board, host.notifier, fault.address, fault.write, FaultLimit::bounded);
 }
 

@@ -4,7 +4,7 @@
 //
 // The handlers run in the accessing thread, which may be anywhere in the program and hold any lock
 // of it. They allocate nothing, write nothing to the log, and take only locks whose holders no
-// handler interrupts (base/signal_hold.h).
+// handler interrupts (base/signal_blocking.h).
 #pragma once
 
 #include <memory>

@@ -68,7 +68,7 @@ std::string to_string(const TrapMode& mode);
 // Resolves a fault of the host in the thread that made the access. That thread calls it in the
 // handler of the signal that it got, perhaps while it holds any lock of the program, so it must not
 // allocate, wait or log. Returns false if the fault has to be posted to the fault handlers.
-using InThreadResolver = bool (*)(const FaultEvent& event);
+using InThreadResolver = bool (*)(const FaultMessage& message);
 
 // The host's side. Built before the device processes are forked; lives as long as the process. The
 // thread that starts the library calls attach_host(); the other functions may be called by any

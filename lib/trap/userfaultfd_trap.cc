@@ -17,8 +17,8 @@ class UserfaultfdSource final : public FaultSource {
   explicit UserfaultfdSource(std::shared_ptr<const Userfaultfd> uffd) : uffd_(std::move(uffd)) {}
 
   int fd() const override { return uffd_->fd(); }
-  std::optional<FaultEvent> read_event() const override { return uffd_->read_event(); }
-  void answered(const FaultEvent&, bool) const override {}
+  std::optional<FaultMessage> read_message() const override { return uffd_->read_message(); }
+  void answered(const FaultMessage&, bool) const override {}
 
  private:
   const std::shared_ptr<const Userfaultfd> uffd_;

@@ -95,10 +95,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 5:
         signal_eventfd(notifier);
-        if (const auto event = source.read_event()) {
-          test::require(event->slot < FaultBoard::slots_max, "an event outside the slots");
-          (void)source.attend(*event);
-          source.answered(*event, steps.take() % 2 != 0);
+        if (const auto message = source.read_message()) {
+          test::require(message->slot < FaultBoard::slots_max, "a message outside the slots");
+          (void)source.attend(*message);
+          source.answered(*message, steps.take() % 2 != 0);
         }
         break;
       case 6:

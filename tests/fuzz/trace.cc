@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto& trace = std::get<Trace>(result);
   const auto processors = static_cast<int>(trace.machine.processors.size());
-  for (const EventRecord& event : trace.events)
+  for (const TraceEvent& event : trace.events)
     test::require(event.destination < processors && event.source < processors,
                   "an event of a processor that does not exist");
   return 0;

@@ -94,7 +94,7 @@ bool is_in_file(const Place& place) {
 }
 
 // All ways on this machine to stop threads from writing.
-std::vector<std::optional<impl::UffdAccess>> ways_to_hold() {
+std::vector<std::optional<impl::UffdAccess>> ways_to_freeze() {
   std::vector<std::optional<impl::UffdAccess>> ways{std::nullopt};
   if (impl::permissions().userfaultfd()) ways.push_back(impl::permissions().userfaultfd());
   return ways;
@@ -136,7 +136,7 @@ TEST_CASE(
       expect(sum == counts[writer], "an increment is lost");
     }
   };
-  for (const std::optional<impl::UffdAccess> way : ways_to_hold()) {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
     const Outcome outcome = in_fresh_process([&] { play(way); });
     INFO(outcome.describe());
     CHECK(outcome.passed());
@@ -212,7 +212,7 @@ TEST_CASE("threads' stacks are refused, and memory next to them is not", "[memor
 
 TEST_CASE("contents are the same after adoption and after it ends, and in the file meanwhile",
           "[memory]") {
-  for (const std::optional<impl::UffdAccess> way : ways_to_hold()) {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
     Adoption adoption(way);
     const Place place(3 * block_size);
     for (std::size_t i = 0; i < 3 * block_size; i += 100)
@@ -289,7 +289,7 @@ TEST_CASE("a forked child has its own copies, even if no more descriptors are av
     WARN("not under sanitizers: they need descriptors to look at objects");
     return;
   }
-  for (const std::optional<impl::UffdAccess> way : ways_to_hold()) {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
     const Outcome outcome = in_fresh_process([&] { play(way); });
     INFO(outcome.describe());
     CHECK(outcome.passed());

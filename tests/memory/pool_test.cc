@@ -17,7 +17,7 @@ using namespace wherry::impl;
 using wherry::test::allocated_bytes;
 
 TEST_CASE("a pool's file is filled where it has no pages, and only there") {
-  MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
+  SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
                       permissions().userfaultfd());
   std::vector<std::byte> data(2 * page_size, std::byte{7});
   REQUIRE(pool.fill({5, 2}, data.data()));
@@ -33,7 +33,7 @@ TEST_CASE("a pool's file is filled where it has no pages, and only there") {
 }
 
 TEST_CASE("a punched part of a referenced huge page becomes zeros, and can be freed later") {
-  MemoryPoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
+  SparsePoolFile pool("pool-test", 4 * block_size, HugePages::if_possible,
                       permissions().userfaultfd());
   if (!pool.maps_huge_pages()) {
     WARN("skipped: pools have no huge pages here");

@@ -184,7 +184,7 @@ class TroubledBackend final : public CopyBackend {
 
   unsigned slots() const override { return real_->slots(); }
   void begin(unsigned slot, const PageTransfer& transfer) override {
-    const Trouble trouble = injector_.trouble_for(Step::carry, transfer.to.index);
+    const Trouble trouble = injector_.trouble_for(Step::transfer, transfer.to.index);
     troubles_[slot] = trouble;
     if (trouble == Trouble::delay_before) injector_.delay();
     if (trouble == Trouble::again) {
@@ -202,7 +202,7 @@ class TroubledBackend final : public CopyBackend {
   void begin(unsigned slot, const ByteTransfer& transfer) override {
     const auto* const pooled = std::get_if<ByteTransfer::InPool>(&transfer.to);
     const Trouble trouble =
-        injector_.trouble_for(Step::carry, pooled == nullptr ? 0 : pooled->pool.index);
+        injector_.trouble_for(Step::transfer, pooled == nullptr ? 0 : pooled->pool.index);
     troubles_[slot] = trouble == Trouble::kept ? Trouble::delay_after : trouble;
     if (trouble == Trouble::delay_before) injector_.delay();
     if (trouble == Trouble::again || trouble == Trouble::partial)
@@ -252,8 +252,8 @@ const char* to_string(Step step) {
       return "write into the pool";
     case Step::change_view:
       return "change a view";
-    case Step::carry:
-      return "carry";
+    case Step::transfer:
+      return "transfer";
   }
   return "?";
 }
@@ -287,13 +287,14 @@ bool can_happen(Step step, Trouble trouble) {
     case Trouble::again:
       return step == Step::copy || step == Step::zero || step == Step::map ||
              step == Step::protect || step == Step::unprotect || step == Step::change_view ||
-             step == Step::carry;
+             step == Step::transfer;
     case Trouble::partial:
-      return step == Step::copy || step == Step::zero || step == Step::map || step == Step::carry;
+      return step == Step::copy || step == Step::zero || step == Step::map ||
+             step == Step::transfer;
     case Trouble::occupied:
       return step == Step::copy || step == Step::zero;
     case Trouble::kept:
-      return step == Step::carry;
+      return step == Step::transfer;
   }
   return false;
 }

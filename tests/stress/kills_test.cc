@@ -149,7 +149,7 @@ class Game {
       const CUresult found = cuStreamQuery(session_.stream(victim));
       // The work may have finished before the kill: then the next launch returns the error.
       if (found == CUDA_SUCCESS &&
-          wherryLaunch(
+          wherryLaunchKernel(
               session_.stream(victim), [](const void*, std::size_t, std::size_t) {}, nullptr, 0,
               1) == CUDA_ERROR_LAUNCH_FAILED)
         break;

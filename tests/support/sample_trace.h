@@ -34,10 +34,10 @@ inline impl::TraceMachine sample_machine() {
 }
 
 // Sorted by time.
-inline std::vector<impl::EventRecord> sample_events() {
+inline std::vector<impl::TraceEvent> sample_events() {
   using namespace impl;
   const std::uint64_t base = sample_machine().arena_base;
-  std::vector<EventRecord> events{
+  std::vector<TraceEvent> events{
       {.time_ns = 1'000'100, .address = base, .bytes = 65536, .kind = EventKind::allocation},
       {.time_ns = 1'000'200,
        .duration_ns = 7'000,

@@ -104,9 +104,9 @@ bool TestDevice::wait_for_news(int limit_ms) {
                      {faults_ ? faults_->fd() : -1, POLLIN, 0}};
   ::poll(polled, std::size(polled), limit_ms);
   while (polled[2].revents != 0) {
-    const auto event = faults_->read_event();
-    if (!event) break;
-    faults_->answered(*event, /*refused=*/true);
+    const auto message = faults_->read_message();
+    if (!message) break;
+    faults_->answered(*message, /*refused=*/true);
   }
   return polled[1].revents != 0;
 }

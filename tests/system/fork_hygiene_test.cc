@@ -347,7 +347,7 @@ TEST_CASE("a process that a kernel forks may not either, and the device is not a
     });
     // The device's own handler of SIGSEGV ended the child.
     expect(WIFEXITED(ended[0]) && WEXITSTATUS(ended[0]) == 1, "the child's access did not end it");
-    expect(page_info(number.data()).resident == 1, "the page left the host");
+    expect(page_state(number.data()).resident == 1, "the page left the host");
     expect(number[0] == 17, "the host's memory changed");
     use(session);
   }));

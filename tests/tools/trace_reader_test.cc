@@ -136,14 +136,13 @@ TEST_CASE("chunks with impossible contents are an error with their place") {
     return error.rfind(place, 0) == 0;
   };
   SECTION("a processor that does not exist") {
-    const EventRecord event{.kind = EventKind::fault, .destination = 2};
+    const TraceEvent event{.kind = EventKind::fault, .destination = 2};
     CHECK(is_wrong(with([&](auto& file) { append_events(file, std::span(&event, 1)); })));
   }
   SECTION("numbers that this version does not know") {
-    for (const EventRecord& event :
-         {EventRecord{.kind = static_cast<EventKind>(event_kinds)},
-          EventRecord{.cause = static_cast<EventCause>(event_causes)},
-          EventRecord{.access = static_cast<EventAccess>(event_accesses)}})
+    for (const TraceEvent& event : {TraceEvent{.kind = static_cast<EventKind>(event_kinds)},
+                                    TraceEvent{.cause = static_cast<EventCause>(event_causes)},
+                                    TraceEvent{.access = static_cast<EventAccess>(event_accesses)}})
       CHECK(is_wrong(with([&](auto& file) { append_events(file, std::span(&event, 1)); })));
   }
   SECTION("more than the payload holds, or less") {

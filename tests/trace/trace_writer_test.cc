@@ -81,7 +81,7 @@ TEST_CASE("events, names and drops are written to the file") {
   const std::string path = folder.file("trace");
   {
     const auto writer = start(path);
-    for (const EventRecord& event : sample_events()) record_event(event);
+    for (const TraceEvent& event : sample_events()) record_event(event);
     for (const TraceName& name : sample_names()) writer->name(name);
     record_event({.time_ns = 9'000'000, .address = 0x77, .kind = EventKind::launch_begin});
     record_event({.time_ns = 9'000'001, .address = 0x77, .kind = EventKind::launch_begin});

@@ -109,7 +109,7 @@ class NoFiller final : public HoleFiller {
 };
 
 struct Setup {
-  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::never, std::nullopt};
+  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::never, std::nullopt};
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
@@ -311,18 +311,18 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
     bool tries_again = refused;
     std::thread faulting(
         [&] { tries_again = post_fault(*board, notifier, s.at(3), true, FaultLimit::bounded); });
-    std::optional<FaultEvent> event;
-    while (!(event = source.read_event())) std::this_thread::yield();
-    CHECK_FALSE(source.read_event());
-    CHECK(event->address == s.at(3));
-    CHECK(event->write);
-    CHECK_FALSE(event->kind_known);
-    FaultSlot* const slot = source.attend(*event);
+    std::optional<FaultMessage> message;
+    while (!(message = source.read_message())) std::this_thread::yield();
+    CHECK_FALSE(source.read_message());
+    CHECK(message->address == s.at(3));
+    CHECK(message->write);
+    CHECK_FALSE(message->kind_known);
+    FaultSlot* const slot = source.attend(*message);
     CHECK(protector.protect({3, 1}, Access::write, slot) == 0);
     CHECK(protector.protect({4, 1}, Access::read, slot) == 0);
     CHECK(s.rights(3) == "rw-");
     CHECK(s.rights(4) == "r--");
-    source.answered(*event, refused);
+    source.answered(*message, refused);
     faulting.join();
     CHECK(tries_again != refused);
   }
@@ -343,12 +343,12 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
       if (even != (i % 2 == 0)) ++wrong;
     });
   for (int answered = 0; answered < threads;) {
-    const auto event = source.read_event();
-    if (!event) {
+    const auto message = source.read_message();
+    if (!message) {
       std::this_thread::yield();
       continue;
     }
-    source.answered(*event, *s.arena.layout().page_of(event->address) % 2 != 0);
+    source.answered(*message, *s.arena.layout().page_of(message->address) % 2 != 0);
     ++answered;
   }
   for (std::thread& thread : faulting) thread.join();

@@ -43,7 +43,7 @@ std::string_view to_string(EventAccess access) {
   return name_in(accesses, code_of(access));
 }
 
-std::string_view detail_name(const EventRecord& event) {
+std::string_view detail_name(const TraceEvent& event) {
   switch (event.kind) {
     case EventKind::fault:
       return event.detail >= fault_refused ? name_in(refused_faults, event.detail - fault_refused)

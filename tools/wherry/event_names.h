@@ -11,6 +11,6 @@ namespace wherry::tool {
 std::string_view to_string(impl::EventKind kind);
 std::string_view to_string(impl::EventAccess access);
 // The name of the event's detail; empty if the kind has none.
-std::string_view detail_name(const impl::EventRecord& event);
+std::string_view detail_name(const impl::TraceEvent& event);
 
 }  // namespace wherry::tool

@@ -65,17 +65,17 @@ class PassedOnSignals {
   }
 };
 
-// Blocks signals while it lives.
-class HeldSignals {
+// Blocks all signals during its lifetime.
+class BlockedSignals {
  public:
-  HeldSignals() {
+  BlockedSignals() {
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &before_);
   }
-  ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~BlockedSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   const sigset_t& before() const { return before_; }
 
@@ -89,10 +89,10 @@ pid_t start(const std::vector<std::string>& program) {
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   // A signal that arrives now is passed on once the process id is known.
-  const HeldSignals held;
+  const BlockedSignals blocked;
   posix_spawnattr_t attributes;
   if (const int error = ::posix_spawnattr_init(&attributes)) return -error;
-  ::posix_spawnattr_setsigmask(&attributes, &held.before());
+  ::posix_spawnattr_setsigmask(&attributes, &blocked.before());
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t process = -1;
   const int error =

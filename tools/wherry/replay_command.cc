@@ -35,8 +35,8 @@ Row recorded_row(const Trace& trace) {
   replay::MachineCounts& counts = row.result.counts;
   // A move is recorded in several events with the same time: the faulting page, and the pages that
   // moved along.
-  impl::EventRecord last;
-  for (const impl::EventRecord& event : trace.events) {
+  impl::TraceEvent last;
+  for (const impl::TraceEvent& event : trace.events) {
     const std::uint64_t pages = event.bytes / impl::page_size;
     switch (event.kind) {
       case EventKind::fault:

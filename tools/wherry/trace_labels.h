@@ -21,7 +21,7 @@ class TraceLabels {
 
   // The name of a launch's kernel, or of the event's memory at that time; empty if there is none.
   // To be called for each event, in order.
-  std::string_view of(const impl::EventRecord& event);
+  std::string_view of(const impl::TraceEvent& event);
 
  private:
   struct Range {

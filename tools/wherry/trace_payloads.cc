@@ -12,9 +12,9 @@ using namespace impl;
 namespace {
 
 // Returns nullopt if the event is malformed.
-std::optional<EventRecord> take_event(TraceSource& source, const EventRecord& before,
-                                      std::size_t processors) {
-  EventRecord event;
+std::optional<TraceEvent> take_event(TraceSource& source, const TraceEvent& before,
+                                     std::size_t processors) {
+  TraceEvent event;
   const std::uint8_t kind = source.take_byte();
   const std::uint8_t fields = source.take_byte();
   event.kind = static_cast<EventKind>(kind);
@@ -58,9 +58,9 @@ bool is_over(const TraceSource& source) {
 }  // namespace
 
 bool parse_events(std::span<const std::byte> payload, std::size_t processors,
-                  std::vector<EventRecord>& events) {
+                  std::vector<TraceEvent>& events) {
   TraceSource source(payload);
-  EventRecord before;
+  TraceEvent before;
   for (std::uint64_t left = source.take_up_to(std::uint64_t{chunk_events_max}); left > 0; --left) {
     const auto event = take_event(source, before, processors);
     if (!event) return false;

@@ -17,7 +17,7 @@ std::optional<impl::TraceDrops> parse_drops(std::span<const std::byte> payload);
 std::optional<std::uint64_t> parse_end(std::span<const std::byte> payload);
 // These two append to their last argument. `processors`: how many processors the trace has.
 bool parse_events(std::span<const std::byte> payload, std::size_t processors,
-                  std::vector<impl::EventRecord>& events);
+                  std::vector<impl::TraceEvent>& events);
 bool parse_names(std::span<const std::byte> payload, std::vector<impl::TraceName>& names);
 
 }  // namespace wherry::tool

@@ -114,11 +114,11 @@ class Reader {
   }
 
   void finish() {
-    std::ranges::stable_sort(trace_.events, {}, &EventRecord::time_ns);
+    std::ranges::stable_sort(trace_.events, {}, &TraceEvent::time_ns);
     trace_.complete = ended_;
     if (ended_) return;
     trace_.end_ns = trace_.machine.start_ns;
-    for (const EventRecord& event : trace_.events)
+    for (const TraceEvent& event : trace_.events)
       trace_.end_ns = std::max(trace_.end_ns, event.time_ns + event.duration_ns);
   }
 

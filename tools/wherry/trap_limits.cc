@@ -7,7 +7,8 @@ std::vector<std::string> limits_of(const impl::TrapChoice& choice) {
   std::vector<std::string> limits;
   if (!serves_system_calls(choice.mode))
     limits.push_back(
-        "serve system calls that reach absent managed memory: they fail with EFAULT; wherryTouch() "
+        "serve system calls that reach absent managed memory: they fail with EFAULT; "
+        "wherryTouchPages() "
         "first");
   if (!traits.permits_huge_pages) limits.push_back("use huge pages, or map 2 MiB by one entry");
   if (!traits.opens_arena) {

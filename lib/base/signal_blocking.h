@@ -8,18 +8,18 @@
 
 namespace wherry::impl {
 
-// hold_signals() blocks signals in the calling thread; they stay blocked until release_signals()
+// block_signals() blocks signals in the calling thread; they stay blocked until unblock_signals()
 // has been called as many times. The order in which locks are released does not matter. Both may be
 // called in signal handlers and preserve errno.
-void hold_signals();
-void release_signals();
+void block_signals();
+void unblock_signals();
 
-// Call in a forked child whose signals are unblocked by other means: the calling thread then holds
-// none back.
-void forget_held_signals();
+// Call in a forked child whose signals are unblocked by other means. The calling thread's calls of
+// block_signals() count as undone.
+void forget_blocked_signals();
 
 // Declares that the calling thread has all signals blocked for its whole life, so that
-// hold_signals() needs no system call.
+// block_signals() needs no system call.
 void thread_gets_no_signals();
 
 }  // namespace wherry::impl

@@ -1,4 +1,4 @@
-#include "pages/pool_space.h"
+#include "pages/memory_pool_space.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -17,14 +17,14 @@ using namespace wherry::impl;
 constexpr std::uintptr_t base = 0x10000000;
 constexpr std::size_t slab_pages = 64;
 
-PoolSpace one_slab() {
-  PoolSpace space;
+MemoryPoolSpace one_slab() {
+  MemoryPoolSpace space;
   space.add({base, slab_pages * page_size});
   return space;
 }
 
 TEST_CASE("a pool hands out parts of its slab, from the smallest free range that fits", "[pages]") {
-  PoolSpace space = one_slab();
+  MemoryPoolSpace space = one_slab();
   const auto a = space.allocate(4 * page_size, 1);
   const auto b = space.allocate(2 * page_size, 1);
   const auto c = space.allocate(4 * page_size, 1);
@@ -41,7 +41,7 @@ TEST_CASE("a pool hands out parts of its slab, from the smallest free range that
 
 TEST_CASE("a range freed in a stream is reusable by that stream only, until the stream gets there",
           "[pages]") {
-  PoolSpace space = one_slab();
+  MemoryPoolSpace space = one_slab();
   const auto all = space.allocate(slab_pages * page_size, 1);
   REQUIRE(all);
   const std::uint64_t number = space.free_in_order(*all, 1);
@@ -58,7 +58,7 @@ TEST_CASE("a range freed in a stream is reusable by that stream only, until the 
 
 TEST_CASE("adjacent ranges freed in one stream merge, and become free with the last of them",
           "[pages]") {
-  PoolSpace space = one_slab();
+  MemoryPoolSpace space = one_slab();
   const auto a = space.allocate(32 * page_size, 1);
   const auto b = space.allocate(32 * page_size, 1);
   const std::uint64_t first = space.free_in_order(*a, 7);
@@ -75,7 +75,7 @@ TEST_CASE("adjacent ranges freed in one stream merge, and become free with the l
 }
 
 TEST_CASE("slabs stay apart, and are returned only as a whole", "[pages]") {
-  PoolSpace space = one_slab();
+  MemoryPoolSpace space = one_slab();
   space.add({base + slab_pages * page_size, slab_pages * page_size});
   CHECK_FALSE(space.allocate((slab_pages + 1) * page_size, 1));
   const auto a = space.allocate(slab_pages * page_size, 1);
@@ -96,7 +96,7 @@ struct Page {
 
 class Model {
  public:
-  Model(PoolSpace& space, std::size_t slabs) : space_(space) {
+  Model(MemoryPoolSpace& space, std::size_t slabs) : space_(space) {
     for (std::size_t slab = 0; slab < slabs; ++slab) {
       const std::uintptr_t start = base + 2 * slab * slab_pages * page_size;
       space_.add({start, slab_pages * page_size});
@@ -166,7 +166,7 @@ class Model {
     return pages;
   }
 
-  PoolSpace& space_;
+  MemoryPoolSpace& space_;
   std::map<std::uintptr_t, Page> pages_;
   std::map<std::uintptr_t, std::size_t> live_;
   std::map<std::uint64_t, std::uint64_t> reached_;
@@ -175,7 +175,7 @@ class Model {
 
 TEST_CASE("random programs agree with a model of pages", "[pages]") {
   std::mt19937_64 random(seed());
-  PoolSpace space;
+  MemoryPoolSpace space;
   Model model(space, 3);
   const auto pick = [&](std::uint64_t count) { return random() % count; };
   for (std::uint64_t step = scaled(20'000); step > 0; --step) {

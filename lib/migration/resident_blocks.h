@@ -1,5 +1,5 @@
-// Which blocks have pages in one device's pool, and which of them should leave next: the pool's
-// lock around its replacement. Any thread.
+// Which blocks have pages in one device's pool, and which of them should be evicted next: the
+// pool's Replacement and its lock. Any thread.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace wherry::impl {
 
-class HeldBlocks {
+class ResidentBlocks {
  public:
-  // For all blocks of the arena; memory is committed as they come.
-  explicit HeldBlocks(std::uint64_t blocks)
+  // For all blocks of the arena. Linux commits memory for a block when it first comes.
+  explicit ResidentBlocks(std::uint64_t blocks)
       : links_(Mapping::zeroed(blocks * sizeof(ReplacementLinks))),
         replacement_({reinterpret_cast<ReplacementLinks*>(links_.data()), blocks}) {}
 
-  // As Replacement has them.
+  // These call the functions of Replacement.
   void came(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
     replacement_.came(block.value);
@@ -28,9 +28,9 @@ class HeldBlocks {
     const LockGuard guard(lock_);
     replacement_.left(block.value, how);
   }
-  void touched(BlockIndex block) EXCLUDES(lock_) {
+  void accessed(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    replacement_.touched(block.value);
+    replacement_.accessed(block.value);
   }
   void passed_over(BlockIndex block) EXCLUDES(lock_) {
     const LockGuard guard(lock_);
@@ -40,18 +40,18 @@ class HeldBlocks {
     const LockGuard guard(lock_);
     return index_of(replacement_.victim());
   }
-  std::optional<BlockIndex> watch() EXCLUDES(lock_) {
+  std::optional<BlockIndex> sample() EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    return index_of(replacement_.watch());
+    return index_of(replacement_.sample());
   }
-  // A page of the latest run that came.
+  // A page of the run that came last.
   std::uint64_t last_arrival() const { return last_arrival_.load(std::memory_order_relaxed); }
   void set_last_arrival(std::uint64_t page) {
     last_arrival_.store(page, std::memory_order_relaxed);
   }
-  bool is_watched(BlockIndex block) const EXCLUDES(lock_) {
+  bool is_sampled(BlockIndex block) const EXCLUDES(lock_) {
     const LockGuard guard(lock_);
-    return replacement_.is_watched(block.value);
+    return replacement_.is_sampled(block.value);
   }
   std::uint64_t size() const EXCLUDES(lock_) {
     const LockGuard guard(lock_);

@@ -1,4 +1,4 @@
-// Part of a file, and the addresses at which processors see it.
+// A range of a file, and the addresses at which processors see it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace wherry::impl {
 
-struct FilePart {
+struct FileMapping {
   std::uint64_t start = 0;  // address
   std::uint64_t bytes = 0;
   std::shared_ptr<const Fd> file;

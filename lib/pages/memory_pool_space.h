@@ -18,7 +18,7 @@
 
 namespace wherry::impl {
 
-class PoolSpace {
+class MemoryPoolSpace {
  public:
   struct Slab {
     std::uintptr_t base = 0;

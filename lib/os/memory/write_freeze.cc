@@ -1,4 +1,4 @@
-#include "os/memory/write_hold.h"
+#include "os/memory/write_freeze.h"
 
 #include <atomic>
 #include <cerrno>
@@ -13,8 +13,8 @@
 namespace wherry::impl {
 namespace {
 
-// Counts of all holds. A hold is counted in `begun` before it stops any writer, and in `over` after
-// it has stopped none any more.
+// Counts of all freezes. A freeze is counted in `begun` before it stops any writer, and in `over`
+// after it has stopped none any more.
 std::atomic<std::uint64_t> begun{0};
 std::atomic<std::uint64_t> over{0};
 
@@ -23,17 +23,17 @@ constexpr std::chrono::microseconds watch_pause{50};
 
 }  // namespace
 
-WriteHold::WriteHold(AddressRange range, const Userfaultfd* trap) : range_(range), trap_(trap) {
+WriteFreeze::WriteFreeze(AddressRange range, const Userfaultfd* trap) : range_(range), trap_(trap) {
   begun.fetch_add(1);
   try {
     no_signals_.emplace();
-    error_ = trap_ == nullptr ? hold_by_protection() : hold_by_userfaultfd();
+    error_ = trap_ == nullptr ? freeze_by_protection() : freeze_by_userfaultfd();
   } catch (const std::system_error& error) {
     error_ = error.code().value();
   }
 }
 
-int WriteHold::hold_by_userfaultfd() {
+int WriteFreeze::freeze_by_userfaultfd() {
   // Write protection is a property of page-table entries, so they must exist.
   if (const int error = populate_to_read(range_.start, range_.size())) return error;
   if (const int error = trap_->register_writes(range_.start, range_.size())) return error;
@@ -45,14 +45,14 @@ int WriteHold::hold_by_userfaultfd() {
   }
 }
 
-int WriteHold::hold_by_protection() {
-  hold_writers(range_.start, range_.end);
+int WriteFreeze::freeze_by_protection() {
+  freeze_writers(range_.start, range_.end);
   const int error = set_access(range_.start, range_.size(), Access::read);
-  if (error != 0) release_writers();
+  if (error != 0) thaw_writers();
   return error;
 }
 
-WriteHold::~WriteHold() {
+WriteFreeze::~WriteFreeze() {
   if (registered_) {
     // Each call fails where the memory was replaced; the new memory has no protection to lift.
     static_cast<void>(trap_->write_unprotect(range_.start, range_.size()));
@@ -60,17 +60,17 @@ WriteHold::~WriteHold() {
     static_cast<void>(trap_->wake(range_.start, range_.size()));
   } else if (trap_ == nullptr && error_ == 0) {
     static_cast<void>(set_access(range_.start, range_.size(), Access::write));
-    release_writers();
+    thaw_writers();
   }
   over.fetch_add(1);
 }
 
-HoldWatch::HoldWatch() : over_(over.load()) {}
+FreezeWatch::FreezeWatch() : over_(over.load()) {}
 
-bool HoldWatch::saw_one() {
+bool FreezeWatch::saw_one() {
   if (begun.load() == over_) return false;
   Patience patience(watch_limit_ns);
-  // Both counts only grow. `begun` is read last, so equality means that every hold has ended.
+  // Both counts only grow. `begun` is read last, so equality means that every freeze has ended.
   for (; !patience.is_over(); patience.note_wait()) {
     over_ = over.load();
     if (begun.load() == over_) return true;

@@ -1,4 +1,4 @@
-#include "pages/pool_space.h"
+#include "pages/memory_pool_space.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,12 +8,12 @@
 
 namespace wherry::impl {
 
-void PoolSpace::enlist(Ranges::iterator range) {
+void MemoryPoolSpace::enlist(Ranges::iterator range) {
   const auto& [base, what] = *range;
   (what.state == State::free ? free_ : leaving_[what.stream]).emplace(what.bytes, base);
 }
 
-void PoolSpace::delist(Ranges::iterator range) {
+void MemoryPoolSpace::delist(Ranges::iterator range) {
   const auto& [base, what] = *range;
   if (what.state == State::free) {
     free_.erase({what.bytes, base});
@@ -24,12 +24,12 @@ void PoolSpace::delist(Ranges::iterator range) {
   if (of_stream->second.empty()) leaving_.erase(of_stream);
 }
 
-bool PoolSpace::are_alike(const Range& one, Ranges::iterator next) const {
+bool MemoryPoolSpace::are_alike(const Range& one, Ranges::iterator next) const {
   return one.state == next->second.state && one.stream == next->second.stream &&
          !slabs_.contains(next->first);
 }
 
-void PoolSpace::settle(Ranges::iterator range) {
+void MemoryPoolSpace::settle(Ranges::iterator range) {
   const auto absorb = [&](Ranges::iterator into, Ranges::iterator next) {
     into->second.bytes += next->second.bytes;
     into->second.number = std::max(into->second.number, next->second.number);
@@ -48,13 +48,13 @@ void PoolSpace::settle(Ranges::iterator range) {
   enlist(range);
 }
 
-void PoolSpace::add(Slab slab) {
+void MemoryPoolSpace::add(Slab slab) {
   slabs_.emplace(slab.base, slab.bytes);
   enlist(ranges_.emplace(slab.base, Range{slab.bytes, State::free, 0, 0}).first);
   reserved_.set(reserved_.now + slab.bytes);
 }
 
-std::optional<PoolSpace::Slab> PoolSpace::take_free_slab(
+std::optional<MemoryPoolSpace::Slab> MemoryPoolSpace::take_free_slab(
     std::size_t at_most, const std::function<bool(const Slab&)>& admits) {
   for (auto slab = slabs_.rbegin(); slab != slabs_.rend(); ++slab) {
     const auto [base, bytes] = *slab;
@@ -71,7 +71,7 @@ std::optional<PoolSpace::Slab> PoolSpace::take_free_slab(
   return std::nullopt;
 }
 
-void PoolSpace::make_live(Ranges::iterator range, std::size_t bytes) {
+void MemoryPoolSpace::make_live(Ranges::iterator range, std::size_t bytes) {
   delist(range);
   const Range before = range->second;
   range->second = {bytes, State::live, 0, 0};
@@ -83,7 +83,7 @@ void PoolSpace::make_live(Ranges::iterator range, std::size_t bytes) {
   if (before.state == State::free) used_.set(used_.now + bytes);
 }
 
-std::optional<std::uintptr_t> PoolSpace::allocate(std::size_t bytes, std::uint64_t stream) {
+std::optional<std::uintptr_t> MemoryPoolSpace::allocate(std::size_t bytes, std::uint64_t stream) {
   const auto take = [&](const auto& list) -> std::optional<std::uintptr_t> {
     const auto fit = list.lower_bound({bytes, 0});
     if (fit == list.end()) return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<std::uintptr_t> PoolSpace::allocate(std::size_t bytes, std::uint64
   return take(free_);
 }
 
-std::optional<PoolSpace::Leaving> PoolSpace::find_leaving(std::size_t bytes) const {
+std::optional<MemoryPoolSpace::Leaving> MemoryPoolSpace::find_leaving(std::size_t bytes) const {
   std::optional<std::pair<std::size_t, std::uintptr_t>> best;
   for (const auto& [stream, list] : leaving_) {
     const auto fit = list.lower_bound({bytes, 0});
@@ -107,11 +107,11 @@ std::optional<PoolSpace::Leaving> PoolSpace::find_leaving(std::size_t bytes) con
   return Leaving{best->second, range.stream, range.number};
 }
 
-void PoolSpace::allocate_leaving(std::uintptr_t base, std::size_t bytes) {
+void MemoryPoolSpace::allocate_leaving(std::uintptr_t base, std::size_t bytes) {
   make_live(ranges_.find(base), bytes);
 }
 
-void PoolSpace::free(std::uintptr_t base) {
+void MemoryPoolSpace::free(std::uintptr_t base) {
   const auto range = ranges_.find(base);
   WHERRY_CHECK(range != ranges_.end() && range->second.state == State::live,
                "{:#x} is not allocated from its pool", base);
@@ -120,7 +120,7 @@ void PoolSpace::free(std::uintptr_t base) {
   settle(range);
 }
 
-std::uint64_t PoolSpace::free_in_order(std::uintptr_t base, std::uint64_t stream) {
+std::uint64_t MemoryPoolSpace::free_in_order(std::uintptr_t base, std::uint64_t stream) {
   const auto range = ranges_.find(base);
   WHERRY_CHECK(range != ranges_.end() && range->second.state == State::live,
                "{:#x} is not allocated from its pool", base);
@@ -129,7 +129,7 @@ std::uint64_t PoolSpace::free_in_order(std::uintptr_t base, std::uint64_t stream
   return last_number_;
 }
 
-void PoolSpace::reached(std::uint64_t stream, std::uint64_t number) {
+void MemoryPoolSpace::reached(std::uint64_t stream, std::uint64_t number) {
   const auto list = leaving_.find(stream);
   if (list == leaving_.end()) return;
   std::vector<std::uintptr_t> gone;
@@ -144,7 +144,7 @@ void PoolSpace::reached(std::uint64_t stream, std::uint64_t number) {
   }
 }
 
-PoolSpace::Slab PoolSpace::slab_of(std::uintptr_t address) const {
+MemoryPoolSpace::Slab MemoryPoolSpace::slab_of(std::uintptr_t address) const {
   const auto slab = std::prev(slabs_.upper_bound(address));
   return {slab->first, slab->second};
 }

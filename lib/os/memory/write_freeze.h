@@ -5,7 +5,7 @@
 // While the object lives, the calling thread must not write there either, even indirectly (in
 // malloc(), for example): it would wait for itself. Signals are blocked meanwhile. System calls
 // that write there wait if userfaultfd serves them (serves_system_calls()). Otherwise they may fail
-// with EFAULT, and the library's own calls are retried (HoldWatch).
+// with EFAULT, and the library's own calls are retried (FreezeWatch).
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@
 
 namespace wherry::impl {
 
-class WriteHold {
+class WriteFreeze {
  public:
-  // `trap`: the userfaultfd that stops writers; one hold at a time. Null: protection is used
+  // `trap`: the userfaultfd that stops writers; one freeze at a time. Null: protection is used
   // instead. Requires: whole pages, each writable or unmapped.
-  WriteHold(AddressRange range, const Userfaultfd* trap);
-  WriteHold(const WriteHold&) = delete;
-  WriteHold& operator=(const WriteHold&) = delete;
+  WriteFreeze(AddressRange range, const Userfaultfd* trap);
+  WriteFreeze(const WriteFreeze&) = delete;
+  WriteFreeze& operator=(const WriteFreeze&) = delete;
   // Threads that waited retry their writes. Memory that was not replaced is writable as before.
-  ~WriteHold();
+  ~WriteFreeze();
 
-  // 0, or the errno that says why the memory is not held.
+  // 0, or the errno that says why the memory is not frozen.
   int error() const { return error_; }
 
  private:
-  int hold_by_userfaultfd();
-  int hold_by_protection();
+  int freeze_by_userfaultfd();
+  int freeze_by_protection();
 
   const AddressRange range_;
   const Userfaultfd* const trap_;
@@ -41,19 +41,19 @@ class WriteHold {
   std::optional<SignalBlock> no_signals_;
 };
 
-// Detects whether a hold may be the reason why a system call could not write to this process's
+// Detects whether a freeze may be the reason why a system call could not write to this process's
 // memory. Any thread.
-class HoldWatch {
+class FreezeWatch {
  public:
   // Create before the system call.
-  HoldWatch();
-  // Returns false if there was no hold since the watch began, or if holds last longer than ten
-  // seconds. Otherwise waits until no hold is left and returns true: the system call may succeed
+  FreezeWatch();
+  // Returns false if there was no freeze since the watch began, or if freezes last longer than ten
+  // seconds. Otherwise waits until no freeze is left and returns true: the system call may succeed
   // now. Restarts the watch.
   bool saw_one();
 
  private:
-  std::uint64_t over_;  // the number of holds that had ended when the watch began
+  std::uint64_t over_;  // the number of freezes that had ended when the watch began
 };
 
 }  // namespace wherry::impl
