@@ -487,7 +487,7 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
 
 FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
-  const RoomRequest request{
+  const ReservationRequest request{
       .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   OpStatus status = OpStatus::no_memory;
   if (attempt.outcome == Outcome::space_needed) {

@@ -35,7 +35,8 @@ std::unique_ptr<Trap> Runtime::make_trap() const {
   Trap::Parts parts{.mode = options_.trap,
                     .layout = &arena_.layout(),
                     .huge_pages = pools_.map_huge_pages(),
-                    .mappings_budget = options_.mappings_budget};
+                    .mappings_budget = options_.mappings_budget,
+                    .pools = {}};
   for (const auto& pool : pools_.all()) parts.pools.push_back({pool.get(), pool->file().fd()});
   return impl::make_trap(std::move(parts));
 }

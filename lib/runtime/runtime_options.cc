@@ -120,7 +120,7 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     error.message = fmt::format("WHERRY_CHECK: '{}' is neither 0 nor 1", check);
     return std::nullopt;
   }
-  options.mappings_budget = mappings_budget(mappings_max());
+  options.mappings_budget = impl::mappings_budget(mappings_max());
   options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
   const std::string wait_limits = environment("WHERRY_WAIT_LIMITS");
   if (!wait_limits.empty() && wait_limits != "on" && wait_limits != "off") {
