@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "devices/crash_report.h"
-#include "devices/device_trap.h"
 #include "devices/kernel_module.h"
 #include "memory/touch.h"
 #include "os/memory/address_mask.h"
@@ -22,6 +21,7 @@
 #include "os/process/thread.h"
 #include "os/process/thread_pause.h"
 #include "os/signals/fatal_signals.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 namespace {
@@ -192,9 +192,10 @@ void catch_faults_and_obey(void* pointer) {
   try {
     if (options.page_owners.bytes != nullptr)
       TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
-    state.trap = make_device_trap(options.uffd_access, layout, *start.faults);
+    state.trap = make_device_trap({options.trap, &layout, start.faults, Fd(start.fault_notifier)});
     unblock_all_signals();
-    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->fd()) != 0) ::_exit(1);
+    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->userfaultfd()) != 0)
+      ::_exit(1);
   } catch (const std::system_error& error) {
     fail_start(start, error.code().value(), "trapping faults");
   }
@@ -207,7 +208,7 @@ void prepare_and_obey(void* pointer) {
   const DeviceProcessOptions& options = *start.options;
   Prepared prepared{start, *options.layout};
   const ArenaLayout& layout = prepared.layout;
-  const bool opens = options.uffd_access != UffdAccess::none;
+  const bool opens = traits_of(options.trap.kind).opens_arena;
   int error = map_pool_view({layout.base(), layout.bytes(), 0}, options.arena_open,
                             options.pool_fds[options.own_pool], options.huge_pages);
   if (error == 0)

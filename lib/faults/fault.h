@@ -31,6 +31,9 @@ struct Fault {
   std::uint64_t page;                              // in the arena
   std::uint64_t taken_ns;                          // when its message was read
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
+  // The slot in which the faulting thread waits, kept by `source`. Null: it waits in Linux, or it
+  // handles its own fault.
+  FaultSlot* waiter = nullptr;
   // The faulting thread handles its own fault, in a signal handler: it must not allocate, wait or
   // log.
   bool in_handler = false;

@@ -57,7 +57,7 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   const std::uint64_t now = clock_();
   end_throttle(fault, now);
   record_answer(fault, span, now);
-  (void)memory.mapper.forbid(span);
+  (void)memory.mapper.forbid(span, fault.waiter);
   // Before the wake: the signal that follows the wake may end the process. A log line never waits.
   const char* const verb = fault.message.write ? "wrote to" : "read";
   if (p.is_host())

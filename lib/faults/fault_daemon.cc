@@ -90,9 +90,8 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
   unsigned used = 0;
   const auto answer = [&](Fault fault) {
     const FaultSource& source = *fault.source;
-    source.attend(fault.message);
+    fault.waiter = source.attend(fault.message);
     const auto due = service_.resolve(fault);
-    source.leave();
     if (due && postponed.put(*due, fault)) return;
     // Without memory to remember the fault, its thread remembers it: it wakes and touches the page
     // again.

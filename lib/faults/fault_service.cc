@@ -34,7 +34,20 @@ constexpr std::uint64_t follow_limit_ns = 1'000'000'000;
 constexpr const char* no_space_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
 
+// The service that resolve_own_fault() uses: a signal handler can reach it only through a static
+// variable. Set before the trap gets the function, whose store and load order the two.
+FaultService* of_signal_handlers = nullptr;
+
+bool resolve_own_fault(const FaultMessage& message) {
+  return of_signal_handlers->resolve_in_handler(message);
+}
+
 }  // namespace
+
+InThreadResolver FaultService::in_thread_resolver() {
+  of_signal_handlers = this;
+  return resolve_own_fault;
+}
 
 std::uint64_t FaultService::soon() const {
   return clock_() + moment_ns;
@@ -83,7 +96,7 @@ FaultService::Attempt FaultService::attempt(Fault& fault) {
   try {
     Block& state = blocks_.at(index);
     if (!fault.in_handler) {
-      const LockedBlock block(index, state);
+      const LockedBlock block(index, state, fault.waiter);
       return attempt_locked(fault, block);
     }
     // The effects of advice, and evictions, may need more than a signal handler may do.
@@ -383,7 +396,7 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const Lock
   }
   // No other pool has a copy, and Linux says that this entry is protected.
   if (fault.message.write_protect && std::popcount(block.state.residents(page)) == 1)
-    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}));
+    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}), block.waiter);
   return std::nullopt;
 }
 
@@ -474,12 +487,14 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
 
 FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
+  const ReservationRequest request{
+      .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   OpStatus status = OpStatus::no_memory;
   if (attempt.outcome == Outcome::space_needed) {
-    status = evictor_.reserve({p, attempt.pages, fault.page}, fault.reservation);
+    status = evictor_.reserve(request, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.
     if (status == OpStatus::no_memory) status = OpStatus::absent;
-  } else if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) {
+  } else if (!p.is_host() && evictor_.evict_one(request) == OpStatus::ok) {
     // The pages of the device's own pool may have taken its node's memory. Memory of the host's
     // nodes can only be reclaimed by Linux.
     status = OpStatus::ok;

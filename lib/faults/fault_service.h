@@ -26,6 +26,7 @@
 #include "pages/block_directory.h"
 #include "policy/advice_rules.h"
 #include "policy/fault_plan.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 
@@ -61,6 +62,9 @@ class FaultService {
   // the signal that it got. False: the fault needs what a signal handler must not do, or another
   // thread has the block's lock. Then the fault has to be posted to the daemon.
   [[nodiscard]] bool resolve_in_handler(const FaultMessage& message);
+  // Calls resolve_in_handler() of this service, which must then live as long as the process. One
+  // service in a process.
+  InThreadResolver in_thread_resolver();
 
   TemporaryPins& temporary_pins() { return temporary_pins_; }
 

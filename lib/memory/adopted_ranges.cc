@@ -253,7 +253,7 @@ bool AdoptedRanges::wait_for_fork_locked() {
 }
 
 void AdoptedRanges::get_ready() {
-  if (!trap_ && access_ != UffdAccess::none) trap_.emplace(Userfaultfd::create(access_));
+  if (!trap_ && access_) trap_.emplace(Userfaultfd::create(*access_));
   if (!copied_) std::tie(copied_, copying_) = make_pipe();
 }
 

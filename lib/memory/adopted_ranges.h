@@ -57,8 +57,9 @@ class AdoptedRanges {
   // Longer than a parent waits for its child's copies (copy_limit_ns).
   static constexpr std::chrono::milliseconds fork_limit{15'000};
 
-  // `access`: the best kind of userfaultfd that is permitted. `file` must outlive this object.
-  AdoptedRanges(const MemoryFile& file, UffdAccess access,
+  // `access`: the best kind of userfaultfd that is permitted; nullopt: none is. `file` must outlive
+  // this object.
+  AdoptedRanges(const MemoryFile& file, std::optional<UffdAccess> access,
                 std::chrono::milliseconds limit = fork_limit)
       : file_(file), access_(access), fork_limit_(limit) {}
 
@@ -118,7 +119,7 @@ class AdoptedRanges {
   const Userfaultfd* trap() const { return trap_ ? &*trap_ : nullptr; }
 
   const MemoryFile& file_;
-  const UffdAccess access_;
+  const std::optional<UffdAccess> access_;
   const std::chrono::milliseconds fork_limit_;
   Mutex lock_{LockOrder::adopted};
   Condition fork_over_;

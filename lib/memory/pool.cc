@@ -14,18 +14,18 @@ namespace wherry::impl {
 
 namespace {
 
-std::optional<Userfaultfd> make_filler(UffdAccess access) {
-  if (access == UffdAccess::none) return std::nullopt;
-  return Userfaultfd(Userfaultfd::create(access), /*raises_sigbus=*/true);
+std::optional<Userfaultfd> make_filler(std::optional<UffdAccess> access) {
+  if (!access) return std::nullopt;
+  return Userfaultfd(Userfaultfd::create(*access), /*raises_sigbus=*/true);
 }
 
 }  // namespace
 
 SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
-                               UffdAccess access)
+                               std::optional<UffdAccess> access)
     : file_(name, arena_bytes, wanted),
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
-                                 access == UffdAccess::none ? Access::write : Access::read)),
+                                 access ? Access::read : Access::write)),
       filler_(make_filler(access)) {
   if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))

@@ -36,8 +36,9 @@ class PoolFile : public HoleFiller {
 
 class SparsePoolFile final : public PoolFile {
  public:
+  // `access`: the userfaultfd that fills the file; nullopt: none does (see filler_).
   SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
-                 UffdAccess access);
+                 std::optional<UffdAccess> access);
 
   int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "migration/in_flight_transfers.h"
-#include "pages/locked_block.h"
+#include "migration/locked_block.h"
 
 namespace wherry::impl {
 

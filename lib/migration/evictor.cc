@@ -81,7 +81,7 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
     Leaving leaving;
     PageRun& run = leaving.transfer.run;
     {
-      const LockedBlock block(index, state);
+      const LockedBlock block(index, state, request.waiter);
       verdict = may_evict(block, request);
       if (verdict != Verdict::yes) break;
       // Before the first page leaves, so that faults from then on see it.
@@ -100,7 +100,8 @@ OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& reques
     }
     // If a transfer fails, the pages go a piece at a time under the lock, which shows the cause.
     const bool in_flight = transfers && status == OpStatus::ok;
-    if (in_flight) transfers = move_in_flight(index, state, done, leaving) == OpStatus::ok;
+    if (in_flight)
+      transfers = move_in_flight(index, state, request.waiter, done, leaving) == OpStatus::ok;
     if (transfers || !in_flight) left -= PageMask::of(run);
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
@@ -155,7 +156,8 @@ OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& l
   return OpStatus::ok;
 }
 
-OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, Eviction& done, Leaving& leaving) {
+OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
+                                 Leaving& leaving) {
   const InFlightTransfer& transfer = leaving.transfer;
   auto backend = backends_.borrow();
   TransferResult outcome{0, OpStatus::no_memory, false};
@@ -164,7 +166,7 @@ OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, Eviction& done,
     outcome = backend->next();
     backends_.give_back(std::move(backend));
   }
-  const LockedBlock block(index, state);
+  const LockedBlock block(index, state, waiter);
   if (outcome.status != OpStatus::ok) {
     engine_.abort_transfer(block, transfer);
     return outcome.status;

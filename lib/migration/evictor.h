@@ -30,6 +30,7 @@ struct ReservationRequest {
   std::uint64_t for_page = 0;      // the page that is to come
   std::uint32_t spared_epoch = 0;  // blocks prefetched in this epoch are not evicted; 0: no epoch
   bool background = false;         // no thread waits for the pages
+  FaultSlot* waiter = nullptr;     // of the fault that needs the pages, see LockedBlock
 };
 
 class Evictor {
@@ -93,8 +94,8 @@ class Evictor {
                  Leaving& next) REQUIRES(block.state.lock);
   // Both move the pages and add their number to `done`: move_in_flight() while other threads use
   // the rest of the block, move_locked() under the block's lock.
-  OpStatus move_in_flight(BlockIndex index, Block& state, Eviction& done, Leaving& leaving)
-      EXCLUDES(state.lock);
+  OpStatus move_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
+                          Leaving& leaving) EXCLUDES(state.lock);
   OpStatus move_locked(const LockedBlock& block, Eviction& done, Leaving& leaving)
       REQUIRES(block.state.lock);
 

@@ -95,11 +95,12 @@ OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from
   return {OpStatus::incomplete, done * page_size};
 }
 
-OpResult PageEngine::copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
-                          bool entered) const {
-  return fill(target, span, [&](PageSpan rest) {
+OpResult PageEngine::copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
+                          ProcessorMemory& target, bool entered) const {
+  return fill(target, block.span_of(run), [&](PageSpan rest) {
     const std::byte* data = source.file.alias(rest.first);
-    return entered ? target.mapper.copy_protected(rest, data) : target.file.fill(rest, data);
+    return entered ? target.mapper.copy_protected(rest, data, block.waiter)
+                   : target.file.fill(rest, data);
   });
 }
 
@@ -110,10 +111,10 @@ OpStatus PageEngine::protect(const LockedBlock& block, PageRun run, Processor ow
     const PageMask open =
         (wanted & block.state.mapped_from(p, owner)) - block.state.at(p).write_protected;
     for (const PageRun part : runs_of(open)) {
-      const OpStatus status = at(p).mapper.write_protect(block.span_of(part)).status;
+      const OpStatus status = at(p).mapper.write_protect(block.span_of(part), block.waiter).status;
       // A process that has ended cannot write.
       if (status != OpStatus::ok && status != OpStatus::process_gone) {
-        lift_protection(at(p), block.span_of(part));
+        lift_protection(block, part, p);
         return status;
       }
       block.state.write_protected(p, part);
@@ -131,7 +132,7 @@ OpStatus PageEngine::close(const LockedBlock& block, PageRun run, Processor owne
 void PageEngine::unmap(const LockedBlock& block, const PageMask& pages, Processor p) {
   if (at(p).mapper.punch_unmaps()) return;
   for (const PageRun run : runs_of(pages & block.state.at(p).mapped)) {
-    const OpStatus status = at(p).mapper.unmap(block.span_of(run)).status;
+    const OpStatus status = at(p).mapper.unmap(block.span_of(run), block.waiter).status;
     // A processor that can still access them would create pages that are in no block's state.
     WHERRY_CHECK(status == OpStatus::ok || status == OpStatus::process_gone,
                  "pages {}+{} of block {} cannot be taken from processor {}: {}", run.first,
@@ -148,15 +149,17 @@ void PageEngine::allow_writes(const LockedBlock& block, PageRun run, Processor o
         wanted & block.state.mapped_from(p, owner) & block.state.at(p).write_protected;
     for (const PageRun part : runs_of(closed)) {
       block.state.writable(p, part);
-      lift_protection(at(p), block.span_of(part));
+      lift_protection(block, part, p);
     }
   }
 }
 
-void PageEngine::lift_protection(ProcessorMemory& owner, PageSpan span) const {
+void PageEngine::lift_protection(const LockedBlock& block, PageRun run, Processor p) const {
   // Only an optimization: a page that stays protected faults once more, and is unprotected then.
   for (int attempt = 0; attempt < attempts_max; ++attempt)
-    if (owner.mapper.write_unprotect(span).status != OpStatus::incomplete) return;
+    if (at(p).mapper.write_unprotect(block.span_of(run), block.waiter).status !=
+        OpStatus::incomplete)
+      return;
 }
 
 void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
@@ -171,7 +174,7 @@ OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p
   ProcessorMemory& target = at(p);
   const bool entered = entry == Entry::at_home && block.state.is_home(p, run);
   const OpResult result = fill(target, block.span_of(run), [&](PageSpan rest) {
-    return entered ? target.mapper.zero(rest) : target.file.fill_zero(rest);
+    return entered ? target.mapper.zero(rest, block.waiter) : target.file.fill_zero(rest);
   });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
@@ -224,7 +227,6 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   const std::uint64_t begun_ns = OperationRecorder::begin_ns(EventKind::migration);
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
-  const PageSpan span = block.span_of(run);
 
   // 1. No processor can write the old copy any more.
   if (const OpStatus status = close(block, run, from); status != OpStatus::ok) {
@@ -235,7 +237,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   // change.
   const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
   const bool entered = enters && target.mapper.punch_unmaps();
-  const OpResult result = copy(source, target, span, entered);
+  const OpResult result = copy(block, run, source, target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
     // 3. The old copy goes, and with it every mapping of it, in every process.
@@ -259,7 +261,7 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   // If the copy fails, the protection stays; the next write lifts it.
   if (const OpStatus status = protect(block, run, from); status != OpStatus::ok) return {status, 0};
   const bool entered = entry == Entry::at_home && block.state.is_home(to, run);
-  const OpResult result = copy(at(from), target, block.span_of(run), entered);
+  const OpResult result = copy(block, run, at(from), target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
   account_copy(block, done, to, reservation);
@@ -400,13 +402,14 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
   std::uint64_t done = 0;
   OpStatus status = OpStatus::incomplete;
   for (int attempt = 0; attempt < attempts_max && done < span.count; ++attempt) {
-    const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable);
+    const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable, block.waiter);
     done += result.bytes / page_size;
     status = result.status;
     if (result.bytes != 0) attempt = 0;
     if (status == OpStatus::occupied) {
       // Mapped already, which is as good if the protection is right.
-      if (!writable) status = at(p).mapper.write_protect({span.first + done, 1}).status;
+      if (!writable)
+        status = at(p).mapper.write_protect({span.first + done, 1}, block.waiter).status;
       if (!writable && status != OpStatus::ok) break;
       ++done;
       attempt = 0;
@@ -420,7 +423,8 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
 
 bool PageEngine::was_taken(const LockedBlock& block, unsigned page, Processor p) {
   const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
-  return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies).status == OpStatus::ok;
+  return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies, block.waiter).status ==
+         OpStatus::ok;
 }
 
 void PageEngine::note_access(const LockedBlock& block, Processor owner) {

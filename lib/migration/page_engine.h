@@ -15,10 +15,10 @@
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
 #include "migration/in_flight_transfers.h"
+#include "migration/locked_block.h"
 #include "migration/operation_recorder.h"
 #include "migration/page_books.h"
 #include "migration/resident_blocks.h"
-#include "pages/locked_block.h"
 
 namespace wherry::impl {
 
@@ -150,9 +150,9 @@ class PageEngine {
 
   template <typename Fill>
   OpResult fill(ProcessorMemory& target, PageSpan span, Fill fill_from) const;
-  // Copies into the pool of `to`, mapped write-protected if `entered`.
-  OpResult copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
-                bool entered) const;
+  // Copies the run into the target's pool, mapped write-protected if `entered`.
+  OpResult copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
+                ProcessorMemory& target, bool entered) const REQUIRES(block.state.lock);
   // Write-protects every mapping of the owner's pages.
   OpStatus protect(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
@@ -162,7 +162,8 @@ class PageEngine {
   // As allow_writes(), for those of the pages that have no copies.
   void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
-  void lift_protection(ProcessorMemory& owner, PageSpan span) const;
+  void lift_protection(const LockedBlock& block, PageRun run, Processor p) const
+      REQUIRES(block.state.lock);
   // Maps the whole block at p by one huge entry, if its state permits that. False: it did not; then
   // map() enters the pages.
   bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);

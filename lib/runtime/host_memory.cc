@@ -16,7 +16,7 @@ struct Pages {
 
 }  // namespace
 
-HostMemory::HostMemory(Annex& annex, std::span<const int> nodes, UffdAccess access)
+HostMemory::HostMemory(Annex& annex, std::span<const int> nodes, std::optional<UffdAccess> access)
     : annex_(annex),
       file_("wherry-host-memory", annex.size(), HugePages::never),
       shown_(std::make_shared<Fd>(duplicate_fd(file_.fd()))),

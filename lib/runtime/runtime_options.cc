@@ -111,15 +111,16 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
     return std::nullopt;
   }
-  options.uffd_access = std::get<TrapChoice>(trap).access;
-  if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
+  options.trap = std::get<TrapChoice>(trap).mode;
+  if (!traits_of(options.trap.kind).permits_huge_pages)
+    options.copying.huge_pages = HugePages::never;
   // Checked here, because device processes read it only when they start.
   if (const std::string check = environment("WHERRY_CHECK");
       !check.empty() && check != "0" && check != "1") {
     error.message = fmt::format("WHERRY_CHECK: '{}' is neither 0 nor 1", check);
     return std::nullopt;
   }
-  options.mappings_budget = mappings_budget(mappings_max());
+  options.mappings_budget = impl::mappings_budget(mappings_max());
   options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
   const std::string wait_limits = environment("WHERRY_WAIT_LIMITS");
   if (!wait_limits.empty() && wait_limits != "on" && wait_limits != "off") {

@@ -1,5 +1,5 @@
-// Where one processor's fault messages come from: the daemon waits for them and reads them. Any
-// thread.
+// Where one processor's fault messages come from: the descriptor that the fault handlers poll, and
+// the messages that they read. Any thread may call.
 #pragma once
 
 #include <optional>
@@ -8,17 +8,19 @@
 
 namespace wherry::impl {
 
+struct FaultSlot;  // trap/fault_board.h
+
 class FaultSource {
  public:
   virtual ~FaultSource() = default;
 
   virtual int fd() const = 0;  // readable while there may be a message
-  // Nothing: none is pending.
+  // Returns nullopt if no message is pending.
   [[nodiscard]] virtual std::optional<FaultMessage> read_message() const = 0;
 
-  // The calling thread begins to work on this message, and has ended its work.
-  virtual void attend(const FaultMessage&) const {}
-  virtual void leave() const {}
+  // Called before each attempt to resolve the fault. Returns the slot in which its thread waits,
+  // which is valid until answered(); null: its thread can do nothing for the handler.
+  virtual FaultSlot* attend(const FaultMessage&) const { return nullptr; }
   // The faulting thread continues: it retries the access, or gets a signal if the fault was
   // `refused`. Called once for each message that was read.
   virtual void answered(const FaultMessage& message, bool refused) const = 0;

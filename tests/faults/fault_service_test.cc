@@ -4,12 +4,14 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <set>
 #include <span>
 #include <thread>
 
 #include "base/clock.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
+#include "trap/fault_board.h"
 
 namespace wherry::test {
 namespace {
@@ -100,6 +102,33 @@ TEST_CASE("a first touch populates the natural region at the faulting processor 
   CHECK(s.machine.at(1).maps_writable(31));
   CHECK(s.woke(device, 21));
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
+}
+
+TEST_CASE(
+    "every change for a fault, also an eviction, may be made by the thread that waits for it") {
+  Setup s(16);
+  FaultSlot slot;
+  s.machine.punch_unmaps = false;
+  s.touch(host, 0);
+  s.touch(device, 600);
+  CHECK(s.machine.waiters == std::set<FaultSlot*>{nullptr});
+  s.machine.waiters.clear();
+  Fault fault = s.service.take(device, {base, 1, true, false, false});
+  fault.waiter = &slot;
+  while (const auto due = s.service.resolve(fault))
+    while (now_ns() < *due) std::this_thread::yield();
+  CHECK(s.machine.at(1).maps_writable(0));
+  CHECK(s.machine.at(0).holds(600));
+  CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
+
+  s.machine.waiters.clear();
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  Fault stray = s.service.take(device, {base + page_size, 1, true, false, false});
+  stray.waiter = &slot;
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(s.service.resolve(stray));
+  CHECK(s.machine.at(1).forbids(1));
+  CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
 }
 
 TEST_CASE("the reservation of a fault counts as free when the policy is asked again") {
@@ -350,7 +379,7 @@ TEST_CASE("a stale message changes nothing and wakes once") {
 TEST_CASE("a page left write-protected is unprotected by the next write") {
   Setup s;
   s.touch(host, 0);
-  REQUIRE(s.machine.at(0).write_protect({0, 1}));
+  REQUIRE(s.machine.at(0).write_protect({0, 1}, nullptr));
   s.answer(host, {base, 1, true, true, false});
   CHECK(s.machine.at(0).maps_writable(0));
   CHECK(s.woke(host, 0));

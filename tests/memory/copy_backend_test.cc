@@ -273,14 +273,13 @@ TEST_CASE("simultaneous transfers do not affect each other") {
 }
 
 TEST_CASE("a byte transfer to memory whose writes are frozen completes when the freeze ends") {
-  std::vector<UffdAccess> accesses{UffdAccess::none};
-  if (permissions().userfaultfd() != UffdAccess::none)
-    accesses.push_back(UffdAccess::user_mode_only);
+  std::vector<std::optional<UffdAccess>> accesses{std::nullopt};
+  if (permissions().userfaultfd()) accesses.push_back(UffdAccess::user_mode_only);
   constexpr std::size_t bytes = 4 * page_size;
   for (const Way& way : ways)
-    for (const UffdAccess access : accesses)
+    for (const std::optional<UffdAccess> access : accesses)
       for (const bool from_pool : {true, false}) {
-        INFO(way.name << ", frozen by " << static_cast<int>(access));
+        INFO(way.name << ", frozen by " << (access ? "userfaultfd" : "page protection"));
         Depot depot(way.make, way.method, way.huge);
         depot.stock({512, 512});
         const Mapping target = Mapping::zeroed(bytes);
@@ -291,7 +290,7 @@ TEST_CASE("a byte transfer to memory whose writes are frozen completes when the 
           // The third page of four: Linux may copy a part before it stops.
           const std::uintptr_t page = target.address() + 2 * page_size;
           std::optional<Userfaultfd> trap;
-          if (access != UffdAccess::none) trap.emplace(Userfaultfd::create(access));
+          if (access) trap.emplace(Userfaultfd::create(*access));
           const WriteFreeze freeze({page, page + page_size}, trap ? &*trap : nullptr);
           frozen.set_value(freeze.error());
           std::this_thread::sleep_for(std::chrono::milliseconds(20));

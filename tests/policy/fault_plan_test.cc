@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "migration/locked_block.h"
 #include "pages/block_directory.h"
-#include "pages/locked_block.h"
 
 using namespace wherry::impl;
 

@@ -15,11 +15,11 @@
 namespace wherry::test {
 namespace {
 
-impl::UffdAccess chosen_access() {
+impl::TrapMode chosen_trap() {
   const char* setting = std::getenv("WHERRY_TRAP");
   const auto choice =
       impl::choose_trap(setting == nullptr ? "" : setting, impl::permissions(), /*remedy=*/"");
-  return std::get<impl::TrapChoice>(choice).access;
+  return std::get<impl::TrapChoice>(choice).mode;
 }
 
 }  // namespace
@@ -44,14 +44,14 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   options.arena_open = open_bytes;
   options.pool_fds = {arena.pool_fd()};
   options.workers = workers;
-  options.uffd_access = chosen_access();
+  options.trap = chosen_trap();
   process_ = impl::DeviceProcess::start(options);
-  impl::Fd fault_fd = process_->take_fault_fd();
   // With a userfaultfd the arena is not registered: Linux lets accesses fill the pool, or refuses
   // them.
-  if (options.uffd_access == impl::UffdAccess::none)
-    faults_ =
-        std::make_unique<impl::BoardSource>(nullptr, process_->fault_board(), std::move(fault_fd));
+  process_->take_userfaultfd().reset();
+  if (impl::traits_of(options.trap.kind).posts_faults)
+    faults_ = std::make_unique<impl::BoardSource>(process_, process_->fault_board(),
+                                                  process_->fault_notifier());
   process_->run();
 }
 

@@ -7,10 +7,11 @@ using namespace wherry::impl;
 using wherry::tool::limits_of;
 
 TEST_CASE("the limits of each trap are listed, and the best one has none") {
-  CHECK(limits_of({UffdAccess::full, {}, {}}).empty());
-  CHECK(limits_of({UffdAccess::device, {}, {}}).empty());
-  const auto of_user_mode = limits_of({UffdAccess::user_mode_only, {}, {}});
-  const auto of_mprotect = limits_of({UffdAccess::none, {}, {}});
+  CHECK(limits_of({{TrapKind::userfaultfd, UffdAccess::full}, {}, {}}).empty());
+  CHECK(limits_of({{TrapKind::userfaultfd, UffdAccess::device}, {}, {}}).empty());
+  const auto of_user_mode =
+      limits_of({{TrapKind::userfaultfd, UffdAccess::user_mode_only}, {}, {}});
+  const auto of_mprotect = limits_of({{TrapKind::mprotect, {}}, {}, {}});
   REQUIRE(of_user_mode.size() == 1);
   CHECK_THAT(of_user_mode.front(), Catch::Matchers::Contains("EFAULT") &&
                                        Catch::Matchers::Contains("wherryTouchPages()"));

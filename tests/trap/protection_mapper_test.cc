@@ -48,10 +48,10 @@ class CrampedProtector final : public Protector {
  public:
   CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
       : real_(layout), pages_min_(pages_min) {}
-  int protect(PageSpan span, Access access) override {
+  int protect(PageSpan span, Access access, FaultSlot* waiter) override {
     if (span.count < pages_min_ && !made_room_) return ENOMEM;
     made_room_ = access == Access::none;
-    return real_.protect(span, access);
+    return real_.protect(span, access, waiter);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
@@ -69,7 +69,7 @@ class LimitedProtector final : public Protector {
   LimitedProtector(std::uint64_t pages, std::uint64_t mappings_max, std::uint64_t others)
       : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
 
-  int protect(PageSpan span, Access access) override {
+  int protect(PageSpan span, Access access, FaultSlot*) override {
     // A boundary where the access does not change splits no mapping.
     const std::uint64_t splits =
         (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
@@ -109,7 +109,7 @@ class NoFiller final : public HoleFiller {
 };
 
 struct Setup {
-  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::never, UffdAccess::none};
+  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::never, std::nullopt};
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
@@ -303,7 +303,7 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
+  const BoardSource source(nullptr, *board, notifier);
   BoardProtector protector(
       nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
   REQUIRE(s.pool.fill_zero({3, 2}));
@@ -317,10 +317,9 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
     CHECK(message->address == s.at(3));
     CHECK(message->write);
     CHECK_FALSE(message->kind_known);
-    source.attend(*message);
-    CHECK(protector.protect({3, 1}, Access::write) == 0);
-    CHECK(protector.protect({4, 1}, Access::read) == 0);
-    source.leave();
+    FaultSlot* const slot = source.attend(*message);
+    CHECK(protector.protect({3, 1}, Access::write, slot) == 0);
+    CHECK(protector.protect({4, 1}, Access::read, slot) == 0);
     CHECK(s.rights(3) == "rw-");
     CHECK(s.rights(4) == "r--");
     source.answered(*message, refused);
@@ -333,7 +332,7 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
+  const BoardSource source(nullptr, *board, notifier);
   constexpr int threads = FaultBoard::slots_max + 20;
   std::atomic<int> wrong{0};
   std::vector<std::thread> faulting;
@@ -435,11 +434,11 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
       nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
       s.arena.layout());
   // The process does not answer, and is ended for that.
-  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
 }
 
 }  // namespace wherry::impl

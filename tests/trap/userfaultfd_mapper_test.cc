@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 
 struct Setup {
-  const UffdAccess access = permissions().userfaultfd();
+  const UffdAccess access = *permissions().userfaultfd();
   SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, access};
   SparsePoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, access};
   Arena arena{arena_bytes, pool};

@@ -61,7 +61,7 @@ std::string trap_text(const Survey& survey) {
   const auto line = [&](const char* what, const std::string& words) {
     text += fmt::format("  {:<12}{}\n", what, words);
   };
-  line("runs", to_string(*survey.trap) + " (WHERRY_TRAP)");
+  line("runs", to_string(survey.trap->mode) + " (WHERRY_TRAP)");
   line("because", survey.trap->reason);
   for (const std::string& limit : limits_of(*survey.trap)) line("cannot", limit);
   if (!survey.trap->remedy.empty()) line("for better", survey.trap->remedy);
@@ -178,7 +178,7 @@ Json kernel_json(const KernelFeatures& features) {
 
 Json trap_json(const Survey& survey) {
   if (!survey.trap) return nullptr;
-  return {{"runs", to_string(*survey.trap)},
+  return {{"runs", to_string(survey.trap->mode)},
           {"because", survey.trap->reason},
           {"cannot", limits_of(*survey.trap)},
           {"how_to_enable_better", survey.trap->remedy}};

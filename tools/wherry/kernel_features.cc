@@ -108,16 +108,16 @@ std::vector<Capability> KernelFeatures::capabilities() const {
     rows.push_back(
         {name, available, required, what_for, available ? std::string() : std::move(how)});
   };
-  const UffdAccess access = permissions.userfaultfd();
+  const std::optional<impl::UffdAccess> access = permissions.userfaultfd();
   const std::string uffd_remedy = userfaultfd_remedy(permissions, unprivileged_userfaultfd);
-  add("userfaultfd", access != UffdAccess::none, false,
+  add("userfaultfd", access.has_value(), false,
       "catches page faults of host and devices; without it the library uses mprotect(2)",
       uffd_remedy);
   add("userfaultfd in system calls", serves_system_calls(access), false,
       "read(2) and write(2) on managed memory that is not on the host", uffd_remedy);
   add("userfaultfd poison", (permissions.userfaultfd_features & UFFD_FEATURE_POISON) != 0, false,
       "an access to freed memory raises SIGBUS at once",
-      access == UffdAccess::none ? uffd_remedy : "Linux 6.6 or newer");
+      !access ? uffd_remedy : "Linux 6.6 or newer");
   add("pidfd", pidfd, true, "reports at once when a device process ends",
       "Linux 5.3 or newer, and in a container a seccomp profile that allows pidfd_open(2)");
   add("io_uring", static_cast<bool>(permissions[Request::io_uring]), false,

@@ -91,7 +91,7 @@ Survey take_survey() {
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
     survey.huge_pools =
-        survey.trap && impl::permits_huge_pages(survey.trap->access) &&
+        survey.trap && impl::traits_of(survey.trap->mode.kind).permits_huge_pages &&
         impl::MemoryFile("wherry-probe", impl::page_size, settings->huge_pages).has_huge_pages();
   }
   impl::TopologyResult chosen = impl::choose_topology(

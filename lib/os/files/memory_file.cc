@@ -71,9 +71,9 @@ bool memfds_have_huge_pages() {
 // Asks the kernel to merge a page and the holes around it, while a userfaultfd tracks those holes.
 // Returns false also if userfaultfd is not permitted.
 bool keeps_holes(int fd) {
-  const UffdAccess access = permissions().userfaultfd();
-  if (access == UffdAccess::none) return false;
-  const Userfaultfd trap(Userfaultfd::create(access), /*raises_sigbus=*/true);
+  const std::optional<UffdAccess> access = permissions().userfaultfd();
+  if (!access) return false;
+  const Userfaultfd trap(Userfaultfd::create(*access), /*raises_sigbus=*/true);
   const Mapping trapped = Mapping::reserve(huge_page, huge_page);
   const Mapping merged = Mapping::reserve(huge_page, huge_page);
   if (!show(fd, trapped) || !show(fd, merged) ||

@@ -112,8 +112,6 @@ Fd Userfaultfd::create(UffdAccess access) {
 
 int Userfaultfd::try_create(UffdAccess access) {
   switch (access) {
-    case UffdAccess::none:
-      break;
     case UffdAccess::user_mode_only:
       return create_by_call(UFFD_USER_MODE_ONLY);
     case UffdAccess::device:

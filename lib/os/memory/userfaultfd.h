@@ -11,15 +11,15 @@
 
 namespace wherry::impl {
 
-// The ways to get a userfaultfd, best last.
+// The ways in which this process may get a userfaultfd, best last.
 enum class UffdAccess {
-  none,
   user_mode_only,  // does not serve faults taken inside system calls
   device,          // /dev/userfaultfd, subject to its file permissions; serves all faults
   full,            // the system call; serves all faults
 };
 
-inline bool serves_system_calls(UffdAccess access) {
+// nullopt: it may get none.
+inline bool serves_system_calls(std::optional<UffdAccess> access) {
   return access == UffdAccess::device || access == UffdAccess::full;
 }
 

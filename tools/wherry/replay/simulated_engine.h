@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "migration/locked_block.h"
 #include "migration/page_books.h"
-#include "pages/locked_block.h"
 #include "policy/policy.h"
 #include "policy/replacement.h"
 #include "replay/cost_model.h"

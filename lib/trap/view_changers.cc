@@ -1,4 +1,4 @@
-#include "devices/view_changers.h"
+#include "trap/view_changers.h"
 
 #include <unistd.h>
 
@@ -27,12 +27,12 @@ std::uint64_t HostViewChanger::count_mappings() {
   return impl::count_mappings(::getpid());
 }
 
-void DeviceViewChanger::attach(std::shared_ptr<DeviceProcess> process) {
+void DeviceViewChanger::attach(std::shared_ptr<TrappedProcess> process) {
   const LockGuard guard(lock_);
   process_ = std::move(process);
 }
 
-std::shared_ptr<DeviceProcess> DeviceViewChanger::process() const {
+std::shared_ptr<TrappedProcess> DeviceViewChanger::process() const {
   const LockGuard guard(lock_);
   return process_;
 }

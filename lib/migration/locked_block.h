@@ -13,11 +13,15 @@
 
 namespace wherry::impl {
 
+struct FaultSlot;  // trap/fault_board.h
+
 class LockedBlock {
  public:
-  // Locks the block.
-  LockedBlock(BlockIndex index, Block& block) WHERRY_TSA(acquire_capability(state.lock))
-      : index(index), state(block) {
+  // Locks the block. `waiter`: the slot of the thread for whose fault it is locked, which the page
+  // engine passes to mappers (trap/mapper.h); null: for no fault, or the thread cannot help.
+  LockedBlock(BlockIndex index, Block& block, FaultSlot* waiter = nullptr)
+      WHERRY_TSA(acquire_capability(state.lock))
+      : index(index), state(block), waiter(waiter) {
     state.lock.lock();
   }
   // Takes over the lock, which the calling thread has locked already.
@@ -33,6 +37,7 @@ class LockedBlock {
 
   const BlockIndex index;
   Block& state;
+  FaultSlot* const waiter = nullptr;
 };
 
 }  // namespace wherry::impl

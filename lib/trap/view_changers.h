@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/lock.h"
-#include "devices/device_process.h"
 #include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
+#include "trap/trapped_process.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {
@@ -18,8 +18,8 @@ class HostViewChanger final : public ViewChanger {
   HostViewChanger(const ArenaLayout& layout, std::vector<int> pool_fds, bool huge_pages)
       : layout_(layout), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
 
-  // Sets the userfaultfd with which the arena is registered. Before the first change; not called
-  // with the mprotect trap.
+  // Sets the userfaultfd with which the arena is registered; not called if there is none. Before
+  // the first change.
   void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
 
   int change_view(PageSpan span, Processor owner) override;
@@ -40,8 +40,8 @@ class DeviceViewChanger final : public ViewChanger {
   explicit DeviceViewChanger(const ArenaLayout& layout) : layout_(layout) {}
 
   // Sets the device's process, also when a new one replaces it.
-  void attach(std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
-  std::shared_ptr<DeviceProcess> process() const EXCLUDES(lock_);
+  void attach(std::shared_ptr<TrappedProcess> process) EXCLUDES(lock_);
+  std::shared_ptr<TrappedProcess> process() const EXCLUDES(lock_);
 
   int change_view(PageSpan span, Processor owner) override EXCLUDES(lock_);
   int forget_entries(std::span<const std::uint64_t> pages) override EXCLUDES(lock_);
@@ -50,7 +50,7 @@ class DeviceViewChanger final : public ViewChanger {
  private:
   const ArenaLayout& layout_;
   mutable Mutex lock_{LockOrder::view_changer};
-  std::shared_ptr<DeviceProcess> process_ GUARDED_BY(lock_);
+  std::shared_ptr<TrappedProcess> process_ GUARDED_BY(lock_);
 };
 
 }  // namespace wherry::impl
