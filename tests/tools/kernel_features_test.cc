@@ -37,8 +37,7 @@ TEST_CASE("every missing capability says how to enable it, and a present one say
 TEST_CASE("the userfaultfd features are consistent, on a supported kernel") {
   const KernelFeatures features = probe_features();
   CHECK_FALSE(features.kernel_release.empty());
-  if (!features.permissions.userfaultfd())
-    CHECK(features.permissions.userfaultfd_features == 0);
+  if (!features.permissions.userfaultfd()) CHECK(features.permissions.userfaultfd_features == 0);
   CHECK(features.pidfd);
 }
 
