@@ -34,9 +34,9 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
 std::unique_ptr<Trap> Runtime::make_trap() const {
   Trap::Parts parts{.mode = options_.trap,
                     .layout = &arena_.layout(),
+                    .pools = {},
                     .huge_pages = pools_.map_huge_pages(),
-                    .mappings_budget = options_.mappings_budget,
-                    .pools = {}};
+                    .mappings_budget = options_.mappings_budget};
   for (const auto& pool : pools_.all()) parts.pools.push_back({pool.get(), pool->file().fd()});
   return impl::make_trap(std::move(parts));
 }
