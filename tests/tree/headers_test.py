@@ -50,8 +50,9 @@ def jobs_for(lib, build_compiler):
     public = sorted((lib / "include/wherry").glob("*.h*"))
     come_first = {first_include(source) for source in lib.rglob("*.cc")}
     # The parts in wherry/detail/ count as internal: programs include cuda.h.
-    internal = [name for header in sorted(lib.rglob("*.h"))
-                if header not in public and (name := str(header.relative_to(lib))) not in come_first]
+    internal = [str(header.relative_to(lib)) for header in sorted(lib.rglob("*.h"))
+                if header not in public]
+    internal = [name for name in internal if name not in come_first]
     for name in some_of(internal):
         yield [*build_compiler, *MODERN, *includes, "-I", str(lib)], f'"{name}"'
 
