@@ -78,7 +78,7 @@ void launch_and_wait(benchmark::State& state) {
   CUstream stream = nullptr;
   require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (auto _ : state) {
-    require(wherryLaunch(stream, do_nothing, nullptr, 0, 1));
+    require(wherryLaunchKernel(stream, do_nothing, nullptr, 0, 1));
     require(cuStreamSynchronize(stream));
   }
   require(cuStreamDestroy(stream));
@@ -88,7 +88,7 @@ BENCHMARK(launch_and_wait)->UseRealTime();
 void launch_only(benchmark::State& state) {
   CUstream stream = nullptr;
   require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  for (auto _ : state) require(wherryLaunch(stream, do_nothing, nullptr, 0, 1));
+  for (auto _ : state) require(wherryLaunchKernel(stream, do_nothing, nullptr, 0, 1));
   require(cuStreamSynchronize(stream));
   require(cuStreamDestroy(stream));
 }

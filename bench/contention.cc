@@ -77,7 +77,8 @@ Outcome run_once(std::byte* memory, const Case& what, int first, int second) {
   const std::uint64_t before = migrated();
   const auto launch = [](int device, const Writer& writer) {
     use_device(device);
-    require(wherryLaunch(nullptr, write_kernel, &writer, sizeof writer, 1), "wherryLaunch");
+    require(wherryLaunchKernel(nullptr, write_kernel, &writer, sizeof writer, 1),
+            "wherryLaunchKernel");
   };
   launch(second, other);
   if (first < 0)

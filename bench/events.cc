@@ -29,11 +29,11 @@ double touch_all() {
 // The same while everything is recorded. No thread reads the events meanwhile: the rings are large
 // enough for all of them, a fault and a new page for each touch.
 double touch_recorded() {
-  require(wherryEventsStart(WHERRY_EVENT_ALL, 4 * pages_per_round), "wherryEventsStart");
+  require(wherryStartEvents(WHERRY_EVENT_ALL, 4 * pages_per_round), "wherryStartEvents");
   const double each = touch_all();
-  require(wherryEventsStop(), "wherryEventsStop");
+  require(wherryStopEvents(), "wherryStopEvents");
   std::uint64_t dropped = 0;
-  require(wherryEventsDropped(WHERRY_EVENT_FAULT, &dropped), "wherryEventsDropped");
+  require(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, &dropped), "wherryCountDroppedEvents");
   if (dropped != 0) fail("events were dropped");
   return each;
 }

@@ -31,7 +31,7 @@ std::uint64_t fault_count(const wherryProcessorStats& processor);
 // Runs `kernel` once (one item) on the current context's device, and waits for it.
 template <typename Args>
 void run_on_device(wherryKernel kernel, const Args& args) {
-  require(wherryLaunch(nullptr, kernel, &args, sizeof args, 1), "wherryLaunch");
+  require(wherryLaunchKernel(nullptr, kernel, &args, sizeof args, 1), "wherryLaunchKernel");
   require(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 

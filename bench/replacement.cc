@@ -1,6 +1,6 @@
 // Which block should leave a full pool? Replays traces of block accesses with well-known
 // replacement policies and with the library's. The library's policy sees only what a pool sees:
-// misses, and faults on the blocks that it watches.
+// misses, and faults on the blocks that it samples.
 #include <fmt/core.h>
 
 #include <cstdint>
@@ -123,28 +123,29 @@ std::size_t hits_of_s3_fifo(const Row& row, bool sees_hits) {
   return hits;
 }
 
-// The library's policy. `watched_per_miss`: how many blocks it watches for each miss, on average.
-// `seen_share`: the share of the accesses to watched blocks that it sees.
-std::size_t hits_of_ours(const Row& row, double watched_per_miss, double seen_share) {
+// The library's policy. `samples_per_miss`: how many blocks it samples for each miss, on average.
+// `seen_share`: the share of the accesses to sampled blocks that it sees.
+std::size_t hits_of_ours(const Row& row, double samples_per_miss, double seen_share) {
   std::vector<ReplacementLinks> links(1 << 14);
   Replacement replacement(links);
   std::vector<bool> held(links.size());
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(0, 1);
   std::size_t hits = 0;
-  double to_watch = 0;
+  double to_sample = 0;
   for (std::size_t i = 0; i < row.trace.size(); ++i) {
     const std::uint32_t block = row.trace[i];
     if (held[block]) {
       hits += i >= row.first ? 1 : 0;
-      if (replacement.is_watched(block) && uniform(random) < seen_share) replacement.touched(block);
+      if (replacement.is_sampled(block) && uniform(random) < seen_share)
+        replacement.accessed(block);
       continue;
     }
     if (replacement.size() == capacity) {
       const std::uint64_t victim = *replacement.victim();
       held[victim] = false;
       replacement.left(victim, Replacement::LeftBy::evicted);
-      for (to_watch += watched_per_miss; to_watch >= 1; --to_watch) (void)replacement.watch();
+      for (to_sample += samples_per_miss; to_sample >= 1; --to_sample) (void)replacement.sample();
     }
     held[block] = true;
     replacement.came(block);
@@ -212,7 +213,7 @@ std::vector<Row> rows() {
 
 int main() {
   fmt::print("{:24}{:>7}{:>7}{:>7}{:>7}{:>7}{:>9}{:>7}{:>7}{:>9}{:>9}\n", "hit rate", "LRU", "FIFO",
-             "random", "BIP", "S3-F", "S3-F bl", "OPT", "blind", "watched", "poorly");
+             "random", "BIP", "S3-F", "S3-F bl", "OPT", "blind", "sampled", "poorly");
   for (const Row& row : rows()) {
     const auto rate = [&](std::size_t hits) {
       return static_cast<double>(hits) / static_cast<double>(row.trace.size() - row.first);

@@ -11,7 +11,7 @@
 #include "replay/policy_machine.h"
 #include "report.h"
 #include "runtime/policy_source.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::bench {
 namespace {
@@ -41,14 +41,14 @@ impl::TraceMachine machine() {
 }
 
 // The events of the policy migrate-always: a fault, and the pages that moved with it.
-std::vector<impl::EventRecord> events(Order order) {
-  using impl::EventRecord;
+std::vector<impl::TraceEvent> events(Order order) {
+  using impl::TraceEvent;
   constexpr std::uint64_t regions = blocks * impl::pages_per_block / impl::pages_per_region;
   constexpr std::uint64_t fault_ns = 12'000;
-  std::vector<EventRecord> events{{.time_ns = 1,
-                                   .address = base,
-                                   .bytes = blocks * impl::block_size,
-                                   .kind = impl::EventKind::allocation}};
+  std::vector<TraceEvent> events{{.time_ns = 1,
+                                  .address = base,
+                                  .bytes = blocks * impl::block_size,
+                                  .kind = impl::EventKind::allocation}};
   std::mt19937_64 random(1);
   std::uint64_t time = 1000;
   for (std::uint64_t i = 0; events.size() < events_wanted; ++i, time += fault_ns) {
@@ -70,14 +70,14 @@ std::vector<impl::EventRecord> events(Order order) {
                       .bytes = 65536,
                       .kind = is_first ? impl::EventKind::populate : impl::EventKind::migration,
                       .cause = impl::EventCause::fault,
-                      .source = is_first ? EventRecord::nobody
+                      .source = is_first ? TraceEvent::no_processor
                                          : static_cast<std::int8_t>(1 - faulting_processor),
                       .destination = faulting_processor});
   }
   return events;
 }
 
-impl::TraceBytes file_of(const std::vector<impl::EventRecord>& events) {
+impl::TraceBytes file_of(const std::vector<impl::TraceEvent>& events) {
   impl::TraceBytes file;
   impl::append_trace_header(file);
   impl::append_machine(file, machine());
@@ -121,9 +121,9 @@ Measurement rate(const std::string& what, std::size_t count, std::optional<doubl
 Measurements measure(Order order) {
   const std::string name = order == Order::sweep ? "sweeps" : "random";
   const impl::TraceBytes file = file_of(events(order));
-  const impl::Trace trace = std::get<impl::Trace>(impl::read_trace(file));
+  const tool::Trace trace = std::get<tool::Trace>(tool::read_trace(file));
   const std::size_t count = trace.events.size();
-  Measurements results{rate(name + ", reading", count, {}, [&] { (void)impl::read_trace(file); })};
+  Measurements results{rate(name + ", reading", count, {}, [&] { (void)tool::read_trace(file); })};
   const replay::CostModel model = costs();
   constexpr double goal = 3;
   for (const impl::PolicyDescription& policy : impl::built_in_policies()) {

@@ -279,7 +279,8 @@ Measurements measure_accessed_by(int reader, const int (&movers)[2], bool all) {
     host_reader = std::thread(read_on, scene);
   } else {
     use_device(reader);
-    require(wherryLaunch(nullptr, read_kernel, &scene, sizeof scene, 1), "wherryLaunch");
+    require(wherryLaunchKernel(nullptr, read_kernel, &scene, sizeof scene, 1),
+            "wherryLaunchKernel");
   }
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     board.moved.store(0);

@@ -70,11 +70,11 @@ bool look_at_pieces(Driver& driver, MemoryKind kind, AddressRange bytes, Found& 
 CUresult find_in_annex(Driver& driver, MemoryKind kind, AddressRange bytes, Accessor accessor,
                        Found& found) {
   if (!look_at_pieces(driver, kind, bytes, found)) return CUDA_ERROR_INVALID_VALUE;
-  auto parts = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
-  if (!parts) return CUDA_ERROR_INVALID_VALUE;
+  auto mappings = driver.runtime().annex().locate(bytes, accessor.processor, accessor.access);
+  if (!mappings) return CUDA_ERROR_INVALID_VALUE;
   if (accessor.processor.is_host()) found.is_device = false;
   found.side.memory = CopyRequest::Memory::files;
-  found.side.parts = std::make_shared<const std::vector<FilePart>>(std::move(*parts));
+  found.side.mappings = std::make_shared<const std::vector<FileMapping>>(std::move(*mappings));
   return CUDA_SUCCESS;
 }
 
@@ -175,16 +175,15 @@ CUresult run(Driver& driver, const StreamHandle& target, CopyRequest request, bo
                        request.from.memory == CopyRequest::Memory::managed;
     if (moves || request.bytes() > wake_bytes)
       return to_result(engine.enqueue_operation(target.stream, later));
-    return to_result(engine.carry_out_or_enqueue(
-        target.stream, [&] { return to_work_status(runtime.copy_engine().carry(request)); },
-        later));
+    return to_result(engine.run_inline_or_enqueue(
+        target.stream, [&] { return to_work_status(runtime.copy_engine().copy(request)); }, later));
   }
   const bool in_host_memory = request.to.memory == CopyRequest::Memory::host &&
                               (request.pattern || request.from.memory == CopyRequest::Memory::host);
   if (in_host_memory || request.bytes() <= copiers_bytes_min) {
     OpStatus copied = OpStatus::ok;
     const WorkStatus status =
-        engine.carry_out(target.stream, [&] { copied = runtime.copy_engine().carry(request); });
+        engine.run_inline(target.stream, [&] { copied = runtime.copy_engine().copy(request); });
     return status == WorkStatus::ok ? to_result(copied) : to_result(status);
   }
   // Shared with the operation, which may run longer than this call: a reset may drop the stream's
@@ -221,7 +220,7 @@ CUresult run_staged(Driver& driver, const StreamHandle& target, CopyRequest requ
   packed.layer = request.width * request.rows;
   CopyRequest taking = request;
   taking.to = packed;
-  const OpStatus taken = runtime.copy_engine().carry(taking);
+  const OpStatus taken = runtime.copy_engine().copy(taking);
   if (taken != OpStatus::ok) return to_result(taken);
   request.from = packed;
   return run(driver, target, std::move(request), /*waits=*/false);

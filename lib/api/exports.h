@@ -89,6 +89,7 @@
 #undef cuLaunchKernel
 #undef cuLaunchKernelEx
 #undef wherryLaunch
+#undef wherryLaunchKernel
 
 /* Copies and fills: cuda_copies.h, cuda_runtime_copies.h. */
 #undef cuMemcpy
@@ -218,6 +219,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                       size_t items);
+CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* args,
+                            size_t args_size, size_t items);
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
                                unsigned int flags, CUstream hStream);
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
@@ -312,6 +315,8 @@ cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
                            size_t items);
+CUresult wherryLaunchKernel_ptsz(CUstream stream, wherryKernel kernel, const void* args,
+                                 size_t args_size, size_t items);
 
 /* Settings of contexts, and stream capture. */
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);

@@ -1,6 +1,6 @@
 // Mutexes for the library. They carry annotations for clang's thread-safety analysis, follow the
 // library's lock order (base/lock_order.h), and block signals where the order requires it
-// (base/signal_hold.h).
+// (base/signal_blocking.h).
 #pragma once
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 #include "base/lock_checks.h"
 #include "base/lock_order.h"
-#include "base/signal_hold.h"
+#include "base/signal_blocking.h"
 
 #if defined(__clang__)
 #define WHERRY_TSA(x) __attribute__((x))
@@ -28,14 +28,14 @@ namespace wherry::impl {
 //
 // try_lock() does not check the order: a thread that does not wait cannot deadlock.
 inline void before_try(LockOrder order) {
-  if (blocks_signals(order)) hold_signals();
+  if (blocks_signals(order)) block_signals();
 }
 inline void before_lock(LockOrder order) {
   check_lock(order);
   before_try(order);
 }
 inline void after_unlock(LockOrder order) {
-  if (blocks_signals(order)) release_signals();
+  if (blocks_signals(order)) unblock_signals();
 }
 
 // Where a mutex stores its order: in a member, or in its type for mutexes of which there are very
@@ -177,7 +177,7 @@ class WHERRY_TSA(scoped_lockable) ReadGuard {
 // own them.
 inline void forget_locks_of_parent() {
   forget_noted_locks();
-  forget_held_signals();
+  forget_blocked_signals();
 }
 
 }  // namespace wherry::impl

@@ -28,8 +28,8 @@ const char* name_of(LockOrder order) {
       return "offers";
     case LockOrder::imported:
       return "imported";
-    case LockOrder::held_pages:
-      return "held_pages";
+    case LockOrder::p2p_pages:
+      return "p2p_pages";
     case LockOrder::pools:
       return "pools";
     case LockOrder::memory_pool:

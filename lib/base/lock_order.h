@@ -9,9 +9,12 @@
 //   [forks]   start a device process
 //   none      only compute, make kernel calls that do not wait, and take locks further down
 //
+// Three operations wait under the lock of a block nevertheless (docs/life-of-a-fault.md, "Waits
+// under a block's lock").
+//
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,
 // or wait for threads that hold them. While a thread of the application holds one of these, its
-// signals are blocked (base/signal_hold.h): a signal handler that accessed managed memory would
+// signals are blocked (base/signal_blocking.h): a signal handler that accessed managed memory would
 // wait for its own thread. For the same reason, code under one of these locks must not access
 // managed memory or call the program's allocator.
 #pragma once
@@ -30,7 +33,7 @@ enum class LockOrder : std::uint8_t {
   peers,           // which contexts may access the memory of which others [waits]
   offers,          // what other processes may open
   imported,        // what this process has opened of other processes [waits]
-  held_pages,      // which pages third parties hold [waits]
+  p2p_pages,       // which pages third parties have pinned [waits]
   pools,           // which memory pools the devices use
   memory_pool,     // the allocations of one memory pool [waits]
   own_libraries,   // which kernels the program itself contains
@@ -72,7 +75,7 @@ enum class LockOrder : std::uint8_t {
   suspects,        // late accesses to freed memory
   pool,            // which blocks one pool holds, and in which order they are evicted
   address_space,   // what is allocated
-  advice,          // the program's advice on pages
+  advice,          // the program's advice, or prefetches, of pages
   view_requests,   // which views are to be changed
   copy_backends,   // copy backends that no thread uses
   capacity,        // which requests wait for free pages in one pool
@@ -82,8 +85,6 @@ enum class LockOrder : std::uint8_t {
   mapper,               // the descriptor through which one page table is changed
   protector,            // the slot through which another process is asked to change its page table
 };
-
-inline constexpr unsigned lock_orders = static_cast<unsigned>(LockOrder::protector) + 1;
 
 constexpr bool is_of_fault_path(LockOrder order) {
   return order >= LockOrder::changes;
@@ -105,7 +106,7 @@ constexpr bool may_wait_under(LockOrder order) {
     case LockOrder::device:
     case LockOrder::peers:
     case LockOrder::imported:
-    case LockOrder::held_pages:
+    case LockOrder::p2p_pages:
     case LockOrder::memory_pool:
     case LockOrder::virtual_memory:
     case LockOrder::sections:

@@ -83,16 +83,4 @@ class Patience {
   WaitedTime waited_;
 };
 
-// Waits on a condition variable until done() or until the limit. Returns whether done(). The caller
-// holds `lock`.
-template <typename Condition, typename Lock, typename Predicate>
-bool wait_patiently(Condition& condition, Lock& lock, Patience& patience, const Predicate& done) {
-  while (!done()) {
-    if (patience.is_over()) return false;
-    condition.wait_for(lock, patience.next_slice());
-    patience.note_wait();
-  }
-  return true;
-}
-
 }  // namespace wherry::impl

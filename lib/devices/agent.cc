@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "devices/crash_report.h"
-#include "devices/device_trap.h"
 #include "devices/kernel_module.h"
 #include "memory/touch.h"
 #include "os/memory/address_mask.h"
@@ -22,6 +21,7 @@
 #include "os/process/thread.h"
 #include "os/process/thread_pause.h"
 #include "os/signals/fatal_signals.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 namespace {
@@ -91,7 +91,7 @@ int show_pool(const AgentStart& start, const AgentState& state, const Command& c
 int adopt_image(const Command& command, Fd contents) {
   ModuleImage image;
   image.extent = {command.address, command.address + command.bytes};
-  image.parts.assign(command.parts, command.parts + command.part_count);
+  image.segments.assign(command.segments, command.segments + command.segment_count);
   image.contents = std::move(contents);
   image.unwind_info = command.unwind_info;
   return adopt_image(image);
@@ -135,13 +135,13 @@ Reply obey(const AgentStart& start, AgentState& state, const Command& command, F
       }
       break;
     case CommandKind::map_file:
-      reply.error = map_file_part(command.address, command.bytes, passed.get(), command.offset,
-                                  command.access, /*huge_pages=*/true);
+      reply.error = map_file_range(command.address, command.bytes, passed.get(), command.offset,
+                                   command.access, /*huge_pages=*/true);
       // The host's core dump contains this memory.
       if (reply.error == 0) reply.error = leave_out_of_core_dumps(command.address, command.bytes);
       break;
     case CommandKind::unmap_file:
-      reply.error = unmap_file_part(command.address, command.bytes);
+      reply.error = unmap_file_range(command.address, command.bytes);
       break;
     case CommandKind::load_module:
       reply.error =
@@ -192,9 +192,10 @@ void catch_faults_and_obey(void* pointer) {
   try {
     if (options.page_owners.bytes != nullptr)
       TouchableMemory::announce({&layout, options.page_owners, Processor::device(options.ordinal)});
-    state.trap = make_device_trap(options.uffd_access, layout, *start.faults);
+    state.trap = make_device_trap({options.trap, &layout, start.faults, Fd(start.fault_notifier)});
     unblock_all_signals();
-    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->fd()) != 0) ::_exit(1);
+    if (send_message(start.socket, bytes_of(StartReport{}), state.trap->userfaultfd()) != 0)
+      ::_exit(1);
   } catch (const std::system_error& error) {
     fail_start(start, error.code().value(), "trapping faults");
   }
@@ -207,7 +208,7 @@ void prepare_and_obey(void* pointer) {
   const DeviceProcessOptions& options = *start.options;
   Prepared prepared{start, *options.layout};
   const ArenaLayout& layout = prepared.layout;
-  const bool opens = options.uffd_access != UffdAccess::none;
+  const bool opens = traits_of(options.trap.kind).opens_arena;
   int error = map_pool_view({layout.base(), layout.bytes(), 0}, options.arena_open,
                             options.pool_fds[options.own_pool], options.huge_pages);
   if (error == 0)
@@ -218,7 +219,7 @@ void prepare_and_obey(void* pointer) {
     });
   if (error != 0) fail_start(start, error, "mapping the pool");
   // The fork may have inherited mappings that the host has in the annex.
-  if (options.annex_size != 0) error = unmap_file_part(options.annex_base, options.annex_size);
+  if (options.annex_size != 0) error = unmap_file_range(options.annex_base, options.annex_size);
   if (error != 0) fail_start(start, error, "reserving the annex");
   if (!start.window.empty()) {
     const AddressMaskOptions mask{start.window, start.kept, start.heap_block.get(),
@@ -238,7 +239,7 @@ void run_agent(void* pointer) {
   forget_locks_of_parent();
   AgentStart& start = *static_cast<AgentStart*>(pointer);
   for (const AddressRange& range : start.options->withheld)
-    if (const int error = unmap_file_part(range.start, range.size()))
+    if (const int error = unmap_file_range(range.start, range.size()))
       fail_start(start, error, "withholding memory of the program");
   detach_from_application(start.name.c_str());
   admit_to_memory(start.host);  // so that the host may call enter_huge_page() for this process

@@ -1,8 +1,8 @@
 // Runs in the device process: its life after the fork, and the commands that it executes.
 //
 // The main thread of the process is the agent. It prepares the process and reports that it is
-// ready; this report carries the descriptor by which the host receives the device's faults. Then it
-// executes one command at a time until the host process ends, whatever the reason.
+// ready; this report carries the device's userfaultfd, if the trap uses one. Then it executes one
+// command at a time until the host process ends, whatever the reason.
 #pragma once
 
 #include <climits>
@@ -62,8 +62,8 @@ struct Command {
   std::uint64_t file_inode = 0;
   char path[PATH_MAX] = {};
   std::uint64_t unwind_info = 0;  // of an image, see ModuleImage
-  std::uint64_t part_count = 0;
-  ModuleImage::Part parts[ModuleImage::parts_max] = {};
+  std::uint64_t segment_count = 0;
+  ModuleImage::Segment segments[ModuleImage::segments_max] = {};
 };
 struct Reply {
   std::uint32_t number = 0;
@@ -88,6 +88,7 @@ struct AgentStart {
   pid_t host = -1;
   Fd host_pidfd;  // readable when the host has ended
   const Fd* completion = nullptr;
+  int fault_notifier = -1;       // DeviceTrap::Parts::notifier
   std::vector<int> descriptors;  // all that the device keeps open
   // A copy of the environment: the application may have set variables to text on a stack, which the
   // device cannot see.

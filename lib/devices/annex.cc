@@ -40,17 +40,17 @@ void Annex::release(std::uintptr_t address) {
 
 int Annex::map(Processor p, const Window& window) {
   if (p.is_host())
-    return map_file_part(window.start, window.bytes, window.file->get(), window.offset,
-                         window.access, /*huge_pages=*/true);
-  const auto& process = part(p).process;
+    return map_file_range(window.start, window.bytes, window.file->get(), window.offset,
+                          window.access, /*huge_pages=*/true);
+  const auto& process = state(p).process;
   if (!process) return 0;
   return settle(*process, process->map_file(window.start, window.bytes, window.file->get(),
                                             window.offset, window.access));
 }
 
 int Annex::unmap(Processor p, std::uintptr_t address, std::size_t bytes) {
-  if (p.is_host()) return unmap_file_part(address, bytes);
-  const auto& process = part(p).process;
+  if (p.is_host()) return unmap_file_range(address, bytes);
+  const auto& process = state(p).process;
   return process ? settle(*process, process->unmap_file(address, bytes)) : 0;
 }
 
@@ -66,17 +66,17 @@ int Annex::show(const Window& window, ProcessorMask processors) {
     }
     reached.push_back(p);
   }
-  for (const Processor p : reached) part(p).windows[window.start] = window;
+  for (const Processor p : reached) state(p).windows[window.start] = window;
   return 0;
 }
 
 void Annex::undo(Processor p, const Window& window) {
-  const auto& windows = part(p).windows;
+  const auto& windows = state(p).windows;
   const auto before = windows.find(window.start);
   const int error =
       before == windows.end() ? unmap(p, window.start, window.bytes) : map(p, before->second);
   // The process that replaces it gets the right mappings.
-  if (error != 0 && !p.is_host()) part(p).process->give_up();
+  if (error != 0 && !p.is_host()) state(p).process->give_up();
 }
 
 int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors) {
@@ -86,34 +86,35 @@ int Annex::hide(std::uintptr_t address, std::size_t bytes, ProcessorMask process
     if (const int failed = unmap(p, address, bytes))
       error = failed;
     else
-      part(p).windows.erase(address);
+      state(p).windows.erase(address);
   }
   return error;
 }
 
-std::optional<std::vector<FilePart>> Annex::locate(AddressRange bytes, Processor p, Access wanted) {
+std::optional<std::vector<FileMapping>> Annex::locate(AddressRange bytes, Processor p,
+                                                      Access wanted) {
   const LockGuard guard(lock_);
-  const auto& windows = part(p).windows;
+  const auto& windows = state(p).windows;
   auto next = windows.upper_bound(bytes.start);
   if (next == windows.begin()) return std::nullopt;
-  std::vector<FilePart> parts;
+  std::vector<FileMapping> found;
   std::uintptr_t reached = bytes.start;
   for (--next; reached < bytes.end; ++next) {
     if (next == windows.end()) return std::nullopt;
     const Window& window = next->second;
     if (window.start > reached || window.end() <= reached || window.access < wanted)
       return std::nullopt;
-    parts.push_back(window);
+    found.push_back(window);
     reached = window.end();
   }
-  return parts;
+  return found;
 }
 
 void Annex::attach(int device, std::shared_ptr<DeviceProcess> process) {
   const LockGuard guard(lock_);
   const Processor p = Processor::device(device);
-  part(p).process = std::move(process);
-  for (const auto& [address, window] : part(p).windows)
+  state(p).process = std::move(process);
+  for (const auto& [address, window] : state(p).windows)
     if (const int error = map(p, window)) throw_errno(error, "a device cannot map shared memory");
 }
 

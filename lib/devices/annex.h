@@ -1,5 +1,5 @@
 // The annex: a second range of addresses that is the same in every process, for memory that never
-// moves. An address is accessible only where a part of a file is mapped. These mappings are shared:
+// moves. An address is accessible only where a file is mapped. These mappings are shared:
 // every processor sees the same pages, and accesses do not trap.
 //
 // A restarted device gets the mappings that its predecessor had. Mapping a file over an existing
@@ -16,7 +16,7 @@
 #include "base/lock.h"
 #include "base/processor.h"
 #include "devices/device_process.h"
-#include "memory/file_part.h"
+#include "memory/file_mapping.h"
 #include "os/files/fd.h"
 #include "os/memory/mapping.h"
 #include "pages/address_space.h"
@@ -25,8 +25,8 @@ namespace wherry::impl {
 
 class Annex {
  public:
-  // Part of a file, and where in the annex it is mapped: whole pages.
-  struct Window : FilePart {
+  // A range of a file, and where in the annex it is mapped: whole pages.
+  struct Window : FileMapping {
     Access access = Access::write;
   };
 
@@ -66,10 +66,10 @@ class Annex {
   [[nodiscard]] int hide(std::uintptr_t address, std::size_t bytes, ProcessorMask processors)
       EXCLUDES(lock_);
 
-  // The parts of files that the processor sees at `bytes` (not empty), by address. Returns nullopt
+  // The mappings that the processor has at `bytes` (not empty), by address. Returns nullopt
   // if some bytes are not mapped at the processor, or with less than this access. Throws
   // std::bad_alloc.
-  std::optional<std::vector<FilePart>> locate(AddressRange bytes, Processor p, Access wanted)
+  std::optional<std::vector<FileMapping>> locate(AddressRange bytes, Processor p, Access wanted)
       EXCLUDES(lock_);
 
   // The process has just been started. Maps in it everything that its device should see. Throws
@@ -77,13 +77,15 @@ class Annex {
   void attach(int device, std::shared_ptr<DeviceProcess> process) EXCLUDES(lock_);
 
  private:
-  struct Part {
+  struct ProcessorState {
     // null for the host, and for a device that has not started
     std::shared_ptr<DeviceProcess> process;
     std::map<std::uintptr_t, Window> windows;  // by address; they do not overlap
   };
 
-  Part& part(Processor p) REQUIRES(lock_) { return parts_[static_cast<std::size_t>(p.index)]; }
+  ProcessorState& state(Processor p) REQUIRES(lock_) {
+    return states_[static_cast<std::size_t>(p.index)];
+  }
   int map(Processor p, const Window& window) REQUIRES(lock_);
   int unmap(Processor p, std::uintptr_t address, std::size_t bytes) REQUIRES(lock_);
   // Restores what the processor had before map() of this window.
@@ -93,7 +95,7 @@ class Annex {
   const ProcessorMask all_devices_;
   AddressSpace addresses_;
   Mutex lock_{LockOrder::annex};
-  std::array<Part, max_processors> parts_ GUARDED_BY(lock_);
+  std::array<ProcessorState, max_processors> states_ GUARDED_BY(lock_);
 };
 
 }  // namespace wherry::impl

@@ -91,7 +91,8 @@ struct DeviceProcess::State {
         shared(fmt::format("wherry-boards-dev{}", given.ordinal), sizeof(Boards)),
         boards(new (shared.data()) Boards),
         poster(boards->launches, given.workers),
-        completion(make_eventfd()) {}
+        completion(make_eventfd()),
+        fault_notifier(traits_of(given.trap.kind).posts_faults ? make_semaphore() : Fd()) {}
 
   std::unique_ptr<AgentStart> make_agent_start() const;
   // One attempt to start the device. Returns ETIMEDOUT if it did not report. Throws if another
@@ -114,14 +115,15 @@ struct DeviceProcess::State {
   Boards* const boards;
   LaunchPoster poster;
   const Fd completion;
-  const ModuleSnapshot modules;                                    // from before the fork
+  const Fd fault_notifier;       // empty: the device posts no faults
+  const ModuleSnapshot modules;  // from before the fork
   const std::vector<ModuleIdentity> inherited = loaded_modules();  // the same modules
   const SpawnMethod method = choose_spawn_method();
   const Credentials credentials = Credentials::of_this_thread();
 
   SpawnedProcess process;
   Fd socket;
-  Fd fault_fd;
+  Fd userfaultfd;  // of the device; empty: it has none
 
   Mutex agent_lock{LockOrder::agent};
   std::uint32_t last_number GUARDED_BY(agent_lock) = 0;
@@ -146,6 +148,7 @@ std::unique_ptr<AgentStart> DeviceProcess::State::make_agent_start() const {
   start->host = own_pid();
   start->host_pidfd = open_own_pidfd();
   start->completion = &completion;
+  start->fault_notifier = fault_notifier.get();
   copy_environment(*start);
   if (window.size() == 0) return start;
   start->window = {window.address(), window.address() + window.size()};
@@ -188,6 +191,7 @@ int DeviceProcess::State::try_start() {
   start->descriptors = options.pool_fds;
   start->descriptors.insert(start->descriptors.end(),
                             {start->socket.get(), start->host_pidfd.get(), completion.get()});
+  if (fault_notifier) start->descriptors.push_back(fault_notifier.get());
   process = spawn_process(method, run_agent, start.get());
   start->socket.reset();
 
@@ -197,7 +201,7 @@ int DeviceProcess::State::try_start() {
                           : Patience(start_limit_ns);
   auto received = receive_message(socket, std::as_writable_bytes(std::span(&report, 1)), patience);
   if (received && report.error == 0) {
-    fault_fd = std::move(received.passed);
+    userfaultfd = std::move(received.passed);
     return 0;
   }
   kill_and_wait();
@@ -266,8 +270,8 @@ int DeviceProcess::State::send_image(const ModuleImage& image) {
   command.address = image.extent.start;
   command.bytes = image.extent.size();
   command.unwind_info = image.unwind_info;
-  command.part_count = image.parts.size();
-  std::ranges::copy(image.parts, command.parts);
+  command.segment_count = image.segments.size();
+  std::ranges::copy(image.segments, command.segments);
   return send_command(command, image.contents.get());
 }
 
@@ -334,11 +338,14 @@ int DeviceProcess::pidfd() const {
 int DeviceProcess::completion_fd() const {
   return state_->completion.get();
 }
-Fd DeviceProcess::take_fault_fd() {
-  return std::move(state_->fault_fd);
+Fd DeviceProcess::take_userfaultfd() {
+  return std::move(state_->userfaultfd);
 }
 FaultBoard& DeviceProcess::fault_board() {
   return state_->boards->faults;
+}
+const Fd& DeviceProcess::fault_notifier() const {
+  return state_->fault_notifier;
 }
 
 void DeviceProcess::run() {
@@ -488,11 +495,6 @@ int DeviceProcess::load_module_of(KernelFunction kernel) {
     }
     std::this_thread::sleep_for(pause);
   }
-}
-
-std::optional<std::uintptr_t> DeviceProcess::resolve_kernel(KernelFunction kernel) {
-  if (const auto known = find_kernel(kernel)) return known;
-  return load_module_of(kernel) == 0 ? find_kernel(kernel) : std::nullopt;
 }
 
 bool DeviceProcess::has_credentials_of_caller() const {

@@ -23,9 +23,9 @@
 #include "os/files/fd.h"
 #include "os/memory/address_map.h"
 #include "os/memory/mapping.h"
-#include "os/memory/userfaultfd.h"
 #include "pages/arena_layout.h"
-#include "trap/fault_board.h"
+#include "trap/trap.h"
+#include "trap/trapped_process.h"
 
 namespace wherry::impl {
 
@@ -46,8 +46,8 @@ struct DeviceProcessOptions {
   int workers = 1;
   // Empty: kernels cannot touch memory before system calls.
   PageOwnersView page_owners;
-  std::vector<int> cpus;                      // CPUs that workers may run on; empty: any
-  UffdAccess uffd_access = UffdAccess::full;  // none: mprotect traps
+  std::vector<int> cpus;  // CPUs that workers may run on; empty: any
+  TrapMode trap;
   // How long the host waits for the answer to a command. Time in which the host is stopped does not
   // count.
   std::uint64_t command_limit_ns = 5'000'000'000;
@@ -60,7 +60,7 @@ inline constexpr int least_priority = 0;
 inline constexpr int greatest_priority = -5;
 
 // One launch, as posted. `address` is the kernel's address in the device process, from
-// resolve_kernel().
+// find_kernel().
 struct LaunchRequest {
   std::uint64_t id = 0;  // returned on completion
   std::uintptr_t address = 0;
@@ -87,10 +87,10 @@ struct DeviceFailure {
   std::string what;
 };
 
-class DeviceProcess {
+class DeviceProcess final : public TrappedProcess {
  public:
-  // Forks the device and waits (at most 5 s) until it has mapped its arena and has sent the
-  // descriptor for its faults. Throws std::system_error.
+  // Forks the device and waits (at most 5 s) until it has mapped its arena and traps its accesses.
+  // Throws std::system_error.
   static std::unique_ptr<DeviceProcess> start(const DeviceProcessOptions& options);
 
   // Ends the process if it still runs: asks it to quit, and kills it after 1 s. Returns when it has
@@ -98,23 +98,21 @@ class DeviceProcess {
   // thread.
   void stop();
   // As stop(), for a device that does not answer; writes a log line.
-  void give_up();
+  void give_up() override;
   // Kills the process without waiting. If the program may no longer signal it (it has changed its
   // credentials), shuts down the socket instead, which the device notices.
-  void kill();
+  void kill() override;
   // After kill(): waits for the end, at most one second of running time, and reaps the process.
   void wait_for_end();
-  ~DeviceProcess();
+  ~DeviceProcess() override;
 
-  pid_t pid() const;
-  int pidfd() const;          // readable once the process has ended
+  pid_t pid() const override;
+  int pidfd() const override;
   int completion_fd() const;  // eventfd, readable when launches have finished
 
-  // The descriptor by which the host receives the device's faults: the device's new userfaultfd
-  // (without UFFDIO_API), or the notification descriptor of fault_board(). To be called once.
-  Fd take_fault_fd();
-  // Where the device's threads post their faults if there is no userfaultfd.
-  FaultBoard& fault_board();
+  Fd take_userfaultfd() override;
+  FaultBoard& fault_board() override;
+  const Fd& fault_notifier() const override;
   // Lets the device start its workers and access the arena. Throws std::system_error.
   void run();
 
@@ -129,16 +127,12 @@ class DeviceProcess {
   // the process has ended; ETIMEDOUT: no answer).
   // Makes [base, base + bytes) accessible.
   [[nodiscard]] int open_arena(std::size_t bytes);
-  // Makes the range PROT_NONE: accesses raise SIGSEGV.
-  [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes);
-  // Makes the device see the pool pool_fds[owner] in this part of its arena. With a userfaultfd,
-  // returns only after the remap event has been read.
-  [[nodiscard]] int change_view(const FileView& view, std::size_t owner);
+  [[nodiscard]] int forbid(std::uintptr_t address, std::size_t bytes) override;
+  [[nodiscard]] int change_view(const FileView& view, std::size_t owner) override;
   // The layout has gained these pages. The device replaces whatever it had at these addresses by
   // its own pool, and traps accesses there. Returns as change_view().
   [[nodiscard]] int place(const PlacedPages& placed);
-  // Removes the device's page table entries of these arena pages, at most ViewChanger::pages_max.
-  [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages);
+  [[nodiscard]] int forget_entries(std::span<const std::uint64_t> pages) override;
   // Maps part of a file in the device's annex; unmap_file() removes it.
   [[nodiscard]] int map_file(std::uintptr_t address, std::size_t bytes, int fd,
                              std::uint64_t offset, Access access);
@@ -155,8 +149,6 @@ class DeviceProcess {
   // meanwhile. Returns 0 or an errno (ENOEXEC: the address lies in no loaded module, or the device
   // cannot load it; ESRCH; ETIMEDOUT). A module with managed variables must be adopted instead.
   [[nodiscard]] int load_module_of(KernelFunction kernel);
-  // find_kernel(); if that fails, load_module_of() first.
-  std::optional<std::uintptr_t> resolve_kernel(KernelFunction kernel);
 
   // Whether the calling thread has the credentials with which the device was started. Kernels run
   // with the latter.

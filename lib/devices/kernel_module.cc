@@ -105,9 +105,9 @@ std::optional<std::uintptr_t> ModuleLoader::load(const std::string& path, FileId
 
 int BackgroundLoader::load(const std::string& path, FileIdentity file, std::uint64_t& base) {
   const LockGuard guard(lock_);
-  const auto job = std::ranges::find_if(
-      jobs_, [&](const Job& one) { return one.path == path && one.file == file; });
-  if (job == jobs_.end()) {
+  const auto request = std::ranges::find_if(
+      requests_, [&](const LoadRequest& one) { return one.path == path && one.file == file; });
+  if (request == requests_.end()) {
     if (!started_) {
       try {
         std::thread([this] { work(); }).detach();
@@ -116,14 +116,14 @@ int BackgroundLoader::load(const std::string& path, FileIdentity file, std::uint
       }
       started_ = true;
     }
-    jobs_.push_back({path, file});
+    requests_.push_back({path, file});
     added_.notify_all();
     return EINPROGRESS;
   }
-  if (!job->done) return EINPROGRESS;
-  const auto loaded = job->base;
+  if (!request->done) return EINPROGRESS;
+  const auto loaded = request->base;
   // Forget the result: the file may have changed by the next request.
-  jobs_.erase(job);
+  requests_.erase(request);
   if (!loaded) return ENOEXEC;
   base = *loaded;
   return 0;
@@ -132,23 +132,23 @@ int BackgroundLoader::load(const std::string& path, FileIdentity file, std::uint
 void BackgroundLoader::work() {
   name_this_thread("wherry-load");
   const AlternateStack stack;
-  const auto is_open = [](const Job& job) { return !job.done; };
+  const auto is_open = [](const LoadRequest& request) { return !request.done; };
   for (;;) {
     std::string path;
     FileIdentity file;
     {
       const LockGuard guard(lock_);
-      while (std::ranges::none_of(jobs_, is_open)) added_.wait(lock_);
-      const Job& job = *std::ranges::find_if(jobs_, is_open);
-      path = job.path;
-      file = job.file;
+      while (std::ranges::none_of(requests_, is_open)) added_.wait(lock_);
+      const LoadRequest& request = *std::ranges::find_if(requests_, is_open);
+      path = request.path;
+      file = request.file;
     }
     const auto base = loader_.load(path, file);
     const LockGuard guard(lock_);
     // Only finished jobs are erased, so this one still exists, though perhaps at another index.
-    Job& job = *std::ranges::find_if(jobs_, is_open);
-    job.base = base;
-    job.done = true;
+    LoadRequest& request = *std::ranges::find_if(requests_, is_open);
+    request.base = base;
+    request.done = true;
   }
 }
 

@@ -71,7 +71,7 @@ class BackgroundLoader {
   int load(const std::string& path, FileIdentity file, std::uint64_t& base) EXCLUDES(lock_);
 
  private:
-  struct Job {
+  struct LoadRequest {
     std::string path;
     FileIdentity file;
     bool done = false;
@@ -82,7 +82,7 @@ class BackgroundLoader {
   ModuleLoader loader_;  // used by the thread only
   Mutex lock_{LockOrder::loader};
   Condition added_;
-  std::deque<Job> jobs_ GUARDED_BY(lock_);  // loaded in this order
+  std::deque<LoadRequest> requests_ GUARDED_BY(lock_);  // loaded in this order
   bool started_ GUARDED_BY(lock_) = false;
 };
 

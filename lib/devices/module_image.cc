@@ -43,7 +43,7 @@ AddressRange extent_of(std::uintptr_t base, std::span<const ElfW(Phdr)> segments
   return extent;
 }
 
-struct DynamicPart {
+struct DynamicSection {
   const char* strings = nullptr;
   const ElfW(Sym) * symbols = nullptr;
   const ElfW(Rela) * calls = nullptr;  // relocations that may be bound lazily
@@ -51,34 +51,34 @@ struct DynamicPart {
   const char* name = nullptr;
 };
 
-DynamicPart read_dynamic(const ElfW(Dyn) * entry) {
-  DynamicPart part;
+DynamicSection read_dynamic(const ElfW(Dyn) * entry) {
+  DynamicSection section;
   std::size_t name = 0;
   for (; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
       case DT_STRTAB:
-        part.strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+        section.strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
         break;
       case DT_SYMTAB:
-        part.symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
+        section.symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
         break;
       case DT_JMPREL:
-        part.calls = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr);
+        section.calls = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr);
         break;
       case DT_PLTRELSZ:
-        part.calls_bytes = entry->d_un.d_val;
+        section.calls_bytes = entry->d_un.d_val;
         break;
       case DT_SONAME:
         name = entry->d_un.d_val;
         break;
     }
   }
-  if (part.strings != nullptr && name != 0) part.name = part.strings + name;
-  return part;
+  if (section.strings != nullptr && name != 0) section.name = section.strings + name;
+  return section;
 }
 
 // Whether all calls into other modules are bound, so that none goes through the loader any more.
-bool is_bound(const DynamicPart& dynamic, std::uintptr_t base, AddressRange extent) {
+bool is_bound(const DynamicSection& dynamic, std::uintptr_t base, AddressRange extent) {
   const std::span calls(dynamic.calls, dynamic.calls_bytes / sizeof(ElfW(Rela)));
   return std::ranges::none_of(calls, [&](const ElfW(Rela) & call) {
     // An indirect function (IFUNC) of the module itself is bound when it is loaded.
@@ -105,7 +105,7 @@ Loaded describe(const dl_phdr_info& info, const link_map* module) {
   const bool is_file =
       loaded.identity.name.empty() || loaded.identity.name.find('/') != std::string::npos;
   if (module == nullptr || !is_file) return loaded;
-  const DynamicPart dynamic = read_dynamic(module->l_ld);
+  const DynamicSection dynamic = read_dynamic(module->l_ld);
   loaded.known_as = dynamic.name != nullptr ? dynamic.name : file_name(loaded.identity.name);
   for (const ElfW(Dyn)* entry = module->l_ld; entry->d_tag != DT_NULL; ++entry)
     if (entry->d_tag == DT_NEEDED) loaded.needed.emplace_back(dynamic.strings + entry->d_un.d_val);
@@ -169,7 +169,7 @@ ModuleImage copy_module(const Loaded& module, std::string_view map) {
     const AddressRange range{std::max(mapping->range.start, image.extent.start),
                              std::min(mapping->range.end, image.extent.end)};
     if (range.empty()) continue;
-    image.parts.push_back({range, mapping->writable, mapping->executable});
+    image.segments.push_back({range, mapping->writable, mapping->executable});
     contents.push_back(range);
   }
   image.contents = copy_to_file("wherry-module", image.extent, contents);
@@ -201,8 +201,8 @@ ModuleImages copy_modules(std::uintptr_t address,
     if (!module.is_bound)
       return fmt::format("{} was not loaded with RTLD_NOW, nor linked with -z now", name);
     images.push_back(copy_module(module, map));
-    if (images.back().parts.size() > ModuleImage::parts_max)
-      return fmt::format("{} has {} mappings", name, images.back().parts.size());
+    if (images.back().segments.size() > ModuleImage::segments_max)
+      return fmt::format("{} has {} mappings", name, images.back().segments.size());
     for (const std::string& needed : module.needed) {
       const Loaded* other = find_known_as(modules, needed);
       if (other == nullptr) return fmt::format("{} needs {}, which is not loaded", name, needed);
@@ -222,10 +222,10 @@ int adopt_image(const ModuleImage& image) {
     if (overlaps && (mapping->accessible() || mapping->shared)) return EEXIST;
   }
   if (const int error = forbid_range(image.extent)) return error;
-  for (const ModuleImage::Part& part : image.parts)
-    if (const int error =
-            map_private_copy(part.range, image.contents, part.range.start - image.extent.start,
-                             part.writable, part.executable))
+  for (const ModuleImage::Segment& segment : image.segments)
+    if (const int error = map_private_copy(segment.range, image.contents,
+                                           segment.range.start - image.extent.start,
+                                           segment.writable, segment.executable))
       return error;
   if (image.unwind_info != 0) ::__register_frame(reinterpret_cast<void*>(image.unwind_info));
   return 0;

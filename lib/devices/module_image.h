@@ -15,15 +15,15 @@
 namespace wherry::impl {
 
 struct ModuleImage {
-  static constexpr std::size_t parts_max = 16;
+  static constexpr std::size_t segments_max = 16;
 
-  struct Part {
+  struct Segment {
     AddressRange range;  // whole pages
     bool writable = false;
     bool executable = false;
   };
-  AddressRange extent;  // inaccessible between the parts
-  std::vector<Part> parts;
+  AddressRange extent;  // inaccessible between the segments
+  std::vector<Segment> segments;
   Fd contents;                     // a file; offset 0 is the start of `extent`
   std::uintptr_t unwind_info = 0;  // the first record of .eh_frame; 0: none
 };

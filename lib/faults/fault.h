@@ -18,10 +18,10 @@ class Watchers;
 
 // Not shared between threads: one handler at a time has it.
 struct Fault {
-  Fault(Processor faulting_processor, const FaultEvent& fault_event, std::uint64_t page_number,
+  Fault(Processor faulting_processor, const FaultMessage& fault_message, std::uint64_t page_number,
         Clock clock)
       : processor(faulting_processor),
-        event(fault_event),
+        message(fault_message),
         page(page_number),
         taken_ns(clock()),
         waited(taken_ns, clock) {}
@@ -29,11 +29,14 @@ struct Fault {
   unsigned page_in_block() const { return static_cast<unsigned>(page % pages_per_block); }
 
   Processor processor;  // whose thread has accessed the page
-  FaultEvent event;
+  FaultMessage message;
   std::uint64_t page;                              // in the arena
   std::uint64_t taken_ns;                          // when its message was read
   std::shared_ptr<const FaultSource> source = {};  // where the answer goes
   Watchers* watchers = nullptr;                    // of the handler that answers; may be null
+  // The slot in which the faulting thread waits, kept by `source`. Null: it waits in Linux, or it
+  // handles its own fault.
+  FaultSlot* waiter = nullptr;
   // The faulting thread handles its own fault, in a signal handler: it must not allocate, wait or
   // log.
   bool in_handler = false;
@@ -63,7 +66,7 @@ struct Fault {
   bool waits_for_progress = false;       // what it was put off for goes on and will end
   std::uint64_t throttled_ns = 0;        // how long the policy has throttled it
   std::uint64_t throttled_since_ns = 0;  // 0: it is not throttled
-  std::uint64_t carrying_ns = 0;         // how long its pages were carried
+  std::uint64_t transfer_ns = 0;         // how long the transfers of its pages took
 
   // Where the page was before anything was done for the fault, the run of pages around it that were
   // there, too, and the reason for the decision. Nothing: nothing has been done.

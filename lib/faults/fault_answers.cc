@@ -9,10 +9,10 @@
 namespace wherry::impl {
 namespace {
 
-void count_event(Counters& counters, const FaultEvent& event) {
-  if (event.write_protect) {
+void count_message(Counters& counters, const FaultMessage& message) {
+  if (message.write_protect) {
     count(counters.faults_write_protect);
-  } else if (event.minor) {
+  } else if (message.minor) {
     count(counters.faults_minor);
   } else {
     count(counters.faults_missing);
@@ -23,7 +23,7 @@ void count_event(Counters& counters, const FaultEvent& event) {
 
 void FaultAnswers::count_once(Fault& fault) const {
   if (!std::exchange(fault.counted, true))
-    count_event(engine_.at(fault.processor).counters, fault.event);
+    count_message(engine_.at(fault.processor).counters, fault.message);
 }
 
 void FaultAnswers::finish(Fault& fault, PageSpan pages) {
@@ -32,7 +32,7 @@ void FaultAnswers::finish(Fault& fault, PageSpan pages) {
   const std::uint64_t now = clock_();
   const std::uint64_t service_ns = now - fault.taken_ns;
   count(memory.counters.service_ns, service_ns);
-  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.carrying_ns));
+  costs_.fault_ns.add(service_ns - std::min(service_ns, fault.throttled_ns + fault.transfer_ns));
   record_answer(fault, pages, now);
   if (pages.empty()) return;
   (void)memory.mapper.wake(pages);
@@ -57,20 +57,20 @@ void FaultAnswers::refuse(Fault& fault, const char* why) {
   const std::uint64_t now = clock_();
   end_throttle(fault, now);
   record_answer(fault, span, now);
-  (void)memory.mapper.forbid(span);
+  (void)memory.mapper.forbid(span, fault.waiter);
   // Before the wake: the signal that follows the wake may end the process. A log line never waits.
-  const char* const verb = fault.event.write ? "wrote to" : "read";
+  const char* const verb = fault.message.write ? "wrote to" : "read";
   if (p.is_host())
-    log_line("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.event.thread, verb,
-             fault.event.address, why);
+    log_line("host thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", fault.message.thread, verb,
+             fault.message.address, why);
   else
     log_line("device {} thread {} {} {:#x}: {}; it gets SIGBUS or SIGSEGV", p.ordinal(),
-             fault.event.thread, verb, fault.event.address, why);
+             fault.message.thread, verb, fault.message.address, why);
   (void)memory.mapper.wake(span);
 }
 
-void FaultAnswers::note_carrying(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
-  fault.carrying_ns += ns;
+void FaultAnswers::note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns) {
+  fault.transfer_ns += ns;
   // The time of one page alone is that of the system call.
   if (pages >= pages_per_region) costs_.page_ns.add(ns / pages);
 }
@@ -90,18 +90,18 @@ void FaultAnswers::end_throttle(Fault& fault, std::uint64_t now) const {
 
 void FaultAnswers::record_answer(const Fault& fault, PageSpan pages, std::uint64_t now) const {
   if (!is_recorded(EventKind::fault)) return;
-  const FaultEvent& event = fault.event;
-  const auto kind = event.write_protect ? FaultDetail::write_protect
-                    : event.minor       ? FaultDetail::minor
-                                        : FaultDetail::missing;
+  const FaultMessage& message = fault.message;
+  const auto kind = message.write_protect ? FaultDetail::write_protect
+                    : message.minor       ? FaultDetail::minor
+                                          : FaultDetail::missing;
   record_event(
       {.time_ns = fault.taken_ns,
        .duration_ns = now - fault.taken_ns,
-       .address = event.address,
+       .address = message.address,
        .bytes = pages.bytes(),
-       .thread = event.thread,
+       .thread = message.thread,
        .kind = EventKind::fault,
-       .access = event.write ? EventAccess::write : EventAccess::read,
+       .access = message.write ? EventAccess::write : EventAccess::read,
        .detail = static_cast<std::uint8_t>(code_of(kind) | (fault.refused ? fault_refused : 0)),
        .destination = index_of(fault.processor)});
 }
@@ -111,9 +111,9 @@ void FaultAnswers::record_throttle(const Fault& fault, EventKind kind, std::uint
   if (!is_recorded(kind)) return;
   record_event({.time_ns = begun_ns,
                 .duration_ns = now - begun_ns,
-                .address = fault.event.address & ~(page_size - 1),
+                .address = fault.message.address & ~(page_size - 1),
                 .bytes = page_size,
-                .thread = fault.event.thread,
+                .thread = fault.message.thread,
                 .kind = kind,
                 .destination = index_of(fault.processor)});
 }

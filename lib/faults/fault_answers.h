@@ -32,8 +32,8 @@ class FaultAnswers {
   // The policy makes the fault wait from `now` on, or no more.
   void begin_throttle(Fault& fault, std::uint64_t now) const;
   void end_throttle(Fault& fault, std::uint64_t now) const;
-  // `pages` pages were carried for the fault, in `ns`.
-  void note_carrying(Fault& fault, std::uint64_t pages, std::uint64_t ns);
+  // `pages` pages were transferred for the fault, in `ns`.
+  void note_transfer(Fault& fault, std::uint64_t pages, std::uint64_t ns);
 
   const FaultCosts& costs() const { return costs_; }
 

@@ -36,7 +36,7 @@ class Polled {
  public:
   explicit Polled(const Fd& kick) { descriptors_[0] = {kick.get(), POLLIN, 0}; }
 
-  void set_sources(const FaultDaemon::Sources& sources) {
+  void set_sources(const FaultSources& sources) {
     used_ = 1;
     for (int p = 0; p < max_processors; ++p) {
       const auto& source = sources[static_cast<unsigned>(p)];
@@ -116,7 +116,7 @@ void FaultDaemon::listen(Processor p, std::shared_ptr<const FaultSource> source)
   watchers_.tell_all();
 }
 
-FaultDaemon::Sources FaultDaemon::sources() const {
+FaultSources FaultDaemon::sources() const {
   const LockGuard guard(lock_);
   return sources_;
 }
@@ -129,21 +129,20 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
 
   const Fd& kick = watchers_.kick(handler);
   Polled polled(kick);
-  Sources current;
+  FaultSources current;
   std::uint64_t seen = 0;
   bool watches = true;
   std::uint64_t spin_end_ns = 0;
   const auto answer = [&](Fault fault) {
     if (watches) watchers_.begin_answer();
     const FaultSource& source = *fault.source;
-    source.attend(fault.event);
+    fault.waiter = source.attend(fault.message);
     const auto due = service_.resolve(fault);
-    source.leave();
     if (!due || !postponed.put(*due, fault)) {
       // Without memory to remember the fault, its thread remembers it: it wakes and touches the
       // page again.
       if (due) service_.let_try_again(fault);
-      source.answered(fault.event, fault.refused);
+      source.answered(fault.message, fault.refused);
     }
     if (watches) watchers_.end_answer();
     spin_end_ns = now_ns() + spin_ns;
@@ -176,8 +175,8 @@ void FaultDaemon::handle(std::size_t handler, PostponedFaults& postponed) {
       if (watches)
         polled.for_each_ready([&](Processor p) {
           const auto& source = current[static_cast<unsigned>(p.index)];
-          if (const auto event = source->read_event()) {
-            Fault fault = service_.take(p, *event);
+          if (const auto message = source->read_message()) {
+            Fault fault = service_.take(p, *message);
             fault.source = source;
             fault.watchers = &watchers_;
             answer(std::move(fault));

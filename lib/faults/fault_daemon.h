@@ -1,8 +1,8 @@
-// The threads that read fault events and have them answered. A few of them watch the descriptors of
-// all processors, the others rest until they are needed (faults/watchers.h). A watcher that has
-// answered a fault looks for the next one for a moment before it waits in Linux, because waking a
-// thread takes longer than answering a fault. Handlers block all signals and never touch managed
-// memory.
+// The threads that read fault messages and have the faults resolved. A few of them watch the
+// descriptors of all processors, the others rest until they are needed (faults/watchers.h). A
+// watcher that has answered a fault looks for the next one for a moment before it waits in Linux,
+// because waking a thread takes longer than answering a fault. Handlers block all signals and never
+// touch managed memory.
 #pragma once
 
 #include <array>
@@ -23,6 +23,9 @@ namespace wherry::impl {
 // How many handlers a machine with so many CPUs gets.
 std::size_t handlers_for(std::size_t cpus);
 
+// By processor; null: its faults are not listened to.
+using FaultSources = std::array<std::shared_ptr<const FaultSource>, max_processors>;
+
 class PostponedFaults;
 
 class FaultDaemon {
@@ -36,15 +39,13 @@ class FaultDaemon {
   void listen(Processor p, std::shared_ptr<const FaultSource> source) EXCLUDES(lock_);
 
  private:
-  using Sources = std::array<std::shared_ptr<const FaultSource>, max_processors>;
-
   void end_handlers();
   void handle(std::size_t handler, PostponedFaults& postponed);
-  Sources sources() const EXCLUDES(lock_);
+  FaultSources sources() const EXCLUDES(lock_);
 
   FaultService& service_;
   mutable Mutex lock_{LockOrder::fault_sources};
-  Sources sources_ GUARDED_BY(lock_);
+  FaultSources sources_ GUARDED_BY(lock_);
   std::atomic<std::uint64_t> generation_{1};  // of sources_
   std::atomic<bool> stopping_{false};
   const std::vector<int> cpus_;

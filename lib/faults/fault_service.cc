@@ -38,7 +38,20 @@ constexpr unsigned pages_carried_fast = 4 * pages_per_region;
 constexpr const char* no_space_anywhere =
     "all pools are full (free memory, or raise WHERRY_HOST_CAPACITY or a device's capacity)";
 
+// The service that resolve_own_fault() uses: a signal handler can reach it only through a static
+// variable. Set before the trap gets the function, whose store and load order the two.
+FaultService* of_signal_handlers = nullptr;
+
+bool resolve_own_fault(const FaultMessage& message) {
+  return of_signal_handlers->resolve_in_handler(message);
+}
+
 }  // namespace
+
+InThreadResolver FaultService::in_thread_resolver() {
+  of_signal_handlers = this;
+  return resolve_own_fault;
+}
 
 std::uint64_t FaultService::soon() const {
   return clock_() + moment_ns;
@@ -53,16 +66,16 @@ void FaultService::expect_delay(const Fault& fault) {
   if (fault.watchers != nullptr) fault.watchers->call_up_one();
 }
 
-Fault FaultService::take(Processor faulting_processor, const FaultEvent& event) {
+Fault FaultService::take(Processor faulting_processor, const FaultMessage& message) {
   // Addresses outside the arena are treated as its last page, which is never allocated.
   const std::uint64_t last = layout_.bytes() / page_size - 1;
-  Fault fault(faulting_processor, event, layout_.page_of(event.address).value_or(last), clock_);
-  if (event.kind_known) answers_.count_once(fault);
+  Fault fault(faulting_processor, message, layout_.page_of(message.address).value_or(last), clock_);
+  if (message.kind_known) answers_.count_once(fault);
   return fault;
 }
 
-bool FaultService::resolve_in_handler(const FaultEvent& event) {
-  Fault fault = take(Processor::host(), event);
+bool FaultService::resolve_in_handler(const FaultMessage& message) {
+  Fault fault = take(Processor::host(), message);
   fault.in_handler = true;
   for (int i = 0; i < attempts_max; ++i) {
     const Attempt attempt = this->attempt(fault);
@@ -91,12 +104,11 @@ FaultService::Attempt FaultService::attempt(Fault& fault) {
   try {
     Block& state = blocks_.at(index);
     if (!fault.in_handler) {
-      if (state.lock.try_lock()) {
-        const LockedBlock block(index, state, std::adopt_lock);
-        return attempt_locked(fault, block);
+      if (!state.lock.try_lock()) {
+        expect_delay(fault);
+        state.lock.lock();
       }
-      expect_delay(fault);
-      const LockedBlock block(index, state);
+      const LockedBlock block(index, state, std::adopt_lock, fault.waiter);
       return attempt_locked(fault, block);
     }
     // The effects of advice, and evictions, may need more than a signal handler may do.
@@ -167,14 +179,14 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
 }
 
 void FaultService::classify(Fault& fault, const Block& block) const {
-  FaultEvent& event = fault.event;
-  if (event.kind_known) return;
+  FaultMessage& message = fault.message;
+  if (message.kind_known) return;
   const unsigned page = fault.page_in_block();
   const bool mapped = block.at(fault.processor).mapped.test(page);
-  event.write_protect = mapped && event.write;
-  event.minor =
-      !event.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
-  event.kind_known = true;
+  message.write_protect = mapped && message.write;
+  message.minor =
+      !message.write_protect && block.at(block.view(fault.processor, page)).resident.test(page);
+  message.kind_known = true;
 }
 
 FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocation,
@@ -185,7 +197,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   FaultFacts facts;
   facts.faulting_processor = p;
   facts.page = fault.page_in_block();
-  facts.write = fault.event.write;
+  facts.write = fault.message.write;
   facts.now_ns = clock_();
   facts.block = block.index;
   facts.processors = engine_.processors();
@@ -195,13 +207,13 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   facts.page_ns = answers_.costs().page_ns.get();
   facts.free_pages = free_pages(p, fault.reservation);
   facts.residents = block.state.residents(facts.page);
-  facts.read_mostly = segment.advice.read_mostly;
-  if (!segment.advice.preferred.is_none()) facts.preferred = segment.advice.preferred.processor();
+  facts.read_mostly = segment.value.read_mostly;
+  if (!segment.value.preferred.is_none()) facts.preferred = segment.value.preferred.processor();
   // Pages of a device's own memory that no program has got yet are created only in its pool, too.
   if (allocation.owner.device) facts.preferred = *allocation.owner.device;
   facts.is_managed = allocation.owner.is_managed();
-  facts.accessed_by = segment.advice.accessed_by;
-  facts.pinned = segment.advice.pinned;
+  facts.accessed_by = segment.value.accessed_by;
+  facts.pinned = segment.value.pinned;
   facts.stretch = run_in_block(block.index, intersect(allocation.pages(), segment.span));
   facts.evicted = may_bring_more && (block.state.evicted_from & p.bit()) != 0 &&
                   Replacement::returns_as_one(facts.stretch, engine_.at(p).capacity.pages());
@@ -248,7 +260,7 @@ FaultService::Attempt FaultService::wait(Fault& fault, const FaultPlan& plan,
       fault.reservation.release();
       attempt.due = later(fault);
       attempt.waits_for_progress =
-          engine_.transfers().is_carried({fault.page, 1}, fault.event.thread);
+          engine_.transfers().is_live({fault.page, 1}, fault.message.thread);
       break;
     case FaultPlan::WaitsFor::policy:
       answers_.begin_throttle(fault, facts.now_ns);
@@ -271,7 +283,7 @@ std::optional<FaultService::Attempt> FaultService::reserve(Fault& fault, const F
   const PageRun region = plan.decision.region;
   if (plan.pages == 0) {
     for (const PageRun wanted : {region, PageRun{facts.page, 1}}) {
-      constraints.space_at = find_room(engine_, wanted.count, fault.reservation);
+      constraints.space_at = reserve_anywhere(engine_, wanted.count, fault.reservation);
       constraints.space_for = wanted;
       if (constraints.space_at) break;
     }
@@ -298,7 +310,7 @@ FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& blo
   const Decision& decision = plan.decision;
   const Fault::Origin origin = fault.origin.value_or(origin_of(block.state, facts, decision));
   if (plan.kind == FaultPlan::Kind::transfer)
-    if (const auto hindered = carry(fault, block, facts, plan)) return *hindered;
+    if (const auto hindered = transfer_pages(fault, block, facts, plan)) return *hindered;
   if (plan.begins_residency) {
     fault.origin = origin;
     block.state.minimum_residency.begin(decision.region, fault.processor, facts.now_ns);
@@ -315,9 +327,10 @@ FaultService::Attempt FaultService::execute(Fault& fault, const LockedBlock& blo
   return {Outcome::resolved, block.span_of(decision.region)};
 }
 
-std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const LockedBlock& block,
-                                                         const FaultFacts& facts,
-                                                         const FaultPlan& plan) {
+std::optional<FaultService::Attempt> FaultService::transfer_pages(Fault& fault,
+                                                                  const LockedBlock& block,
+                                                                  const FaultFacts& facts,
+                                                                  const FaultPlan& plan) {
   const Decision& decision = plan.decision;
   const TransferPlan& transfer = plan.transfer;
   const Processor to = decision.destination;
@@ -334,7 +347,7 @@ std::optional<FaultService::Attempt> FaultService::carry(Fault& fault, const Loc
             ? engine_.duplicate(block, run, transfer.from, to, space, fault.entry, motive)
             : engine_.migrate(block, run, transfer.from, to, space, motive, fault.entry);
     const std::uint64_t pages = result.bytes / page_size;
-    answers_.note_carrying(fault, pages, clock_() - begun_ns);
+    answers_.note_transfer(fault, pages, clock_() - begun_ns);
     page_done = page_done || (facts.page >= run.first && facts.page < run.first + pages);
     if (result.status == OpStatus::process_gone) {
       // The faulting thread has ended with its process.
@@ -395,8 +408,8 @@ std::optional<FaultService::Attempt> FaultService::show(Fault& fault, const Lock
     if (!result) return Attempt{Outcome::not_yet, {}, soon()};
   }
   // No other pool has a copy, and Linux says that this entry is protected.
-  if (fault.event.write_protect && std::popcount(block.state.residents(page)) == 1)
-    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}));
+  if (fault.message.write_protect && std::popcount(block.state.residents(page)) == 1)
+    (void)engine_.at(p).mapper.write_unprotect(block.span_of({page, 1}), block.waiter);
   return std::nullopt;
 }
 
@@ -408,7 +421,7 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
   const unsigned page = fault.page_in_block();
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
-  const bool lost_whole = fault.event.minor && (block.state.entered_whole & p.bit()) != 0 &&
+  const bool lost_whole = fault.message.minor && (block.state.entered_whole & p.bit()) != 0 &&
                           block.state.at(p).mapped.test(page) && engine_.was_taken(block, page, p);
   if (lost_whole) block.state.entered_whole &= ~p.bit();
   // With a coarse grain, access to the region may have been taken together with access to others.
@@ -421,7 +434,7 @@ PageMask FaultService::pages_to_enter(const Fault& fault, const LockedBlock& blo
 
 Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& facts,
                                       const Decision& decision) {
-  std::int8_t source = DecisionRecord::nobody;
+  std::int8_t source = DecisionRecord::no_processor;
   PageMask pages = PageMask::of(decision.region);
   if (facts.residents == 0) {
     pages &= block.absent();
@@ -437,7 +450,7 @@ Fault::Origin FaultService::origin_of(const Block& block, const FaultFacts& fact
 void FaultService::note_decision(const Fault& fault, const FaultFacts& facts,
                                  const Decision& decision, const Fault::Origin& origin) {
   // Only the entry of this page was missing, which says nothing about where the page is.
-  if (origin.reason == Reason::there) return;
+  if (origin.reason == Reason::resident) return;
   engine_.recorder().decisions().add(
       {.time_ns = facts.now_ns,
        .block = facts.block,
@@ -487,13 +500,15 @@ FaultService::Continuation FaultService::continue_after(Fault& fault, const Atte
 
 FaultService::Continuation FaultService::make_space(Fault& fault, const Attempt& attempt) {
   const Processor p = attempt.destination;
+  const ReservationRequest request{
+      .at = p, .pages = attempt.pages, .for_page = fault.page, .waiter = fault.waiter};
   OpStatus status = OpStatus::no_memory;
   expect_delay(fault);
   if (attempt.outcome == Outcome::space_needed) {
-    status = evictor_.make_room({p, attempt.pages, fault.page}, fault.reservation);
+    status = evictor_.reserve(request, fault.reservation);
     // Nothing leaves the host's pool, and the pages of a device have no space there.
     if (status == OpStatus::no_memory) status = OpStatus::absent;
-  } else if (!p.is_host() && evictor_.evict_one({p, 0, fault.page}) == OpStatus::ok) {
+  } else if (!p.is_host() && evictor_.evict_one(request) == OpStatus::ok) {
     // The pages of the device's own pool may have taken its node's memory. Memory of the host's
     // nodes can only be reclaimed by Linux.
     status = OpStatus::ok;

@@ -26,6 +26,7 @@
 #include "pages/block_directory.h"
 #include "policy/advice_rules.h"
 #include "policy/fault_plan.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 
@@ -51,7 +52,7 @@ class FaultService {
         temporary_pins_(engine, effects, blocks, policy, clock) {}
 
   // Makes a fault of a message, and counts it.
-  Fault take(Processor faulting_processor, const FaultEvent& event);
+  Fault take(Processor faulting_processor, const FaultMessage& message);
   // Attempts to resolve the fault. Nothing: it is answered, by exactly one wake or signal.
   // Otherwise the time, on the service's clock, at which resolve() must be called again.
   [[nodiscard]] std::optional<std::uint64_t> resolve(Fault& fault);
@@ -60,7 +61,10 @@ class FaultService {
   // The same as resolve(), for an access of the host, by the thread that made it, in the handler of
   // the signal that it got. False: the fault needs what a signal handler must not do, or another
   // thread has the block's lock. Then the fault has to be posted to the daemon.
-  [[nodiscard]] bool resolve_in_handler(const FaultEvent& event);
+  [[nodiscard]] bool resolve_in_handler(const FaultMessage& message);
+  // Calls resolve_in_handler() of this service, which must then live as long as the process. One
+  // service in a process.
+  InThreadResolver in_thread_resolver();
 
   TemporaryPins& temporary_pins() { return temporary_pins_; }
 
@@ -119,8 +123,9 @@ class FaultService {
   std::optional<Attempt> reserve(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
   Attempt execute(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
                   const FaultPlan& plan) REQUIRES(block.state.lock);
-  std::optional<Attempt> carry(Fault& fault, const LockedBlock& block, const FaultFacts& facts,
-                               const FaultPlan& plan) REQUIRES(block.state.lock);
+  std::optional<Attempt> transfer_pages(Fault& fault, const LockedBlock& block,
+                                        const FaultFacts& facts, const FaultPlan& plan)
+      REQUIRES(block.state.lock);
   // Creates the pages of the decision's region that are absent, if there is space. False: none.
   bool fill(Fault& fault, const LockedBlock& block, const Decision& decision)
       REQUIRES(block.state.lock);

@@ -7,14 +7,14 @@ bool StaleFaults::came_back(const Fault& fault) {
   const LockGuard guard(lock_);
   for (Suspect& suspect : suspects_) {
     if (suspect.processor != fault.processor || suspect.page != fault.page ||
-        suspect.thread != fault.event.thread)
+        suspect.thread != fault.message.thread)
       continue;
     if (suspect.audience_changes == changes) return fault.taken_ns >= suspect.answered_ns;
     suspect.audience_changes = changes;
     suspect.answered_ns = clock_();
     return false;
   }
-  suspects_[next_] = {fault.processor, fault.page, fault.event.thread, clock_(), changes};
+  suspects_[next_] = {fault.processor, fault.page, fault.message.thread, clock_(), changes};
   next_ = (next_ + 1) % suspects_.size();
   return false;
 }

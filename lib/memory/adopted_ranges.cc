@@ -13,14 +13,14 @@
 #include "os/memory/mapping.h"
 #include "os/memory/pinned_buffers.h"
 #include "os/memory/raw_copy.h"
-#include "os/memory/write_hold.h"
+#include "os/memory/write_freeze.h"
 #include "os/process/poll.h"
 #include "os/process/thread_stacks.h"
 
 namespace wherry::impl {
 namespace {
 
-// Writers are held for at most the time that copying this many bytes takes.
+// Writers are frozen for at most the time that copying this many bytes takes.
 constexpr std::size_t step = block_size;
 // The part of the calling thread's stack that may be in use: this many bytes on either side of the
 // current frame.
@@ -88,7 +88,7 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
   for (const AddressRange& stack : thread_stacks(map))
     if (overlap(stack, pages)) return Verdict::unsuitable;
   // The program may have made this stack itself, so that thread_stacks() does not know it. The
-  // thread must not hold writers of its own stack: it would wait for itself.
+  // thread must not freeze writes to its own stack: it would wait for itself.
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (overlap({here - own_frames, here + own_frames}, pages)) return Verdict::unsuitable;
   for (const AddressRange& buffer : pinned_buffers())
@@ -113,23 +113,23 @@ std::optional<AdoptedRanges::Verdict> AdoptedRanges::why_not(std::string_view ma
   return std::nullopt;
 }
 
-// After the hold begins, this function may write only to its own stack. Any other memory, malloc's
-// included, could be in `part`.
+// After the freeze begins, this function may write only to its own stack. Any other memory,
+// malloc's included, could be in `part`.
 int AdoptedRanges::move_into_file(const Adopted& range, AddressRange part,
                                   Substitute& shared) const {
   if (const int error = file_.allocate(range.offset_of(part.start), part.size())) return error;
-  std::optional<WriteHold> hold;
-  if (range.writable) hold.emplace(part, trap());
-  if (hold && hold->error() != 0) return hold->error();
+  std::optional<WriteFreeze> freeze;
+  if (range.writable) freeze.emplace(part, trap());
+  if (freeze && freeze->error() != 0) return freeze->error();
   copy_raw(shared.data(), reinterpret_cast<const void*>(part.start), part.size());
   return shared.move_to(part.start, part.size(), range.writable ? Access::write : Access::read);
 }
 
 int AdoptedRanges::move_out_of_file(const Adopted& range, const MappedRange& part,
                                     Substitute& own) const {
-  std::optional<WriteHold> hold;
-  if (part.writable) hold.emplace(part.range, trap());
-  if (hold && hold->error() != 0) return hold->error();
+  std::optional<WriteFreeze> freeze;
+  if (part.writable) freeze.emplace(part.range, trap());
+  if (freeze && freeze->error() != 0) return freeze->error();
   const std::size_t bytes = part.range.size();
   if (!file_.read(range.offset_of(part.range.start), {own.data(), bytes})) return EIO;
   return own.move_to(part.range.start, bytes, access_to(part));
@@ -168,7 +168,7 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
     get_ready();
   } catch (const std::system_error& refused) {
     log_line("memory at {:#x} cannot be registered: {}", bytes.start, refused.what());
-    return Verdict::no_room;
+    return Verdict::no_space;
   }
   Substitute shared(pages.size(), file_.fd(), offset);
   const int error =
@@ -184,7 +184,7 @@ AdoptedRanges::Verdict AdoptedRanges::adopt(AddressRange bytes, std::uint64_t of
   else
     static_cast<void>(file_.punch(offset, pages.size()));
   if (ranges_.empty()) let_go_of_descriptors();
-  return error == ENOSPC || error == ENOMEM ? Verdict::no_room : Verdict::unsuitable;
+  return error == ENOSPC || error == ENOMEM ? Verdict::no_space : Verdict::unsuitable;
 }
 
 bool AdoptedRanges::give_back(AddressRange bytes) {
@@ -207,11 +207,11 @@ void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* b
   part.readable = part.writable = true;
   Substitute own(page_size, -1, 0);
   const std::byte* contents = own.data();
-  std::optional<WriteHold> hold(std::in_place, part.range, trap());
-  if (hold->error() != 0 || !file_.read(owner.offset_of(page), {own.data(), page_size})) return;
+  std::optional<WriteFreeze> freeze(std::in_place, part.range, trap());
+  if (freeze->error() != 0 || !file_.read(owner.offset_of(page), {own.data(), page_size})) return;
   std::memcpy(before, contents, page_size);
   if (own.move_to(page, page_size, Access::write) != 0) return;
-  hold.reset();
+  freeze.reset();
   lent_.push_back({&owner, page, before});
 }
 
@@ -219,8 +219,8 @@ void AdoptedRanges::lend(const Adopted& owner, std::uintptr_t page, std::byte* b
 // program's objects.
 [[gnu::no_sanitize_address]] int AdoptedRanges::take_back(const Lent& lent) const {
   Substitute shared(page_size, file_.fd(), lent.owner->offset_of(lent.page));
-  const WriteHold hold({lent.page, lent.page + page_size}, trap());
-  if (hold.error() != 0) return hold.error();
+  const WriteFreeze freeze({lent.page, lent.page + page_size}, trap());
+  if (freeze.error() != 0) return freeze.error();
   const auto* now = reinterpret_cast<const std::byte*>(lent.page);
   // Only bytes that the program changed are written, because a device may have written to the
   // others.
@@ -253,7 +253,7 @@ bool AdoptedRanges::wait_for_fork_locked() {
 }
 
 void AdoptedRanges::get_ready() {
-  if (!trap_ && access_ != UffdAccess::none) trap_.emplace(Userfaultfd::create(access_));
+  if (!trap_ && access_) trap_.emplace(Userfaultfd::create(*access_));
   if (!copied_) std::tie(copied_, copying_) = make_pipe();
 }
 

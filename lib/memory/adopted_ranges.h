@@ -50,15 +50,16 @@ class AdoptedRanges {
     absent,
     // Memory of a kind that cannot be adopted without a difference that the program could see.
     unsuitable,
-    no_room,
+    no_space,
     // Another thread was still in fork() when the time limit passed.
     forking,
   };
   // Longer than a parent waits for its child's copies (copy_limit_ns).
   static constexpr std::chrono::milliseconds fork_limit{15'000};
 
-  // `access`: the best kind of userfaultfd that is permitted. `file` must outlive this object.
-  AdoptedRanges(const MemoryFile& file, UffdAccess access,
+  // `access`: the best kind of userfaultfd that is permitted; nullopt: none is. `file` must outlive
+  // this object.
+  AdoptedRanges(const MemoryFile& file, std::optional<UffdAccess> access,
                 std::chrono::milliseconds limit = fork_limit)
       : file_(file), access_(access), fork_limit_(limit) {}
 
@@ -118,12 +119,12 @@ class AdoptedRanges {
   const Userfaultfd* trap() const { return trap_ ? &*trap_ : nullptr; }
 
   const MemoryFile& file_;
-  const UffdAccess access_;
+  const std::optional<UffdAccess> access_;
   const std::chrono::milliseconds fork_limit_;
   Mutex lock_{LockOrder::adopted};
   Condition fork_over_;
   std::optional<std::thread::id> forker_ GUARDED_BY(lock_);  // nullopt: no thread forks
-  // Used to hold writers (WriteHold); present while there are ranges. Changed only under lock_.
+  // Used to freeze writes (WriteFreeze); present while there are ranges. Changed only under lock_.
   // nullopt: no userfaultfd is permitted.
   std::optional<Userfaultfd> trap_;
   std::vector<Adopted> ranges_ GUARDED_BY(lock_);

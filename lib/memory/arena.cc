@@ -28,7 +28,7 @@ std::size_t Arena::placed_bytes(std::size_t bytes) {
   return std::min(16 * gib, round_down(bytes / 16, block_size));
 }
 
-Arena::Arena(std::size_t bytes, const MemoryPoolFile& host_pool)
+Arena::Arena(std::size_t bytes, const SparsePoolFile& host_pool)
     // An arena is aligned to its size, up to 1 GiB: a larger alignment would make a small arena
     // reserve a large range for a moment.
     : range_(Mapping::reserve(bytes, std::min(gib, std::bit_floor(bytes)))),

@@ -28,7 +28,7 @@ class Arena {
   static std::size_t placed_bytes(std::size_t bytes);
 
   // Reserves the range and maps the host's pool over it, inaccessible. Throws std::system_error.
-  Arena(std::size_t bytes, const MemoryPoolFile& host_pool);
+  Arena(std::size_t bytes, const SparsePoolFile& host_pool);
 
   ArenaLayout& layout() { return layout_; }
   const ArenaLayout& layout() const { return layout_; }

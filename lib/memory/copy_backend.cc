@@ -3,15 +3,17 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <exception>
+#include <thread>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "os/files/file_io.h"
 #include "os/files/file_window.h"
 #include "os/files/io_ring.h"
-#include "os/memory/write_hold.h"
+#include "os/memory/write_freeze.h"
 
 namespace wherry::impl {
 namespace {
@@ -46,26 +48,26 @@ std::span<std::byte> in_memory(const ByteTransfer& transfer, const ByteTransfer:
   return {std::get<std::byte*>(place), transfer.bytes};
 }
 
-// How often a copy is repeated that failed because of a WriteHold on the program's memory. Each
-// attempt met a different hold, since the previous one had ended.
-constexpr int held_attempts_max = 1000;
+// How often a copy is repeated that failed because of a WriteFreeze on the program's memory. Each
+// attempt met a different freeze, since the previous one had ended.
+constexpr int freeze_attempts_max = 1000;
 
-// Repeats a copy that may write to the program's memory. While that memory is held, Linux may fail
-// the copy instead of waiting.
+// Repeats a copy that may write to the program's memory. While writes to it are frozen, Linux may
+// fail the copy instead of waiting.
 template <typename Copy>
-int despite_holds(std::size_t wanted, const Copy& copy) {
+int retry_after_freezes(std::size_t wanted, const Copy& copy) {
   for (int attempt = 1;; ++attempt) {
-    HoldWatch watch;
+    FreezeWatch watch;
     const int result = copy();
     const bool whole = result >= 0 && static_cast<std::size_t>(result) == wanted;
-    if (whole || attempt == held_attempts_max || !watch.saw_one()) return result;
+    if (whole || attempt == freeze_attempts_max || !watch.saw_one()) return result;
   }
 }
 
 // The common part of both backends: choosing the copy method, and the window that it needs.
 class PoolBackend : public CopyBackend {
  protected:
-  using Pools = std::span<const std::unique_ptr<MemoryPoolFile>>;
+  using Pools = std::span<const std::unique_ptr<SparsePoolFile>>;
 
   PoolBackend(Pools pools, CopyMethod method, unsigned slots) : pools_(pools), method_(method) {
     for (unsigned i = 0; i < slots; ++i) windows_.emplace_back(block_size);
@@ -107,11 +109,12 @@ class PoolBackend : public CopyBackend {
     const auto to = in_file(transfer.to);
     const auto from = in_file(transfer.from);
     if (!to && !from)
-      return status_at_host(despite_holds(transfer.bytes,
-                                          [&] {
-                                            return copy_memory(in_memory(transfer, transfer.to),
-                                                               in_memory(transfer, transfer.from));
-                                          }),
+      return status_at_host(retry_after_freezes(transfer.bytes,
+                                                [&] {
+                                                  return copy_memory(
+                                                      in_memory(transfer, transfer.to),
+                                                      in_memory(transfer, transfer.from));
+                                                }),
                             transfer.bytes);
     if (!to)
       return FileCopy{CopyMethod::read, from->fd, from->offset, in_memory(transfer, transfer.to)};
@@ -138,7 +141,7 @@ class PoolBackend : public CopyBackend {
     return FileCopy{CopyMethod::write, to->fd, to->offset, shown};
   }
   // Performs the prepared copy in the calling thread.
-  TransferResult carry_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
+  TransferResult transfer_here(unsigned slot, const PageTransfer& transfer, CopyMethod method) {
     const std::uint64_t offset = transfer.span.offset();
     TransferResult outcome{slot};
     if (transfer.kind == PageTransfer::Kind::create) {
@@ -162,12 +165,12 @@ class PoolBackend : public CopyBackend {
     return copy.method == CopyMethod::write && in_memory(transfer.from) && !is_at_hand(copy.memory);
   }
   static int copy_here(const FileCopy& copy) {
-    return despite_holds(copy.memory.size(), [&] {
+    return retry_after_freezes(copy.memory.size(), [&] {
       return copy.method == CopyMethod::write ? write_at(copy.fd, copy.offset, copy.memory)
                                               : read_at(copy.fd, copy.offset, copy.memory);
     });
   }
-  TransferResult carry_here(unsigned slot, const ByteTransfer& transfer, const FileCopy& copy) {
+  TransferResult transfer_here(unsigned slot, const ByteTransfer& transfer, const FileCopy& copy) {
     if (must_fetch(transfer, copy)) fetch(copy.memory);
     const int result = copy_here(copy);
     close_window(slot);
@@ -189,7 +192,7 @@ class PoolBackend : public CopyBackend {
   const MemoryFile& target(const PageTransfer& transfer) const { return pool(transfer.to).file(); }
 
  private:
-  const MemoryPoolFile& pool(Processor p) const {
+  const SparsePoolFile& pool(Processor p) const {
     return *pools_[static_cast<std::size_t>(p.index)];
   }
   // Returns nullopt if the place is in this process's memory.
@@ -225,6 +228,11 @@ void say_once_that_ring_is_busy() {
         "threads copy meanwhile");
 }
 
+// Linux refuses a submission while it has no memory for it. The limit is short, because the calling
+// thread can copy without io_uring, and other threads wait for the copied data.
+constexpr int submit_attempts_max = 20;
+constexpr std::chrono::milliseconds submit_pause{1};
+
 class RingBackend final : public PoolBackend {
  public:
   RingBackend(Pools pools, CopyMethod method, std::unique_ptr<IoRing> ring)
@@ -248,9 +256,9 @@ class RingBackend final : public PoolBackend {
     else
       ring_->read(source(transfer).fd(), offset, window(slot), tag(slot, 0), link);
     if (moves) ring_->punch(source(transfer).fd(), offset, transfer.span.bytes(), tag(slot, 1));
-    if (!ring_->submit()) {
+    if (!submit()) {
       say_once_that_ring_is_busy();
-      over_.push_back(carry_here(slot, transfer, *method));
+      over_.push_back(transfer_here(slot, transfer, *method));
       return;
     }
     under_way_[slot] = {
@@ -268,16 +276,16 @@ class RingBackend final : public PoolBackend {
       return;
     }
     const auto& copy = std::get<FileCopy>(way);
-    HoldWatch watch;
+    FreezeWatch watch;
     const bool fetches = must_fetch(transfer, copy);
     if (fetches) ring_->fetch(copy.memory, tag(slot, 1), IoRing::Link::after);
     if (copy.method == CopyMethod::write)
       ring_->write(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
     else
       ring_->read(copy.fd, copy.offset, copy.memory, tag(slot, 0), IoRing::Link::none);
-    if (!ring_->submit()) {
+    if (!submit()) {
       say_once_that_ring_is_busy();
-      over_.push_back(carry_here(slot, transfer, copy));
+      over_.push_back(transfer_here(slot, transfer, copy));
       return;
     }
     under_way_[slot] = {fetches ? 2u : 1u,
@@ -319,6 +327,15 @@ class RingBackend final : public PoolBackend {
     TransferResult outcome;
   };
 
+  // Returns false, and has discarded the operations, if the ring does not accept them.
+  bool submit() {
+    for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
+      if (ring_->submit()) return true;
+      std::this_thread::sleep_for(submit_pause);
+    }
+    ring_->discard();
+    return false;
+  }
   static std::uint64_t tag(unsigned slot, unsigned operation) {
     return slot * operations_per_slot + operation;
   }
@@ -335,42 +352,42 @@ class PlainBackend final : public PoolBackend {
   unsigned slots() const override { return 1; }
   void begin(unsigned slot, const PageTransfer& transfer) override {
     WHERRY_CHECK(slot == 0, "the backend has one slot");
-    load_ = transfer;
+    transfer_ = transfer;
   }
   void begin(unsigned slot, const ByteTransfer& transfer) override {
     WHERRY_CHECK(slot == 0, "the backend has one slot");
-    load_ = transfer;
+    transfer_ = transfer;
   }
   TransferResult next() override {
-    return std::visit([this](const auto& load) { return carry(load); }, load_);
+    return std::visit([this](const auto& transfer) { return run(transfer); }, transfer_);
   }
 
  private:
-  TransferResult carry(const PageTransfer& transfer) {
+  TransferResult run(const PageTransfer& transfer) {
     const auto method = prepare(0, transfer);
     if (!method) return {0, OpStatus::no_memory, false};
-    return carry_here(0, transfer, *method);
+    return transfer_here(0, transfer, *method);
   }
-  TransferResult carry(const ByteTransfer& transfer) {
+  TransferResult run(const ByteTransfer& transfer) {
     const auto way = prepare(0, transfer);
     if (const auto* const status = std::get_if<OpStatus>(&way)) return {0, *status, false};
-    return carry_here(0, transfer, std::get<FileCopy>(way));
+    return transfer_here(0, transfer, std::get<FileCopy>(way));
   }
 
-  std::variant<PageTransfer, ByteTransfer> load_;
+  std::variant<PageTransfer, ByteTransfer> transfer_;
 };
 
 }  // namespace
 
 std::unique_ptr<CopyBackend> make_copy_backend(
-    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method) {
+    std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method) {
   if (auto ring = IoRing::create(ring_slots * operations_per_slot))
     return std::make_unique<RingBackend>(pools, method, std::move(ring));
   return make_plain_backend(pools, method);
 }
 
 std::unique_ptr<CopyBackend> make_plain_backend(
-    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method) {
+    std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method) {
   return std::make_unique<PlainBackend>(pools, method);
 }
 

@@ -85,10 +85,10 @@ enum class CopyMethod {
 // pools[i] belongs to processor i; the pools outlive the backend. Uses io_uring where it is
 // permitted. To be called by the thread that will use the backend.
 std::unique_ptr<CopyBackend> make_copy_backend(
-    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method);
+    std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method);
 // The same without io_uring: the calling thread copies.
 std::unique_ptr<CopyBackend> make_plain_backend(
-    std::span<const std::unique_ptr<MemoryPoolFile>> pools, CopyMethod method);
+    std::span<const std::unique_ptr<SparsePoolFile>> pools, CopyMethod method);
 
 // Returns the result of make(). Returns null if make() throws because the process has no mappings
 // or no memory left; the first failure is logged.

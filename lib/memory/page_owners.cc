@@ -8,7 +8,7 @@ namespace {
 using Byte = std::atomic<std::uint8_t>;
 static_assert(sizeof(Byte) == 1 && Byte::is_always_lock_free);
 
-constexpr std::uint8_t nobody = 0;
+constexpr std::uint8_t no_owner = 0;
 constexpr std::uint8_t first_audience = 1;
 constexpr std::uint8_t audience_bits = 0x7f;
 constexpr std::uint8_t begins = 0x80;  // the first page of an allocation
@@ -18,8 +18,8 @@ static_assert(first_audience + Audiences::end - 1 <= audience_bits);
 
 std::uint64_t PageOwnersView::count_accessible(PageSpan span, Processor by) const {
   for (std::uint64_t count = 0; count < span.count; ++count) {
-    const std::uint8_t whose = of(span.first + count) & audience_bits;
-    if (whose == nobody || !audiences().admits(whose - first_audience, by)) return count;
+    const std::uint8_t owner = of(span.first + count) & audience_bits;
+    if (owner == no_owner || !audiences().admits(owner - first_audience, by)) return count;
   }
   return span.count;
 }
@@ -32,7 +32,7 @@ bool PageOwnersView::are_of_one_allocation(PageSpan span) const {
 
 std::uint8_t PageOwnersView::of(std::uint64_t page) const {
   const std::uint8_t block = bytes[pages + block_of(page).value].load(std::memory_order_relaxed);
-  if (block == nobody) return bytes[page].load(std::memory_order_relaxed);
+  if (block == no_owner) return bytes[page].load(std::memory_order_relaxed);
   return page % pages_per_block == 0 ? block : block & audience_bits;
 }
 
@@ -57,7 +57,7 @@ void PageOwners::allocated(const Allocation& allocation) {
 }
 
 void PageOwners::freed(const Allocation& allocation) {
-  mark(allocation.pages(), nobody, nobody);
+  mark(allocation.pages(), no_owner, no_owner);
 }
 
 }  // namespace wherry::impl

@@ -14,27 +14,30 @@ namespace wherry::impl {
 
 namespace {
 
-std::optional<Userfaultfd> make_filler(UffdAccess access) {
-  if (access == UffdAccess::none) return std::nullopt;
-  return Userfaultfd(Userfaultfd::create(access), /*raises_sigbus=*/true);
+std::optional<Userfaultfd> make_filler(std::optional<UffdAccess> access) {
+  if (!access) return std::nullopt;
+  return Userfaultfd(Userfaultfd::create(*access), /*raises_sigbus=*/true);
 }
 
 }  // namespace
 
-MemoryPoolFile::MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
-                               UffdAccess access)
+SparsePoolFile::SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+                               std::optional<UffdAccess> access)
     : file_(name, arena_bytes, wanted),
       alias_(Mapping::file_alias(file_.fd(), arena_bytes, block_size,
-                                 access == UffdAccess::none ? Access::write : Access::read)),
+                                 access ? Access::read : Access::write)),
       filler_(make_filler(access)) {
   if (!filler_) return;
   if (const int error = filler_->register_missing(alias_.address(), alias_.size()))
     throw_errno(error, "cannot register " + name + " with userfaultfd");
 }
 
-int MemoryPoolFile::punch(PageSpan span) {
-  // While another thread uses a huge page, Linux cannot split it: a punch then only clears the
-  // part. Repeat it for a few milliseconds.
+int SparsePoolFile::punch(PageSpan span) {
+  // Linux cannot split a huge page while another process or thread holds a reference to it, for a
+  // read of it for example. A punch then only unmaps and clears the part, and reports no error. The
+  // old contents are gone, so the caller cannot undo its move, and the memory is not free. So this
+  // function waits, under the block's lock: an exception to the rule of trap/mapper.h. Such
+  // references are short.
   constexpr int attempts_max = 200;
   constexpr std::chrono::microseconds pause{20};
   const bool in_part = file_.has_huge_pages() && span.count % pages_per_block != 0;
@@ -48,14 +51,14 @@ int MemoryPoolFile::punch(PageSpan span) {
   }
 }
 
-OpResult MemoryPoolFile::fill(PageSpan span, const std::byte* source) {
+OpResult SparsePoolFile::fill(PageSpan span, const std::byte* source) {
   if (filler_) return filler_->copy(address(span), source, span.bytes(), /*write_protected=*/false);
   const OpResult created = fill_zero(span);
   std::memcpy(alias_.data() + span.offset(), source, created.bytes);
   return created;
 }
 
-OpResult MemoryPoolFile::fill_zero(PageSpan span) {
+OpResult SparsePoolFile::fill_zero(PageSpan span) {
   if (filler_) return filler_->zero(address(span), span.bytes());
   const std::uint64_t start = span.offset();
   const std::uint64_t bytes = file_.first_data(start, start + span.bytes()) - start;
@@ -68,7 +71,7 @@ OpResult MemoryPoolFile::fill_zero(PageSpan span) {
   return {error == EINTR || error == EAGAIN ? OpStatus::incomplete : OpStatus::no_memory, 0};
 }
 
-void MemoryPoolFile::move_to_node(PageSpan span, int node) {
+void SparsePoolFile::move_to_node(PageSpan span, int node) {
   // Linux moves only pages that this process maps, so read each page through the alias first.
   for (std::uint64_t page = span.first; page < span.end(); ++page)
     (void)*const_cast<const volatile std::byte*>(alias(page));

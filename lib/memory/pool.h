@@ -19,8 +19,10 @@ namespace wherry::impl {
 class PoolFile : public HoleFiller {
  public:
   // Frees the pages and removes all mappings of them. Returns 0 or an errno. Afterwards the file
-  // holds none of them, unless they are part of a huge page that stays in use for more than a few
-  // milliseconds.
+  // holds none of them, unless they are part of a huge page to which another process or thread
+  // holds a reference for more than 4 ms (punch() waits so long, also under a block's lock). Then
+  // unmapped pages of zeros stay: the next copy or creation there returns `occupied`, and the
+  // engine punches them again.
   [[nodiscard]] virtual int punch(PageSpan span) = 0;
   // Moves as many of the pages to a NUMA node as Linux can. Requires: they are resident.
   virtual void move_to_node(PageSpan span, int node) = 0;
@@ -32,10 +34,11 @@ class PoolFile : public HoleFiller {
   virtual const std::byte* alias(std::uint64_t page) const = 0;
 };
 
-class MemoryPoolFile final : public PoolFile {
+class SparsePoolFile final : public PoolFile {
  public:
-  MemoryPoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
-                 UffdAccess access);
+  // `access`: the userfaultfd that fills the file; nullopt: none does (see filler_).
+  SparsePoolFile(const std::string& name, std::size_t arena_bytes, HugePages wanted,
+                 std::optional<UffdAccess> access);
 
   int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;

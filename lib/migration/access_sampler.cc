@@ -23,24 +23,24 @@ std::optional<std::uint64_t> AccessSampler::choose_page(BlockIndex index, Proces
   return span_of(index, {page, 1}).first;
 }
 
-void AccessSampler::watch(Processor p, std::uint64_t count) {
-  HeldBlocks& held = engine_.held_by(p);
+void AccessSampler::sample(Processor p, std::uint64_t count) {
+  ResidentBlocks& resident = engine_.resident_blocks(p);
   std::array<std::uint64_t, ViewChanger::pages_max> pages;
   std::size_t chosen = 0;
   for (std::uint64_t left = std::min<std::uint64_t>(count, pages.size()); left > 0; --left) {
-    const auto block = held.watch();
+    const auto block = resident.sample();
     if (!block) break;
     if (const auto page = choose_page(*block, p))
       pages[chosen++] = *page;
     else
-      held.touched(*block);  // accesses would not be seen, so it must not look idle
+      resident.accessed(*block);  // accesses would not be seen, so it must not look idle
   }
   if (chosen == 0) return;
   // The page state still says that the pages may be mapped: a fault may map them again before this
   // returns. The fault service enters the page of a fault whatever the state says.
   const std::span<const std::uint64_t> wanted = std::span(pages).first(chosen);
   if (changers_[static_cast<std::size_t>(p.index)]->forget_entries(wanted) == 0) return;
-  for (const std::uint64_t page : wanted) held.touched(block_of(page));
+  for (const std::uint64_t page : wanted) resident.accessed(block_of(page));
 }
 
 }  // namespace wherry::impl

@@ -16,7 +16,7 @@ constexpr auto take_back_pause = std::chrono::microseconds(100);
 
 AdviceMap::Segment AdviceEffects::advice_at(std::uint64_t page) const {
   AdviceMap::Segment segment = advice_.at(page);
-  if (copies_forbidden_.load()) segment.advice.read_mostly = false;
+  if (copies_forbidden_.load()) segment.value.read_mostly = false;
   return segment;
 }
 
@@ -89,7 +89,7 @@ bool AdviceEffects::end_temporary_pin(const LockedBlock& block, const PageMask& 
 }
 
 void AdviceEffects::settle_on_host(const LockedBlock& block, PageRun run) {
-  const Advice advice = advice_.at(block.span_of(run).first).advice;
+  const Advice advice = advice_.at(block.span_of(run).first).value;
   if (advice.preferred.kind != Location::Kind::host_node || advice.pinned) return;
   const PageMask pages = PageMask::of(run) & block.state.at(Processor::host()).resident;
   for (const PageRun part : runs_of(pages))
@@ -180,7 +180,6 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
         break;
       // Mappings may go, and are left until something else moves them.
       case Kind::unset_accessed_by:
-      case Kind::prefetched:
       case Kind::pinned:
       case Kind::unpinned:
         break;

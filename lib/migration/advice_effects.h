@@ -19,7 +19,7 @@ class AdviceEffects {
                 const AdviceMap& advice)
       : engine_(engine), switcher_(switcher), blocks_(blocks), advice_(advice) {}
 
-  // Whether anything has been said of any pages.
+  // Whether any page has advice.
   bool advises() const { return !advice_.empty(); }
   // What the program has said of the page, and how far that reaches. Read-mostly is left out while
   // copies are forbidden.

@@ -1,6 +1,5 @@
-// For threads that need pages at rest: not in flight. They sleep until transfers end. While a live
-// transfer carries the pages that they wait for, they wait without a limit, and a bounded time for
-// anything else.
+// For threads that need pages at rest: not in flight. They sleep until transfers end. They wait
+// without a limit while the pages are in a live transfer, and a bounded time for anything else.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "migration/in_flight_transfers.h"
-#include "pages/locked_block.h"
+#include "migration/locked_block.h"
 
 namespace wherry::impl {
 
@@ -32,7 +31,7 @@ void wait_for_rest(const InFlightTransfers& transfers, PageSpan pages, const Pre
     const std::uint32_t seen = transfers.seen();
     if (is_at_rest()) return;
     const std::uint64_t now = now_ns();
-    if (transfers.is_carried(pages))
+    if (transfers.is_live(pages))
       in_vain_ns = 0;
     else if (last_ns != 0)
       in_vain_ns += std::min(now - last_ns, look_max_ns);

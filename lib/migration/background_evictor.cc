@@ -12,12 +12,12 @@ namespace {
 constexpr std::uint64_t blocks_min = 16;
 constexpr std::uint64_t free_share = 64;
 
-// As many learn of all kept blocks while the pool is exchanged once. A watched block costs one
-// fault of 4 KiB, and a share of a command to the device; an eviction, with what comes back,
-// hundreds of times as much.
-constexpr std::uint64_t watched_per_eviction = 1;
+// With this number every kept block is sampled while the pool's contents are exchanged once. A
+// sampled block costs one fault of 4 KiB, and a share of a command to the device. An eviction, with
+// the return of its pages, costs hundreds of times as much.
+constexpr std::uint64_t samples_per_eviction = 1;
 
-// What could not be evicted is asked for again: a pool that stays full rings no more.
+// A pool that stays full does not notify the thread again, so the thread looks again by itself.
 constexpr int retry_ms = 2;
 constexpr int idle_ms = 10'000;
 
@@ -63,20 +63,21 @@ bool BackgroundEvictor::relieve(Processor p) {
   if (free_pages() >= marks.low) return true;
   std::uint64_t evicted = 0;
   for (; free_pages() < marks.high && !stopping_; ++evicted) {
-    const RoomRequest request{p, 0, engine_.held_by(p).last_arrival(), evictor_.latest_round(p),
-                              /*background=*/true};
+    const ReservationRequest request{p, 0, engine_.resident_blocks(p).last_arrival(),
+                                     evictor_.latest_round(p),
+                                     /*background=*/true};
     switch (evictor_.evict_one(request)) {
       case OpStatus::ok:
         break;
       case OpStatus::absent:
       case OpStatus::no_memory:
-        // Whoever needs the room says so, or does without.
+        // A thread that needs pages requests them itself.
         return true;
       default:
         return false;
     }
   }
-  sampler_.watch(p, evicted * watched_per_eviction);
+  sampler_.sample(p, evicted * samples_per_eviction);
   return true;
 }
 

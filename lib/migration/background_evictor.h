@@ -1,8 +1,8 @@
-// Evicts ahead of need, so that a fault does not normally wait for an eviction: a thread that is
-// woken when a device's pool has little room left, makes some more, and then has the accesses to
-// some blocks made visible, so that the right ones leave next.
+// Evicts ahead of need, so that a fault does not normally wait for an eviction. The thread is woken
+// when a device's pool has few free pages. It evicts blocks, and then makes accesses to some other
+// blocks visible, so that the replacement chooses the right blocks next.
 //
-// Small pools are left to those who need room: what would be kept free there is better used.
+// It leaves small pools alone: their pages are better used than kept free.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace wherry::impl {
 
-// How much of a pool is kept free, in pages. Both 0: nothing is.
+// How many pages of a pool are kept free. Both 0: none.
 struct Watermarks {
-  std::uint64_t low = 0;   // less free wakes the thread
-  std::uint64_t high = 0;  // and it evicts until so much is
+  std::uint64_t low = 0;   // with fewer free pages, the thread is woken
+  std::uint64_t high = 0;  // it evicts until so many pages are free
 
   static Watermarks of(std::uint64_t capacity_pages);
 };
@@ -25,14 +25,14 @@ class BackgroundEvictor {
  public:
   BackgroundEvictor(PageEngine& engine, Evictor& evictor, AccessSampler& sampler)
       : engine_(engine), evictor_(evictor), sampler_(sampler) {}
-  // Ends after the block under way.
+  // Waits for the eviction of a block that has begun.
   ~BackgroundEvictor();
-  // Nothing is evicted before. Once, and before any page comes to a pool.
+  // Starts the thread. Call it once, before any page comes to a pool.
   void start();
 
  private:
   void work();
-  // True: there is enough room, or nothing can be done about it.
+  // True: enough pages are free, or no more can be evicted.
   bool relieve(Processor p);
 
   PageEngine& engine_;

@@ -11,14 +11,15 @@
 namespace wherry::impl {
 namespace {
 
-constexpr std::uint64_t moment_ns = 100'000;
-// How much of the average of other runnable threads one look makes up, and what one thread counts
-// there.
+// How long a task that waits is left alone.
+constexpr std::uint64_t retry_ns = 100'000;
+// The average number of other runnable threads: a new sample has the weight 1 / average_weight, and
+// one thread counts one_thread.
 constexpr unsigned average_weight = 4;
 constexpr unsigned one_thread = 256;
 constexpr auto idle_check = std::chrono::milliseconds(1);
 
-// Counts while it lives.
+// Adds one to the counter for the object's lifetime.
 class Counted {
  public:
   explicit Counted(std::atomic<unsigned>& counter) : counter_(counter) { ++counter_; }
@@ -57,27 +58,27 @@ void Copiers::submit(std::shared_ptr<Job> job) {
     const LockGuard guard(lock_);
     jobs_.push_back(std::move(job));
   }
-  // The first copier calls the others: to wake several threads takes longer than the program should
+  // The first copier wakes the others: waking several threads takes longer than the program should
   // wait.
   work_.notify_one();
 }
 
-std::unique_ptr<Copiers::Step> Copiers::next_step() {
+std::unique_ptr<Copiers::Task> Copiers::next_task() {
   const std::uint64_t now = now_ns();
   const auto due =
-      std::ranges::find_if(put_back_, [now](const auto& step) { return step->due_ns_ <= now; });
-  if (due != put_back_.end()) {
-    auto step = std::move(*due);
-    put_back_.erase(due);
-    return step;
+      std::ranges::find_if(waiting_, [now](const auto& task) { return task->due_ns_ <= now; });
+  if (due != waiting_.end()) {
+    auto task = std::move(*due);
+    waiting_.erase(due);
+    return task;
   }
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-    auto step = (*job)->next();
-    if (!step) continue;
-    step->job_ = *job;
-    ++(*job)->open_steps_;
-    jobs_.splice(jobs_.end(), jobs_, job);  // the others' turn
-    return step;
+    auto task = (*job)->next_task();
+    if (!task) continue;
+    task->job_ = *job;
+    ++(*job)->open_tasks_;
+    jobs_.splice(jobs_.end(), jobs_, job);  // the next turn is another job's
+    return task;
   }
   return nullptr;
 }
@@ -87,14 +88,14 @@ bool Copiers::may_work(unsigned copier) {
   const unsigned runnable = runnable_threads();
   const unsigned ours = busy_threads_.load(std::memory_order_relaxed) + 1;  // with this one
   const unsigned others = runnable > ours ? runnable - ours : 0;
-  // What is counted at one moment may be a thread that is about to sleep.
+  // A single sample may count a thread that is about to sleep.
   const unsigned before = others_average_.load(std::memory_order_relaxed);
   const unsigned average = before - before / average_weight + others * one_thread / average_weight;
   others_average_.store(average, std::memory_order_relaxed);
   return average + copier * one_thread < cpus_ * one_thread - one_thread / 4;
 }
 
-std::unique_ptr<Copiers::Step> Copiers::take(unsigned copier, bool wait) {
+std::unique_ptr<Copiers::Task> Copiers::take(unsigned copier, bool wait) {
   const bool may = may_work(copier);
   std::shared_ptr<Job> over;
   {
@@ -116,15 +117,15 @@ std::unique_ptr<Copiers::Step> Copiers::take(unsigned copier, bool wait) {
       sleep(idle_check);
       return nullptr;
     }
-    if (auto step = next_step()) {
-      if (copier == 0 && step->job_->has_more()) surplus_.notify_all();
-      return step;
+    if (auto task = next_task()) {
+      if (copier == 0 && task->job_->has_more()) surplus_.notify_all();
+      return task;
     }
-    // A job without steps is done as soon as somebody looks.
+    // A job without open tasks that gives no further one is done.
     const auto empty =
-        std::ranges::find_if(jobs_, [](const auto& job) { return job->open_steps_ == 0; });
+        std::ranges::find_if(jobs_, [](const auto& job) { return job->open_tasks_ == 0; });
     if (empty == jobs_.end()) {
-      sleep(put_back_.empty() ? idle_check : std::chrono::nanoseconds(moment_ns));
+      sleep(waiting_.empty() ? idle_check : std::chrono::nanoseconds(retry_ns));
       return nullptr;
     }
     over = std::move(*empty);
@@ -134,18 +135,18 @@ std::unique_ptr<Copiers::Step> Copiers::take(unsigned copier, bool wait) {
   return nullptr;
 }
 
-void Copiers::put_back(std::unique_ptr<Step> step) {
-  step->due_ns_ = now_ns() + moment_ns;
+void Copiers::put_back(std::unique_ptr<Task> task) {
+  task->due_ns_ = now_ns() + retry_ns;
   const LockGuard guard(lock_);
-  put_back_.push_back(std::move(step));
+  waiting_.push_back(std::move(task));
 }
 
-void Copiers::finish(std::unique_ptr<Step> step) {
-  const auto job = step->job_;
+void Copiers::finish(std::unique_ptr<Task> task) {
+  const auto job = task->job_;
   {
     const LockGuard guard(lock_);
-    job->finish(*step);
-    if (--job->open_steps_ != 0 || job->has_more()) return;
+    job->finish(*task);
+    if (--job->open_tasks_ != 0 || job->has_more()) return;
     jobs_.remove(job);
   }
   job->done();
@@ -155,62 +156,62 @@ void Copiers::work(unsigned copier) {
   name_this_thread("wherry-copy" + std::to_string(copier));
   thread_gets_no_signals();
   if (!limits_.cpus.empty()) pin_this_thread(limits_.cpus);
-  std::unique_ptr<CopyBackend> backend;         // made for the first load
-  std::vector<std::unique_ptr<Step>> flown(1);  // by slot
-  std::unique_ptr<Step> current;
-  unsigned flying = 0;
+  std::unique_ptr<CopyBackend> backend;                // made for the first transfer
+  std::vector<std::unique_ptr<Task>> transferring(1);  // by the backend's slots
+  std::unique_ptr<Task> current;
+  unsigned transfers = 0;  // in flight
   for (;;) {
-    if (!current) current = take(copier, /*wait=*/flying == 0);
-    auto slot = std::find(flown.begin(), flown.end(), nullptr);
-    if (current && slot != flown.end()) {
+    if (!current) current = take(copier, /*wait=*/transfers == 0);
+    auto slot = std::find(transferring.begin(), transferring.end(), nullptr);
+    if (current && slot != transferring.end()) {
       const Counted awake(busy_threads_);
-      Load load;
-      switch (current->advance(load)) {
-        case Progress::moves:
+      AnyTransfer transfer;
+      switch (current->advance(transfer)) {
+        case TaskState::runnable:
           break;
-        case Progress::flies:
+        case TaskState::transfers:
           if (!backend) {
             backend = try_to_make([&] { return make_backend_(copier); });
             if (!backend) {
-              current->stay();
+              current->cancel_transfer();
               break;
             }
-            flown.resize(backend->slots());
-            slot = flown.begin();
+            transferring.resize(backend->slots());
+            slot = transferring.begin();
           }
           std::visit(
               [&](const auto& what) {
-                backend->begin(static_cast<unsigned>(slot - flown.begin()), what);
+                backend->begin(static_cast<unsigned>(slot - transferring.begin()), what);
               },
-              load);
+              transfer);
           *slot = std::move(current);
-          if (flying++ == 0) ++busy_threads_;
+          if (transfers++ == 0) ++busy_threads_;
           break;
-        case Progress::waits:
+        case TaskState::waits:
           put_back(std::move(current));
           break;
-        case Progress::done:
+        case TaskState::done:
           finish(std::move(current));
           break;
       }
       continue;
     }
-    if (flying == 0) {
+    if (transfers == 0) {
       const LockGuard guard(lock_);
       if (stopping_) return;
       continue;
     }
     const TransferResult outcome = backend->next();
     const Counted awake(busy_threads_);
-    auto& completed = flown[outcome.slot];
+    auto& completed = transferring[outcome.slot];
     completed->complete_transfer(outcome);
-    // What is left to do of it is best done at once.
+    // The rest of the task is best done at once.
     if (!current)
       current = std::move(completed);
     else
       put_back(std::move(completed));
     completed.reset();
-    if (--flying == 0) --busy_threads_;
+    if (--transfers == 0) --busy_threads_;
   }
 }
 

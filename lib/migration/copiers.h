@@ -1,5 +1,5 @@
-// A few threads, each with a carrier of its own, that take one step of a job after the other: what
-// prefetches and copies have in common.
+// Threads that prefetch and copy in the background. Each takes one task of a job after the other
+// and has a copy backend of its own, which carries out the tasks' transfers.
 #pragma once
 
 #include <atomic>
@@ -21,91 +21,90 @@ namespace wherry::impl {
 
 class Copiers {
  public:
-  enum class Progress {
-    flies,  // there is something to carry
-    moves,  // something has been done: look again
-    waits,  // look again in a moment
+  // What a task needs after a call of advance().
+  enum class TaskState {
+    transfers,  // its transfer must be carried out
+    runnable,   // call advance() again at once
+    waits,      // call advance() again later
     done,
   };
-  using Load = std::variant<PageTransfer, ByteTransfer>;
+  using AnyTransfer = std::variant<PageTransfer, ByteTransfer>;
   class Job;
 
-  // One step of a job, in the hands of one copier at a time.
-  class Step {
+  // A part of a job. One copier at a time works on it.
+  class Task {
    public:
-    virtual ~Step() = default;
-    // Begins what comes next. flies: `load` is to be carried.
-    virtual Progress advance(Load& load) = 0;
-    // The load has arrived, or failed.
+    virtual ~Task() = default;
+    // Begins the next operation of the task. TaskState::transfers: `transfer` says what the copy
+    // backend must do.
+    virtual TaskState advance(AnyTransfer& transfer) = 0;
+    // The transfer has completed or failed.
     virtual void complete_transfer(const TransferResult& outcome) = 0;
-    // The load stays where it is: this copier cannot carry anything.
-    virtual void stay() = 0;
+    // The transfer does not begin, because the copier cannot get a copy backend.
+    virtual void cancel_transfer() = 0;
 
    private:
     friend class Copiers;
     std::shared_ptr<Job> job_;
-    std::uint64_t due_ns_ = 0;  // when to look again
+    std::uint64_t due_ns_ = 0;  // while it waits: when to call advance() again
   };
 
-  // Called under the copiers' lock, one call at a time, unless it says otherwise.
+  // Calls are made under the copiers' lock, one at a time, except where a comment says otherwise.
   class Job {
    public:
     virtual ~Job() = default;
-    // Null: none, or none before others of this job are done.
-    virtual std::unique_ptr<Step> next() = 0;
+    // Returns null if there is no further task, or none before another task of this job is done.
+    virtual std::unique_ptr<Task> next_task() = 0;
     virtual bool has_more() const = 0;
-    virtual void finish(Step& step) = 0;
-    // All steps are done. Once, without the lock.
+    virtual void finish(Task& task) = 0;
+    // All tasks are done. Called once, without the lock.
     virtual void done() = 0;
 
    private:
     friend class Copiers;
-    unsigned open_steps_ = 0;  // that were taken and are not done
+    unsigned open_tasks_ = 0;  // taken by copiers and not done
   };
 
-  // Called once by each copier's thread, which is the only one to use what it returns.
+  // Called once by each copier's thread, which alone uses the returned backend.
   using MakeBackend = std::function<std::unique_ptr<CopyBackend>(unsigned copier)>;
   struct Limits {
-    // The first one works whenever there is something to do, the others while a CPU has nothing
-    // else to run.
+    // The first copier works whenever there is work, the others while a CPU would be idle.
     unsigned copiers = 1;
-    std::vector<int> cpus = {};  // they run on these, near to the host's memory; empty: on any
+    std::vector<int> cpus = {};  // CPUs near the host's memory that they run on; empty: any CPU
   };
   Copiers(MakeBackend make_copy_backend, Limits limits);
-  // Lands what is in flight; the rest of the jobs is dropped.
+  // Completes the transfers in flight and drops the rest of the jobs.
   ~Copiers();
-  // No copying begins before. Once.
+  // Starts the threads. Call it once.
   void start();
 
-  // Returns at once. Any lock may be held.
+  // Returns at once. The caller may hold any lock.
   void submit(std::shared_ptr<Job> job);
 
  private:
-  using JobPlace = std::list<std::shared_ptr<Job>>::iterator;
-
   void work(unsigned copier);
-  // A step whose time has come; null: none has, or the CPU is wanted elsewhere. Waits for one if
-  // `wait`.
-  std::unique_ptr<Step> take(unsigned copier, bool wait) EXCLUDES(lock_);
+  // Returns a task that can advance; null: there is none, or the program needs the CPU. `wait`: if
+  // there is none, sleep until that may have changed.
+  std::unique_ptr<Task> take(unsigned copier, bool wait) EXCLUDES(lock_);
   // Whether the program leaves a CPU to this copier.
   bool may_work(unsigned copier);
-  std::unique_ptr<Step> next_step() REQUIRES(lock_);
-  void put_back(std::unique_ptr<Step> step);
-  void finish(std::unique_ptr<Step> step);
+  std::unique_ptr<Task> next_task() REQUIRES(lock_);
+  void put_back(std::unique_ptr<Task> task);
+  void finish(std::unique_ptr<Task> task);
 
   const MakeBackend make_backend_;
   const Limits limits_;
   const unsigned cpus_;
   // Threads that copying keeps busy: copiers that are awake, and kernel threads that copy.
   std::atomic<unsigned> busy_threads_{0};
-  std::atomic<unsigned> others_average_{0};  // threads of others that want a CPU
+  std::atomic<unsigned> others_average_{0};  // other threads that could run
 
   Mutex lock_{LockOrder::copiers};
-  Condition work_;     // for the first copier: there is something to do
-  Condition surplus_;  // for the others: there is more than that one does at once
-  // The next step is the first one's, which then becomes the last.
+  Condition work_;     // for the first copier: there is work
+  Condition surplus_;  // for the others: there is more work than the first copier does at once
+  // The job whose turn is next is the first. It goes to the end when a task of it is taken.
   std::list<std::shared_ptr<Job>> jobs_ GUARDED_BY(lock_);
-  std::deque<std::unique_ptr<Step>> put_back_ GUARDED_BY(lock_);
+  std::deque<std::unique_ptr<Task>> waiting_ GUARDED_BY(lock_);
   bool stopping_ GUARDED_BY(lock_) = false;
   std::vector<std::thread> copiers_;
 };

@@ -1,10 +1,10 @@
-// Copies and fills memory of every kind where it is: pages stay in their pools, whoever has them
-// mapped goes on to use them, and nobody moves them while their bytes are copied (they are in
-// flight, and lose no rights).
+// Copies and fills memory of every kind where it is. Pages stay in their pools, and processors go
+// on using them. While their bytes are copied the pages are in flight, so no other operation moves
+// them, but they lose no rights.
 //
-// Pages that do not exist read as zeros, and come into being where they are written to: where the
-// program prefers them, else where the request says, and where no room can be made there in
-// whatever pool has some. What is written to has one copy afterwards.
+// Pages that do not exist are read as zeros. They are created where bytes are written to them: at
+// the program's preferred location, else where the request says, else in any pool that has space. A
+// written page has one copy afterwards.
 #pragma once
 
 #include <cstdint>
@@ -37,57 +37,60 @@ class CopyEngine {
   CopyEngine(const Parts& parts, IdleBackends::Make make_copy_backend)
       : parts_(parts), backends_(std::move(make_copy_backend)) {}
 
-  // ok; no_memory: there is none for pages that did not exist; bad_address: this process has no
-  // such memory, or not any more. A part may have been copied in any case. What is freed meanwhile
-  // keeps its pages until no piece of it is carried. Not under a block lock.
-  OpStatus carry(const CopyRequest& request);
-  // Has copiers do it, and returns at once. done(status) is called once, later, by another thread.
-  // Any lock may be held.
+  // Copies in the calling thread. ok; no_memory: there is none for pages that did not exist;
+  // bad_address: this process has no such memory, or no longer has it. In each case a part may have
+  // been copied. Memory that is freed meanwhile keeps its pages until no transfer uses them. Not
+  // under a block lock.
+  OpStatus copy(const CopyRequest& request);
+  // Copiers do the same. Returns at once. Another thread calls done(status) once, later. The caller
+  // may hold any lock.
   void submit(CopyRequest request, std::function<void(OpStatus)> done);
 
  private:
-  class TransferTask;
-  class Task;
-  // Bytes that lie side by side, inside one block of either side.
+  class CopyTask;
+  class CopyJob;
+  // Consecutive bytes that lie inside one block on both sides.
   struct Piece {
     std::uint64_t to = 0;
     std::uint64_t from = 0;
     std::uint64_t bytes = 0;
   };
   // Pages that are in flight for a piece.
-  struct Hold {
+  struct BlockPages {
     BlockIndex block;
     PageMask pages;
   };
-  enum class Step {
+  // Whether the next piece of a task can be copied.
+  enum class Readiness {
     ready,
-    moves,  // look again
-    waits,  // ... in a moment
+    retry,  // try again at once
+    wait,   // try again later
     failed,
   };
   // One side of a piece of managed memory.
   struct Pages;
 
   static Piece piece_at(const CopyRequest& request, std::uint64_t position);
-  // Keeps what comes next from being freed. False: it has been.
-  bool hold_allocations(TransferTask& task);
-  // Begins what comes next of the leg.
-  Step begin(TransferTask& task, ByteTransfer& transfer);
-  void end(TransferTask& task, OpStatus status);
-  // Whether a live flight carries some of the pages.
-  bool is_carried(const Pages& pages) const;
-  Step create(TransferTask& task, Pages& pages);
-  // The pool that the absent pages go to whose home is full, or the first of them; nothing: all are
-  // full.
-  std::optional<Processor> elsewhere(TransferTask& task, Pages& pages, std::uint64_t absent);
-  // There is no memory for it.
-  static Step give_up(TransferTask& task);
-  Step hold(TransferTask& task, Pages* to, Pages* from);
-  Step hold_in_block(TransferTask& task, Pages& pages, Pages* together);
-  // Finds the pages' pool, and cuts the piece to what is there.
-  Step settle(const CopyRequest& request, Pages& pages, const LockedBlock& block)
+  // Begins to use the allocations of both sides, so that they are not freed. False: one of them is
+  // freed already.
+  bool use_allocations(CopyTask& task);
+  // Prepares the next piece of the task. ready: `transfer` copies it, and end() must follow.
+  Readiness prepare(CopyTask& task, ByteTransfer& transfer);
+  void end(CopyTask& task, OpStatus status);
+  // Whether some of the pages are in a live transfer.
+  bool is_in_live_transfer(const Pages& pages) const;
+  Readiness create(CopyTask& task, Pages& pages);
+  // Finds a pool for absent pages whose home is full, or for the first of them; nothing: all pools
+  // are full.
+  std::optional<Processor> find_other_home(CopyTask& task, Pages& pages, std::uint64_t absent);
+  // Ends the task with no_memory.
+  static Readiness give_up(CopyTask& task);
+  Readiness begin_byte_transfer(CopyTask& task, Pages* to, Pages* from);
+  Readiness begin_in_block(CopyTask& task, Pages& pages, Pages* together);
+  // Finds the pool of the pages, and cuts the piece to the pages in it.
+  Readiness locate(const CopyRequest& request, Pages& pages, const LockedBlock& block)
       REQUIRES(block.state.lock);
-  void release(TransferTask& task);
+  void release(CopyTask& task);
 
   const Parts parts_;
   IdleBackends backends_;

@@ -1,4 +1,4 @@
-// What one call asked to have copied, or filled: rows of bytes, the same on both sides. A value.
+// The copy or fill that one call requests: rows of bytes, the same on both sides. A value.
 #pragma once
 
 #include <cstddef>
@@ -7,39 +7,39 @@
 #include <vector>
 
 #include "base/processor.h"
-#include "memory/file_part.h"
+#include "memory/file_mapping.h"
 
 namespace wherry::impl {
 
 struct CopyRequest {
   enum class Memory {
-    host,     // of this process, if it exists
-    managed,  // of the arena; its pages move
-    device,   // of the arena; in the owner's pool for good
-    files,    // of the annex; in files for good, wherever this process sees them, if at all
+    host,     // this process's memory, if there is any at the address
+    managed,  // in the arena; its pages move
+    device,   // in the arena; always in the owner's pool
+    files,    // in the annex; always in files, which this process need not have mapped
   };
   struct Side {
     Memory memory = Memory::host;
-    std::uint64_t start = 0;  // an address, or bytes from the arena's base where it is of that
+    std::uint64_t start = 0;  // an address; in the arena: bytes from its base
     std::uint64_t pitch = 0;  // bytes from row to row
-    std::uint64_t layer = 0;  // ... from layer to layer of rows
+    std::uint64_t layer = 0;  // bytes from layer to layer of rows
     Processor owner = {};
-    std::uint64_t allocation =
-        0;  // of the arena: its id; what comes to lie there later is not meant
-    // Where the bytes are, of files: by address, and without a gap between.
-    std::shared_ptr<const std::vector<FilePart>> parts = {};
+    // In the arena: the allocation's id. A later allocation at the same place is not meant.
+    std::uint64_t allocation = 0;
+    // In files: where the bytes are, by address, without gaps.
+    std::shared_ptr<const std::vector<FileMapping>> mappings = {};
   };
 
   Side to;
   Side from;
   // Owns the bytes of `from` if they are in memory of the library's own (StagingMemory).
   std::shared_ptr<const std::byte> staged = {};
-  // In place of `from`: written again and again. A multiple of what is repeated.
+  // If set, it is written repeatedly in place of `from`. Its size is a multiple of the unit.
   std::shared_ptr<const std::vector<std::byte>> pattern;
   std::uint64_t width = 0;  // bytes of a row
   std::uint64_t rows = 1;   // of a layer
   std::uint64_t layers = 1;
-  // Where pages of `to` are created that do not exist, unless the program prefers a place.
+  // Where absent pages of `to` are created if the program has not set a preferred location.
   Processor home = {};
 
   std::uint64_t bytes() const { return width * rows * layers; }

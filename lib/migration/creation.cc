@@ -25,13 +25,13 @@ OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& bloc
       if (status == OpStatus::ok || status == OpStatus::no_memory) return status;
     }
   }
-  const OpStatus made = evictor.make_room({p, wanted, span_of(index, run).first}, reservation);
+  const OpStatus made = evictor.reserve({p, wanted, span_of(index, run).first}, reservation);
   return made == OpStatus::absent || made == OpStatus::no_memory ? OpStatus::no_memory
                                                                  : OpStatus::incomplete;
 }
 
-std::optional<Processor> find_room(PageEngine& engine, std::uint64_t pages,
-                                   Reservation& reservation) {
+std::optional<Processor> reserve_anywhere(PageEngine& engine, std::uint64_t pages,
+                                          Reservation& reservation) {
   for (int i = 0; i < engine.processors(); ++i)
     if (reservation.try_grow(engine.at(Processor{i}).capacity, pages)) return Processor{i};
   return std::nullopt;

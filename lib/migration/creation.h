@@ -1,4 +1,4 @@
-// Creates pages where somebody decided that they belong.
+// Creates pages before their first access, for copies and for memory that never moves.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace wherry::impl {
 
-// Creates what is absent of the run at p, evicting others where there is no room. ok: nothing is
-// absent any more; incomplete: try again in a moment; no_memory: it will not be had. `room` is p's,
-// and what another attempt begins with. Not under a block lock; never waits.
+// Creates the absent pages of the run in p's pool, and evicts other pages if the pool is full. ok:
+// no page of the run is absent; incomplete: try again in a moment; no_memory: there is no memory
+// for them. `reservation` is for p's pool; another attempt continues with it. Not under a block
+// lock; never waits.
 OpStatus create_pages(PageEngine& engine, Evictor& evictor, BlockDirectory& blocks,
                       BlockIndex index, PageRun run, Processor p, Reservation& reservation);
 
-// Takes room for the pages in the first pool that has it, the host's before others; nobody is
-// evicted for that. Where managed pages go that are nowhere and find no room where they should be.
-// Nothing: no pool has it. Any lock may be held.
-std::optional<Processor> find_room(PageEngine& engine, std::uint64_t pages,
-                                   Reservation& reservation);
+// Reserves the pages in the first pool that has space, beginning with the host's, without evicting
+// anything: for pages that do not exist and whose own destination is full. Nothing: no pool has
+// space. The caller may hold any lock.
+std::optional<Processor> reserve_anywhere(PageEngine& engine, std::uint64_t pages,
+                                          Reservation& reservation);
 
 }  // namespace wherry::impl

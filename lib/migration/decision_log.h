@@ -18,15 +18,15 @@
 namespace wherry::impl {
 
 struct DecisionRecord {
-  static constexpr std::int8_t nobody = -1;
+  static constexpr std::int8_t no_processor = -1;
 
   std::uint64_t time_ns = 0;
   BlockIndex block;
   PageRun run = {};
   std::uint64_t waited_ns = 0;  // its thread had been kept waiting for so long
-  std::int8_t faulting_processor = nobody;
-  std::int8_t source = nobody;  // where the pages were; nobody: nowhere
-  std::int8_t destination = nobody;
+  std::int8_t faulting_processor = no_processor;
+  std::int8_t source = no_processor;  // where the pages were; no_processor: nowhere
+  std::int8_t destination = no_processor;
   Reason reason = Reason::no_fault;
   EventCause cause = EventCause::none;
   EventAccess access = EventAccess::none;

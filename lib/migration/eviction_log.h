@@ -1,5 +1,5 @@
-// Which blocks left which pool, and for which address: what happened last, for whoever asks. Where
-// nobody asks for long, what is new is dropped, and counted.
+// The latest evictions: which block left which pool, and for which address. If the log is full, new
+// entries are dropped and counted.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@
 namespace wherry::impl {
 
 struct Eviction {
-  std::uint64_t time_ns = 0;   // as now_ns() counts, when it was over
-  BlockIndex block;            // its number
-  std::uint64_t for_page = 0;  // the page that needed the room
+  std::uint64_t time_ns = 0;  // when it ended, on the scale of now_ns()
+  BlockIndex block;
+  std::uint64_t for_page = 0;  // the page that needed the space
   std::uint32_t moved = 0;     // pages that went to the host
-  std::uint32_t dropped = 0;   // pages that others hold, too
+  std::uint32_t dropped = 0;   // copies of pages that other pools hold, too
   Processor from{};
-  bool background = false;  // ahead of need: for_page is what came to the pool last before
+  bool background = false;  // ahead of need: for_page is the page that came to the pool last
 };
 
 class EvictionLog {
  public:
   static constexpr std::size_t capacity = 4096;
 
-  // Memory is committed as it is written: nothing of it costs the start. Throws std::system_error.
+  // Linux commits the memory when it is written. Throws std::system_error.
   EvictionLog();
   EvictionLog(const EvictionLog&) = delete;
   EvictionLog& operator=(const EvictionLog&) = delete;
 
   void add(const Eviction& eviction);
-  // Takes the oldest ones out, as many as there are and fit. How many.
+  // Removes the oldest entries, as many as fit, and returns their number.
   std::size_t take(std::span<Eviction> evictions) EXCLUDES(take_lock_);
-  // How many were dropped so far.
+  // How many entries were dropped so far.
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
@@ -46,7 +46,7 @@ class EvictionLog {
   const Mapping memory_;
   std::atomic<std::uint64_t> dropped_{0};
   Mutex take_lock_{LockOrder::evictions};
-  Ring ring_;  // read under it
+  Ring ring_;  // read under take_lock_
 };
 
 }  // namespace wherry::impl

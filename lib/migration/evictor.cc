@@ -9,19 +9,19 @@
 namespace wherry::impl {
 namespace {
 
-// Older requests take what is freed first. A request that has evicted so often for them looks again
-// later.
+// Freed pages go to older requests first. A request that has evicted so many blocks for them tries
+// again later.
 constexpr int evictions_max = 64;
 
 }  // namespace
 
-OpStatus Evictor::make_room(const RoomRequest& request, Reservation& reservation) {
+OpStatus Evictor::reserve(const ReservationRequest& request, Reservation& reservation) {
   Capacity& capacity = engine_.at(request.at).capacity;
   if (request.pages > capacity.pages()) {
     reservation.release();
     return OpStatus::absent;
   }
-  // Nothing leaves the host, so no request waits there.
+  // No page is evicted from the host, so no request waits there.
   if (request.at.is_host())
     return reservation.try_grow(capacity, request.pages) ? OpStatus::ok : OpStatus::no_memory;
   for (int evicted = 0; evicted < evictions_max; ++evicted) {
@@ -32,7 +32,7 @@ OpStatus Evictor::make_room(const RoomRequest& request, Reservation& reservation
     // The pool holds no block: other requests have reserved what is not kept, and their pages are
     // about to come.
     const bool is_reserved = status == OpStatus::absent &&
-                             engine_.held_by(request.at).size() == 0 &&
+                             engine_.resident_blocks(request.at).size() == 0 &&
                              capacity.kept() + request.pages <= capacity.pages();
     if (may_come || is_reserved) return OpStatus::incomplete;
     reservation.release();
@@ -41,48 +41,50 @@ OpStatus Evictor::make_room(const RoomRequest& request, Reservation& reservation
   return OpStatus::incomplete;
 }
 
-OpStatus Evictor::evict_one(const RoomRequest& request) {
-  HeldBlocks& held = engine_.held_by(request.at);
+OpStatus Evictor::evict_one(const ReservationRequest& request) {
+  ResidentBlocks& blocks = engine_.resident_blocks(request.at);
   bool another_time = false;
-  // Twice: those on trial and those that are kept come in turn.
-  for (std::uint64_t left = 2 * held.size(); left > 0; --left) {
-    const auto victim = held.victim();
+  // Twice: blocks on trial and kept blocks are offered alternately.
+  for (std::uint64_t left = 2 * blocks.size(); left > 0; --left) {
+    const auto victim = blocks.victim();
     if (!victim) break;
     Verdict verdict = Verdict::yes;
     const OpStatus status = evict_block(*victim, request, verdict);
     if (verdict == Verdict::yes) return status;
     another_time = another_time || verdict == Verdict::not_now;
-    held.passed_over(*victim);
+    blocks.passed_over(*victim);
   }
   return another_time ? OpStatus::incomplete : OpStatus::absent;
 }
 
-Evictor::Verdict Evictor::may_evict(const LockedBlock& block, const RoomRequest& request) const {
+Evictor::Verdict Evictor::may_evict(const LockedBlock& block,
+                                    const ReservationRequest& request) const {
   if (request.spared_epoch != 0 && block.state.prefetched_in == request.spared_epoch)
     return Verdict::no;
   if (!(block.state.in_flight() & block.state.at(request.at).resident).none())
     return Verdict::not_now;
-  const PageMask& held = block.state.at(request.at).resident;
-  if (!held.none() && (held - effects_.pinned(block.index)).none()) return Verdict::no;
+  const PageMask& resident = block.state.at(request.at).resident;
+  if (!resident.none() && (resident - effects_.pinned(block.index)).none()) return Verdict::no;
   return Verdict::yes;
 }
 
-OpStatus Evictor::evict_block(BlockIndex index, const RoomRequest& request, Verdict& verdict) {
+OpStatus Evictor::evict_block(BlockIndex index, const ReservationRequest& request,
+                              Verdict& verdict) {
   Block& state = blocks_.at(index);
   const std::uint64_t begun_ns = is_recorded(EventKind::eviction) ? now_ns() : 0;
   Eviction done;
   OpStatus status = OpStatus::ok;
-  bool transfers = true;  // large runs are carried without the lock
+  bool transfers = true;  // large runs are copied without the lock
   bool begun = false;
   // Each page is evicted once: a page that comes back meanwhile stays.
   for (PageMask left = ~PageMask{}; status == OpStatus::ok;) {
     Leaving leaving;
     PageRun& run = leaving.transfer.run;
     {
-      const LockedBlock block(index, state);
+      const LockedBlock block(index, state, request.waiter);
       verdict = may_evict(block, request);
       if (verdict != Verdict::yes) break;
-      // Before the first page leaves: faults from then on know it.
+      // Before the first page leaves, so that faults from then on see it.
       if (!std::exchange(begun, true) &&
           Replacement::leaves_as_one(pages_leaving(block, request.at)))
         block.state.evicted_from |= request.at.bit();
@@ -93,12 +95,13 @@ OpStatus Evictor::evict_block(BlockIndex index, const RoomRequest& request, Verd
         status = engine_.begin_transfer(block, leaving.transfer);
       } else {
         run.count = std::min(run.count, eviction_piece_pages);
-        status = carry_now(block, done, leaving);
+        status = move_locked(block, done, leaving);
       }
     }
     // If a transfer fails, the pages go a piece at a time under the lock, which shows the cause.
     const bool in_flight = transfers && status == OpStatus::ok;
-    if (in_flight) transfers = carry_in_flight(index, state, done, leaving) == OpStatus::ok;
+    if (in_flight)
+      transfers = move_in_flight(index, state, request.waiter, done, leaving) == OpStatus::ok;
     if (transfers || !in_flight) left -= PageMask::of(run);
   }
   if (begun && (status != OpStatus::ok || verdict != Verdict::yes)) {
@@ -139,7 +142,7 @@ PageMask Evictor::pages_leaving(const LockedBlock& block, Processor p) const {
 OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
                         Leaving& next) {
   const PageMask leaving = left & pages_leaving(block, p);
-  const PageMask copies = leaving & block.state.held_beside(p);
+  const PageMask copies = leaving & block.state.resident_beside(p);
   for (const PageRun run : runs_of(copies)) engine_.drop(block, run, p, MoveCause::eviction);
   done.dropped += copies.count();
   PageRun run = (leaving - copies).next_run(0);
@@ -153,8 +156,8 @@ OpStatus Evictor::begin(const LockedBlock& block, Processor p, const PageMask& l
   return OpStatus::ok;
 }
 
-OpStatus Evictor::carry_in_flight(BlockIndex index, Block& state, Eviction& done,
-                                  Leaving& leaving) {
+OpStatus Evictor::move_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
+                                 Leaving& leaving) {
   const InFlightTransfer& transfer = leaving.transfer;
   auto backend = backends_.borrow();
   TransferResult outcome{0, OpStatus::no_memory, false};
@@ -163,19 +166,19 @@ OpStatus Evictor::carry_in_flight(BlockIndex index, Block& state, Eviction& done
     outcome = backend->next();
     backends_.give_back(std::move(backend));
   }
-  const LockedBlock block(index, state);
+  const LockedBlock block(index, state, waiter);
   if (outcome.status != OpStatus::ok) {
     engine_.abort_transfer(block, transfer);
     return outcome.status;
   }
   engine_.complete_transfer(block, transfer, outcome, leaving.reservation);
   done.moved += transfer.run.count;
-  // Not waited for: an access meanwhile faults.
+  // The result does not matter: an access before the views have followed faults.
   (void)effects_.follow(block, transfer.run);
   return OpStatus::ok;
 }
 
-OpStatus Evictor::carry_now(const LockedBlock& block, Eviction& done, Leaving& leaving) {
+OpStatus Evictor::move_locked(const LockedBlock& block, Eviction& done, Leaving& leaving) {
   const InFlightTransfer& transfer = leaving.transfer;
   const OpResult result = engine_.migrate(block, transfer.run, transfer.from, transfer.to,
                                           leaving.reservation, MoveCause::eviction);

@@ -1,6 +1,6 @@
-// Makes room in a device's pool: whole blocks, as the pool's replacement says, move to the host;
-// copies of pages that other pools hold, too, are dropped. Called by whoever needs the room, and by
-// the background evictor before anybody does; never under a block lock.
+// Frees pages of a device's pool: whole blocks, which the pool's replacement chooses, move to the
+// host; copies of pages that other pools hold, too, are dropped. Called by threads that need the
+// space, and by the background evictor ahead of need; never under a block lock.
 #pragma once
 
 #include <array>
@@ -16,20 +16,21 @@
 
 namespace wherry::impl {
 
-// Fewer pages in a row do not fly, if nobody says otherwise: to begin and end a flight costs as
-// much as they do.
+// The default of `transfer_pages_min`: beginning and ending a transfer costs as much as copying so
+// many pages.
 inline constexpr unsigned usual_transfer_pages_min = 32;
-// As many move under one hold of a block's lock: a fault on another page of the block waits for no
-// more.
+// How many pages move while the block's lock is held once: a fault on another page of the block
+// waits for no more than these.
 inline constexpr unsigned eviction_piece_pages = pages_per_region;
 
-// Who needs room in a pool, and what for.
-struct RoomRequest {
+// Pages that are needed in a pool.
+struct ReservationRequest {
   Processor at;
-  std::uint64_t pages = 0;         // as many in all, with what there is already
+  std::uint64_t pages = 0;         // in all, with those that are reserved already
   std::uint64_t for_page = 0;      // the page that is to come
-  std::uint32_t spared_epoch = 0;  // blocks that were prefetched in this one stay; 0: none does
-  bool background = false;         // nobody waits for it
+  std::uint32_t spared_epoch = 0;  // blocks prefetched in this epoch are not evicted; 0: no epoch
+  bool background = false;         // no thread waits for the pages
+  FaultSlot* waiter = nullptr;     // of the fault that needs the pages, see LockedBlock
 };
 
 class Evictor {
@@ -43,21 +44,22 @@ class Evictor {
         backends_(std::move(make_copy_backend)),
         transfer_pages_min_(transfer_pages_min) {}
 
-  // Makes `room` as large as is requested. Never waits. Returns
+  // Grows the reservation to the requested number of pages, and evicts other pages for that. Never
+  // waits. Returns
   //   ok;
-  //   incomplete: not now, try again in a moment with the same room, which keeps its place in the
-  //   pool's line;
-  //   no_memory: the host has no memory for the pages that would have to leave; `room` has been
-  //   released;
-  //   absent: nothing in the pool may be evicted; `room` has been released.
-  OpStatus make_room(const RoomRequest& request, Reservation& reservation);
+  //   incomplete: not now; try again in a moment with the same reservation, which keeps its place
+  //   in the pool's line;
+  //   no_memory: the host has no memory for the evicted pages; the reservation has been released;
+  //   absent: nothing in the pool may be evicted; the reservation has been released.
+  OpStatus reserve(const ReservationRequest& request, Reservation& reservation);
 
-  // Evicts one block, capacity or not. ok; incomplete: not all of it moved yet, or nothing could,
-  // and another call may go on; no_memory: the host has none; absent: nothing may be evicted.
-  OpStatus evict_one(const RoomRequest& request);
+  // Evicts one block, even if the pool has free pages. ok; incomplete: not all of the block has
+  // moved, or nothing could move now; another call may continue; no_memory: the host has no memory;
+  // absent: nothing may be evicted.
+  OpStatus evict_one(const ReservationRequest& request);
 
-  // The latest round of prefetching that brought pages to p; 0: none. What it brought is not
-  // evicted ahead of need.
+  // The epoch of the latest prefetch that brought pages to p; 0: none. Its pages are not evicted
+  // ahead of need.
   void note_round(Processor p, std::uint32_t epoch) {
     rounds_[static_cast<std::size_t>(p.index)].store(epoch, std::memory_order_relaxed);
   }
@@ -74,28 +76,27 @@ class Evictor {
     no
   };
 
-  // Whether this block, or what is not pinned of it, may leave for this request.
-  Verdict may_evict(const LockedBlock& block, const RoomRequest& request) const
+  // Whether the pages of this block that are not pinned may be evicted for this request.
+  Verdict may_evict(const LockedBlock& block, const ReservationRequest& request) const
       REQUIRES(block.state.lock);
-  // Pages of a block that are about to leave for the host.
+  // Pages of a block that are about to move to the host.
   struct Leaving {
     InFlightTransfer transfer;
-    Reservation reservation;  // there
+    Reservation reservation;  // of the host's pool
   };
-  // Has p's pages of the block leave. `verdict`: whether they may.
-  OpStatus evict_block(BlockIndex index, const RoomRequest& request, Verdict& verdict);
-  // What of the block p's pool would lose.
+  // Evicts the pool's pages of the block. `verdict`: whether they may be evicted.
+  OpStatus evict_block(BlockIndex index, const ReservationRequest& request, Verdict& verdict);
+  // The pages of the block that p's pool would lose.
   PageMask pages_leaving(const LockedBlock& block, Processor p) const REQUIRES(block.state.lock);
-  // Of `left`: drops what others hold, too; then what comes next of the rest. ok with no pages:
-  // nothing is left.
+  // Drops those pages of `left` that other pools hold, too, and sets `next` to the next run of the
+  // others. ok with an empty run: none is left.
   OpStatus begin(const LockedBlock& block, Processor p, const PageMask& left, Eviction& done,
                  Leaving& next) REQUIRES(block.state.lock);
-  // Each moves the pages and says in `done` how many: in flight, while others use the rest of the
-  // block.state...
-  OpStatus carry_in_flight(BlockIndex index, Block& state, Eviction& done, Leaving& leaving)
-      EXCLUDES(state.lock);
-  // ... or under the lock.
-  OpStatus carry_now(const LockedBlock& block, Eviction& done, Leaving& leaving)
+  // Both move the pages and add their number to `done`: move_in_flight() while other threads use
+  // the rest of the block, move_locked() under the block's lock.
+  OpStatus move_in_flight(BlockIndex index, Block& state, FaultSlot* waiter, Eviction& done,
+                          Leaving& leaving) EXCLUDES(state.lock);
+  OpStatus move_locked(const LockedBlock& block, Eviction& done, Leaving& leaving)
       REQUIRES(block.state.lock);
 
   void record_eviction(const Eviction& done, std::uint64_t begun_ns) const;

@@ -32,7 +32,7 @@ void InFlightTransfers::ended(PageSpan pages) {
   announce();
 }
 
-bool InFlightTransfers::is_carried(PageSpan pages, std::uint32_t except) const {
+bool InFlightTransfers::is_live(PageSpan pages, std::uint32_t except) const {
   const LockGuard guard(lock_);
   return std::ranges::any_of(transfers_, [&](const InFlightTransfer& transfer) {
     return !intersect(transfer.pages, pages).empty() && transfer.thread != except &&

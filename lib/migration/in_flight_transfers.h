@@ -1,10 +1,11 @@
-// Which pages are in flight, and which thread carries them: so that a waiter can tell a flight that
-// is slow (its source may be a file of a network, or swap) from one that will never land, and can
-// sleep until the next one lands. A flight is live while its carrier's thread exists; a thread that
-// ends in the middle of a copy (pthread_exit in a signal handler) leaves a dead one.
+// Which pages are in flight, and which thread began their transfer. A waiter can thereby
+// distinguish a slow transfer (its source may be a network file, or swap) from one that will never
+// end, and can sleep until the next transfer ends. A transfer is live while its thread exists. A
+// thread that ends in the middle of a copy (pthread_exit in a signal handler) leaves a dead
+// transfer.
 //
-// The state of the pages themselves is the block's (pages/block.h). Any thread; any lock may be
-// held.
+// The state of the pages themselves is in their block (pages/block.h). Any thread; the caller may
+// hold any lock.
 #pragma once
 
 #include <atomic>
@@ -20,18 +21,18 @@ namespace wherry::impl {
 
 class InFlightTransfers {
  public:
-  // The calling thread carries these pages from now on, until it says that they have landed.
+  // The calling thread has begun a transfer of these pages.
   void begun(PageSpan pages) EXCLUDES(lock_);
+  // The transfer of these pages has completed or was aborted. Calls announce().
   void ended(PageSpan pages) EXCLUDES(lock_);
-  // Whether a live flight carries some of these pages, and not in the thread `except`, which cannot
-  // wait for itself.
-  bool is_carried(PageSpan pages, std::uint32_t except = 0) const EXCLUDES(lock_);
+  // Whether some of these pages are in a live transfer of a thread other than `except`, which
+  // cannot wait for itself.
+  bool is_live(PageSpan pages, std::uint32_t except = 0) const EXCLUDES(lock_);
 
-  // Wakes those who sleep in wait(): something that they may wait for has ended. landed() does it,
-  // too.
+  // Wakes the threads that sleep in wait(), because something that they may wait for has ended.
   void announce();
-  // Seen before looking; wait() returns at once if something was announced since, else at the
-  // latest after `limit_ms`.
+  // A waiter calls seen(), checks its condition, and then calls wait(), which returns after the
+  // next announce() since seen(), or after `limit_ms`.
   std::uint32_t seen() const { return announced_.load(); }
   void wait(std::uint32_t seen, int limit_ms) const;
 
@@ -44,8 +45,8 @@ class InFlightTransfers {
   std::atomic<std::uint32_t> announced_{0};
   mutable std::atomic<std::uint32_t> sleepers_{0};
   mutable Mutex lock_{LockOrder::in_flight_transfers};
-  // Not malloc: threads that answer faults add to it. A flight that finds no memory here is taken
-  // for a dead one.
+  // Does not use malloc: fault handlers add to it. A transfer for which there is no memory here is
+  // taken for a dead one.
   std::pmr::vector<InFlightTransfer> transfers_ GUARDED_BY(lock_) =
       std::pmr::vector<InFlightTransfer>(&mapped_memory());
 };

@@ -12,7 +12,7 @@ bool is_without_access(MoveCause cause) {
 }
 
 std::int8_t index_of(const std::optional<Processor>& p) {
-  return p ? impl::index_of(*p) : EventRecord::nobody;
+  return p ? impl::index_of(*p) : TraceEvent::no_processor;
 }
 
 }  // namespace

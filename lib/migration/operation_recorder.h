@@ -1,5 +1,5 @@
 // Records what was done to pages: as events, where somebody listens (trace/recorder.h), and as
-// decisions that wherryExplain() shows. Any thread; takes no lock.
+// decisions that wherryExplainPage() shows. Any thread; takes no lock.
 #pragma once
 
 #include <optional>

@@ -10,8 +10,8 @@
 #include <array>
 #include <span>
 
+#include "migration/locked_block.h"
 #include "migration/pool_ledger.h"
-#include "pages/locked_block.h"
 #include "policy/policy.h"
 
 namespace wherry::impl {

@@ -31,15 +31,15 @@ EventKind kind_of(PageTransfer::Kind kind) {
 }  // namespace
 
 PageEngine::Pool::Pool(ProcessorMemory& its_memory) : memory(its_memory) {
-  if (!memory.id.is_host()) held.emplace(memory.blocks.size());
+  if (!memory.id.is_host()) blocks.emplace(memory.blocks.size());
 }
 
 void PageEngine::Pool::arrived(BlockIndex block, std::uint64_t page, bool is_first) {
-  held->set_last_arrival(page);
+  blocks->set_last_arrival(page);
   if (is_first)
-    held->came(block);
+    blocks->came(block);
   else
-    held->touched(block);
+    blocks->accessed(block);
 }
 
 PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> processors) {
@@ -49,7 +49,7 @@ PageEngine::Pools PageEngine::make_pools(std::span<ProcessorMemory* const> proce
   return pools;
 }
 
-PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Policy* policy) {
+PageBooks PageEngine::make_page_books(const Pools& pools, std::size_t count, const Policy* policy) {
   std::array<PoolLedger*, max_processors> ledgers{};
   for (std::size_t i = 0; i < count; ++i) ledgers[i] = pools[i].get();
   return PageBooks(std::span(ledgers).first(count), policy);
@@ -58,11 +58,11 @@ PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Po
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
                        const Policy* policy)
     : pools_(make_pools(processors)),
-      books_(make_books(pools_, processors.size(), policy)),
+      page_books_(make_page_books(pools_, processors.size(), policy)),
       recorder_(layout) {}
 
 std::uint64_t PageEngine::arrival_ns() const {
-  return books_.needs_time() ? now_ns() : 0;
+  return page_books_.needs_time() ? now_ns() : 0;
 }
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over the pages that
@@ -95,11 +95,12 @@ OpResult PageEngine::fill(ProcessorMemory& target, PageSpan span, Fill fill_from
   return {OpStatus::incomplete, done * page_size};
 }
 
-OpResult PageEngine::copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
-                          bool entered) const {
-  return fill(target, span, [&](PageSpan rest) {
+OpResult PageEngine::copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
+                          ProcessorMemory& target, bool entered) const {
+  return fill(target, block.span_of(run), [&](PageSpan rest) {
     const std::byte* data = source.file.alias(rest.first);
-    return entered ? target.mapper.copy_protected(rest, data) : target.file.fill(rest, data);
+    return entered ? target.mapper.copy_protected(rest, data, block.waiter)
+                   : target.file.fill(rest, data);
   });
 }
 
@@ -110,10 +111,10 @@ OpStatus PageEngine::protect(const LockedBlock& block, PageRun run, Processor ow
     const PageMask open =
         (wanted & block.state.mapped_from(p, owner)) - block.state.at(p).write_protected;
     for (const PageRun part : runs_of(open)) {
-      const OpStatus status = at(p).mapper.write_protect(block.span_of(part)).status;
+      const OpStatus status = at(p).mapper.write_protect(block.span_of(part), block.waiter).status;
       // A process that has ended cannot write.
       if (status != OpStatus::ok && status != OpStatus::process_gone) {
-        lift_protection(at(p), block.span_of(part));
+        lift_protection(block, part, p);
         return status;
       }
       block.state.write_protected(p, part);
@@ -131,7 +132,7 @@ OpStatus PageEngine::close(const LockedBlock& block, PageRun run, Processor owne
 void PageEngine::unmap(const LockedBlock& block, const PageMask& pages, Processor p) {
   if (at(p).mapper.punch_unmaps()) return;
   for (const PageRun run : runs_of(pages & block.state.at(p).mapped)) {
-    const OpStatus status = at(p).mapper.unmap(block.span_of(run)).status;
+    const OpStatus status = at(p).mapper.unmap(block.span_of(run), block.waiter).status;
     // A processor that can still access them would create pages that are in no block's state.
     WHERRY_CHECK(status == OpStatus::ok || status == OpStatus::process_gone,
                  "pages {}+{} of block {} cannot be taken from processor {}: {}", run.first,
@@ -148,15 +149,17 @@ void PageEngine::allow_writes(const LockedBlock& block, PageRun run, Processor o
         wanted & block.state.mapped_from(p, owner) & block.state.at(p).write_protected;
     for (const PageRun part : runs_of(closed)) {
       block.state.writable(p, part);
-      lift_protection(at(p), block.span_of(part));
+      lift_protection(block, part, p);
     }
   }
 }
 
-void PageEngine::lift_protection(ProcessorMemory& owner, PageSpan span) const {
+void PageEngine::lift_protection(const LockedBlock& block, PageRun run, Processor p) const {
   // Only an optimization: a page that stays protected faults once more, and is unprotected then.
   for (int attempt = 0; attempt < attempts_max; ++attempt)
-    if (owner.mapper.write_unprotect(span).status != OpStatus::incomplete) return;
+    if (at(p).mapper.write_unprotect(block.span_of(run), block.waiter).status !=
+        OpStatus::incomplete)
+      return;
 }
 
 void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
@@ -171,7 +174,7 @@ OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p
   ProcessorMemory& target = at(p);
   const bool entered = entry == Entry::at_home && block.state.is_home(p, run);
   const OpResult result = fill(target, block.span_of(run), [&](PageSpan rest) {
-    return entered ? target.mapper.zero(rest) : target.file.fill_zero(rest);
+    return entered ? target.mapper.zero(rest, block.waiter) : target.file.fill_zero(rest);
   });
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
@@ -200,14 +203,14 @@ OpResult PageEngine::fill(const LockedBlock& block, PageRun run, Processor p,
 void PageEngine::account_creation(const LockedBlock& block, PageRun run, Processor p,
                                   Reservation& reservation) {
   reservation.spend(run.count);
-  books_.created(block, run, p);
+  page_books_.created(block, run, p);
 }
 
 void PageEngine::account_copy(const LockedBlock& block, PageRun run, Processor to,
                               Reservation& reservation) {
   reservation.spend(run.count);
   const std::uint64_t now = arrival_ns();
-  if (const auto thrashing = books_.copied(block, run, to, MoveCause::fault, now))
+  if (const auto thrashing = page_books_.copied(block, run, to, MoveCause::fault, now))
     recorder_.record_thrashing(block.span_of(run), to, thrashing, now);
 }
 
@@ -215,7 +218,7 @@ void PageEngine::account_move(const LockedBlock& block, PageRun run, Processor f
                               Reservation& reservation, MoveCause cause) {
   reservation.spend(run.count);
   const std::uint64_t now = arrival_ns();
-  if (const auto thrashing = books_.moved(block, run, from, to, cause, now))
+  if (const auto thrashing = page_books_.moved(block, run, from, to, cause, now))
     recorder_.record_thrashing(block.span_of(run), to, thrashing, now);
 }
 
@@ -224,7 +227,6 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   const std::uint64_t begun_ns = OperationRecorder::begin_ns(EventKind::migration);
   ProcessorMemory& source = at(from);
   ProcessorMemory& target = at(to);
-  const PageSpan span = block.span_of(run);
 
   // 1. No processor can write the old copy any more.
   if (const OpStatus status = close(block, run, from); status != OpStatus::ok) {
@@ -235,7 +237,7 @@ OpResult PageEngine::migrate(const LockedBlock& block, PageRun run, Processor fr
   // change.
   const bool enters = entry == Entry::at_home && block.state.is_home(to, run);
   const bool entered = enters && target.mapper.punch_unmaps();
-  const OpResult result = copy(source, target, span, entered);
+  const OpResult result = copy(block, run, source, target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count != 0) {
     // 3. The old copy goes, and with it every mapping of it, in every process.
@@ -259,7 +261,7 @@ OpResult PageEngine::duplicate(const LockedBlock& block, PageRun run, Processor 
   // If the copy fails, the protection stays; the next write lifts it.
   if (const OpStatus status = protect(block, run, from); status != OpStatus::ok) return {status, 0};
   const bool entered = entry == Entry::at_home && block.state.is_home(to, run);
-  const OpResult result = copy(at(from), target, block.span_of(run), entered);
+  const OpResult result = copy(block, run, at(from), target, entered);
   const PageRun done{run.first, static_cast<unsigned>(result.bytes / page_size)};
   if (done.count == 0) return result;
   account_copy(block, done, to, reservation);
@@ -317,7 +319,7 @@ void PageEngine::complete_transfer(const LockedBlock& block, const InFlightTrans
 
 bool PageEngine::enter_whole(const LockedBlock& block, Processor p) {
   if (!at(p).file.maps_huge_pages() || !block.state.at(p).mapped.none() ||
-      !block.state.held_beside(p).none())
+      !block.state.resident_beside(p).none())
     return false;
   constexpr PageRun all{0, pages_per_block};
   const OpStatus status = at(p).mapper.map_whole(block_span(block.index)).status;
@@ -338,14 +340,14 @@ void PageEngine::abort_transfer(const LockedBlock& block, const InFlightTransfer
     allow_writes_if_alone(block, transfer.run, transfer.from);
 }
 
-void PageEngine::begin_hold(const LockedBlock& block, const PageMask& pages) {
+void PageEngine::begin_byte_transfer(const LockedBlock& block, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
     block.state.transfer_begun(run);
     transfers_.begun(block.span_of(run));
   }
 }
 
-void PageEngine::end_hold(const LockedBlock& block, const PageMask& pages) {
+void PageEngine::end_byte_transfer(const LockedBlock& block, const PageMask& pages) {
   for (const PageRun run : runs_of(pages)) {
     block.state.transfer_ended(run);
     transfers_.ended(block.span_of(run));
@@ -353,7 +355,7 @@ void PageEngine::end_hold(const LockedBlock& block, const PageMask& pages) {
 }
 
 void PageEngine::allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner) {
-  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.held_beside(owner)))
+  for (const PageRun alone : runs_of(PageMask::of(run) - block.state.resident_beside(owner)))
     allow_writes(block, alone, owner);
 }
 
@@ -370,14 +372,14 @@ PageMask PageEngine::take_out(const LockedBlock& block, const PageMask& pages, P
 }
 
 void PageEngine::drop(const LockedBlock& block, PageRun run, Processor p, MoveCause cause) {
-  books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
+  page_books_.dropped(block, take_out(block, PageMask::of(run), p, cause), p, cause);
 }
 
 void PageEngine::collapse(const LockedBlock& block, PageRun run, Processor keeper,
                           MoveCause cause) {
   const PageMask kept =
       (PageMask::of(run) & block.state.at(keeper).resident) - block.state.in_flight();
-  const PageMask several = kept & block.state.held_beside(keeper);
+  const PageMask several = kept & block.state.resident_beside(keeper);
   // The other copies go first: no processor may write the last one while there is another.
   for (int i = 0; i < processors(); ++i) {
     if (i == keeper.index) continue;
@@ -392,7 +394,7 @@ void PageEngine::release(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < processors(); ++i)
     take_out(block, PageMask::of(run), Processor{i}, MoveCause::release);
   recorder_.record_release(block.index, run);
-  books_.released(block, run);
+  page_books_.released(block, run);
 }
 
 OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, bool writable) {
@@ -400,13 +402,14 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
   std::uint64_t done = 0;
   OpStatus status = OpStatus::incomplete;
   for (int attempt = 0; attempt < attempts_max && done < span.count; ++attempt) {
-    const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable);
+    const OpResult result = at(p).mapper.map_resident(rest_of(span, done), !writable, block.waiter);
     done += result.bytes / page_size;
     status = result.status;
     if (result.bytes != 0) attempt = 0;
     if (status == OpStatus::occupied) {
       // Mapped already, which is as good if the protection is right.
-      if (!writable) status = at(p).mapper.write_protect({span.first + done, 1}).status;
+      if (!writable)
+        status = at(p).mapper.write_protect({span.first + done, 1}, block.waiter).status;
       if (!writable && status != OpStatus::ok) break;
       ++done;
       attempt = 0;
@@ -419,12 +422,13 @@ OpStatus PageEngine::enter(const LockedBlock& block, PageRun run, Processor p, b
 }
 
 bool PageEngine::was_taken(const LockedBlock& block, unsigned page, Processor p) {
-  const bool has_copies = block.state.held_beside(block.state.view(p, page)).test(page);
-  return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies).status == OpStatus::ok;
+  const bool has_copies = block.state.resident_beside(block.state.view(p, page)).test(page);
+  return at(p).mapper.map_resident(block.span_of({page, 1}), has_copies, block.waiter).status ==
+         OpStatus::ok;
 }
 
 void PageEngine::note_access(const LockedBlock& block, Processor owner) {
-  books_.accessed(block, owner);
+  page_books_.accessed(block, owner);
 }
 
 OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
@@ -432,7 +436,7 @@ OpResult PageEngine::map(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask wanted = PageMask::of(run);
   if (!(wanted & (block.state.switching(p) | block.state.in_flight())).none())
     return {OpStatus::incomplete, 0};
-  const PageMask several = wanted & block.state.held_beside(owner);
+  const PageMask several = wanted & block.state.resident_beside(owner);
   for (const bool writable : {true, false}) {
     for (const PageRun part : runs_of(writable ? wanted - several : several)) {
       const PageMask fresh = PageMask::of(part) - block.state.at(p).mapped;

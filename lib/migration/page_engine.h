@@ -14,11 +14,11 @@
 
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
-#include "migration/held_blocks.h"
 #include "migration/in_flight_transfers.h"
+#include "migration/locked_block.h"
 #include "migration/operation_recorder.h"
 #include "migration/page_books.h"
-#include "pages/locked_block.h"
+#include "migration/resident_blocks.h"
 
 namespace wherry::impl {
 
@@ -68,7 +68,7 @@ class PageEngine {
                      Reservation& reservation, Entry entry = Entry::at_home, Motive motive = {})
       REQUIRES(block.state.lock);
 
-  // The next three do the same in two steps, between which a copy backend carries the pages without
+  // The next three do the same in two steps, between which a copy backend copies the pages without
   // the block's lock. While pages are in flight they can only lose rights, and no other call may
   // concern them.
 
@@ -76,7 +76,7 @@ class PageEngine {
   // require. ok: the backend may begin. Otherwise nothing has begun.
   OpStatus begin_transfer(const LockedBlock& block, InFlightTransfer& transfer)
       REQUIRES(block.state.lock);
-  // The backend has carried the pages: they are in their new pool, and mapped at its processor
+  // The backend has copied the pages: they are in their new pool, and mapped at its processor
   // where that sees its own pool, unless they were evicted.
   void complete_transfer(const LockedBlock& block, const InFlightTransfer& transfer,
                          const TransferResult& outcome, Reservation& reservation)
@@ -87,8 +87,10 @@ class PageEngine {
   // Between these two calls the calling thread copies bytes from or to pages that stay where they
   // are. The pages count as in flight meanwhile, and lose no rights. Requires: they are not in
   // flight.
-  void begin_hold(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
-  void end_hold(const LockedBlock& block, const PageMask& pages) REQUIRES(block.state.lock);
+  void begin_byte_transfer(const LockedBlock& block, const PageMask& pages)
+      REQUIRES(block.state.lock);
+  void end_byte_transfer(const LockedBlock& block, const PageMask& pages)
+      REQUIRES(block.state.lock);
 
   // Of each page of the run that the keeper holds, drops all copies but the keeper's. Every
   // processor that maps that copy can write it then.
@@ -116,14 +118,14 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   ProcessorMemory& at(Processor p) const { return pool(p).memory; }
-  int processors() const { return books_.processors(); }
+  int processors() const { return page_books_.processors(); }
   // Records what others than the engine do to pages.
   OperationRecorder& recorder() { return recorder_; }
   const OperationRecorder& recorder() const { return recorder_; }
   InFlightTransfers& transfers() { return transfers_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
-  HeldBlocks& held_by(Processor p) { return *pool(p).held; }
+  ResidentBlocks& resident_blocks(Processor p) { return *pool(p).blocks; }
 
  private:
   // One processor's pool, as the bookkeeping sees it.
@@ -131,26 +133,26 @@ class PageEngine {
     explicit Pool(ProcessorMemory& memory);
     void give_back(std::uint64_t pages) override { memory.capacity.give_back(pages); }
     void arrived(BlockIndex block, std::uint64_t page, bool is_first) override;
-    void emptied(BlockIndex block, Replacement::LeftBy how) override { held->left(block, how); }
-    void accessed(BlockIndex block) override { held->touched(block); }
+    void emptied(BlockIndex block, Replacement::LeftBy how) override { blocks->left(block, how); }
+    void accessed(BlockIndex block) override { blocks->accessed(block); }
     Counters& counters() override { return memory.counters; }
 
     ProcessorMemory& memory;
-    std::optional<HeldBlocks> held;  // none for the host
+    std::optional<ResidentBlocks> blocks;  // none for the host
   };
   using Pools = std::array<std::unique_ptr<Pool>, max_processors>;
 
   Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
   static Pools make_pools(std::span<ProcessorMemory* const> processors);
-  static PageBooks make_books(const Pools& pools, std::size_t count, const Policy* policy);
+  static PageBooks make_page_books(const Pools& pools, std::size_t count, const Policy* policy);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
 
   template <typename Fill>
   OpResult fill(ProcessorMemory& target, PageSpan span, Fill fill_from) const;
-  // Copies into the pool of `to`, mapped write-protected if `entered`.
-  OpResult copy(ProcessorMemory& source, ProcessorMemory& target, PageSpan span,
-                bool entered) const;
+  // Copies the run into the target's pool, mapped write-protected if `entered`.
+  OpResult copy(const LockedBlock& block, PageRun run, ProcessorMemory& source,
+                ProcessorMemory& target, bool entered) const REQUIRES(block.state.lock);
   // Write-protects every mapping of the owner's pages.
   OpStatus protect(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
@@ -160,7 +162,8 @@ class PageEngine {
   // As allow_writes(), for those of the pages that have no copies.
   void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
-  void lift_protection(ProcessorMemory& owner, PageSpan span) const;
+  void lift_protection(const LockedBlock& block, PageRun run, Processor p) const
+      REQUIRES(block.state.lock);
   // Maps the whole block at p by one huge entry, if its state permits that. False: it did not; then
   // map() enters the pages.
   bool enter_whole(const LockedBlock& block, Processor p) REQUIRES(block.state.lock);
@@ -180,7 +183,7 @@ class PageEngine {
       REQUIRES(block.state.lock);
 
   const Pools pools_;
-  PageBooks books_;
+  PageBooks page_books_;
   OperationRecorder recorder_;
   InFlightTransfers transfers_;
 };

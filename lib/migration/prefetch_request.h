@@ -1,5 +1,5 @@
-// What one call asked to have moved, or forgotten, ahead of its use. A value. Its pages may be
-// freed before it is done, when their stream's work was thrown away: who carries it out looks.
+// The prefetch or discard that one call requests. A value. The pages may be freed before it is
+// done, if the stream's work is dropped; the prefetcher checks that.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,16 @@
 namespace wherry::impl {
 
 struct PrefetchRange {
-  PageSpan pages;  // all that the bytes touch
-  PageSpan
-      whole;    // of those, the ones that hold nothing but these bytes: a discard may forget them
-  Location to;  // of a prefetch: a device, the host, or a node of it
+  PageSpan pages;  // all pages that the bytes overlap
+  PageSpan whole;  // those of them that hold no other bytes, and may be discarded
+  Location to;     // of a prefetch: a device, the host, or one of its nodes
 };
 
 struct PrefetchRequest {
   enum class Kind {
-    prefetch,              // `pages` come to `to`, with their contents
-    discard,               // the contents of `whole` are not needed any more
-    discard_and_prefetch,  // both: `whole` comes without contents, the rest of `pages` with them
+    prefetch,              // brings `pages` to `to`, with their contents
+    discard,               // the contents of `whole` are no longer needed
+    discard_and_prefetch,  // brings `whole` without its contents, the rest of `pages` with them
   };
 
   std::vector<PrefetchRange> ranges;  // in the order in which they are to be done

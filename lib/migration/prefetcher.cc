@@ -2,37 +2,39 @@
 
 #include <algorithm>
 #include <bit>
+
 #include "base/patience.h"
 
 namespace wherry::impl {
 namespace {
 
-// After so many flights that turned back the pages go one region at a time, which tells what is
-// wrong.
+// After so many aborted transfers the pages go one region at a time, which shows the cause.
 constexpr int failures_max = 3;
-// How long a step waits for others: flights, changes of views, room that faults have spoken for.
-constexpr std::uint64_t step_limit_ns = 1'000'000'000;
+// How long a task waits for other operations: transfers, view changes, and pages that are reserved
+// for faults.
+constexpr std::uint64_t wait_limit_ns = 1'000'000'000;
+
 }  // namespace
 
-class Prefetcher::TransferTask final : public Copiers::Step {
+class Prefetcher::PrefetchTask final : public Copiers::Task {
  public:
-  TransferTask(Prefetcher& prefetcher, Prefetcher::Step what)
-      : step(std::move(what)), prefetcher_(prefetcher) {}
+  PrefetchTask(Prefetcher& prefetcher, BlockPart its_part)
+      : part(std::move(its_part)), prefetcher_(prefetcher) {}
 
-  Progress advance(Copiers::Load& load) override {
-    const Progress progress = prefetcher_.advance(*this);
-    if (progress == Progress::flies) load = transfer.transfer();
-    return progress;
+  TaskState advance(Copiers::AnyTransfer& next) override {
+    const TaskState state = prefetcher_.advance(*this);
+    if (state == TaskState::transfers) next = transfer.transfer();
+    return state;
   }
   void complete_transfer(const TransferResult& outcome) override {
     prefetcher_.complete_transfer(*this, outcome);
   }
-  void stay() override {
+  void cancel_transfer() override {
     prefetcher_.complete_transfer(*this, {0, OpStatus::no_memory, false});
-    step.failures = failures_max;
+    part.failures = failures_max;
   }
 
-  Prefetcher::Step step;
+  BlockPart part;
   InFlightTransfer transfer;
   Reservation reservation;
 
@@ -40,9 +42,9 @@ class Prefetcher::TransferTask final : public Copiers::Step {
   Prefetcher& prefetcher_;
 };
 
-class Prefetcher::Task final : public Copiers::Job {
+class Prefetcher::PrefetchJob final : public Copiers::Job {
  public:
-  Task(Prefetcher& prefetcher, const PrefetchRequest& request, std::function<void()> done)
+  PrefetchJob(Prefetcher& prefetcher, const PrefetchRequest& request, std::function<void()> done)
       : prefetcher_(prefetcher),
         kind_(request.kind),
         epoch_(request.epoch),
@@ -52,12 +54,12 @@ class Prefetcher::Task final : public Copiers::Job {
         ranges_.push_back({range, allocation->id});
   }
 
-  std::unique_ptr<Copiers::Step> next() override;
+  std::unique_ptr<Copiers::Task> next_task() override;
   bool has_more() const override { return range_ < ranges_.size(); }
-  void finish(Copiers::Step& of) override {
-    const Prefetcher::Step& step = static_cast<TransferTask&>(of).step;
-    if (step.stuck) full_ |= step.to().bit();
-    open_.erase(std::ranges::find(open_, step.block));
+  void finish(Copiers::Task& task) override {
+    const BlockPart& part = static_cast<PrefetchTask&>(task).part;
+    if (part.stuck) full_ |= part.to().bit();
+    open_.erase(std::ranges::find(open_, part.block));
   }
   void done() override { done_(); }
 
@@ -67,19 +69,19 @@ class Prefetcher::Task final : public Copiers::Job {
   const std::uint32_t epoch_;
   const std::function<void()> done_;
   std::vector<Range> ranges_;
-  std::size_t range_ = 0;         // of the next step
-  BlockIndex block_;              // ... or 0: the range's first
-  std::vector<BlockIndex> open_;  // blocks of the steps that were taken and are not done
-  ProcessorMask full_ = 0;        // no room: nothing more is prefetched there
+  std::size_t range_ = 0;         // of the next task
+  BlockIndex block_;              // of the next task; 0: the range's first block
+  std::vector<BlockIndex> open_;  // blocks of the tasks that were taken and are not done
+  ProcessorMask full_ = 0;        // full pools: nothing more is prefetched there
 };
 
 void Prefetcher::submit(const PrefetchRequest& request, std::function<void()> done) {
-  parts_.copiers.submit(std::make_shared<Task>(*this, request, std::move(done)));
+  parts_.copiers.submit(std::make_shared<PrefetchJob>(*this, request, std::move(done)));
 }
 
-// ---- steps
+// ---- the tasks of a job
 
-std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
+std::unique_ptr<Copiers::Task> Prefetcher::PrefetchJob::next_task() {
   while (has_more()) {
     Range range = ranges_[range_];
     if (kind_ == PrefetchRequest::Kind::prefetch && (full_ & range.to.processor().bit()) != 0) {
@@ -89,7 +91,7 @@ std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
     }
     const PageSpan all = kind_ == PrefetchRequest::Kind::discard ? range.whole : range.pages;
     const BlockIndex block = std::max(block_, block_of(all.first));
-    // Where ranges overlap they are done in their order.
+    // Overlapping ranges are done in their order.
     if (std::ranges::find(open_, block) != open_.end()) return nullptr;
     range.pages = intersect(all, block_span(block));
     range.whole = intersect(range.whole, block_span(block));
@@ -100,187 +102,187 @@ std::unique_ptr<Copiers::Step> Prefetcher::Task::next() {
     }
     if (range.pages.empty()) continue;
     open_.push_back(block);
-    return std::make_unique<TransferTask>(prefetcher_,
-                                          Prefetcher::Step{kind_, range, block, epoch_});
+    return std::make_unique<PrefetchTask>(prefetcher_, BlockPart{kind_, range, block, epoch_});
   }
   return nullptr;
 }
 
-void Prefetcher::complete_transfer(TransferTask& task, const TransferResult& outcome) {
-  const LockedBlock block(task.step.block, parts_.blocks.at(task.step.block));
+void Prefetcher::complete_transfer(PrefetchTask& task, const TransferResult& outcome) {
+  const LockedBlock block(task.part.block, parts_.blocks.at(task.part.block));
   if (outcome.status == OpStatus::ok) {
     parts_.engine.complete_transfer(block, task.transfer, outcome, task.reservation);
-    note_arrival(task.step, block, task.transfer.run);
-    // Before Linux 6.4 what cannot be mapped protected is given up again: then each region has to
-    // come mapped.
-    if (!(PageMask::of(task.transfer.run) - block.state.at(task.step.to()).resident).none())
-      task.step.failures = failures_max;
+    note_arrival(task.part, block, task.transfer.run);
+    // Before Linux 6.4, pages that cannot be mapped write-protected are removed again. Then each
+    // region must be brought and mapped in one call.
+    if (!(PageMask::of(task.transfer.run) - block.state.at(task.part.to()).resident).none())
+      task.part.failures = failures_max;
   } else {
     parts_.engine.abort_transfer(block, task.transfer);
-    ++task.step.failures;
+    ++task.part.failures;
   }
   task.reservation = Reservation();
 }
 
-// ---- one step
+// ---- one task
 
-Prefetcher::Progress Prefetcher::advance(TransferTask& task) {
-  std::uint64_t room_needed = 0;
-  Progress progress = Progress::waits;
+Prefetcher::TaskState Prefetcher::advance(PrefetchTask& task) {
+  std::uint64_t pages_needed = 0;
+  TaskState state = TaskState::waits;
   {
-    const LockedBlock block(task.step.block, parts_.blocks.at(task.step.block));
-    progress = advance_locked(task, block, room_needed);
+    const LockedBlock block(task.part.block, parts_.blocks.at(task.part.block));
+    state = advance_locked(task, block, pages_needed);
   }
-  if (room_needed != 0) {
-    const RoomRequest request{task.step.to(), room_needed, task.step.range.pages.first,
-                              task.step.epoch};
-    switch (parts_.evictor.make_room(request, task.reservation)) {
+  if (pages_needed != 0) {
+    const ReservationRequest request{task.part.to(), pages_needed, task.part.range.pages.first,
+                                     task.part.epoch};
+    switch (parts_.evictor.reserve(request, task.reservation)) {
       case OpStatus::ok:
-        return Progress::moves;
+        return TaskState::runnable;
       case OpStatus::incomplete:
-        progress = Progress::waits;
+        state = TaskState::waits;
         break;
       default:
-        // A part may fit.
-        task.step.pages_max = static_cast<unsigned>(room_needed / 2);
-        return task.step.pages_max == 0 ? give_up(task.step) : Progress::moves;
+        // Fewer pages may fit.
+        task.part.pages_max = static_cast<unsigned>(pages_needed / 2);
+        return task.part.pages_max == 0 ? give_up(task.part) : TaskState::runnable;
     }
   }
-  if (progress != Progress::waits) return progress;
-  // Its place in the pool's line stays while it waits for that; room is of no use while it waits
-  // for pages.
-  if (room_needed == 0) task.reservation.release();
-  if (!task.step.patience) task.step.patience.emplace(step_limit_ns, AtLimit::goes_on);
-  task.step.patience->note_wait();
-  return task.step.patience->is_over() ? Progress::done : Progress::waits;
+  if (state != TaskState::waits) return state;
+  // A task that waits for space keeps its place in the pool's line. A task that waits for other
+  // operations on its pages gives reserved pages back, because it cannot use them now.
+  if (pages_needed == 0) task.reservation.release();
+  if (!task.part.patience) task.part.patience.emplace(wait_limit_ns, AtLimit::goes_on);
+  task.part.patience->note_wait();
+  return task.part.patience->is_over() ? TaskState::done : TaskState::waits;
 }
 
-Prefetcher::Progress Prefetcher::advance_locked(TransferTask& task, const LockedBlock& block,
-                                                std::uint64_t& room_needed) {
-  Step& step = task.step;
-  const auto allocation = parts_.address_space.find(step.range.pages.offset());
-  if (!allocation || allocation->id != step.range.allocation) return Progress::done;
-  if (step.kind != PrefetchRequest::Kind::prefetch && !step.discarded) return discard(step, block);
+Prefetcher::TaskState Prefetcher::advance_locked(PrefetchTask& task, const LockedBlock& block,
+                                                 std::uint64_t& pages_needed) {
+  BlockPart& part = task.part;
+  const auto allocation = parts_.address_space.find(part.range.pages.offset());
+  if (!allocation || allocation->id != part.range.allocation) return TaskState::done;
+  if (part.kind != PrefetchRequest::Kind::prefetch && !part.discarded) return discard(part, block);
 
-  const Need need = next_need(step, block);
-  if (need.progress == Progress::done) return settle(step, block);
-  if (need.progress == Progress::waits) return Progress::waits;
-  const Processor to = step.to();
-  if (!task.reservation.try_grow(parts_.engine.at(to).capacity, need.run.count)) {
-    room_needed = need.run.count;
-    return Progress::waits;
+  const Operation next = next_operation(part, block);
+  if (next.state == TaskState::done) return map_arrived(part, block);
+  if (next.state == TaskState::waits) return TaskState::waits;
+  const Processor to = part.to();
+  if (!task.reservation.try_grow(parts_.engine.at(to).capacity, next.run.count)) {
+    pages_needed = next.run.count;
+    return TaskState::waits;
   }
-  // Before anything arrives that it concerns.
-  parts_.evictor.note_round(to, step.epoch);
-  if (need.run.count < limits_.transfer_pages_min || step.failures >= failures_max)
-    return carry_now(task, block, need);
-  task.transfer = {step.block, need.run, need.kind, need.from, to, MoveCause::prefetch};
-  return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? Progress::flies
-                                                                            : Progress::waits;
+  // Before the first page of the round arrives.
+  parts_.evictor.note_round(to, part.epoch);
+  if (next.run.count < limits_.transfer_pages_min || part.failures >= failures_max)
+    return transfer_now(task, block, next);
+  task.transfer = {part.block, next.run, next.kind, next.from, to, MoveCause::prefetch};
+  return parts_.engine.begin_transfer(block, task.transfer) == OpStatus::ok ? TaskState::transfers
+                                                                            : TaskState::waits;
 }
 
-Prefetcher::Need Prefetcher::next_need(const Step& step, const LockedBlock& block) const {
-  const PageMask wanted = PageMask::of(step.run()) - step.had_turn;
-  const PageMask stays = parts_.effects.pinned(step.block) - block.state.absent();
-  const PageMask missing = wanted - block.state.at(step.to()).resident - stays;
+Prefetcher::Operation Prefetcher::next_operation(const BlockPart& part,
+                                                 const LockedBlock& block) const {
+  const PageMask wanted = PageMask::of(part.run()) - part.had_turn;
+  const PageMask stays = parts_.effects.pinned(part.block) - block.state.absent();
+  const PageMask missing = wanted - block.state.at(part.to()).resident - stays;
   const PageMask free = missing - block.state.in_flight();
   const PageRun first = free.next_run(0);
-  if (first.count == 0) return {missing.none() ? Progress::done : Progress::waits, {}, {}, {}};
+  if (first.count == 0) return {missing.none() ? TaskState::done : TaskState::waits, {}, {}, {}};
 
-  Need need{Progress::moves, {}, PageTransfer::Kind::create, Processor::host()};
+  Operation next{TaskState::runnable, {}, PageTransfer::Kind::create, Processor::host()};
   const ProcessorMask residents = block.state.residents(first.first);
   PageMask alike = free;
   if (residents == 0) {
     alike &= block.state.absent();
   } else {
-    const AdviceMap::Segment advice = parts_.effects.advice_at(span_of(step.block, first).first);
-    alike &= PageMask::of(run_in_block(step.block, advice.span));
-    need.from = Processor{std::countr_zero(residents)};
-    alike &= block.state.at(need.from).resident;
+    const AdviceMap::Segment advice = parts_.effects.advice_at(span_of(part.block, first).first);
+    alike &= PageMask::of(run_in_block(part.block, advice.span));
+    next.from = Processor{std::countr_zero(residents)};
+    alike &= block.state.at(next.from).resident;
     // A page that has copies gets one more.
-    need.kind = advice.advice.read_mostly || std::popcount(residents) > 1
-                    ? PageTransfer::Kind::copy
-                    : PageTransfer::Kind::move;
-    if (need.kind == PageTransfer::Kind::move) alike -= block.state.held_beside(need.from);
+    next.kind = advice.value.read_mostly || std::popcount(residents) > 1 ? PageTransfer::Kind::copy
+                                                                         : PageTransfer::Kind::move;
+    if (next.kind == PageTransfer::Kind::move) alike -= block.state.resident_beside(next.from);
   }
-  need.run = alike.run_around(first.first);
-  need.run.count = std::min(need.run.count, step.pages_max);
-  return need;
+  next.run = alike.run_around(first.first);
+  next.run.count = std::min(next.run.count, part.pages_max);
+  return next;
 }
 
-Prefetcher::Progress Prefetcher::give_up(Step& step) {
-  step.stuck = true;
-  return Progress::done;
+Prefetcher::TaskState Prefetcher::give_up(BlockPart& part) {
+  part.stuck = true;
+  return TaskState::done;
 }
 
-// Pages that do not make a flight: a region at a time, so that nobody waits for the lock for long.
-Prefetcher::Progress Prefetcher::carry_now(TransferTask& task, const LockedBlock& block,
-                                           const Need& need) {
-  const PageRun run{need.run.first,
-                    std::min(need.run.count, static_cast<unsigned>(pages_per_region))};
-  const Processor to = task.step.to();
+// For runs that are too short for a transfer. Brings one region at a time, so that faults on the
+// block do not wait long for its lock.
+Prefetcher::TaskState Prefetcher::transfer_now(PrefetchTask& task, const LockedBlock& block,
+                                               const Operation& next) {
+  const PageRun run{next.run.first,
+                    std::min(next.run.count, static_cast<unsigned>(pages_per_region))};
+  const Processor to = task.part.to();
   Reservation& reservation = task.reservation;
-  const auto carry = [&](Entry entry) REQUIRES(block.state.lock) {
-    switch (need.kind) {
+  const auto bring = [&](Entry entry) REQUIRES(block.state.lock) {
+    switch (next.kind) {
       case PageTransfer::Kind::create:
         return parts_.engine.populate(block, run, to, reservation, entry, MoveCause::prefetch);
       case PageTransfer::Kind::copy:
-        return parts_.engine.duplicate(block, run, need.from, to, reservation, entry,
+        return parts_.engine.duplicate(block, run, next.from, to, reservation, entry,
                                        MoveCause::prefetch);
       case PageTransfer::Kind::move:
         break;
     }
-    return parts_.engine.migrate(block, run, need.from, to, reservation, MoveCause::prefetch,
+    return parts_.engine.migrate(block, run, next.from, to, reservation, MoveCause::prefetch,
                                  entry);
   };
-  OpResult result = carry(Entry::at_home);
-  // Without a process there is a pool all the same.
-  if (result.status == OpStatus::process_gone) result = carry(Entry::none);
+  OpResult result = bring(Entry::at_home);
+  // The pool outlives the device's process.
+  if (result.status == OpStatus::process_gone) result = bring(Entry::none);
   count(parts_.engine.at(to).counters.prefetched, result.bytes / page_size);
   if (result.bytes != 0)
-    note_arrival(task.step, block, {run.first, static_cast<unsigned>(result.bytes / page_size)});
+    note_arrival(task.part, block, {run.first, static_cast<unsigned>(result.bytes / page_size)});
   switch (result.status) {
     case OpStatus::ok:
-      return Progress::moves;
+      return TaskState::runnable;
     case OpStatus::no_memory:
-      return give_up(task.step);
+      return give_up(task.part);
     default:
-      return result.bytes != 0 ? Progress::moves : Progress::waits;
+      return result.bytes != 0 ? TaskState::runnable : TaskState::waits;
   }
 }
 
-Prefetcher::Progress Prefetcher::discard(Step& step, const LockedBlock& block) {
-  PageMask pages = PageMask::of(run_in_block(step.block, step.range.whole));
-  if (!(pages & block.state.in_flight()).none()) return Progress::waits;
-  pages -= parts_.effects.pinned(step.block);
-  // What is at the destination already may be used as it is.
-  const bool stays = step.kind == PrefetchRequest::Kind::discard_and_prefetch;
-  if (stays) pages -= block.state.at(step.to()).resident - block.state.held_beside(step.to());
+Prefetcher::TaskState Prefetcher::discard(BlockPart& part, const LockedBlock& block) {
+  PageMask pages = PageMask::of(run_in_block(part.block, part.range.whole));
+  if (!(pages & block.state.in_flight()).none()) return TaskState::waits;
+  pages -= parts_.effects.pinned(part.block);
+  // Pages that are at the destination already stay there as they are.
+  const bool stays = part.kind == PrefetchRequest::Kind::discard_and_prefetch;
+  if (stays) pages -= block.state.at(part.to()).resident - block.state.resident_beside(part.to());
   for (const PageRun run : runs_of(pages - block.state.absent())) parts_.engine.release(block, run);
-  step.discarded = true;
-  return stays ? Progress::moves : Progress::done;
+  part.discarded = true;
+  return stays ? TaskState::runnable : TaskState::done;
 }
 
-void Prefetcher::note_arrival(Step& step, const LockedBlock& block, PageRun run) {
-  step.had_turn |= PageMask::of(run) & block.state.at(step.to()).resident;
-  // TemporaryPins until it is used, as far as others that the same stream prefetches are concerned.
-  if (!step.to().is_host()) block.state.prefetched_in = step.epoch;
+void Prefetcher::note_arrival(BlockPart& part, const LockedBlock& block, PageRun run) {
+  part.had_turn |= PageMask::of(run) & block.state.at(part.to()).resident;
+  // Later prefetches of the same stream do not evict it before it is used.
+  if (!part.to().is_host()) block.state.prefetched_in = part.epoch;
 }
 
-Prefetcher::Progress Prefetcher::settle(const Step& step, const LockedBlock& block) {
-  const PageMask pages = PageMask::of(step.run());
-  if (parts_.effects.show(block, pages, step.to()) == AdviceEffects::Shown::pending)
-    return Progress::waits;
-  if (!parts_.effects.follow(block, step.run())) return Progress::waits;
-  // Whoever prefetches to one of several nodes of the host means that one.
-  if (limits_.host_has_nodes && step.range.to.kind == Location::Kind::host_node) {
+Prefetcher::TaskState Prefetcher::map_arrived(const BlockPart& part, const LockedBlock& block) {
+  const PageMask pages = PageMask::of(part.run());
+  if (parts_.effects.show(block, pages, part.to()) == AdviceEffects::Shown::pending)
+    return TaskState::waits;
+  if (!parts_.effects.follow(block, part.run())) return TaskState::waits;
+  // If the host has several nodes, a prefetch to one of them moves the pages to that node.
+  if (limits_.host_has_nodes && part.range.to.kind == Location::Kind::host_node) {
     ProcessorMemory& memory = parts_.engine.at(Processor::host());
     const PageMask there = (pages & block.state.at(Processor::host()).resident) -
-                           block.state.in_flight() - parts_.effects.pinned(step.block);
+                           block.state.in_flight() - parts_.effects.pinned(part.block);
     for (const PageRun run : runs_of(there))
-      memory.file.move_to_node(span_of(step.block, run), step.range.to.id);
+      memory.file.move_to_node(span_of(part.block, run), part.range.to.id);
   }
-  return Progress::done;
+  return TaskState::done;
 }
 
 }  // namespace wherry::impl

@@ -1,8 +1,9 @@
-// Brings memory to where the program says that it will be used, beside everything else: copiers
-// take one block's part of a request after the other.
+// Brings memory to the processors that the program names, before they use it. The copiers work on a
+// request block by block, while the program goes on.
 //
-// Memory stays usable meanwhile. Who touches a page in flight waits for that flight; a page whose
-// turn has not come is answered as ever, and is looked at anew when it has.
+// Memory stays usable meanwhile. A thread that accesses a page in flight waits for that transfer. A
+// page whose turn has not come is handled as if there were no request, and its state is read again
+// at its turn.
 #pragma once
 
 #include <cstdint>
@@ -35,65 +36,68 @@ class Prefetcher {
     Copiers& copiers;
   };
   struct Limits {
-    // Below this a flight costs more than it saves: pages are copied and mapped in one call, under
-    // the lock.
+    // Fewer pages are copied and mapped in one call, under the block's lock: a transfer would cost
+    // more than it saves.
     unsigned transfer_pages_min = 1;
     bool host_has_nodes = false;  // several
   };
   // Outlives the copiers.
   Prefetcher(const Parts& parts, Limits limits) : parts_(parts), limits_(limits) {}
 
-  // Returns at once. done() is called once, by a copier, when each page has had its turn: where
-  // there is no room, or no memory, pages stay where they are. No page is brought twice, or two
+  // Returns at once. A copier calls done() once, when each page has had its turn. Pages for which
+  // there is no space, or no memory, stay where they are. No page is brought twice: otherwise two
   // requests could take it from each other for ever.
   void submit(const PrefetchRequest& request, std::function<void()> done);
 
  private:
   struct Range : PrefetchRange {
-    std::uint64_t allocation = 0;  // its id: what comes to lie there later is not meant
+    std::uint64_t allocation = 0;  // its id: a later allocation at the same place is not meant
   };
-  class Task;
+  class PrefetchJob;
 
-  // One block's part of one range.
-  struct Step {
+  // The part of a range that lies in one block.
+  struct BlockPart {
     PrefetchRequest::Kind kind;
-    Range range;  // only what lies in the block
+    Range range;  // cut to the block
     BlockIndex block;
     std::uint32_t epoch;
     bool discarded = false;
-    bool stuck = false;                     // there is no room, and none can be made
-    PageMask had_turn = {};                 // what others take away after that stays with them
-    int failures = 0;                       // flights that turned back
-    unsigned pages_max = pages_per_block;   // there was no room for more at a time
-    std::optional<Patience> patience = {};  // since it was first kept waiting
+    bool stuck = false;                     // there is no space, and nothing can be evicted
+    PageMask had_turn = {};                 // pages brought; they are not brought again
+    int failures = 0;                       // aborted transfers
+    unsigned pages_max = pages_per_block;   // there was no space for more pages at a time
+    std::optional<Patience> patience = {};  // since it first had to wait
 
     Processor to() const { return range.to.processor(); }
     PageRun run() const { return run_in_block(block, range.pages); }
   };
-  // A step whose pages may be in flight.
-  class TransferTask;
-  using Progress = Copiers::Progress;
-  // What a step needs next.
-  struct Need {
-    Progress progress = Progress::done;
+  // Brings one block part. Its pages may be in flight.
+  class PrefetchTask;
+  using TaskState = Copiers::TaskState;
+  // The next operation that a block part needs.
+  struct Operation {
+    TaskState state = TaskState::done;
     PageRun run;
     PageTransfer::Kind kind = PageTransfer::Kind::move;
     Processor from;
   };
 
-  // Begins what comes next of a step.
-  Progress advance(TransferTask& task);
-  Progress advance_locked(TransferTask& task, const LockedBlock& block, std::uint64_t& room_needed)
+  // Begins the next operation of the task.
+  TaskState advance(PrefetchTask& task);
+  // `pages_needed`: set to the number of pages that must be reserved before the next operation.
+  TaskState advance_locked(PrefetchTask& task, const LockedBlock& block,
+                           std::uint64_t& pages_needed) REQUIRES(block.state.lock);
+  Operation next_operation(const BlockPart& part, const LockedBlock& block) const
       REQUIRES(block.state.lock);
-  Need next_need(const Step& step, const LockedBlock& block) const REQUIRES(block.state.lock);
-  Progress carry_now(TransferTask& task, const LockedBlock& block, const Need& need)
+  TaskState transfer_now(PrefetchTask& task, const LockedBlock& block, const Operation& next)
       REQUIRES(block.state.lock);
-  Progress discard(Step& step, const LockedBlock& block) REQUIRES(block.state.lock);
-  // All pages are there: has them mapped.
-  Progress settle(const Step& step, const LockedBlock& block) REQUIRES(block.state.lock);
-  void note_arrival(Step& step, const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
-  void complete_transfer(TransferTask& task, const TransferResult& outcome);
-  static Progress give_up(Step& step);
+  TaskState discard(BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
+  // All pages are at the destination: maps them.
+  TaskState map_arrived(const BlockPart& part, const LockedBlock& block) REQUIRES(block.state.lock);
+  void note_arrival(BlockPart& part, const LockedBlock& block, PageRun run)
+      REQUIRES(block.state.lock);
+  void complete_transfer(PrefetchTask& task, const TransferResult& outcome);
+  static TaskState give_up(BlockPart& part);
 
   const Parts parts_;
   const Limits limits_;

@@ -132,7 +132,7 @@ void ViewSwitcher::work(Queue& queue, int processor) {
   while (const auto request = queue.take(pages)) {
     {
       const LockGuard one_at_a_time(queue.change_lock);
-      carry_out(*request, pages);
+      apply(*request, pages);
     }
     {
       const LockGuard guard(queue.lock);
@@ -142,7 +142,7 @@ void ViewSwitcher::work(Queue& queue, int processor) {
   }
 }
 
-void ViewSwitcher::carry_out(const Request& request, const PageMask& pages) {
+void ViewSwitcher::apply(const Request& request, const PageMask& pages) {
   const Processor p{request.processor};
   Block& state = blocks_.at(request.block);
   for (PageMask left = pages;;) {

@@ -102,7 +102,7 @@ class ViewSwitcher {
   // Of the processors from `first` up to and without `last`.
   bool wait_until_done(int first, int last, int limit_ms);
   void work(Queue& queue, int processor);
-  void carry_out(const Request& request, const PageMask& pages);
+  void apply(const Request& request, const PageMask& pages);
   PageMask withdrawn(Processor p);
   // The next run of pages whose view must change, taken out of `left`, and whose pool it becomes;
   // empty: nothing is left to do.

@@ -152,24 +152,24 @@ std::optional<Allocation> AddressSpace::begin_free(std::uint64_t offset) {
   return allocation;
 }
 
-bool AddressSpace::hold(std::uint64_t offset, std::uint64_t id) {
+bool AddressSpace::begin_use(std::uint64_t offset, std::uint64_t id) {
   const WriteGuard guard(lock_);
   const auto allocation = find_locked(offset);
   if (!allocation || allocation->id != id) return false;
-  held_.push_back(id);
+  in_use_.push_back(id);
   return true;
 }
 
-void AddressSpace::let_go(std::uint64_t id) {
+void AddressSpace::end_use(std::uint64_t id) {
   const WriteGuard guard(lock_);
-  const auto found = std::ranges::find(held_, id);
-  WHERRY_CHECK(found != held_.end(), "allocation {} is not held", id);
-  held_.erase(found);
+  const auto found = std::ranges::find(in_use_, id);
+  WHERRY_CHECK(found != in_use_.end(), "allocation {} is not in use", id);
+  in_use_.erase(found);
 }
 
-bool AddressSpace::is_held(const Allocation& allocation) const {
+bool AddressSpace::is_in_use(const Allocation& allocation) const {
   const ReadGuard guard(lock_);
-  return std::ranges::find(held_, allocation.id) != held_.end();
+  return std::ranges::find(in_use_, allocation.id) != in_use_.end();
 }
 
 void AddressSpace::end_free(const Allocation& allocation) {

@@ -77,14 +77,14 @@ class AddressSpace {
   // there is none, or it is a variable.
   std::optional<Allocation> begin_free(std::uint64_t offset) EXCLUDES(lock_);
   // Prevents end_free() of the allocation with this id, which contains the byte at `offset`, until
-  // let_go(). For callers that work on its pages without holding a lock. False: the allocation is
-  // no longer live, and is not held.
-  [[nodiscard]] bool hold(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
-  void let_go(std::uint64_t id) EXCLUDES(lock_);
-  // Whether any caller holds the allocation. After begin_free() no caller can begin to.
-  bool is_held(const Allocation& allocation) const EXCLUDES(lock_);
+  // end_use(). For callers that work on its pages without a lock. False: the allocation is no
+  // longer live, and the call has no effect.
+  [[nodiscard]] bool begin_use(std::uint64_t offset, std::uint64_t id) EXCLUDES(lock_);
+  void end_use(std::uint64_t id) EXCLUDES(lock_);
+  // Whether the allocation is in use. After begin_free() no caller can begin to use it.
+  bool is_in_use(const Allocation& allocation) const EXCLUDES(lock_);
   // The pages have been removed from every pool and page table: the addresses may be reused.
-  // Requires: no caller holds it.
+  // Requires: the allocation is not in use.
   void end_free(const Allocation& allocation) EXCLUDES(lock_);
 
   // Replaces the attachment of an allocation. No effect if the allocation is not live.
@@ -145,7 +145,7 @@ class AddressSpace {
   std::map<std::uint64_t, Allocation> live_ GUARDED_BY(lock_);         // by offset
   std::map<std::uint64_t, Attachment> attachments_ GUARDED_BY(lock_);  // of live allocations, by id
   std::map<std::uint64_t, std::uint64_t> leaving_ GUARDED_BY(lock_);   // offset -> reserved bytes
-  std::vector<std::uint64_t> held_ GUARDED_BY(lock_);  // ids, one entry for each hold
+  std::vector<std::uint64_t> in_use_ GUARDED_BY(lock_);  // ids, one entry for each begin_use()
   // Retired 64 KiB stretches inside allocations that are live or leaving.
   std::set<std::uint64_t> retired_ GUARDED_BY(lock_);
   std::uint64_t high_water_ GUARDED_BY(lock_) = 0;

@@ -34,7 +34,8 @@ std::optional<std::uintptr_t> ArenaLayout::find_address_of(std::uint64_t page) c
   return placed->address + (page - placed->pages.first) * page_size;
 }
 
-std::optional<PlacedPages> ArenaLayout::find_room(std::uintptr_t address, std::size_t bytes) const {
+std::optional<PlacedPages> ArenaLayout::find_place(std::uintptr_t address,
+                                                   std::size_t bytes) const {
   const unsigned count = count_.load(std::memory_order_relaxed);
   if (count == placed_max) return std::nullopt;
   const std::uint64_t block =

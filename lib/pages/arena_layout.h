@@ -65,7 +65,7 @@ class ArenaLayout {
   // Calls f(address, bytes) for each run of consecutive addresses of the span's pages. Stops at f's
   // first error and returns it; 0: no error.
   template <typename F>
-  int for_each_part(PageSpan span, F f) const {
+  int for_each_address_range(PageSpan span, F f) const {
     const PageSpan in_row = intersect(span, {0, row_bytes_ / page_size});
     if (!in_row.empty())
       if (const int error = f(base_ + in_row.offset(), in_row.bytes())) return error;
@@ -86,10 +86,10 @@ class ArenaLayout {
     return 0;
   }
 
-  // find_room() and place(): one thread at a time.
+  // find_place() and place(): one thread at a time.
   // Chooses pages for [address, address + bytes), which is whole pages; nothing: too few pages or
   // entries are left.
-  std::optional<PlacedPages> find_room(std::uintptr_t address, std::size_t bytes) const;
+  std::optional<PlacedPages> find_place(std::uintptr_t address, std::size_t bytes) const;
   // Places the chosen pages at that address, permanently.
   void place(const PlacedPages& placed);
 

@@ -31,7 +31,7 @@ PageMask Block::absent() const {
   return mask;
 }
 
-PageMask Block::held_beside(Processor p) const {
+PageMask Block::resident_beside(Processor p) const {
   PageMask mask;
   for (int other = 0; other < processors_; ++other)
     if (other != p.index) mask |= pages()[other].resident;
@@ -96,9 +96,10 @@ void Block::populated(Processor p, PageRun run) {
 void Block::moved(Processor from, Processor to, PageRun run) {
   check_at_rest(run);
   const PageMask mask = PageMask::of(run);
-  WHERRY_CHECK((mask - pages()[from.index].resident).none() && (mask & held_beside(from)).none(),
-               "pages {}+{} cannot move from processor {} to {}", run.first, run.count, from.index,
-               to.index);
+  WHERRY_CHECK(
+      (mask - pages()[from.index].resident).none() && (mask & resident_beside(from)).none(),
+      "pages {}+{} cannot move from processor {} to {}", run.first, run.count, from.index,
+      to.index);
   left_pool(from, mask);
   pages()[to.index].resident |= mask;
 }

@@ -76,7 +76,7 @@ class alignas(64) Block {
   // Pages that no pool holds.
   PageMask absent() const REQUIRES(lock);
   // Pages that a pool other than p's holds, whether or not p's holds them too.
-  PageMask held_beside(Processor p) const REQUIRES(lock);
+  PageMask resident_beside(Processor p) const REQUIRES(lock);
   // The processor whose pool is p's view of the page; the old one while the view is being changed.
   Processor view(Processor p, unsigned page) const REQUIRES(lock);
   // Pages of which p's view is the pool of `owner`.

@@ -9,15 +9,15 @@ namespace {
 // The share of a program's time that is assumed to be spent on memory accesses that miss all
 // caches.
 constexpr unsigned bound_percent = 50;
-constexpr std::uint64_t stay_max_ns = 1'000'000'000;
+constexpr std::uint64_t pin_max_ns = 1'000'000'000;
 constexpr unsigned doublings_max = 10;
 
 // The history of one natural 64 KiB region.
 struct Region {
   // When the region last migrated here because of a fault; 0: not since its history began.
   std::uint64_t arrived_ns = 0;
-  // Mean length of its stays at earlier destinations; 0: unknown.
-  std::uint64_t stayed_ns = 0;
+  // Its mean residency at earlier destinations; 0: unknown.
+  std::uint64_t residency_ns = 0;
   std::uint64_t until_ns = 0;  // end of the temporary pin; 0: it is not pinned
   unsigned pins = 0;           // temporary pins since a move last paid
   std::int8_t at = -1;         // the processor that it migrated to; -1: none
@@ -25,7 +25,7 @@ struct Region {
 
 // Ends the temporary pin, and forgets how long the region stayed, so that a move is tried again.
 void begin_trial(Region& region) {
-  region.until_ns = region.stayed_ns = region.arrived_ns = 0;
+  region.until_ns = region.residency_ns = region.arrived_ns = 0;
 }
 
 struct AdaptiveHistory final : BlockHistory {
@@ -55,7 +55,7 @@ std::uint64_t pages_to_come(const FaultFacts& facts, PageRun run) {
 }
 
 // The pages of regions with a temporary pin.
-PageMask staying(BlockHistory& history, std::uint64_t now_ns) {
+PageMask pinned_pages(BlockHistory& history, std::uint64_t now_ns) {
   PageMask pages;
   const auto& regions = adaptive(history).regions;
   for (unsigned i = 0; i < regions.size(); ++i)
@@ -124,26 +124,26 @@ Opinion AdaptivePolicy::on_fault(const FaultFacts& facts,
     // The temporary pin has expired, but end_temporary_pins() has not run yet.
     if (seen.until_ns != 0 && seen.until_ns <= facts.now_ns) begin_trial(seen);
     known = seen;
-    if (known.until_ns > facts.now_ns) return stay(facts, at, region, *history, 0);
-    region = (PageMask::of(region) - staying(*history, facts.now_ns)).run_around(facts.page);
+    if (known.until_ns > facts.now_ns) return pin_there(facts, at, region, *history, 0);
+    region = (PageMask::of(region) - pinned_pages(*history, facts.now_ns)).run_around(facts.page);
   }
   const std::uint64_t coming = pages_to_come(facts, region);
   const std::uint64_t evicted = coming - std::min(coming, facts.free_pages);
   const std::uint64_t cost_ns = facts.fault_ns + (coming + evicted) * facts.page_ns;
-  const std::uint64_t gain_ns = known.stayed_ns / 100 * saved / 100 * bound_percent;
-  // A region of unknown length of stay is moved on trial if no page has to be evicted for it, or if
-  // a temporary pin of it has ended.
-  const bool pays = known.stayed_ns == 0 ? evicted == 0 || known.pins != 0 : gain_ns > cost_ns;
+  const std::uint64_t gain_ns = known.residency_ns / 100 * saved / 100 * bound_percent;
+  // A region whose residency is unknown is moved on trial if no page has to be evicted for it, or
+  // if a temporary pin of it has ended.
+  const bool pays = known.residency_ns == 0 ? evicted == 0 || known.pins != 0 : gain_ns > cost_ns;
   if (pays) {
-    if (known.stayed_ns != 0) adaptive(*history).of(facts.page).pins = 0;
+    if (known.residency_ns != 0) adaptive(*history).of(facts.page).pins = 0;
     return {.destination = facts.faulting_processor, .region = region};
   }
   if (!has_history<AdaptiveHistory>(history)) return {.destination = at, .region = region};
-  return stay(facts, at, region, *history, cost_ns);
+  return pin_there(facts, at, region, *history, cost_ns);
 }
 
-Opinion AdaptivePolicy::stay(const FaultFacts& facts, Processor at, PageRun region,
-                             BlockHistory& history, std::uint64_t cost_ns) const {
+Opinion AdaptivePolicy::pin_there(const FaultFacts& facts, Processor at, PageRun region,
+                                  BlockHistory& history, std::uint64_t cost_ns) const {
   Region& known = adaptive(history).of(facts.page);
   Opinion opinion{.destination = at};
   opinion.region = aligned_part(region, facts.page, pages_per_region);
@@ -151,7 +151,7 @@ Opinion AdaptivePolicy::stay(const FaultFacts& facts, Processor at, PageRun regi
   opinion.pin_begins = known.until_ns <= facts.now_ns;
   if (opinion.pin_begins) {
     const std::uint64_t length = std::min(
-        (cost_ns * parameters_.stay_costs) << std::min(known.pins, doublings_max), stay_max_ns);
+        (cost_ns * parameters_.stay_costs) << std::min(known.pins, doublings_max), pin_max_ns);
     known.until_ns = facts.now_ns + length;
     ++known.pins;
   }
@@ -172,11 +172,12 @@ ProcessorMask AdaptivePolicy::on_arrival(const Arrival& arrival,
   // Called in the middle of a move, which must not fail. Without memory the move is not recorded.
   if (!has_history<AdaptiveHistory>(history)) return 0;
   adaptive(*history).for_each(arrival.run, [&](Region& region) {
-    // More pages of the region followed to the same processor: the stay goes on.
+    // More pages of the region followed to the same processor: its residency goes on.
     if (wanted && region.arrived_ns != 0 && region.at == arrival.to.index) return;
     if (region.arrived_ns != 0) {
-      const std::uint64_t stayed = arrival.now_ns - region.arrived_ns;
-      region.stayed_ns = region.stayed_ns == 0 ? stayed : (region.stayed_ns + stayed) / 2;
+      const std::uint64_t residency = arrival.now_ns - region.arrived_ns;
+      region.residency_ns =
+          region.residency_ns == 0 ? residency : (region.residency_ns + residency) / 2;
     }
     region.arrived_ns = wanted ? arrival.now_ns : 0;
     region.at = static_cast<std::int8_t>(arrival.to.index);

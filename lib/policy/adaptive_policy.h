@@ -47,8 +47,8 @@ class AdaptivePolicy final : public Policy {
   PageRun region(const FaultFacts& facts) const;
   // The opinion that the page stays at `at`, as a temporary pin. Starts the pin if the region has
   // none; `cost_ns` (the cost of the move that did not pay) determines its length.
-  Opinion stay(const FaultFacts& facts, Processor at, PageRun region, BlockHistory& history,
-               std::uint64_t cost_ns) const;
+  Opinion pin_there(const FaultFacts& facts, Processor at, PageRun region, BlockHistory& history,
+                    std::uint64_t cost_ns) const;
 
   const AdaptiveParameters parameters_;
   const AccessCosts access_costs_;

@@ -35,7 +35,7 @@ AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& op
   const Processor faulting_processor = facts.faulting_processor;
   const auto holds = [&](Processor p) { return (facts.residents & p.bit()) != 0; };
   const Place wanted = opinion.destination ? Place{*opinion.destination, Reason::policy}
-                                           : Place{faulting_processor, Reason::touched};
+                                           : Place{faulting_processor, Reason::faulting_processor};
   if (facts.pinned && facts.residents != 0)
     return {closest_of(facts.residents, Processor::host()), Reason::pinned};
   if (facts.read_mostly) return {faulting_processor, Reason::read_mostly};
@@ -46,8 +46,8 @@ AdviceRules::Place AdviceRules::place(const FaultFacts& facts, const Opinion& op
   if (facts.preferred && holds(*facts.preferred)) return {*facts.preferred, Reason::preferred};
   if ((facts.accessed_by & faulting_processor.bit()) != 0)
     return {closest_of(facts.residents, faulting_processor), Reason::accessed_by};
-  if (opinion.pins && opinion.destination) return {*opinion.destination, Reason::policy_stay};
-  return holds(faulting_processor) ? Place{faulting_processor, Reason::there} : wanted;
+  if (opinion.pins && opinion.destination) return {*opinion.destination, Reason::temporary_pin};
+  return holds(faulting_processor) ? Place{faulting_processor, Reason::resident} : wanted;
 }
 
 PageRun AdviceRules::region(const FaultFacts& facts, const Opinion& opinion, bool only_maps) const {

@@ -15,20 +15,20 @@
 
 namespace wherry::impl {
 
-// Which rule determined the destination of a page. The numbers are public (wherry/events.h): append
-// new ones at the end.
+// Which rule determined the destination of a page. The numbers are public (wherry/explain.h):
+// append new ones at the end.
 enum class Reason : std::uint8_t {
-  touched,      // no rule and no opinion: the page goes to the faulting processor
-  there,        // the faulting processor already holds it
-  pinned,       // the page is pinned
-  read_mostly,  // the faulting processor gets a copy; on a write, the only one
-  preferred,    // the program's preferred location
-  accessed_by,  // accessed-by: the faulting processor maps it where it is
-  policy,       // the policy's opinion
-  policy_stay,  // the policy's temporary pin: it would soon be taken away again
-  no_room,      // the destination has no free pages
-  no_mappings,  // the process is out of mappings: it goes to the pool in its view
-  no_fault,     // not the result of a fault: the event's cause says why
+  faulting_processor,  // no rule and no opinion: the page goes to the faulting processor
+  resident,            // the faulting processor already holds it
+  pinned,              // the page is pinned
+  read_mostly,         // the faulting processor gets a copy; on a write, the only one
+  preferred,           // the program's preferred location
+  accessed_by,         // accessed-by: the faulting processor maps it where it is
+  policy,              // the policy's opinion
+  temporary_pin,       // the policy's temporary pin: it would soon be taken away again
+  no_space,            // the destination has no free pages
+  no_mappings,         // the process is out of mappings: it goes to the pool in its view
+  no_fault,            // not the result of a fault: the event's cause says why
 };
 inline constexpr unsigned reasons = 11;
 
@@ -39,10 +39,10 @@ struct Decision {
   Processor destination;
   // Contains the faulting page and lies inside FaultFacts::stretch.
   PageRun region;
-  Reason reason = Reason::touched;  // the rule that chose the destination
-  bool duplicate = false;           // true: other copies stay
-  bool fills = false;               // true: absent pages of the region are created there
-  std::uint64_t wait_until_ns = 0;  // the fault is throttled until then
+  Reason reason = Reason::faulting_processor;  // the rule that chose the destination
+  bool duplicate = false;                      // true: other copies stay
+  bool fills = false;                          // true: absent pages of the region are created there
+  std::uint64_t wait_until_ns = 0;             // the fault is throttled until then
   MoveCause cause = MoveCause::fault;
   // True: the policy chose the region, because it expects accesses to more of it than the page.
   bool speculates = false;

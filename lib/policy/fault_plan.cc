@@ -23,12 +23,12 @@ std::optional<Decision> place_without_space(const Block& block, const FaultFacts
     REQUIRES(block.lock) {
   if (facts.residents == 0) {
     if (!constraints.space_at) return std::nullopt;
-    return Decision{*constraints.space_at, constraints.space_for, Reason::no_room};
+    return Decision{*constraints.space_at, constraints.space_for, Reason::no_space};
   }
   wanted.destination = block.at(facts.faulting_processor).resident.test(facts.page)
                            ? facts.faulting_processor
                            : Processor{std::countr_zero(facts.residents)};
-  wanted.reason = Reason::no_room;
+  wanted.reason = Reason::no_space;
   wanted.fills = false;
   return wanted;
 }

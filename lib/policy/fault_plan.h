@@ -39,7 +39,7 @@ struct FaultPlan {
   enum class Kind {
     wait,      // until `until_ns`, for `waits_for`; then plan again
     reserve,   // `pages` pages at `decision.destination`, or anywhere; then plan again
-    transfer,  // carry `transfer` out, then as for map
+    transfer,  // make `transfer`, then as for map
     map,       // the page is at its destination, or will be: map it at the faulting processor
     refuse,    // no pool has space for a page that has to be created
   };

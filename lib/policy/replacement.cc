@@ -70,7 +70,7 @@ void Replacement::push(std::uint64_t block, Group group) {
   mine.older = to.youngest;
   mine.younger = 0;
   mine.group = group;
-  mine.watched = false;
+  mine.sampled = false;
   (to.youngest != 0 ? links(to.youngest - 1).younger : to.oldest) = place;
   to.youngest = place;
   ++to.size;
@@ -162,7 +162,7 @@ void Replacement::end_late_probes() {
   }
 }
 
-void Replacement::touched(std::uint64_t block) {
+void Replacement::accessed(std::uint64_t block) {
   // An access to a block on trial is expected, and says nothing about later use.
   if (links(block).group != kept) return;
   take_out(block);
@@ -192,8 +192,8 @@ bool Replacement::kept_is_less_useful(std::uint32_t trial_missed,
                                       std::uint32_t missed_after) const {
   if (records_[kept].victims != 0 && records_[kept].missed_share() < trial_missed / 2) return true;
   const ReplacementLinks& oldest = links(queue(kept).oldest - 1);
-  return oldest.watched && trial_missed > one / 2 &&
-         evictions_ - oldest.watched_at > 2 * missed_after;
+  return oldest.sampled && trial_missed > one / 2 &&
+         evictions_ - oldest.sampled_at > 2 * missed_after;
 }
 
 std::optional<std::uint64_t> Replacement::victim() const {
@@ -205,16 +205,16 @@ std::optional<std::uint64_t> Replacement::victim() const {
   return queue(from_kept ? kept : less_useful_trial()).oldest - 1;
 }
 
-std::optional<std::uint64_t> Replacement::watch() {
+std::optional<std::uint64_t> Replacement::sample() {
   // Looks at the oldest blocks only. An accessed block becomes the youngest and is no longer
-  // watched.
+  // sampled.
   constexpr int looked_at_max = 8;
   std::uint32_t place = queue(kept).oldest;
   for (int i = 0; i < looked_at_max && place != 0; ++i) {
     ReplacementLinks& mine = links(place - 1);
-    if (!mine.watched) {
-      mine.watched = true;
-      mine.watched_at = evictions_;
+    if (!mine.sampled) {
+      mine.sampled = true;
+      mine.sampled_at = evictions_;
       return place - 1;
     }
     place = mine.younger;

@@ -15,7 +15,7 @@
 // gives the next victim. If they are missed equally, the blocks on trial are evicted first: that
 // keeps a part of a sweep, while evicting in the order of arrival would keep nothing. From time to
 // time a kept block is evicted regardless, to learn whether it is missed. A kept block that is
-// watched and not accessed for twice the time after which a block on trial is missed is no longer
+// sampled and not accessed for twice the time after which a block on trial is missed is no longer
 // in use, and is evicted first.
 //
 // Only bookkeeping: the only memory is one entry for each block, which the caller provides; the
@@ -37,10 +37,10 @@ struct ReplacementLinks {
   std::uint32_t older = 0;  // block number + 1; 0: none
   std::uint32_t younger = 0;
   std::uint32_t evicted_at = 0;  // number of evictions at that time
-  std::uint32_t watched_at = 0;  // likewise; valid if `watched`
+  std::uint32_t sampled_at = 0;  // likewise; valid if `sampled`
   std::uint8_t group = 0;        // the queue that it is in
   std::uint8_t left_group = 0;   // the queue that it was evicted from; none: never evicted
-  bool watched = false;
+  bool sampled = false;
 };
 
 class Replacement {
@@ -57,9 +57,9 @@ class Replacement {
   void came(std::uint64_t block);
   // The pool has stopped to hold pages of the block. Requires: it held some.
   void left(std::uint64_t block, LeftBy how);
-  // The block is in use: more of its pages came, or a sampled access hit one of its watched pages.
+  // The block is in use: more of its pages came, or a sampled access hit one of its sampled pages.
   // No effect if the pool holds no page of it.
-  void touched(std::uint64_t block);
+  void accessed(std::uint64_t block);
   // The victim cannot be evicted now; other blocks come first. No effect if the pool holds no page
   // of it.
   void passed_over(std::uint64_t block);
@@ -68,9 +68,9 @@ class Replacement {
   // change until the state does.
   std::optional<std::uint64_t> victim() const;
 
-  // Returns the next block whose accesses should be made visible, and marks it as watched; nothing:
-  // the oldest kept blocks are watched already.
-  std::optional<std::uint64_t> watch();
+  // Returns the next block whose accesses should be made visible, and marks it as sampled; nothing:
+  // the oldest kept blocks are sampled already.
+  std::optional<std::uint64_t> sample();
 
   // Whether a block with these pages is evicted as a whole, so that it may later return as a whole:
   // it was filled from one end to the other. A block that was filled in pieces has more pages than
@@ -87,7 +87,7 @@ class Replacement {
   }
 
   // Whether an access to the block would be seen.
-  bool is_watched(std::uint64_t block) const { return links(block).watched; }
+  bool is_sampled(std::uint64_t block) const { return links(block).sampled; }
 
   std::uint64_t size() const { return size_; }
 

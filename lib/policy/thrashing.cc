@@ -45,7 +45,7 @@ bool Thrashing::count_move(unsigned number, Processor to, std::uint64_t now_ns,
   Page& page = this->page(number);
   const bool in_a_row =
       page.last_ns != 0 && now_ns - page.quiet_since(now_ns) <= parameters.lapse_ns;
-  if (!in_a_row && page.pinned_at == nobody) forget_page(number);
+  if (!in_a_row && page.pinned_at == no_processor) forget_page(number);
   page.users |= to.bit();
   page.last_ns = now_ns;
   if (!in_a_row) return false;
@@ -74,8 +74,8 @@ void Thrashing::roll_period(Page& page, Processor faulting_processor, std::uint6
     const bool again = page.privileged == faulting_processor.index;
     page.period_end_ns = now_ns + parameters.nap_ns;
     page.throttled = 0;
-    page.privileged = again ? nobody : static_cast<std::int8_t>(faulting_processor.index);
-  } else if (page.privileged == nobody && (page.throttled & faulting_processor.bit()) == 0) {
+    page.privileged = again ? no_processor : static_cast<std::int8_t>(faulting_processor.index);
+  } else if (page.privileged == no_processor && (page.throttled & faulting_processor.bit()) == 0) {
     page.privileged = static_cast<std::int8_t>(faulting_processor.index);
   }
 }
@@ -85,7 +85,7 @@ Thrashing::Hint Thrashing::hint(const Request& request, const AccessCosts& acces
   if (!pages_ || has_aged(request.now_ns, parameters)) return {};
   Page& page = this->page(request.page);
   if (page.moves < parameters.threshold) return {};
-  if (page.pinned_at != nobody && page.unpin_ns != 0 && request.now_ns >= page.unpin_ns) {
+  if (page.pinned_at != no_processor && page.unpin_ns != 0 && request.now_ns >= page.unpin_ns) {
     return {};  // unpin() is about to forget the page
   }
   if ((page.throttled & request.faulting_processor.bit()) != 0) {
@@ -93,7 +93,7 @@ Thrashing::Hint Thrashing::hint(const Request& request, const AccessCosts& acces
       return throttle(page, request.faulting_processor);
     page.throttled &= ~request.faulting_processor.bit();
   }
-  if (page.pinned_at == nobody &&
+  if (page.pinned_at == no_processor &&
       request.now_ns - page.quiet_since(request.now_ns) > parameters.lapse_ns)
     return {};
   page.users |= request.faulting_processor.bit();
@@ -115,7 +115,7 @@ Thrashing::Hint Thrashing::decide(const Request& request, Page& page,
     if (reaches(home)) return pin(request, page, home, parameters);
     if (request.faulting_processor == home) {
       const bool at_home = page.pinned_at == home.index;
-      const bool elsewhere = page.pinned_at != nobody && !at_home;
+      const bool elsewhere = page.pinned_at != no_processor && !at_home;
       if (at_home || (privileged && (elsewhere || long_enough)))
         return pin(request, page, home, parameters);
       return privileged ? Hint{} : throttle(page, request.faulting_processor);
@@ -123,7 +123,7 @@ Thrashing::Hint Thrashing::decide(const Request& request, Page& page,
   }
   if (access_costs.all_in(access_costs.close, page.users, request.resident))
     return pin(request, page, request.resident, parameters);
-  if (page.pinned_at != nobody) {
+  if (page.pinned_at != no_processor) {
     const Processor at{page.pinned_at};
     if (!privileged) {
       const bool maps =
@@ -148,7 +148,7 @@ Thrashing::Hint Thrashing::throttle(Page& page, Processor faulting_processor) {
 
 Thrashing::Hint Thrashing::pin(const Request& request, Page& page, Processor at,
                                const ThrashingParameters& parameters) {
-  const bool begins = page.pinned_at == nobody;
+  const bool begins = page.pinned_at == no_processor;
   if (begins) {
     page.unpin_ns = parameters.pin_ns == 0 ? 0 : request.now_ns + parameters.pin_ns;
     pinned_ |= PageMask::of({request.page, 1});
@@ -167,16 +167,6 @@ PageMask Thrashing::unpin(std::uint64_t now_ns) {
       forget_page(number);
     }
   return done;
-}
-
-std::optional<std::uint64_t> Thrashing::next_unpin() const {
-  std::optional<std::uint64_t> next;
-  for (const PageRun run : runs_of(pinned_))
-    for (unsigned number = run.first; number < run.end(); ++number) {
-      const std::uint64_t end = (*pages_)[number].unpin_ns;
-      if (end != 0 && (!next || end < *next)) next = end;
-    }
-  return next;
 }
 
 }  // namespace wherry::impl

@@ -67,12 +67,10 @@ class Thrashing {
   // Returns the advice for this fault.
   Hint hint(const Request& request, const AccessCosts& access_costs,
             const ThrashingParameters& parameters);
-  // unpin(): ends the temporary pins that have expired, forgets those pages and returns them. The
-  // caller should remove the mappings of these pages by processors that do not hold them, so that
-  // their next accesses fault.
-  // next_unpin(): when the next pin expires; nothing: no pin expires.
+  // Ends the temporary pins that have expired, forgets those pages and returns them. The caller
+  // should remove the mappings of these pages by processors that do not hold them, so that their
+  // next accesses fault.
   PageMask unpin(std::uint64_t now_ns);
-  std::optional<std::uint64_t> next_unpin() const;
 
   const PageMask& thrashing() const { return thrashing_; }
   const PageMask& pinned() const { return pinned_; }
@@ -87,8 +85,8 @@ class Thrashing {
     ProcessorMask throttled = 0;  // processors that were throttled in this period
     std::uint8_t moves = 0;       // consecutive moves, not counting the first
     std::uint8_t throttlings = 0;
-    std::int8_t privileged = nobody;  // the processor that has the page in this period
-    std::int8_t pinned_at = nobody;
+    std::int8_t privileged = no_processor;  // the processor that has the page in this period
+    std::int8_t pinned_at = no_processor;
 
     // The start of the quiet time so far. Time in which the fault was throttled does not count as
     // quiet time.
@@ -96,7 +94,7 @@ class Thrashing {
       return std::max(last_ns, std::min(throttled_until_ns, now_ns));
     }
   };
-  static constexpr std::int8_t nobody = -1;
+  static constexpr std::int8_t no_processor = -1;
   using Pages = std::array<Page, pages_per_block>;
 
   Page& page(unsigned number) { return (*pages_)[number]; }

@@ -33,8 +33,8 @@ inline TransferPlan plan_transfer(const Block& block, const FaultFacts& facts,
   plan.from = Processor{std::countr_zero(facts.residents)};
   plan.copy = decision.duplicate || std::popcount(facts.residents) > 1;
   const PageMask there = plan.pages & block.at(plan.from).resident;
-  plan.pages =
-      there - (plan.copy ? block.at(decision.destination).resident : block.held_beside(plan.from));
+  plan.pages = there - (plan.copy ? block.at(decision.destination).resident
+                                  : block.resident_beside(plan.from));
   return plan;
 }
 

@@ -32,9 +32,9 @@ struct StreamHandle {
 };
 
 // An event of the API.
-struct Event {
-  Event(std::shared_ptr<Context> its_context, unsigned its_flags,
-        std::shared_ptr<SharedEvent> of_processes)
+struct CudaEvent {
+  CudaEvent(std::shared_ptr<Context> its_context, unsigned its_flags,
+            std::shared_ptr<SharedEvent> of_processes)
       : context(std::move(its_context)), flags(its_flags), shared(std::move(of_processes)) {}
 
   // What to wait for, or ask of; null: there was none yet.
@@ -68,7 +68,7 @@ class Device {
   std::shared_ptr<Context> primary GUARDED_BY(lock);  // null: not active
   int primary_users GUARDED_BY(lock) = 0;
   unsigned primary_flags GUARDED_BY(lock) = CU_CTX_SCHED_AUTO;  // also of the next one
-  bool primary_held GUARDED_BY(lock) = false;  // one of the users is the runtime API
+  bool primary_retained_by_runtime GUARDED_BY(lock) = false;
 };
 
 }  // namespace wherry::impl

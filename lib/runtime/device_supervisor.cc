@@ -30,17 +30,17 @@ std::shared_ptr<const FaultSource> DeviceSupervisor::start(int device) {
   const DeviceConfig& config = parts_.options.device(device);
   DeviceProcessOptions options;
   options.ordinal = device;
+  options.trap = parts_.options.trap;
   options.layout = &parts_.arena.layout();
   options.annex_base = parts_.annex.base();
   options.annex_size = parts_.annex.size();
-  options.arena_open = parts_.trap.opens_arena() ? parts_.arena.open_bytes() : 0;
+  options.arena_open = traits_of(options.trap.kind).opens_arena ? parts_.arena.open_bytes() : 0;
   options.pool_fds = parts_.pools.fds();
   options.own_pool = static_cast<std::size_t>(Processor::device(device).index);
   options.huge_pages = parts_.pools.map_huge_pages();
   options.workers = config.workers;
   options.page_owners = parts_.page_owners.view();
   options.cpus = config.cpus;
-  options.uffd_access = parts_.options.uffd_access;
   auto& process = process_of(device);
   process = fork(options);
   if (!parts_.live.put(device, process)) {
@@ -92,7 +92,7 @@ void DeviceSupervisor::restart(int device) {
 }
 
 bool DeviceSupervisor::open_arena(std::size_t needed) {
-  if (!parts_.trap.opens_arena()) return true;
+  if (!traits_of(parts_.options.trap.kind).opens_arena) return true;
   const LockGuard guard(lock);
   const auto target = parts_.arena.next_open_bytes(needed);
   if (!target) return true;

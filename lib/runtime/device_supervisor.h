@@ -17,7 +17,6 @@
 #include "devices/annex.h"
 #include "devices/device_process.h"
 #include "devices/live_devices.h"
-#include "devices/trap.h"
 #include "faults/fault_daemon.h"
 #include "memory/adopted_ranges.h"
 #include "memory/arena.h"
@@ -26,6 +25,7 @@
 #include "pages/block_directory.h"
 #include "runtime/processor_pools.h"
 #include "runtime/runtime_options.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 

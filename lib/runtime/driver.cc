@@ -268,10 +268,10 @@ CUcontext Driver::retain_primary(Device& device) {
   return retain_primary_locked(device);
 }
 
-CUcontext Driver::hold_primary(Device& device) {
+CUcontext Driver::retain_primary_for_runtime(Device& device) {
   const LockGuard guard(device.lock);
-  if (!device.primary_held) retain_primary_locked(device);
-  device.primary_held = true;
+  if (!device.primary_retained_by_runtime) retain_primary_locked(device);
+  device.primary_retained_by_runtime = true;
   return device.primary_handle;
 }
 
@@ -331,7 +331,7 @@ bool Driver::destroy_stream(CUstream handle) {
 
 CUevent Driver::create_event(const std::shared_ptr<Context>& context, unsigned flags,
                              std::shared_ptr<SharedEvent> shared) {
-  return events_.insert(std::make_shared<Event>(context, flags, std::move(shared)));
+  return events_.insert(std::make_shared<CudaEvent>(context, flags, std::move(shared)));
 }
 
 bool Driver::destroy_event(CUevent handle) {

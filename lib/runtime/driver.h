@@ -10,12 +10,12 @@
 #include "pages/memory_records.h"
 #include "runtime/device.h"
 #include "runtime/handle_table.h"
-#include "runtime/held_pages.h"
 #include "runtime/imported_memory.h"
 #include "runtime/libraries.h"
 #include "runtime/memory_pools.h"
 #include "runtime/module.h"
 #include "runtime/offers.h"
+#include "runtime/p2p_pages.h"
 #include "runtime/peer_grants.h"
 #include "runtime/runtime.h"
 #include "runtime/tracing.h"
@@ -41,11 +41,13 @@ class Driver {
   // What the API knows of every address that it returned or was passed.
   MemoryRecords& memory() { return runtime_.memory(); }
   PeerGrants& peers() { return peers_; }
-  HeldPages& held_pages() { return held_pages_; }
+  P2PPages& p2p_pages() { return p2p_pages_; }
   // What other processes may open of this one's devices, and what this one has opened of theirs.
   Offers& offers() { return offers_; }
   ImportedMemory& imported() { return imported_; }
-  HandleTable<CUmemoryPool, ImportedPool>& imported_pools() { return imported_pools_; }
+  HandleTable<CUmemoryPool, ImportedMemoryPool>& imported_memory_pools() {
+    return imported_memory_pools_;
+  }
   MemoryPools& pools() { return pools_; }
   // Whether a thread that launches a kernel waits for its end (CUDA_LAUNCH_BLOCKING).
   bool launches_block() const { return launches_block_; }
@@ -68,7 +70,7 @@ class Driver {
   CUcontext retain_primary(Device& device);
   // The same for the runtime API: counts as one user that never releases, however often it is
   // called.
-  CUcontext hold_primary(Device& device);
+  CUcontext retain_primary_for_runtime(Device& device);
   // Waits for its work if this was the last user. Returns false if it had none.
   bool release_primary(Device& device);
   // Throws std::system_error if no new process can be started.
@@ -85,7 +87,7 @@ class Driver {
                        std::shared_ptr<SharedEvent> shared = nullptr);
   // Threads and streams that wait for the event go on waiting.
   bool destroy_event(CUevent handle);
-  std::shared_ptr<Event> find_event(CUevent handle) const { return events_.find(handle); }
+  std::shared_ptr<CudaEvent> find_event(CUevent handle) const { return events_.find(handle); }
 
   // ---- modules
 
@@ -136,14 +138,14 @@ class Driver {
   Runtime runtime_;
   PeerGrants peers_{runtime_};
   VirtualMemory virtual_memory_{runtime_};
-  HeldPages held_pages_{runtime_, runtime_.memory(), virtual_memory_};
-  Offers offers_{runtime_, held_pages_};
+  P2PPages p2p_pages_{runtime_, runtime_.memory(), virtual_memory_};
+  Offers offers_{runtime_, p2p_pages_};
   ImportedMemory imported_{runtime_};
   MemoryPools pools_{{runtime_, runtime_.memory()}};
-  HandleTable<CUmemoryPool, ImportedPool> imported_pools_{14};
+  HandleTable<CUmemoryPool, ImportedMemoryPool> imported_memory_pools_{14};
   HandleTable<CUcontext, Context> contexts_{0};
   HandleTable<CUstream, StreamHandle> streams_{8};
-  HandleTable<CUevent, Event> events_{4};
+  HandleTable<CUevent, CudaEvent> events_{4};
   HandleTable<CUmodule, Module> modules_{12};
   HandleTable<CUfunction, Function> functions_{2};
   Libraries libraries_{runtime_};

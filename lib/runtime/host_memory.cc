@@ -16,7 +16,7 @@ struct Pages {
 
 }  // namespace
 
-HostMemory::HostMemory(Annex& annex, std::span<const int> nodes, UffdAccess access)
+HostMemory::HostMemory(Annex& annex, std::span<const int> nodes, std::optional<UffdAccess> access)
     : annex_(annex),
       file_("wherry-host-memory", annex.size(), HugePages::never),
       shown_(std::make_shared<Fd>(duplicate_fd(file_.fd()))),
@@ -84,7 +84,7 @@ AdoptedRanges::Verdict HostMemory::adopt(const HostRange& range, bool read_only)
       window_at(range.device_base, range, read_only ? Access::read : Access::write);
   Verdict verdict = adopted_.adopt(bytes, window.offset, read_only);
   if (verdict == Verdict::adopted && annex_.show(window, annex_.all_devices()) != 0) {
-    verdict = Verdict::no_room;
+    verdict = Verdict::no_space;
     if (!adopted_.give_back(bytes)) return verdict;
   }
   if (verdict != Verdict::adopted) annex_.release(window.start);

@@ -29,7 +29,7 @@ struct HostRange {
 class HostMemory {
  public:
   // `nodes`: of the host; empty: nothing is to be chosen. Throws std::system_error.
-  HostMemory(Annex& annex, std::span<const int> nodes, UffdAccess access);
+  HostMemory(Annex& annex, std::span<const int> nodes, std::optional<UffdAccess> access);
 
   // Pages of zeros. `apart`: where devices have them the host does not, and the other way round.
   // Nothing: there is no room.

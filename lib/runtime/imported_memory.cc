@@ -148,7 +148,7 @@ CUresult ImportedMemory::close(std::uintptr_t address, std::optional<Import>& la
   return CUDA_SUCCESS;
 }
 
-CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedPool& pool,
+CUresult ImportedMemory::open_pooled(const OfferHandle& handle, const ImportedMemoryPool& pool,
                                      CUdeviceptr& address) {
   const LockGuard guard(lock_);
   // Tickets are of one board.
@@ -175,7 +175,8 @@ std::optional<ImportedMemory::Import> ImportedMemory::take_pooled(std::uintptr_t
   return take(piece);
 }
 
-CUresult ImportedMemory::open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool) {
+CUresult ImportedMemory::open_pool(const OfferHandle& handle, int otherwise,
+                                   ImportedMemoryPool& pool) {
   ForeignOffer offer;
   const CUresult found = find_offer(handle, OfferKind::pool, offer);
   if (found != CUDA_SUCCESS) return found;
@@ -185,12 +186,12 @@ CUresult ImportedMemory::open_pool(const OfferHandle& handle, int otherwise, Imp
   return CUDA_SUCCESS;
 }
 
-bool ImportedMemory::is_accessible(const ImportedPool& pool, int device) {
+bool ImportedMemory::is_accessible(const ImportedMemoryPool& pool, int device) {
   const LockGuard guard(lock_);
   return (pool.accessible & bit_of(device)) != 0;
 }
 
-CUresult ImportedMemory::set_access(ImportedPool& pool, int device, bool accessible) {
+CUresult ImportedMemory::set_access(ImportedMemoryPool& pool, int device, bool accessible) {
   const LockGuard guard(lock_);
   const ProcessorMask bit = bit_of(device);
   if (((pool.accessible & bit) != 0) == accessible) return CUDA_SUCCESS;

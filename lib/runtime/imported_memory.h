@@ -28,7 +28,7 @@ CUresult open_offer(const OfferHandle& handle, const ForeignOffer& offer, Fd& fi
 
 // A pool of another process, of which nothing can be allocated here. Its devices' access is guarded
 // by ImportedMemory.
-struct ImportedPool {
+struct ImportedMemoryPool {
   OfferHandle offer;
   int device = 0;
   CUmemoryPool handle = nullptr;
@@ -61,17 +61,17 @@ class ImportedMemory {
   CUresult close(std::uintptr_t address, std::optional<Import>& last) EXCLUDES(lock_);
 
   // The same for memory of a pool, for the devices that have access to it. Each piece has one user.
-  CUresult open_pooled(const OfferHandle& handle, const ImportedPool& pool, CUdeviceptr& address)
-      EXCLUDES(lock_);
+  CUresult open_pooled(const OfferHandle& handle, const ImportedMemoryPool& pool,
+                       CUdeviceptr& address) EXCLUDES(lock_);
   // Nothing: no memory of an imported pool begins there.
   std::optional<Import> take_pooled(std::uintptr_t address) EXCLUDES(lock_);
 
   // Opens a pool. Its memory is accessible to its own device, or to `otherwise` where this process
   // does not see that one.
-  CUresult open_pool(const OfferHandle& handle, int otherwise, ImportedPool& pool);
-  bool is_accessible(const ImportedPool& pool, int device) EXCLUDES(lock_);
+  CUresult open_pool(const OfferHandle& handle, int otherwise, ImportedMemoryPool& pool);
+  bool is_accessible(const ImportedMemoryPool& pool, int device) EXCLUDES(lock_);
   // For all that is open of it, too. Requires: no work of a device that loses it is under way.
-  CUresult set_access(ImportedPool& pool, int device, bool accessible) EXCLUDES(lock_);
+  CUresult set_access(ImportedMemoryPool& pool, int device, bool accessible) EXCLUDES(lock_);
 
   // Nobody sees it any more, and its process may know. Requires: no work uses it.
   void end(const Import& import);

@@ -97,7 +97,7 @@ bool ManagedHeap::free(std::uintptr_t address) {
   const PageSpan pages = allocation->pages();
   InFlightTransfers& transfers = parts_.engine.transfers();
   wait_for_rest(
-      transfers, pages, [&] { return !parts_.address_space.is_held(*allocation); },
+      transfers, pages, [&] { return !parts_.address_space.is_in_use(*allocation); },
       "a copy never ended");
   parts_.blocks.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(),
                               [&](BlockIndex index, Block& state) {

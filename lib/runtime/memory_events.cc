@@ -21,17 +21,31 @@ AdviceDetail detail_of(AdviceChange::Kind kind) {
       return AdviceDetail::set_accessed_by;
     case Kind::unset_accessed_by:
       return AdviceDetail::unset_accessed_by;
-    case Kind::prefetched:
     case Kind::pinned:
     case Kind::unpinned:
       break;
   }
-  return AdviceDetail::prefetch;
+  return AdviceDetail{};  // pinning and unpinning are kinds of events, not of advice
 }
 
 EventKind kind_of(AdviceChange::Kind kind) {
   if (kind == AdviceChange::Kind::pinned) return EventKind::pin;
   return kind == AdviceChange::Kind::unpinned ? EventKind::unpin : EventKind::advice;
+}
+
+void record_location(const ArenaLayout& layout, PageSpan pages, EventKind kind, AdviceDetail detail,
+                     Location location) {
+  if (!is_recorded(kind)) return;
+  const bool on_node = location.kind == Location::Kind::host_node;
+  record_event({.time_ns = now_ns(),
+                .address = layout.address_of(pages.first),
+                .bytes = pages.bytes(),
+                .value = on_node ? static_cast<std::uint32_t>(location.id) + 1 : 0,
+                .kind = kind,
+                .cause = EventCause::advice,
+                .detail = kind == EventKind::advice ? code_of(detail) : std::uint8_t{0},
+                .destination = location.is_none() ? TraceEvent::no_processor
+                                                  : index_of(location.processor())});
 }
 
 }  // namespace
@@ -44,7 +58,7 @@ void record_allocation(const ArenaLayout& layout, const Allocation& allocation) 
                 .bytes = allocation.pages().bytes(),
                 .kind = EventKind::allocation,
                 .detail = code_of(device ? AllocationDetail::device : AllocationDetail::managed),
-                .destination = device ? index_of(*device) : EventRecord::nobody});
+                .destination = device ? index_of(*device) : TraceEvent::no_processor});
 }
 
 void record_free(std::uintptr_t address, const Allocation& allocation) {
@@ -74,19 +88,11 @@ void record_variables(const ManagedSection& section, const PlacedPages& placed) 
 }
 
 void record_advice(const ArenaLayout& layout, PageSpan pages, const AdviceChange& change) {
-  const EventKind kind = kind_of(change.kind);
-  if (!is_recorded(kind)) return;
-  const Location where = change.location;
-  const bool on_node = where.kind == Location::Kind::host_node;
-  record_event(
-      {.time_ns = now_ns(),
-       .address = layout.address_of(pages.first),
-       .bytes = pages.bytes(),
-       .value = on_node ? static_cast<std::uint32_t>(where.id) + 1 : 0,
-       .kind = kind,
-       .cause = EventCause::advice,
-       .detail = kind == EventKind::advice ? code_of(detail_of(change.kind)) : std::uint8_t{0},
-       .destination = where.is_none() ? EventRecord::nobody : index_of(where.processor())});
+  record_location(layout, pages, kind_of(change.kind), detail_of(change.kind), change.location);
+}
+
+void record_prefetch(const ArenaLayout& layout, PageSpan pages, Location destination) {
+  record_location(layout, pages, EventKind::advice, AdviceDetail::prefetch, destination);
 }
 
 }  // namespace wherry::impl

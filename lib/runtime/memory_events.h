@@ -17,5 +17,6 @@ void record_free(std::uintptr_t address, const Allocation& allocation);
 // The section's variables have become managed memory, in the host's pool.
 void record_variables(const ManagedSection& section, const PlacedPages& placed);
 void record_advice(const ArenaLayout& layout, PageSpan pages, const AdviceChange& change);
+void record_prefetch(const ArenaLayout& layout, PageSpan pages, Location destination);
 
 }  // namespace wherry::impl

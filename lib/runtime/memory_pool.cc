@@ -49,7 +49,7 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   if (whole < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const LockGuard guard(lock_);
   if (retired_) return CUDA_ERROR_INVALID_VALUE;
-  const auto base = find_room(whole, stream);
+  const auto base = find_free_range(whole, stream);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   // Pages that were handed out before exist; for them this only looks.
   if (!parts_.runtime.heap().create_device(*base, whole, device_)) {
@@ -68,7 +68,8 @@ CUresult MemoryPool::allocate(std::size_t bytes, const StreamHandle& stream, CUd
   return CUDA_SUCCESS;
 }
 
-std::optional<std::uintptr_t> MemoryPool::find_room(std::size_t bytes, const StreamHandle& stream) {
+std::optional<std::uintptr_t> MemoryPool::find_free_range(std::size_t bytes,
+                                                          const StreamHandle& stream) {
   const std::uint64_t id = stream.stream->id();
   if (const auto base = space_.allocate(bytes, id)) return base;
   look_at_frees();
@@ -112,7 +113,7 @@ std::optional<std::uintptr_t> MemoryPool::take_from_others(std::size_t bytes,
 
 void MemoryPool::remember(std::uintptr_t base, std::size_t bytes) {
   // The API tells what is mapped at once: steps of a slab, the last of which ends with the slab.
-  const PoolSpace::Slab slab = space_.slab_of(base);
+  const MemoryPoolSpace::Slab slab = space_.slab_of(base);
   const std::size_t offset = base - slab.base;
   const std::size_t first = round_down(offset, slab_step);
   const std::size_t end = std::min(round_up(offset + bytes, slab_step), slab.bytes);
@@ -170,7 +171,7 @@ MemoryPool::Trimmed MemoryPool::trim_locked(std::size_t keep) {
   Trimmed trimmed;
   while (space_.reserved().now > keep) {
     const auto slab =
-        space_.take_free_slab(space_.reserved().now - keep, [&](const PoolSpace::Slab& free) {
+        space_.take_free_slab(space_.reserved().now - keep, [&](const MemoryPoolSpace::Slab& free) {
           // Another process that still has the slab open would see the next allocation's data.
           const bool is_open = limits_.for_processes && parts_.runtime.heap().is_open_elsewhere(
                                                             free.base, free.bytes, device_);
@@ -217,7 +218,7 @@ CUresult MemoryPool::set_attribute(CUmemPool_attribute attribute, const void* va
     return CUDA_SUCCESS;
   }
   const auto number = [&] { return value_of<cuuint64_t>(value); };
-  const auto reset = [&](PoolSpace::Amount& amount) {
+  const auto reset = [&](MemoryPoolSpace::Amount& amount) {
     if (number() != 0) return CUDA_ERROR_INVALID_VALUE;
     amount.high = amount.now;
     return CUDA_SUCCESS;

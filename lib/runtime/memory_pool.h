@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "pages/memory_pool_space.h"
 #include "pages/memory_records.h"
-#include "pages/pool_space.h"
 #include "runtime/device.h"
 #include "runtime/runtime.h"
 
@@ -76,7 +76,7 @@ class MemoryPool {
     std::deque<Pending> frees;  // in the order of the stream
   };
 
-  std::optional<std::uintptr_t> find_room(std::size_t bytes, const StreamHandle& stream)
+  std::optional<std::uintptr_t> find_free_range(std::size_t bytes, const StreamHandle& stream)
       REQUIRES(lock_);
   bool grow(std::size_t bytes) REQUIRES(lock_);
   // Allocates memory that another stream of the same context is about to free; makes the stream
@@ -100,7 +100,7 @@ class MemoryPool {
   const Limits limits_;
 
   Mutex lock_{LockOrder::memory_pool};
-  PoolSpace space_ GUARDED_BY(lock_);
+  MemoryPoolSpace space_ GUARDED_BY(lock_);
   std::map<std::uint64_t, StreamFrees> frees_ GUARDED_BY(lock_);  // by stream id; none is empty
   std::size_t threshold_ GUARDED_BY(lock_) = 0;
   std::array<int, 3> reuse_ GUARDED_BY(lock_) = {1, 1, 1};  // by attribute

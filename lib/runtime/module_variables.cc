@@ -15,7 +15,7 @@ namespace wherry::impl {
 namespace {
 
 // Whether the file has the page, as Linux says.
-bool holds(const MemoryPoolFile& pool, std::uint64_t page) {
+bool holds(const SparsePoolFile& pool, std::uint64_t page) {
   const std::uint64_t start = page * page_size;
   return pool.file().first_data(start, start + page_size) == start;
 }
@@ -94,7 +94,7 @@ std::vector<AddressRange> ModuleVariables::not_placed(AddressRange range) const 
 
 bool ModuleVariables::adopt(const ManagedSection& section) {
   const LockGuard guard(parts_.devices.lock);
-  const auto placed = parts_.layout.find_room(section.pages.start, section.pages.size());
+  const auto placed = parts_.layout.find_place(section.pages.start, section.pages.size());
   if (!placed) return false;
   const std::uint64_t pages = placed->pages.count;
   const BlockIndex first = block_of(placed->pages.first);
@@ -163,8 +163,8 @@ void ModuleVariables::leave_host_pool(const PlacedPages& placed) {
 void ModuleVariables::map_on_host(const PlacedPages& placed) {
   const std::size_t bytes = placed.pages.bytes();
   if (const int error =
-          map_file_part(placed.address, bytes, parts_.pools.host().file().fd(),
-                        placed.pages.offset(), Access::write, parts_.pools.map_huge_pages()))
+          map_file_range(placed.address, bytes, parts_.pools.host().file().fd(),
+                         placed.pages.offset(), Access::write, parts_.pools.map_huge_pages()))
     throw_errno(error, "cannot map managed variables");
   if (const int error = leave_out_of_core_dumps(placed.address, bytes))
     throw_errno(error, "cannot map managed variables");

@@ -20,7 +20,6 @@
 
 #include "base/lock.h"
 #include "devices/managed_sections.h"
-#include "devices/trap.h"
 #include "memory/page_owners.h"
 #include "migration/page_engine.h"
 #include "pages/address_space.h"

@@ -18,7 +18,7 @@ std::span<const int> NodePlacement::host_nodes() const {
   return has_one_node() ? std::span<const int>() : topology_.host_nodes;
 }
 
-int NodePlacement::place(const MemoryPoolFile& pool, Processor p) const {
+int NodePlacement::place(const SparsePoolFile& pool, Processor p) const {
   if (has_one_node()) return 0;
   const Mapping& alias = pool.alias_mapping();
   if (p.is_host()) return prefer_shared(alias.data(), alias.size(), topology_.host_nodes);

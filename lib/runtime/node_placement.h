@@ -23,7 +23,7 @@ class NodePlacement {
   std::span<const int> host_nodes() const;
   // Pages that p's pool gets from now on lie on p's nodes: on one of the host's if possible, on a
   // device's always. Returns 0 or an errno.
-  [[nodiscard]] int place(const MemoryPoolFile& pool, Processor p) const;
+  [[nodiscard]] int place(const SparsePoolFile& pool, Processor p) const;
   // The same for the first `bytes` of a file, whose location is a device, the host, or one of the
   // host's nodes.
   [[nodiscard]] int place(const MemoryFile& file, std::size_t bytes, Location location) const;

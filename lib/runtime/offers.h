@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "memory/offer_board.h"
-#include "runtime/held_pages.h"
+#include "runtime/p2p_pages.h"
 #include "runtime/runtime.h"
 #include "streams/shared_event.h"
 
@@ -20,7 +20,7 @@ namespace wherry::impl {
 
 class Offers {
  public:
-  Offers(Runtime& runtime, HeldPages& held_pages) : runtime_(runtime), held_pages_(held_pages) {}
+  Offers(Runtime& runtime, P2PPages& p2p_pages) : runtime_(runtime), p2p_pages_(p2p_pages) {}
 
   // Returns the handle of the memory that contains the address; memory of a pool must begin there.
   // It is the same handle as long as the memory lives. CUDA_ERROR_INVALID_VALUE: there is no such
@@ -55,7 +55,7 @@ class Offers {
   void free_now(const MemoryRecord& record);
 
   Runtime& runtime_;
-  HeldPages& held_pages_;
+  P2PPages& p2p_pages_;
   Mutex lock_{LockOrder::offers};
   std::unique_ptr<OfferBoard> board_ GUARDED_BY(lock_);            // made for the first offer
   std::map<std::uint64_t, OfferHandle> memory_ GUARDED_BY(lock_);  // by the record's id

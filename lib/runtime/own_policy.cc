@@ -16,27 +16,28 @@ namespace {
 constexpr std::uint64_t wait_max_ns = 1'000'000'000;
 
 struct OwnHistory final : BlockHistory {
-  struct Stay {
+  struct TemporaryPin {
     unsigned page = 0;
     std::uint64_t until_ns = 0;
   };
 
   std::unique_ptr<wherry::block_history> theirs;
-  std::pmr::vector<Stay> stays{&mapped_memory()};
+  std::pmr::vector<TemporaryPin> pins{&mapped_memory()};
 
-  // False: this page stays already.
-  bool stay(PageRun run, unsigned page, std::uint64_t until_ns) {
-    const auto stays_already = [&](unsigned i) {
-      return std::ranges::find(stays, i, &Stay::page) != stays.end();
+  // Returns false if the page is pinned already.
+  bool begin_pin(PageRun run, unsigned page, std::uint64_t until_ns) {
+    const auto is_pinned = [&](unsigned i) {
+      return std::ranges::find(pins, i, &TemporaryPin::page) != pins.end();
     };
-    if (stays_already(page)) return false;
+    if (is_pinned(page)) return false;
     for (unsigned i = run.first; i < run.end(); ++i)
-      if (!stays_already(i)) stays.push_back({i, until_ns});
+      if (!is_pinned(i)) pins.push_back({i, until_ns});
     return true;
   }
   void leave(PageRun run) {
-    std::erase_if(
-        stays, [&](const Stay& stay) { return stay.page >= run.first && stay.page < run.end(); });
+    std::erase_if(pins, [&](const TemporaryPin& pin) {
+      return pin.page >= run.first && pin.page < run.end();
+    });
   }
 };
 
@@ -62,7 +63,7 @@ wherry::page_set to_theirs(const PageMask& pages) {
 
 wherry::page_fault to_theirs(const FaultFacts& facts) {
   wherry::page_fault fault;
-  fault.toucher = number_of(facts.faulting_processor);
+  fault.faulting_processor = number_of(facts.faulting_processor);
   fault.block = facts.block.value;
   fault.page = facts.page;
   fault.write = facts.write;
@@ -131,7 +132,7 @@ Opinion OwnPolicy::checked(const wherry::opinion& opinion, const FaultFacts& fac
     if (!result.region) result.region = aligned_part(facts.stretch, facts.page, pages_per_region);
     result.pins = true;
     result.pin_until_ns = opinion.stays_until_ns;
-    result.pin_begins = own(history).stay(*result.region, facts.page, opinion.stays_until_ns);
+    result.pin_begins = own(history).begin_pin(*result.region, facts.page, opinion.stays_until_ns);
   }
   return result;
 }
@@ -160,9 +161,9 @@ void OwnPolicy::on_release(PageRun run, BlockHistory& history) const {
 
 PageMask OwnPolicy::end_temporary_pins(std::uint64_t now_ns, BlockHistory& history) const {
   PageMask ended;
-  std::erase_if(static_cast<OwnHistory&>(history).stays, [&](const OwnHistory::Stay& stay) {
-    const bool over = stay.until_ns <= now_ns;
-    if (over) ended |= PageMask::of({stay.page, 1});
+  std::erase_if(static_cast<OwnHistory&>(history).pins, [&](const OwnHistory::TemporaryPin& pin) {
+    const bool over = pin.until_ns <= now_ns;
+    if (over) ended |= PageMask::of({pin.page, 1});
     return over;
   });
   return ended;

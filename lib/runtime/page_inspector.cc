@@ -2,11 +2,27 @@
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 
+#include "memory/counters.h"
 #include "migration/at_rest.h"
 #include "os/memory/numa.h"
 
 namespace wherry::impl {
+namespace {
+
+// The lists of memory/counters.h contain every field of the public structs.
+#define WHERRY_ONE(name) +1
+constexpr std::size_t processor_counters = 0 WHERRY_PROCESSOR_COUNTERS(WHERRY_ONE);
+constexpr std::size_t summed_counters = 0 WHERRY_SUMMED_COUNTERS(WHERRY_ONE);
+#undef WHERRY_ONE
+static_assert(sizeof(wherryProcessorStats) == processor_counters * sizeof(std::uint64_t));
+static_assert(sizeof(wherryStats) ==
+              sizeof(std::size_t) + sizeof(wherryStats::processor) +
+                  (processor_counters + 1 + summed_counters) * sizeof(std::uint64_t));
+
+}  // namespace
 
 std::optional<PageWhereabouts> PageInspector::page_whereabouts(std::uintptr_t address) {
   if (!parts_.heap.find(address)) return std::nullopt;
@@ -40,7 +56,7 @@ std::optional<PageExplanation> PageInspector::explain(std::uintptr_t address,
   if (!where || !offset) return std::nullopt;
   const std::uint64_t page = *offset / page_size;
   return PageExplanation{
-      *where, parts_.effects.advice_at(page).advice,
+      *where, parts_.effects.advice_at(page).value,
       parts_.engine.recorder().decisions().latest(
           block_of(page), static_cast<unsigned>(page % pages_per_block), decisions_max)};
 }
@@ -49,34 +65,17 @@ wherryStats PageInspector::stats() const {
   wherryStats stats{};
   stats.size = sizeof stats;
   stats.processors = static_cast<std::uint64_t>(parts_.processors);
-  const auto add = [](std::uint64_t& one, std::uint64_t& sum,
-                      const std::atomic<std::uint64_t>& counter) {
-    one = counter.load(std::memory_order_relaxed);
-    sum += one;
-  };
   for (int i = 0; i < parts_.processors; ++i) {
     const Counters& from = parts_.engine.at(Processor{i}).counters;
     wherryProcessorStats& to = stats.processor[i];
-    add(to.faults_missing, stats.faults_missing, from.faults_missing);
-    add(to.faults_minor, stats.faults_minor, from.faults_minor);
-    add(to.faults_write_protect, stats.faults_write_protect, from.faults_write_protect);
-    add(to.populated, stats.populated, from.populated);
-    add(to.migrated_in, stats.migrated_in, from.migrated_in);
-    add(to.migrated_out, stats.migrated_out, from.migrated_out);
-    add(to.duplicated, stats.duplicated, from.duplicated);
-    add(to.collapsed, stats.collapsed, from.collapsed);
-    add(to.mapped_remotely, stats.mapped_remotely, from.mapped_remotely);
-    add(to.evicted, stats.evicted, from.evicted);
-    add(to.prefetched, stats.prefetched, from.prefetched);
-    add(to.bytes_copied, stats.bytes_copied, from.bytes_copied);
-    add(to.service_ns, stats.service_ns, from.service_ns);
-    const auto sum_up = [](std::uint64_t& sum, const std::atomic<std::uint64_t>& counter) {
-      sum += counter.load(std::memory_order_relaxed);
-    };
-    sum_up(stats.thrashing_detected, from.thrashing_detected);
-    sum_up(stats.throttled, from.throttled);
-    sum_up(stats.thrash_pinned, from.thrash_pinned);
-    sum_up(stats.thrash_unpinned, from.thrash_unpinned);
+#define WHERRY_READ(name)                              \
+  to.name = from.name.load(std::memory_order_relaxed); \
+  stats.name += to.name;
+#define WHERRY_SUM_UP(name) stats.name += from.name.load(std::memory_order_relaxed);
+    WHERRY_PROCESSOR_COUNTERS(WHERRY_READ)
+    WHERRY_SUMMED_COUNTERS(WHERRY_SUM_UP)
+#undef WHERRY_SUM_UP
+#undef WHERRY_READ
   }
   return stats;
 }

@@ -67,7 +67,7 @@ std::optional<PhysicalTraits> traits_of(Driver& driver, std::string_view name) {
 
 // Holds the reserved pages of a file that the caller stores in the result, and releases them when
 // the file has been closed.
-std::shared_ptr<Fd> hold_reservation(Runtime& runtime, Processor p, std::uint64_t pages) {
+std::shared_ptr<Fd> keep_reservation(Runtime& runtime, Processor p, std::uint64_t pages) {
   return {new Fd, [&runtime, p, pages](const Fd* file) {
             delete file;
             runtime.budget().release(p, pages);
@@ -90,7 +90,7 @@ std::optional<PhysicalMemory> create_physical_memory(Runtime& runtime, const Phy
   const std::uint64_t pages = bytes / page_size;
   if (!may_write_to(bytes)) return std::nullopt;
   if (!runtime.budget().reserve(p, pages)) return std::nullopt;
-  auto file = hold_reservation(runtime, p, pages);
+  auto file = keep_reservation(runtime, p, pages);
   const MemoryFile made(name_of(runtime, traits), bytes, runtime.options().copying.huge_pages);
   if (const int error = runtime.placement().place(made, bytes, traits.location))
     throw_errno(error, "cannot place memory on its node");

@@ -30,7 +30,7 @@ bool Pinning::settle(PageSpan pages) {
         std::this_thread::sleep_for(retry_pause);
       return true;
     });
-    const Location preferred = segment.advice.preferred;
+    const Location preferred = segment.value.preferred;
     const Processor host = Processor::host();
     const Processor p = preferred.is_none() ? host : preferred.processor();
     fits = parts_.heap.create_pages(segment.span, p) ||
@@ -46,7 +46,7 @@ Pinning::Result Pinning::pin(PageSpan pages, std::vector<PageSpan>* fresh_pages)
   if (!parts_.advice.is_managed(pages)) return Result::not_managed;
   std::vector<PageSpan> fresh;
   parts_.advice.map().for_each(pages, [&](const AdviceMap::Segment& segment) {
-    if (!segment.advice.pinned) fresh.push_back(segment.span);
+    if (!segment.value.pinned) fresh.push_back(segment.span);
     return true;
   });
   // Before they are settled: from here on no fault, eviction or prefetch moves them.

@@ -1,5 +1,5 @@
-// Managed pages that the program pins (wherryPin): they all exist, in one copy each, and stay in
-// the pool where they are, so that third parties may read and write them there.
+// Managed pages that the program pins (wherryPinPages): they all exist, in one copy each, and stay
+// in the pool where they are, so that third parties may read and write them there.
 //
 // Any thread may call. pin() holds ProgramAdvice's lock shared to the end, so that the allocation
 // stays live; it may wait for pages that are in flight, and evicts others for pages that are

@@ -68,7 +68,7 @@ bool PoolBudget::reserve_on_device(Processor p, std::uint64_t pages) {
 }
 
 bool PoolBudget::grow(Reservation& reservation, Processor p, std::uint64_t pages) {
-  return retry_incomplete([&] { return evictor_.make_room({p, pages}, reservation); });
+  return retry_incomplete([&] { return evictor_.reserve({p, pages}, reservation); });
 }
 
 void PoolBudget::release(Processor p, std::uint64_t pages) {

@@ -18,9 +18,9 @@ std::string pool_name(Processor p) {
 
 ProcessorPools::ProcessorPools(const RuntimeOptions& options) {
   for (int i = 0; i < options.processor_count(); ++i)
-    pools_.push_back(std::make_unique<MemoryPoolFile>(pool_name(Processor{i}), options.arena_bytes,
+    pools_.push_back(std::make_unique<SparsePoolFile>(pool_name(Processor{i}), options.arena_bytes,
                                                       options.copying.huge_pages,
-                                                      options.uffd_access));
+                                                      options.trap.userfaultfd));
 }
 
 std::vector<int> ProcessorPools::fds() const {

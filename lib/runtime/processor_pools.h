@@ -20,10 +20,10 @@ class ProcessorPools {
   // Throws std::system_error.
   explicit ProcessorPools(const RuntimeOptions& options);
 
-  MemoryPoolFile& at(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
-  MemoryPoolFile& host() const { return *pools_.front(); }
+  SparsePoolFile& at(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
+  SparsePoolFile& host() const { return *pools_.front(); }
   // By processor.
-  std::span<const std::unique_ptr<MemoryPoolFile>> all() const { return pools_; }
+  std::span<const std::unique_ptr<SparsePoolFile>> all() const { return pools_; }
   int count() const { return static_cast<int>(pools_.size()); }
   std::vector<int> fds() const;
   // Whether every pool lets blocks that are huge pages be mapped as such.
@@ -34,7 +34,7 @@ class ProcessorPools {
   void place(const NodePlacement& placement) const;
 
  private:
-  std::vector<std::unique_ptr<MemoryPoolFile>> pools_;
+  std::vector<std::unique_ptr<SparsePoolFile>> pools_;
 };
 
 }  // namespace wherry::impl

@@ -34,13 +34,13 @@ bool ProgramAdvice::advise(PageSpan pages, const AdviceChange& change) {
 bool ProgramAdvice::note_prefetch(PageSpan pages, Location destination) {
   const ReadGuard guard(lock);
   if (!is_managed(pages)) return false;
-  const AdviceChange change{AdviceChange::Kind::prefetched, destination};
-  parts_.map.change(pages, change);
-  record_advice(parts_.layout, pages, change);
+  last_prefetches_.set(pages, destination);
+  record_prefetch(parts_.layout, pages, destination);
   return true;
 }
 
 void ProgramAdvice::forget(PageSpan pages) {
+  last_prefetches_.forget(pages);
   if (parts_.map.empty()) return;
   if (parts_.topology.host_nodes.size() > 1) place_on_host(pages, std::nullopt);
   parts_.map.forget(pages);

@@ -1,6 +1,6 @@
 // What the program says of its managed memory: advice (cuMemAdvise), where it asked pages to be
-// prefetched to, which pages it pinned. Enters it in the AdviceMap, which fault handlers read, and
-// starts what follows at once.
+// prefetched to, which pages it pinned. Enters advice and pins in the AdviceMap, which fault
+// handlers read, and starts what follows at once.
 //
 // Any thread may call. `lock` (LockOrder::advising) keeps allocations alive: advice and pins are
 // entered while it is held shared, and ManagedHeap holds it exclusively while an allocation ends.
@@ -38,6 +38,8 @@ class ProgramAdvice {
   bool is_managed(PageSpan pages) const;
   // What has been said of live pages. Free pages have no advice.
   const AdviceMap& map() const { return parts_.map; }
+  // Where the program last asked live pages to be prefetched to.
+  const LastPrefetches& last_prefetches() const { return last_prefetches_; }
 
   // Enters advice for the pages and applies it to those that exist. Returns false if they are not,
   // or no longer, part of one live managed allocation. Throws std::bad_alloc; nothing has changed
@@ -63,6 +65,7 @@ class ProgramAdvice {
   void place_on_host(PageSpan pages, std::optional<int> node);
 
   const Parts parts_;
+  LastPrefetches last_prefetches_;
 };
 
 }  // namespace wherry::impl

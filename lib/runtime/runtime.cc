@@ -32,12 +32,12 @@ std::unique_ptr<const Policy> make_policy(const RuntimeOptions& options) {
 }  // namespace
 
 std::unique_ptr<Trap> Runtime::make_trap() const {
-  Trap::Parts parts{&arena_.layout(),
-                    {},
-                    pools_.map_huge_pages(),
-                    options_.uffd_access,
-                    options_.mappings_budget};
-  for (const auto& pool : pools_.all()) parts.pools.push_back(pool.get());
+  Trap::Parts parts{.mode = options_.trap,
+                    .layout = &arena_.layout(),
+                    .pools = {},
+                    .huge_pages = pools_.map_huge_pages(),
+                    .mappings_budget = options_.mappings_budget};
+  for (const auto& pool : pools_.all()) parts.pools.push_back({pool.get(), pool->file().fd()});
   return impl::make_trap(std::move(parts));
 }
 
@@ -137,7 +137,7 @@ void Runtime::start() {
   daemon_ = std::make_unique<FaultDaemon>(*service_, options_.handler_cpus);
   for (std::size_t i = 0; i < sources.size(); ++i)
     daemon_->listen(Processor{static_cast<int>(i)}, sources[i]);
-  trap_->serve_host(*service_);
+  trap_->serve_host(service_->in_thread_resolver());
   switcher_->start();
   copiers_->start();
   background_evictor_->start();

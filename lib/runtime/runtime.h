@@ -15,7 +15,6 @@
 
 #include "devices/annex.h"
 #include "devices/live_devices.h"
-#include "devices/trap.h"
 #include "faults/fault_daemon.h"
 #include "faults/fault_service.h"
 #include "memory/arena.h"
@@ -49,6 +48,7 @@
 #include "runtime/processor_pools.h"
 #include "runtime/program_advice.h"
 #include "runtime/runtime_options.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 

@@ -10,15 +10,15 @@
 
 #include "base/environment.h"
 #include "base/patience.h"
+#include "os/memory/mapping_count.h"
 #include "os/memory/numa.h"
 #include "os/process/permissions.h"
-#include "os/process/remedies.h"
 #include "os/process/resource_limits.h"
 #include "os/process/thread.h"
+#include "os/process/userfaultfd_remedy.h"
 #include "runtime/arena_size.h"
 #include "runtime/visible_devices.h"
 #include "trap/trap_choice.h"
-#include "trap/trap_limits.h"
 
 namespace wherry::impl {
 namespace {
@@ -105,21 +105,22 @@ std::optional<RuntimeOptions> RuntimeOptions::from_environment(OptionsError& err
     options.policy = std::get<PolicySource>(std::move(policy));
   }
   auto trap = choose_trap(environment("WHERRY_TRAP"), permissions(),
-                          userfaultfd_remedy(permissions(), read_machine_settings()));
+                          userfaultfd_remedy(permissions(), unprivileged_userfaultfd()));
   if (auto* wrong = std::get_if<TrapError>(&trap)) {
     error.message = std::move(wrong->message);
     if (wrong->not_permitted) error.kind = OptionsError::Kind::not_permitted;
     return std::nullopt;
   }
-  options.uffd_access = std::get<TrapChoice>(trap).access;
-  if (!permits_huge_pages(options.uffd_access)) options.copying.huge_pages = HugePages::never;
+  options.trap = std::get<TrapChoice>(trap).mode;
+  if (!traits_of(options.trap.kind).permits_huge_pages)
+    options.copying.huge_pages = HugePages::never;
   // Checked here, because device processes read it only when they start.
   if (const std::string check = environment("WHERRY_CHECK");
       !check.empty() && check != "0" && check != "1") {
     error.message = fmt::format("WHERRY_CHECK: '{}' is neither 0 nor 1", check);
     return std::nullopt;
   }
-  options.mappings_budget = read_limits().mappings_budget();
+  options.mappings_budget = impl::mappings_budget(mappings_max());
   options.launches_block = environment("CUDA_LAUNCH_BLOCKING") == "1";
   const std::string wait_limits = environment("WHERRY_WAIT_LIMITS");
   if (!wait_limits.empty() && wait_limits != "on" && wait_limits != "off") {

@@ -16,11 +16,11 @@
 #include "memory/copy_backend.h"
 #include "memory/pool.h"
 #include "migration/evictor.h"
-#include "os/memory/userfaultfd.h"
 #include "runtime/copy_settings.h"
 #include "runtime/policy_source.h"
 #include "runtime/topology.h"
 #include "trap/mapper.h"
+#include "trap/trap.h"
 #include "trap/view_changer.h"
 
 namespace wherry::impl {
@@ -39,9 +39,9 @@ struct OptionsError {
 
 struct RuntimeOptions {
   Topology topology;
-  std::vector<int> handler_cpus;              // one fault handler is pinned to each
-  std::vector<int> copier_cpus;               // the copiers run on these; empty: on any CPU
-  UffdAccess uffd_access = UffdAccess::full;  // none: the mprotect trap is used
+  std::vector<int> handler_cpus;  // one fault handler is pinned to each
+  std::vector<int> copier_cpus;   // the copiers run on these; empty: on any CPU
+  TrapMode trap;
   std::size_t arena_bytes = 0;
   // The region that a fault brings along, in pages: a power of two, 1 to 512.
   unsigned region_pages = pages_per_region;
@@ -77,7 +77,7 @@ struct RuntimeOptions {
   std::uint64_t capacity_pages(Processor p) const;
   // Whether system calls work on managed memory wherever its pages are, as accesses of the program
   // do.
-  bool serves_system_calls() const { return impl::serves_system_calls(uffd_access); }
+  bool serves_system_calls() const { return impl::serves_system_calls(trap); }
 };
 
 }  // namespace wherry::impl

@@ -192,14 +192,6 @@ DeviceConfig make_device(int number, const Machine& machine, const NumaNode& nod
 
 }  // namespace
 
-const char* to_string(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::isolated:
-      return "isolated";
-  }
-  return "?";
-}
-
 TopologyResult choose_topology(const Machine& machine, std::string_view devices,
                                std::string_view host_nodes, std::string_view host_capacity) {
   DeviceRequests parsed_devices = parse_devices(devices);

@@ -13,12 +13,6 @@
 
 namespace wherry::impl {
 
-enum class DeviceKind {
-  isolated,  // a process of its own, with its own page table
-};
-
-const char* to_string(DeviceKind kind);
-
 struct DeviceConfig {
   int number = 0;            // its place in the whole list, whichever of it the program sees
   int node = 0;              // its pool is bound to this node
@@ -26,7 +20,6 @@ struct DeviceConfig {
   int workers = 1;           // threads that run kernels
   std::vector<int>
       cpus;  // where they run: the node's own, or borrowed from the nearest node with CPUs
-  DeviceKind kind = DeviceKind::isolated;
   bool concurrent = true;  // host and device may touch managed memory at the same time
   bool emulated = false;   // shares its node with the host: real copies, but not other memory
 };

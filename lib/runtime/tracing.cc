@@ -13,7 +13,7 @@
 #include "os/files/new_file.h"
 #include "os/process/process.h"
 #include "trace/recorder.h"
-#include "trap/trap_choice.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 namespace {
@@ -47,7 +47,7 @@ TraceMachine describe(const Runtime& runtime, std::uint64_t start_ns) {
   machine.arena_base = runtime.layout().base();
   machine.arena_bytes = runtime.layout().row_bytes();
   machine.program = program_invocation_name;
-  machine.trap = to_string(TrapChoice{options.uffd_access, {}, {}});
+  machine.trap = to_string(options.trap);
   TraceProcessor host;
   host.capacity = options.topology.host_capacity;
   for (const int node : options.topology.host_nodes)

@@ -100,8 +100,8 @@ std::shared_ptr<const Fd> VirtualMemory::find_own(const FileIdentity& file) cons
   };
   for (const auto& [handle, memory] : memories_)
     if (is_it(*memory)) return memory->physical.file;
-  for (const auto& [address, part] : parts_)
-    if (is_it(*part.memory)) return part.memory->physical.file;
+  for (const auto& [address, range] : mapped_)
+    if (is_it(*range.memory)) return range.memory->physical.file;
   return nullptr;
 }
 
@@ -115,9 +115,9 @@ bool VirtualMemory::drop(Handle handle) {
 
 std::optional<VirtualMemory::Handle> VirtualMemory::retain(std::uintptr_t address) {
   const LockGuard guard(lock_);
-  const auto part = part_around(address);
-  if (part == parts_.end()) return std::nullopt;
-  const auto& memory = part->second.memory;
+  const auto range = mapped_around(address);
+  if (range == mapped_.end()) return std::nullopt;
+  const auto& memory = range->second.memory;
   memories_.emplace(memory->handle, memory);
   ++memory->references;
   return memory->handle;
@@ -125,37 +125,39 @@ std::optional<VirtualMemory::Handle> VirtualMemory::retain(std::uintptr_t addres
 
 // ---- mappings
 
-VirtualMemory::Parts::const_iterator VirtualMemory::part_around(std::uintptr_t address) const {
-  const auto past = parts_.upper_bound(address);
-  if (past == parts_.begin()) return parts_.end();
-  const auto part = std::prev(past);
-  return address - part->first < part->second.bytes() ? part : parts_.end();
+VirtualMemory::MappedRanges::const_iterator VirtualMemory::mapped_around(
+    std::uintptr_t address) const {
+  const auto past = mapped_.upper_bound(address);
+  if (past == mapped_.begin()) return mapped_.end();
+  const auto range = std::prev(past);
+  return address - range->first < range->second.bytes() ? range : mapped_.end();
 }
 
 bool VirtualMemory::is_mapped(AddressRange place) const {
-  const auto next = parts_.lower_bound(place.start);
-  return part_around(place.start) != parts_.end() ||
-         (next != parts_.end() && next->first < place.end);
+  const auto next = mapped_.lower_bound(place.start);
+  return mapped_around(place.start) != mapped_.end() ||
+         (next != mapped_.end() && next->first < place.end);
 }
 
-std::optional<std::vector<VirtualMemory::Parts::iterator>> VirtualMemory::parts_in(
+std::optional<std::vector<VirtualMemory::MappedRanges::iterator>> VirtualMemory::mapped_in(
     AddressRange place) {
-  const auto around = part_around(place.start);
-  if (around != parts_.end() && around->first != place.start) return std::nullopt;
-  std::vector<Parts::iterator> found;
-  for (auto part = parts_.lower_bound(place.start); part != parts_.end() && part->first < place.end;
-       ++part) {
-    if (part->second.bytes() > place.end - part->first) return std::nullopt;
-    found.push_back(part);
+  const auto around = mapped_around(place.start);
+  if (around != mapped_.end() && around->first != place.start) return std::nullopt;
+  std::vector<MappedRanges::iterator> found;
+  for (auto range = mapped_.lower_bound(place.start);
+       range != mapped_.end() && range->first < place.end; ++range) {
+    if (range->second.bytes() > place.end - range->first) return std::nullopt;
+    found.push_back(range);
   }
   return found;
 }
 
-std::vector<VirtualMemory::Parts::iterator> VirtualMemory::parts_of(AddressRange place) {
-  auto found = parts_in(place);
+std::vector<VirtualMemory::MappedRanges::iterator> VirtualMemory::mapped_exactly(
+    AddressRange place) {
+  auto found = mapped_in(place);
   if (!found) return {};
   std::size_t bytes = 0;
-  for (const auto& part : *found) bytes += part->second.bytes();
+  for (const auto& range : *found) bytes += range->second.bytes();
   if (bytes != place.size()) return {};
   return std::move(*found);
 }
@@ -182,19 +184,19 @@ CUresult VirtualMemory::map(std::uintptr_t address, Handle handle) {
   const AddressRange place{address, address + memory->second->physical.bytes};
   if (place.end > reserved->first + reserved->second || is_mapped(place))
     return CUDA_ERROR_INVALID_VALUE;
-  const auto part = parts_.emplace(address, Part{memory->second, {}}).first;
+  const auto range = mapped_.emplace(address, MappedRange{memory->second, {}}).first;
   try {
     remember(place, *memory->second);
   } catch (...) {
-    parts_.erase(part);
+    mapped_.erase(range);
     throw;
   }
   return CUDA_SUCCESS;
 }
 
-int VirtualMemory::give(Parts::iterator part, Processor p, Access access) {
-  const std::uintptr_t address = part->first;
-  Part& mapped = part->second;
+int VirtualMemory::give(MappedRanges::iterator range, Processor p, Access access) {
+  const std::uintptr_t address = range->first;
+  MappedRange& mapped = range->second;
   if (mapped.access_of(p) == access) return 0;
   Annex& annex = runtime_.annex();
   const int error =
@@ -208,58 +210,58 @@ int VirtualMemory::give(Parts::iterator part, Processor p, Access access) {
 
 CUresult VirtualMemory::unmap(AddressRange place) {
   const LockGuard guard(lock_);
-  const auto parts = parts_in(place);
-  if (!parts) return CUDA_ERROR_INVALID_VALUE;
+  const auto ranges = mapped_in(place);
+  if (!ranges) return CUDA_ERROR_INVALID_VALUE;
   // All of them before any is forgotten: where a device does not answer the program may try again.
-  for (const auto& part : *parts)
+  for (const auto& range : *ranges)
     for (int i = 0; i < max_processors; ++i)
-      if (const int error = give(part, Processor{i}, Access::none)) {
+      if (const int error = give(range, Processor{i}, Access::none)) {
         log_line("processor {} does not let go of memory that is unmapped: {}", i - 1,
                  std::generic_category().message(error));
         return to_result(error);
       }
-  for (const auto& part : *parts) {
-    runtime_.memory().take(part->first, [](const MemoryRecord&) { return true; });
-    parts_.erase(part);
+  for (const auto& range : *ranges) {
+    runtime_.memory().take(range->first, [](const MemoryRecord&) { return true; });
+    mapped_.erase(range);
   }
   return CUDA_SUCCESS;
 }
 
 bool VirtualMemory::takes_away(AddressRange place, const Accesses& left) const {
   const LockGuard guard(lock_);
-  for (auto part = parts_.lower_bound(place.start); part != parts_.end() && part->first < place.end;
-       ++part)
+  for (auto range = mapped_.lower_bound(place.start);
+       range != mapped_.end() && range->first < place.end; ++range)
     for (std::size_t i = 1; i < left.size(); ++i)
-      if (part->second.access[i] > left[i]) return true;
+      if (range->second.access[i] > left[i]) return true;
   return false;
 }
 
 CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> grants) {
   const LockGuard guard(lock_);
-  const auto parts = parts_of(place);
-  if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
+  const auto ranges = mapped_exactly(place);
+  if (ranges.empty()) return CUDA_ERROR_INVALID_VALUE;
   std::map<int, Access> wanted;
   for (const Grant& grant : grants) {
     wanted[grant.processor.index] = grant.access;
-    for (const auto& part : parts)
-      if (!may_reach(grant, part->second.memory->physical.traits.location))
+    for (const auto& range : ranges)
+      if (!may_reach(grant, range->second.memory->physical.traits.location))
         return CUDA_ERROR_NOT_SUPPORTED;
   }
   struct Before {
-    Parts::iterator part;
+    MappedRanges::iterator range;
     Processor processor;
     Access access;
   };
   std::vector<Before> done;
-  done.reserve(parts.size() * wanted.size());
-  for (const auto& part : parts) {
+  done.reserve(ranges.size() * wanted.size());
+  for (const auto& range : ranges) {
     for (const auto& entry : wanted) {
       const Processor p{entry.first};
-      done.push_back({part, p, part->second.access_of(p)});
-      const int error = give(part, p, entry.second);
+      done.push_back({range, p, range->second.access_of(p)});
+      const int error = give(range, p, entry.second);
       if (error == 0) continue;
       for (const Before& before : done)
-        static_cast<void>(give(before.part, before.processor, before.access));
+        static_cast<void>(give(before.range, before.processor, before.access));
       return to_result(error);
     }
   }
@@ -270,13 +272,13 @@ CUresult VirtualMemory::set_access(AddressRange place, std::span<const Grant> gr
 
 std::optional<VirtualMemory::Mapped> VirtualMemory::mapped_at(std::uintptr_t address) const {
   const LockGuard guard(lock_);
-  const auto found = part_around(address);
-  if (found == parts_.end()) return std::nullopt;
-  const Part& part = found->second;
-  return Mapped{{found->first, found->first + part.bytes()},
-                part.memory->handle,
-                part.memory->physical,
-                part.access};
+  const auto found = mapped_around(address);
+  if (found == mapped_.end()) return std::nullopt;
+  const MappedRange& range = found->second;
+  return Mapped{{found->first, found->first + range.bytes()},
+                range.memory->handle,
+                range.memory->physical,
+                range.access};
 }
 
 }  // namespace wherry::impl

@@ -89,33 +89,34 @@ class VirtualMemory {
     Handle handle = 0;
     unsigned references = 0;  // mappings do not count
   };
-  struct Part {
+  struct MappedRange {
     std::shared_ptr<Memory> memory;
     std::array<Access, max_processors> access{};
 
     std::size_t bytes() const { return memory->physical.bytes; }
     Access& access_of(Processor p) { return access[static_cast<std::size_t>(p.index)]; }
   };
-  using Parts = std::map<std::uintptr_t, Part>;  // by address; they do not overlap
+  using MappedRanges = std::map<std::uintptr_t, MappedRange>;  // by address; they do not overlap
 
-  // The parts that lie in the range. Nothing: it cuts one.
-  std::optional<std::vector<Parts::iterator>> parts_in(AddressRange place) REQUIRES(lock_);
-  // The parts that are the range together. Empty: it is not made of whole ones without a gap.
-  std::vector<Parts::iterator> parts_of(AddressRange place) REQUIRES(lock_);
-  Parts::const_iterator part_around(std::uintptr_t address) const REQUIRES(lock_);
+  // The mapped ranges that lie in `place`. Nothing: it cuts one of them.
+  std::optional<std::vector<MappedRanges::iterator>> mapped_in(AddressRange place) REQUIRES(lock_);
+  // The mapped ranges that cover `place` together, without gaps. Empty: there are none, or they do
+  // not cover exactly `place`.
+  std::vector<MappedRanges::iterator> mapped_exactly(AddressRange place) REQUIRES(lock_);
+  MappedRanges::const_iterator mapped_around(std::uintptr_t address) const REQUIRES(lock_);
   const std::pair<const std::uintptr_t, std::size_t>* reservation_around(
       std::uintptr_t address) const REQUIRES(lock_);
   bool is_mapped(AddressRange place) const REQUIRES(lock_);
   std::optional<std::uintptr_t> find_place(std::size_t bytes, std::size_t alignment,
                                            std::uintptr_t hint);
   void remember(AddressRange place, const Memory& memory) REQUIRES(lock_);
-  // Changes what the processor may do with the part. Returns 0 or an errno.
-  int give(Parts::iterator part, Processor p, Access access) REQUIRES(lock_);
+  // Changes the processor's access to the range. Returns 0 or an errno.
+  int give(MappedRanges::iterator range, Processor p, Access access) REQUIRES(lock_);
 
   Runtime& runtime_;
   mutable Mutex lock_{LockOrder::virtual_memory};  // held while processors map and unmap
   std::map<std::uintptr_t, std::size_t> reserved_ GUARDED_BY(lock_);  // address -> bytes
-  Parts parts_ GUARDED_BY(lock_);
+  MappedRanges mapped_ GUARDED_BY(lock_);
   std::map<Handle, std::shared_ptr<Memory>> memories_ GUARDED_BY(lock_);  // with references
   Handle next_ GUARDED_BY(lock_) = 1;                                     // no handle is 0
 };

@@ -153,8 +153,8 @@ WorkStatus DeviceEngine::enqueue_operation(const std::shared_ptr<Stream>& stream
   return enqueue(stream, {0, std::move(start)});
 }
 
-WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
-                                   const std::function<void()>& do_it) {
+WorkStatus DeviceEngine::run_inline(const std::shared_ptr<Stream>& stream,
+                                    const std::function<void()>& do_it) {
   const auto turn = std::make_shared<std::atomic<bool>>(false);
   std::uint64_t ticket = 0;
   {
@@ -173,13 +173,13 @@ WorkStatus DeviceEngine::carry_out(const std::shared_ptr<Stream>& stream,
   }
   do_it();
   const LockGuard guard(lock_);
-  finish_carried(stream, ticket, WorkStatus::ok);
+  finish_inline(stream, ticket, WorkStatus::ok);
   return WorkStatus::ok;
 }
 
-WorkStatus DeviceEngine::carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
-                                              const std::function<WorkStatus()>& do_it,
-                                              Operation start) {
+WorkStatus DeviceEngine::run_inline_or_enqueue(const std::shared_ptr<Stream>& stream,
+                                               const std::function<WorkStatus()>& do_it,
+                                               Operation start) {
   struct Turn {
     bool now = true;  // true: start would be called by the calling thread, inside enqueue()
     bool came = false;
@@ -201,12 +201,12 @@ WorkStatus DeviceEngine::carry_out_or_enqueue(const std::shared_ptr<Stream>& str
   }
   const WorkStatus done = do_it();
   const LockGuard guard(lock_);
-  finish_carried(stream, ticket, done);
+  finish_inline(stream, ticket, done);
   return WorkStatus::ok;
 }
 
-void DeviceEngine::finish_carried(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
-                                  WorkStatus status) {
+void DeviceEngine::finish_inline(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
+                                 WorkStatus status) {
   if (!is_running(*stream, ticket)) return;
   finish_front(stream);
   if (status != WorkStatus::ok) operation_failed(stream, status);
@@ -483,14 +483,14 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
   const LockGuard guard(lock_);
   const auto context = stream->context_.lock();
   if (!context) return WorkStatus::context_destroyed;
-  struct Part {
+  struct Position {
     std::shared_ptr<Stream> stream;
     std::uint64_t last_ticket = 0;
     std::uint64_t epoch = 0;
   };
-  std::vector<Part> parts;
+  std::vector<Position> positions;
   const auto add = [&](const std::shared_ptr<Stream>& one) REQUIRES(lock_) {
-    parts.push_back({one, one->queue_.empty() ? 0 : one->queue_.back().ticket, one->epoch_});
+    positions.push_back({one, one->queue_.empty() ? 0 : one->queue_.back().ticket, one->epoch_});
   };
   add(stream);
   if (stream->kind_ == StreamKind::context_default) {
@@ -498,14 +498,16 @@ WorkStatus DeviceEngine::wait(const std::shared_ptr<Stream>& stream) {
       if (other->kind_ == StreamKind::blocking) add(other);
   }
   wait_until([&]() REQUIRES(lock_) {
-    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) REQUIRES(lock_) {
-      return is_done(*part.stream, part.last_ticket);
-    });
+    return std::all_of(positions.begin(), positions.end(),
+                       [&](const Position& position) REQUIRES(lock_) {
+                         return is_done(*position.stream, position.last_ticket);
+                       });
   });
-  for (const auto& part : parts) part.stream->prefetch_epoch_ = 0;
-  const bool is_lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) {
-    return part.last_ticket != 0 && part.stream->epoch_ != part.epoch;
-  });
+  for (const auto& position : positions) position.stream->prefetch_epoch_ = 0;
+  const bool is_lost =
+      std::any_of(positions.begin(), positions.end(), [](const Position& position) {
+        return position.last_ticket != 0 && position.stream->epoch_ != position.epoch;
+      });
   // A reset dropped the work, and the context works again.
   if (context->status_ == WorkStatus::ok && is_lost) return WorkStatus::launch_failed;
   return context->status_;

@@ -71,14 +71,14 @@ class DeviceEngine {
   // the device is replaced.
   WorkStatus enqueue_operation(const std::shared_ptr<Stream>& stream, Operation start)
       EXCLUDES(lock_);
-  // An operation that the calling thread carries out: waits for its turn in the stream, then calls
+  // Work of the stream that the calling thread runs: waits for its turn in the stream, then calls
   // do_it(). Returns ok if do_it() was called.
-  WorkStatus carry_out(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
+  WorkStatus run_inline(const std::shared_ptr<Stream>& stream, const std::function<void()>& do_it)
       EXCLUDES(lock_);
   // The same if the stream has nothing to do. Otherwise the stream gets an operation that begins
   // with start(done) later. If do_it() returns another status than ok, the context fails.
-  WorkStatus carry_out_or_enqueue(const std::shared_ptr<Stream>& stream,
-                                  const std::function<WorkStatus()>& do_it, Operation start)
+  WorkStatus run_inline_or_enqueue(const std::shared_ptr<Stream>& stream,
+                                   const std::function<WorkStatus()>& do_it, Operation start)
       EXCLUDES(lock_);
   // A number, never 0. Two calls return the same number if no kernel was launched into the stream
   // between them. No two streams return the same number.
@@ -164,8 +164,8 @@ class DeviceEngine {
   WorkStatus fate_of(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
   bool is_running(const Stream& stream, std::uint64_t ticket) const REQUIRES(lock_);
   void wait_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
-  void finish_carried(const std::shared_ptr<Stream>& stream, std::uint64_t ticket,
-                      WorkStatus status) REQUIRES(lock_);
+  void finish_inline(const std::shared_ptr<Stream>& stream, std::uint64_t ticket, WorkStatus status)
+      REQUIRES(lock_);
   void operation_failed(const std::shared_ptr<Stream>& stream, WorkStatus status) REQUIRES(lock_);
 
   void wait_until(const std::function<bool()>& done) REQUIRES(lock_);

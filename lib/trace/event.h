@@ -46,7 +46,7 @@ enum class EventCause : std::uint8_t {
   speculative_prefetch,  // started by the library, which expects the pages to be used
   eviction,
   thrash_pin,
-  advice,    // the program's advice, and wherryPin
+  advice,    // the program's advice, and wherryPinPages
   copy,      // a copy or a fill by the library
   creation,  // pages created before their first access
   release,   // the memory was freed or discarded
@@ -60,7 +60,7 @@ enum class EventAccess : std::uint8_t {
 };
 inline constexpr unsigned event_accesses = 3;
 
-// The meaning of EventRecord::detail, for each kind of event.
+// The meaning of TraceEvent::detail, for each kind of event.
 enum class FaultDetail : std::uint8_t {
   missing,        // the page was in no pool that the faulting processor's view maps
   minor,          // the page was in such a pool, but not in the processor's page table
@@ -92,8 +92,8 @@ enum class AdviceDetail : std::uint8_t {
 };
 inline constexpr unsigned advice_details = 7;
 
-struct EventRecord {
-  static constexpr std::int8_t nobody = -1;
+struct TraceEvent {
+  static constexpr std::int8_t no_processor = -1;
 
   std::uint64_t time_ns = 0;      // start time on the scale of now_ns()
   std::uint64_t duration_ns = 0;  // 0: the event has no duration, or it was not measured
@@ -106,15 +106,15 @@ struct EventRecord {
   EventKind kind = EventKind::fault;
   EventCause cause = EventCause::none;
   EventAccess access = EventAccess::none;
-  std::uint8_t detail = 0;           // one of the enums above, depending on kind
-  std::int8_t source = nobody;       // processor index
-  std::int8_t destination = nobody;  // processor index; fault: the faulting processor
-  std::uint16_t processors = 0;      // further processors, one bit each
+  std::uint8_t detail = 0;                 // one of the enums above, depending on kind
+  std::int8_t source = no_processor;       // processor index
+  std::int8_t destination = no_processor;  // processor index; fault: the faulting processor
+  std::uint16_t processors = 0;            // further processors, one bit each
 
-  bool operator==(const EventRecord&) const = default;
+  bool operator==(const TraceEvent&) const = default;
 };
-static_assert(sizeof(EventRecord) == 48);
-static_assert(max_processors <= 16, "EventRecord::processors has 16 bits");
+static_assert(sizeof(TraceEvent) == 48);
+static_assert(max_processors <= 16, "TraceEvent::processors has 16 bits");
 
 constexpr std::int8_t index_of(Processor p) {
   return static_cast<std::int8_t>(p.index);
@@ -124,11 +124,7 @@ constexpr std::uint8_t code_of(Detail detail) {
   return static_cast<std::uint8_t>(detail);
 }
 
-// The names in reports and in docs/trace-format.md.
-std::string_view to_string(EventKind kind);
+// The name in reports and in docs/trace-format.md. The tools have the other names of reports.
 std::string_view to_string(EventCause cause);
-std::string_view to_string(EventAccess access);
-// The name of the event's detail; empty if the kind has none.
-std::string_view detail_name(const EventRecord& event);
 
 }  // namespace wherry::impl

@@ -26,13 +26,13 @@ EventRings::Ring& EventRings::ring_of_this_thread() {
                 (64 - std::countr_zero(rings))];
 }
 
-bool EventRings::put(const EventRecord& event) noexcept {
+bool EventRings::put(const TraceEvent& event) noexcept {
   if (ring_of_this_thread().put(event)) return true;
   dropped_[static_cast<unsigned>(event.kind)].fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
-std::size_t EventRings::take(std::span<EventRecord> events) {
+std::size_t EventRings::take(std::span<TraceEvent> events) {
   std::size_t taken = 0;
   for (unsigned i = 0; i < rings && taken < events.size(); ++i)
     taken += rings_[(first_ + i) % rings].take(events.subspan(taken));

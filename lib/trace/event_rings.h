@@ -27,16 +27,16 @@ class EventRings {
   EventRings& operator=(const EventRings&) = delete;
 
   // Any thread, and signal handlers. Returns false if the event was dropped (and counted).
-  bool put(const EventRecord& event) noexcept;
+  bool put(const TraceEvent& event) noexcept;
   // Removes as many events as are available and fit, and returns how many. One thread at a time.
-  std::size_t take(std::span<EventRecord> events);
+  std::size_t take(std::span<TraceEvent> events);
   // How many events of this kind have been dropped so far. Any thread.
   std::uint64_t dropped(EventKind kind) const {
     return dropped_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
   }
 
  private:
-  using Ring = BoundedRing<EventRecord>;
+  using Ring = BoundedRing<TraceEvent>;
 
   Ring& ring_of_this_thread();
 

@@ -34,13 +34,13 @@ Recorder& recorder() {
 }
 
 void discard(EventRings& rings) {
-  std::array<EventRecord, 64> events;
+  std::array<TraceEvent, 64> events;
   while (rings.take(events) != 0) continue;
 }
 
 }  // namespace
 
-void record_event(const EventRecord& event) noexcept {
+void record_event(const TraceEvent& event) noexcept {
   // Pairs with the release in start_recording().
   if (EventRings* const rings = current_rings.load(std::memory_order_acquire)) rings->put(event);
 }
@@ -72,7 +72,7 @@ bool stop_recording(EventReader reader) {
   return true;
 }
 
-bool take_events(EventReader reader, std::span<EventRecord> events, std::size_t& taken) {
+bool take_events(EventReader reader, std::span<TraceEvent> events, std::size_t& taken) {
   Recorder& the = recorder();
   const LockGuard guard(the.lock);
   if (the.reader != reader) return false;

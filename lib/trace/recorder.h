@@ -31,11 +31,11 @@ inline bool is_recorded(EventKind kind) {
 
 // Any thread, and signal handlers. The event is lost if recording has stopped or if the ring is
 // full; in the second case it is counted.
-void record_event(const EventRecord& event) noexcept;
+void record_event(const TraceEvent& event) noexcept;
 
 // Who reads the events. There is one reader at a time, because reading an event removes it.
 enum class EventReader {
-  program,  // wherryEventsRead
+  program,  // wherryReadEvents
   trace,    // a TraceWriter
 };
 
@@ -50,7 +50,7 @@ bool stop_recording(EventReader reader);
 // Removes as many events as are available and fit; the events of each thread are in the order in
 // which it recorded them. Returns false if this reader has not started recording, or if another
 // reader has started since.
-[[nodiscard]] bool take_events(EventReader reader, std::span<EventRecord> events,
+[[nodiscard]] bool take_events(EventReader reader, std::span<TraceEvent> events,
                                std::size_t& taken);
 // Returns whether recording is on for this reader.
 [[nodiscard]] bool is_recording_for(EventReader reader);

@@ -1,12 +1,11 @@
 // The parts of a trace file, as docs/trace-format.md describes them: the content of each kind of
-// chunk, and its encoding. Pure functions: trace_writer.h has the file and the thread,
-// trace_reader.h reads whole files.
+// chunk, and its encoding. Pure functions: trace_writer.h has the file and the thread.
+// tools/wherry/trace_reader.h reads traces.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,25 +79,28 @@ struct TraceName {
   bool operator==(const TraceName&) const = default;
 };
 
+// Which fields of an event are present: those that are not 0, and processors that are not `nobody`.
+enum EventField : std::uint8_t {
+  has_address = 1,
+  has_bytes = 2,
+  has_duration = 4,
+  has_thread = 8,
+  has_ends = 16,
+  has_reason = 32,
+  has_processors = 64,
+  has_value = 128,
+};
+
 using TraceDrops = std::array<std::uint64_t, event_kinds>;
 
 // Each function appends to `file`. append_trace_header() writes what precedes the first chunk.
 void append_trace_header(TraceBytes& file);
 void append_chunk(TraceBytes& file, TraceChunk kind, std::span<const std::byte> payload);
 // At most chunk_events_max events.
-void append_events(TraceBytes& file, std::span<const EventRecord> events);
+void append_events(TraceBytes& file, std::span<const TraceEvent> events);
 void append_machine(TraceBytes& file, const TraceMachine& machine);
 void append_names(TraceBytes& file, std::span<const TraceName> names);
 void append_drops(TraceBytes& file, const TraceDrops& drops);
 void append_end(TraceBytes& file, std::uint64_t time_ns);
-
-// These parse the payload of a chunk. They return nullopt, or false, if the payload is malformed.
-std::optional<TraceMachine> parse_machine(std::span<const std::byte> payload);
-std::optional<TraceDrops> parse_drops(std::span<const std::byte> payload);
-std::optional<std::uint64_t> parse_end(std::span<const std::byte> payload);
-// These two append to their last argument. `processors`: how many processors the trace has.
-bool parse_events(std::span<const std::byte> payload, std::size_t processors,
-                  std::vector<EventRecord>& events);
-bool parse_names(std::span<const std::byte> payload, std::vector<TraceName>& names);
 
 }  // namespace wherry::impl

@@ -84,10 +84,10 @@ bool TraceWriter::write_round(bool last) {
   return good && flush();
 }
 
-void TraceWriter::add_events(std::span<const EventRecord> events) {
+void TraceWriter::add_events(std::span<const TraceEvent> events) {
   if (events.empty()) return;
   append_events(buffer_, events);
-  for (const EventRecord& event : events)
+  for (const TraceEvent& event : events)
     if (event.kind == EventKind::launch_begin && named_kernels_.insert(event.address).second)
       name({TraceName::Kind::kernel, event.time_ns, event.address, 0, name_kernel_(event.address)});
 }

@@ -44,7 +44,7 @@ class TraceWriter {
   bool wait_for_next_round() EXCLUDES(lock_);
   // Writes everything recorded so far. Returns false if the file cannot be written.
   bool write_round(bool last) EXCLUDES(lock_);
-  void add_events(std::span<const EventRecord> events);
+  void add_events(std::span<const TraceEvent> events);
   void add_names() EXCLUDES(lock_);
   void add_drops();
   bool flush();
@@ -54,7 +54,7 @@ class TraceWriter {
   // Used only by the writer's thread.
   Fd file_;
   TraceBytes buffer_;  // encoded, not yet written
-  std::vector<EventRecord> events_;
+  std::vector<TraceEvent> events_;
   std::unordered_set<std::uint64_t> named_kernels_;
   TraceDrops written_drops_{};
 

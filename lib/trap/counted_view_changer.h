@@ -1,5 +1,5 @@
-// ViewChanger that tells the mapper on protection of the mappings that its changes make: both have
-// one process's to share.
+// ViewChanger that reports its changes to the ProtectionMapper of the same process: both use up the
+// process's mappings.
 #pragma once
 
 #include "trap/protection_mapper.h"

@@ -14,27 +14,23 @@ namespace wherry::impl {
 namespace {
 
 constexpr int look_again_ms = 50;
-// How long a thread of the host waits for its answer while no handler looks at its fault: longer
-// than a handler puts one off between two looks. Then it gets the signal that it would get without
-// the library.
+// How long a thread waits for its answer while no handler attends to its fault
+// (FaultLimit::bounded): longer than a handler postpones a fault between two attempts. Then the
+// thread gets the signal that it would get without the library.
 constexpr std::uint64_t host_limit_ns = 30'000'000'000;
-// A process that does not change its protection within this time is stopped, or stuck: the host
+// A process that does not change its protection within this time is stopped, or hangs, and the host
 // ends it.
 constexpr std::uint64_t change_limit_ns = 5'000'000'000;
 constexpr std::uint64_t claim_limit_ns = 30'000'000'000;
-// The other side mostly answers before a sleep and its wake would be over.
+// The other side usually answers before a sleep and a wake would be over.
 constexpr int yields_before_sleep = 20;
-
-// The slot whose fault the calling thread attends to. Read in signal handlers, which must not have
-// it allocated.
-[[gnu::tls_model("initial-exec")]] thread_local FaultSlot* attended = nullptr;
 
 void set_state(FaultSlot& slot, FaultSlot::State state) {
   slot.state.store(state, std::memory_order_release);
   futex_wake(slot.state, 1);
 }
 
-// Until it is another than `state`, for a while.
+// Waits until the slot's state is not `state`, for a short time. Returns the state.
 std::uint32_t wait_while(const FaultSlot& slot, std::uint32_t state) {
   for (int i = 0; i < yields_before_sleep; ++i) {
     const std::uint32_t now = slot.state.load(std::memory_order_acquire);
@@ -60,13 +56,13 @@ FaultSlot* claim_slot(FaultBoard& board) {
       slot.given_up.store(false, std::memory_order_relaxed);
       return &slot;
     }
-    // As many threads as there are slots wait for answers, which come.
+    // All slots are in use. Answers free them.
     futex_wait(board.slots[0].state, board.slots[0].state.load(), 1);
   }
   return nullptr;
 }
 
-// Whoever of the two sees the answer last frees the slot.
+// Frees an answered slot. The thread does that, or the host if the thread has given up.
 bool take_answer(FaultSlot& slot) {
   std::uint32_t expected = FaultSlot::answered;
   return slot.state.compare_exchange_strong(expected, FaultSlot::free, std::memory_order_acq_rel);
@@ -115,50 +111,47 @@ void change_protection_for_host(FaultBoard& board) {
   }
 }
 
-std::optional<FaultEvent> BoardSource::read_event() const {
+std::optional<FaultMessage> BoardSource::read_message() const {
   if (drain_eventfd(notifier_) == 0) return std::nullopt;
   for (unsigned i = 0; i < FaultBoard::slots_max; ++i) {
     FaultSlot& slot = board_.slots[i];
     std::uint32_t expected = FaultSlot::posted;
     if (!slot.state.compare_exchange_strong(expected, FaultSlot::taken, std::memory_order_acquire))
       continue;
-    FaultEvent event;
-    event.address = slot.address;
-    event.thread = slot.thread;
-    event.write = slot.write;
-    event.kind_known = false;
-    event.slot = i;
-    return event;
+    FaultMessage message;
+    message.address = slot.address;
+    message.thread = slot.thread;
+    message.write = slot.write;
+    message.kind_known = false;
+    message.slot = i;
+    return message;
   }
   return std::nullopt;
 }
 
-void BoardSource::attend(const FaultEvent& event) const {
-  attended = &board_.slots[event.slot];
-  attended->attentions.fetch_add(1, std::memory_order_relaxed);
+FaultSlot* BoardSource::attend(const FaultMessage& message) const {
+  FaultSlot& slot = board_.slots[message.slot];
+  slot.attentions.fetch_add(1, std::memory_order_relaxed);
+  return &slot;
 }
 
-void BoardSource::leave() const {
-  attended = nullptr;
-}
-
-void BoardSource::answered(const FaultEvent& event, bool refused) const {
-  FaultSlot& slot = board_.slots[event.slot];
+void BoardSource::answered(const FaultMessage& message, bool refused) const {
+  FaultSlot& slot = board_.slots[message.slot];
   slot.refused = refused;
   set_state(slot, FaultSlot::answered);
   if (slot.given_up.load()) (void)take_answer(slot);
 }
 
-int BoardProtector::protect(PageSpan span, Access access) {
-  const bool waits_for_us =
-      attended >= board_.slots && attended < board_.slots + FaultBoard::slots_max;
-  if (waits_for_us) return ask(*attended, span, access);
+int BoardProtector::protect(PageSpan span, Access access, FaultSlot* waiter) {
+  // The thread may be one of another processor, or of the process before this one.
+  const bool is_ours = waiter >= board_.slots && waiter < board_.slots + FaultBoard::slots_max;
+  if (is_ours) return ask(*waiter, span, access);
   const LockGuard guard(lock_);
   return ask(board_.changes, span, access);
 }
 
 int BoardProtector::ask(FaultSlot& slot, PageSpan span, Access access) {
-  return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+  return layout_.for_each_address_range(span, [&](std::uintptr_t address, std::size_t bytes) {
     return ask(slot, address, bytes, access);
   });
 }
@@ -177,7 +170,7 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
   slot.state.store(FaultSlot::taken, std::memory_order_relaxed);
   const int error = std::atomic_ref(slot.error).load(std::memory_order_relaxed);
   if (error == 0 || error == ENOMEM) return error;
-  // mprotect() gives no other answer for pages of the arena: something wrote over the board.
+  // mprotect() returns no other error for pages of the arena: the device has overwritten its board.
   (void)end_process();
   return ESRCH;
 }
@@ -185,7 +178,7 @@ int BoardProtector::ask(FaultSlot& slot, std::uintptr_t address, std::size_t byt
 bool BoardProtector::end_process() {
   log_line("device process {} does not change access to its memory: it is ended", pid_);
   end_process_();
-  // Until it has ended it may touch what it was to give up.
+  // Until it has ended, its threads may access the pages.
   (void)wait_for_end(process_, Patience(change_limit_ns, AtLimit::goes_on));
   return true;
 }

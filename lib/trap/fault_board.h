@@ -1,10 +1,14 @@
-// Faults that threads report themselves, from the handler of the signal that they got, and what is
-// asked of their process in return: a table in memory that the process shares with the host's
-// handlers.
+// Faults that threads report themselves, in the handler of the signal that they got: a table of
+// slots in memory that the process shares with the host. For the host's own threads the memory is
+// private.
 //
-// A thread that faults fills a slot, signals and waits there for its answer. While it waits it
-// changes the protection of its process for the host, which needs nobody else to be woken then.
-// When nobody waits, a thread that does nothing else changes it. No wait is without a limit.
+// A thread that faults fills a slot, signals an eventfd, and waits in the slot for the answer.
+// While it waits it changes page protections of its process on the host's request, so that no other
+// thread has to be woken for that. Where no thread waits, a thread that does nothing else makes the
+// changes. Every wait of the host has a limit.
+//
+// A kernel of a device can write anything into the board at any time. So the host checks what it
+// reads there.
 #pragma once
 
 #include <atomic>
@@ -19,26 +23,28 @@
 
 namespace wherry::impl {
 
-// One conversation. Who may write what is decided by the state: each side waits for the other's.
+// One fault, and the changes that the host requests of its thread. `state` decides which side may
+// write the other fields: a release store hands them to the other side, which loads with acquire.
 struct alignas(64) FaultSlot {
   enum State : std::uint32_t {
-    free,
-    filling,   // a thread has claimed it
-    posted,    // there is an event
-    taken,     // the host has read it, and asks nothing at the moment
-    asked,     // the process shall change protection
-    done,      // it has
-    answered,  // the thread goes on
+    free,      // no thread uses it
+    filling,   // a thread has claimed it, and fills it
+    posted,    // the fault is to be read by the host
+    taken,     // the host has read the fault
+    asked,     // the host requests a change of protection
+    done,      // the change was made; `error` is its result
+    answered,  // the thread continues, as `refused` says
   };
   std::atomic<std::uint32_t> state{free};
   std::uint32_t thread = 0;
-  std::uint64_t address = 0;  // that was touched
+  std::uint64_t address = 0;  // of the access
   bool write = false;
   bool refused = false;
-  std::atomic<bool> given_up{false};         // its thread waits no more
-  std::atomic<std::uint32_t> attentions{0};  // how often a handler has looked at the fault
-  Access access = Access::none;              // that is asked for, of these addresses
-  int error = 0;                             // what came of it
+  std::atomic<bool> given_up{false};         // the thread does not wait any more
+  std::atomic<std::uint32_t> attentions{0};  // how often a handler has attended to the fault
+  // The requested change, and its result: 0 or an errno.
+  Access access = Access::none;
+  int error = 0;
   std::uint64_t change_start = 0;
   std::uint64_t change_bytes = 0;
 };
@@ -46,50 +52,52 @@ struct alignas(64) FaultSlot {
 struct FaultBoard {
   static constexpr unsigned slots_max = 126;
 
-  FaultSlot changes;  // of the thread that does nothing else; always taken, asked or done
+  FaultSlot changes;  // of change_protection_for_host(); always free, taken, asked or done
   FaultSlot slots[slots_max];
 };
 
-// ---- in the process that faults; both may be called in a signal handler
+// ---- In the process whose threads fault
 
-// Has the fault answered. True: the access is to be tried again; false: it was refused, or no
-// handler looks at it any more. While handlers look at it, how long it may wait is theirs to say.
-// `bell`: an eventfd that counts, see BoardSource.
-// endless: as long as the process lives, which ends with the host's.
 enum class FaultLimit {
-  bounded,
-  endless,
+  bounded,  // the thread waits at most 30 s while no handler attends to its fault
+  endless,  // the thread waits as long as its process lives, which ends with the host
 };
+// Posts the fault of the calling thread and waits for the answer. Returns true if the access is to
+// be repeated; false if it was refused, or no handler has attended to it within the limit.
+// `notifier`: see BoardSource. Async-signal-safe: called in the SIGSEGV handler; a few hundred
+// bytes of stack.
 bool post_fault(FaultBoard& board, const Fd& notifier, std::uintptr_t address, bool write,
                 FaultLimit limit);
-// Changes protection whenever it is asked to; for a thread of its own, with no signals.
+// Makes the changes for which no thread waits. Runs on a thread of its own, which gets no signals.
 [[noreturn]] void change_protection_for_host(FaultBoard& board);
 
-// ---- in the host; `board` outlives both
+// ---- In the host
 
+// The faults of a board.
 class BoardSource final : public FaultSource {
  public:
-  // `bell`: a semaphore, signalled once for each event.
-  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, Fd notifier)
-      : owner_(std::move(owner)), board_(board), notifier_(std::move(notifier)) {}
+  // `notifier`: an eventfd that counts, signalled once for each message. `owner` keeps both.
+  BoardSource(std::shared_ptr<void> owner, FaultBoard& board, const Fd& notifier)
+      : owner_(std::move(owner)), board_(board), notifier_(notifier) {}
 
   int fd() const override { return notifier_.get(); }
-  std::optional<FaultEvent> read_event() const override;
-  void attend(const FaultEvent& event) const override;
-  void leave() const override;
-  void answered(const FaultEvent& event, bool refused) const override;
+  std::optional<FaultMessage> read_message() const override;
+  FaultSlot* attend(const FaultMessage& message) const override;
+  void answered(const FaultMessage& message, bool refused) const override;
 
  private:
-  const std::shared_ptr<void> owner_;  // of the board
+  const std::shared_ptr<void> owner_;
   FaultBoard& board_;
-  const Fd notifier_;
+  const Fd& notifier_;
 };
 
-// Has the process behind a board do it: the thread whose fault the caller attends to, or the one
-// that does nothing else. A process that does not answer in time is ended.
+// Changes page protections of a device process: the thread in the slot `waiter` makes the change if
+// the slot is one of the board's, otherwise the thread that does nothing else. A process that does
+// not make a change within 5 s is ended.
 class BoardProtector final : public Protector {
  public:
-  // `process`: the pidfd of `pid`. `end_process`: ends it; waits for nothing.
+  // `process`: the pidfd of `pid`. `end_process`: kills it, without waiting for its end. `owner`
+  // keeps the board.
   BoardProtector(std::shared_ptr<void> owner, FaultBoard& board, pid_t pid, Fd process,
                  std::function<void()> end_process, const ArenaLayout& layout)
       : owner_(std::move(owner)),
@@ -99,11 +107,12 @@ class BoardProtector final : public Protector {
         end_process_(std::move(end_process)),
         layout_(layout) {}
 
-  int protect(PageSpan span, Access access) override EXCLUDES(lock_);
+  int protect(PageSpan span, Access access, FaultSlot* waiter) override EXCLUDES(lock_);
   bool end_process() override;
   std::uint64_t count_mappings() override { return impl::count_mappings(pid_); }
 
  private:
+  // Both have the slot's thread make a change, and wait until it has.
   int ask(FaultSlot& slot, PageSpan span, Access access);
   int ask(FaultSlot& slot, std::uintptr_t address, std::size_t bytes, Access access);
 
@@ -113,7 +122,7 @@ class BoardProtector final : public Protector {
   const Fd process_;
   const std::function<void()> end_process_;
   const ArenaLayout& layout_;
-  Mutex lock_{LockOrder::protector};  // board_.changes
+  Mutex lock_{LockOrder::protector};  // guards the host's side of board_.changes
 };
 
 }  // namespace wherry::impl

@@ -47,49 +47,52 @@ void ProtectionMapper::count_others(std::uint64_t changes) {
     mappings_.fetch_add(changes * mappings_per_change, std::memory_order_relaxed);
 }
 
-int ProtectionMapper::change_in_few_mappings(Protector& protector, PageSpan span, Access access) {
+int ProtectionMapper::change_in_few_mappings(Protector& protector, PageSpan span, Access access,
+                                             FaultSlot* waiter) {
   const PageSpan wider[] = {around(span, pages_per_region), around(span, pages_per_block), arena_};
   int error = ENOMEM;
   for (unsigned step = shortage_.load(std::memory_order_relaxed); step < std::size(wider); ++step) {
     shortage_.store(std::min<unsigned>(step + 1, blocks), std::memory_order_relaxed);
-    if (protector.protect(wider[step], Access::none) == 0 && access == Access::none) return 0;
-    error = protector.protect(span, access);
+    if (protector.protect(wider[step], Access::none, waiter) == 0 && access == Access::none)
+      return 0;
+    error = protector.protect(span, access, waiter);
     if (error != ENOMEM) return error;
-    // Done in part, perhaps: what is not said to be mapped must not be.
-    (void)protector.protect(span, Access::none);
+    // A part of the change may have been made: pages that are not reported as mapped must not be.
+    (void)protector.protect(span, Access::none, waiter);
   }
   return error;
 }
 
-void ProtectionMapper::mind_budget(Protector& protector) {
+void ProtectionMapper::mind_budget(Protector& protector, FaultSlot* waiter) {
   if (budget_ == 0) return;
   const std::uint64_t known = mappings_.load(std::memory_order_relaxed);
   if (known != 0 && known + mappings_per_change <= budget_) {
     mappings_.fetch_add(mappings_per_change, std::memory_order_relaxed);
     return;
   }
-  // Counting takes the kernel a while; most changes make no mappings, or merge some.
-  // Read first: of several who count at the same time only one raises it.
+  // The estimate is too high, because most changes split no mapping, or merge some. Counting takes
+  // Linux a while, so it is done only here. The shortage is read first: of several threads that
+  // count at the same time only one raises it.
   const unsigned shortage = shortage_.load(std::memory_order_relaxed);
   std::uint64_t counted = protector.count_mappings();
   if (counted > budget_ - budget_ / 4) {
     shortage_.store(std::min<unsigned>(shortage + 1, blocks), std::memory_order_relaxed);
-    if (protector.protect(arena_, Access::none) == 0) counted = protector.count_mappings();
+    if (protector.protect(arena_, Access::none, waiter) == 0) counted = protector.count_mappings();
   } else if (counted <= budget_ / 2 && shortage != none) {
     shortage_.store(shortage - 1, std::memory_order_relaxed);
   }
-  // At most once in so many changes, however many mappings the process has otherwise: an
-  // instruction that needs several pages must come to have them together.
+  // The bound leaves some changes until the next count, however many mappings the program itself
+  // has: the pages of one instruction must be accessible together before access is removed again.
   mappings_.store(std::clamp<std::uint64_t>(counted, 1, budget_ - budget_ / 4),
                   std::memory_order_relaxed);
 }
 
-OpResult ProtectionMapper::change(PageSpan span, Access access) {
+OpResult ProtectionMapper::change(PageSpan span, Access access, FaultSlot* waiter) {
   const ReadGuard guard(lock_);
   if (!protector_) return {OpStatus::process_gone, 0};
-  mind_budget(*protector_);
-  int error = protector_->protect(span, access);
-  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access);
+  mind_budget(*protector_, waiter);
+  int error = protector_->protect(span, access, waiter);
+  if (error == ENOMEM) error = change_in_few_mappings(*protector_, span, access, waiter);
   switch (error) {
     case 0:
       return {OpStatus::ok, span.bytes()};
@@ -102,55 +105,57 @@ OpResult ProtectionMapper::change(PageSpan span, Access access) {
 }
 
 template <typename Fill>
-OpResult ProtectionMapper::fill_and_enter(PageSpan span, Access access, Fill fill) {
+OpResult ProtectionMapper::fill_and_enter(PageSpan span, Access access, FaultSlot* waiter,
+                                          Fill fill) {
   {
     const ReadGuard guard(lock_);
     if (!protector_) return {OpStatus::process_gone, 0};
   }
   const OpResult filled = fill();
-  // What cannot be entered now faults again, and is looked at then.
-  if (filled.bytes != 0) (void)change({span.first, filled.bytes / page_size}, access);
+  // A page to which access cannot be given now faults again.
+  if (filled.bytes != 0) (void)change({span.first, filled.bytes / page_size}, access, waiter);
   return filled;
 }
 
-OpResult ProtectionMapper::unmap(PageSpan span) {
-  const OpResult result = change(span, Access::none);
+OpResult ProtectionMapper::unmap(PageSpan span, FaultSlot* waiter) {
+  const OpResult result = change(span, Access::none, waiter);
   if (result.status != OpStatus::no_memory) return result;
   const ReadGuard guard(lock_);
   const bool is_gone = protector_ == nullptr || protector_->end_process();
   return {is_gone ? OpStatus::process_gone : OpStatus::no_memory, 0};
 }
 
-OpResult ProtectionMapper::copy_protected(PageSpan span, const std::byte* source) {
-  return fill_and_enter(span, Access::read, [&] { return pool_.fill(span, source); });
+OpResult ProtectionMapper::copy_protected(PageSpan span, const std::byte* source,
+                                          FaultSlot* waiter) {
+  return fill_and_enter(span, Access::read, waiter, [&] { return pool_.fill(span, source); });
 }
 
-OpResult ProtectionMapper::zero(PageSpan span) {
-  return fill_and_enter(span, Access::write, [&] { return pool_.fill_zero(span); });
+OpResult ProtectionMapper::zero(PageSpan span, FaultSlot* waiter) {
+  return fill_and_enter(span, Access::write, waiter, [&] { return pool_.fill_zero(span); });
 }
 
-OpResult ProtectionMapper::map_resident(PageSpan span, bool write_protected) {
-  return change(span, write_protected ? Access::read : Access::write);
+OpResult ProtectionMapper::map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) {
+  return change(span, write_protected ? Access::read : Access::write, waiter);
 }
 
 OpResult ProtectionMapper::map_whole(PageSpan) {
   return {OpStatus::unsupported, 0};
 }
 
-OpResult ProtectionMapper::write_protect(PageSpan span) {
-  return change(span, Access::read);
+OpResult ProtectionMapper::write_protect(PageSpan span, FaultSlot* waiter) {
+  return change(span, Access::read, waiter);
 }
 
-OpResult ProtectionMapper::write_unprotect(PageSpan span) {
-  return change(span, Access::write);
+OpResult ProtectionMapper::write_unprotect(PageSpan span, FaultSlot* waiter) {
+  return change(span, Access::write, waiter);
 }
 
-// A touch is a fault as before, which is refused again.
-OpResult ProtectionMapper::forbid(PageSpan span) {
-  return change(span, Access::none);
+// An access faults as before, and is refused again.
+OpResult ProtectionMapper::forbid(PageSpan span, FaultSlot* waiter) {
+  return change(span, Access::none, waiter);
 }
 
-// Each fault gets its own answer.
+// Each thread waits for the answer to its own fault (FaultSource::answered()).
 OpResult ProtectionMapper::wake(PageSpan span) {
   return {OpStatus::ok, span.bytes()};
 }

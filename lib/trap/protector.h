@@ -1,35 +1,38 @@
-// Who changes what one process may do with stretches of its view of the arena: the process itself,
-// or somebody there who is asked to.
+// Changes the page protections of one process: of this one, or of a device process.
 #pragma once
 
 #include <unistd.h>
 
 #include "base/page.h"
 #include "os/memory/mapping.h"
-#include "os/process/features.h"
+#include "os/memory/mapping_count.h"
 #include "pages/arena_layout.h"
 
 namespace wherry::impl {
 
+struct FaultSlot;  // trap/fault_board.h
+
 class Protector {
  public:
   virtual ~Protector() = default;
-  // Pages that have no address are passed over. Returns when every thread of the process is bound
-  // by it: 0, or an errno. ESRCH: the process is gone, or will never touch anything any more;
-  // ENOMEM: it has as many mappings as it may have, and nothing or a part has changed.
-  [[nodiscard]] virtual int protect(PageSpan span, Access access) = 0;
-  // For a process that does not give up what it may touch no more: ends it. False: it is this one.
+  // Sets the access to these pages; at the return it applies to all threads of the process. Pages
+  // without an address are skipped. `waiter`: as in Mapper. Returns 0 or an errno. ESRCH: the
+  // process has ended, or will access nothing any more. ENOMEM: it has as many mappings as it may
+  // have, and a part of the change may have been made.
+  [[nodiscard]] virtual int protect(PageSpan span, Access access, FaultSlot* waiter) = 0;
+  // Ends a process whose access cannot be removed. Returns false if that is this process, which
+  // goes on.
   virtual bool end_process() { return false; }
-  // How many mappings the process has; 0: the kernel does not say.
+  // How many mappings the process has; 0: unknown.
   virtual std::uint64_t count_mappings() = 0;
 };
 
-// The calling process itself.
+// Of the calling process. May be called in the SIGSEGV handler of a thread of the host.
 class OwnProtector final : public Protector {
  public:
   explicit OwnProtector(const ArenaLayout& layout) : layout_(layout) {}
-  int protect(PageSpan span, Access access) override {
-    return layout_.for_each_part(span, [&](std::uintptr_t address, std::size_t bytes) {
+  int protect(PageSpan span, Access access, FaultSlot* /*waiter*/) override {
+    return layout_.for_each_address_range(span, [&](std::uintptr_t address, std::size_t bytes) {
       return set_access(address, bytes, access);
     });
   }

@@ -2,49 +2,63 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace wherry::impl {
 namespace {
 
-// Of auto, or of "userfaultfd" where it is permitted.
-std::string reason_of(UffdAccess access, const Permissions& permissions) {
-  switch (access) {
+// Why `access` is the best permitted userfaultfd; nullopt: why there is none.
+std::string reason_of(std::optional<UffdAccess> access, const Permissions& permissions) {
+  if (!access)
+    return fmt::format("userfaultfd {}", to_string(permissions[Request::userfaultfd_user_mode]));
+  switch (*access) {
     case UffdAccess::full:
       return "userfaultfd is permitted, for faults inside system calls too";
     case UffdAccess::device:
       return "/dev/userfaultfd is permitted, for faults inside system calls too";
     case UffdAccess::user_mode_only:
-      return fmt::format("userfaultfd for faults inside system calls {}",
-                         to_string(permissions[Request::userfaultfd]));
-    case UffdAccess::none:
       break;
   }
-  return fmt::format("userfaultfd {}", to_string(permissions[Request::userfaultfd_user_mode]));
+  return fmt::format("userfaultfd for faults inside system calls {}",
+                     to_string(permissions[Request::userfaultfd]));
+}
+
+const TrapTraits* find_kind(std::string_view name) {
+  const auto kinds = all_trap_traits();
+  const auto found = std::ranges::find(kinds, name, &TrapTraits::name);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+std::string quoted_names() {
+  std::string names;
+  for (const TrapTraits& kind : all_trap_traits())
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", kind.name);
+  return names;
 }
 
 }  // namespace
 
-std::string to_string(const TrapChoice& choice) {
-  if (choice.access == UffdAccess::none) return "mprotect";
-  return serves_system_calls(choice.access) ? "userfaultfd" : "userfaultfd in user mode only";
-}
-
 std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
                                                 const Permissions& permissions,
                                                 std::string_view remedy) {
-  const UffdAccess access = permissions.userfaultfd();
-  if (setting == "mprotect")
-    return TrapChoice{UffdAccess::none, "WHERRY_TRAP=mprotect",
-                      access == UffdAccess::none ? std::string(remedy) : "unset WHERRY_TRAP"};
-  const bool forced = setting == "userfaultfd";
-  if (!forced && !setting.empty() && setting != "auto")
-    return TrapError{
-        fmt::format("WHERRY_TRAP: '{}' is none of 'userfaultfd', 'mprotect' and 'auto'", setting),
-        false};
+  const std::optional<UffdAccess> access = permissions.userfaultfd();
   const std::string reason = reason_of(access, permissions);
-  if (forced && access == UffdAccess::none)
-    return TrapError{fmt::format("WHERRY_TRAP=userfaultfd: {}; to enable: {}", reason, remedy),
+  if (setting.empty() || setting == "auto") {
+    const TrapKind kind = access ? TrapKind::userfaultfd : TrapKind::mprotect;
+    return TrapChoice{{kind, access}, reason, std::string(remedy)};
+  }
+  const TrapTraits* const kind = find_kind(setting);
+  if (kind == nullptr)
+    return TrapError{
+        fmt::format("WHERRY_TRAP: '{}' is none of {} and 'auto'", setting, quoted_names()), false};
+  if (!kind->uses_userfaultfd)
+    return TrapChoice{{kind->kind, std::nullopt},
+                      fmt::format("WHERRY_TRAP={}", setting),
+                      access ? "unset WHERRY_TRAP" : std::string(remedy)};
+  if (!access)
+    return TrapError{fmt::format("WHERRY_TRAP={}: {}; to enable: {}", setting, reason, remedy),
                      true};
-  return TrapChoice{access, reason, std::string(remedy)};
+  return TrapChoice{{kind->kind, access}, reason, std::string(remedy)};
 }
 
 }  // namespace wherry::impl

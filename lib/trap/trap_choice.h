@@ -1,5 +1,4 @@
-// Which of the two ways to trap runs: from the setting and what is permitted here to a choice and
-// its reason, or one line that says what is wrong. No kernel calls.
+// Chooses the trap from the setting and from what is permitted here. Makes no system calls.
 #pragma once
 
 #include <string>
@@ -7,26 +6,24 @@
 #include <variant>
 
 #include "os/process/permissions.h"
+#include "trap/trap.h"
 
 namespace wherry::impl {
 
 struct TrapChoice {
-  UffdAccess access = UffdAccess::full;  // none: mprotect and SIGSEGV trap
-  std::string reason;                    // one line
-  std::string remedy;                    // what enables a better one; empty when this is the best
+  TrapMode mode;
+  std::string reason;  // one line
+  std::string remedy;  // how to enable a better trap; empty: this is the best
 };
-
-// "userfaultfd", "userfaultfd in user mode only", "mprotect".
-std::string to_string(const TrapChoice& choice);
 
 struct TrapError {
   std::string message;         // one line
-  bool not_permitted = false;  // the setting is a good one, but cannot be had here
+  bool not_permitted = false;  // the setting is valid, but not permitted here
 };
 
-// `setting` is the value of WHERRY_TRAP: "userfaultfd" (the better kind that is permitted),
-// "mprotect", or "auto", the default: userfaultfd where it is permitted, else mprotect. `remedy` is
-// what would get its better kind permitted.
+// `setting` is the value of WHERRY_TRAP: the name of a kind, or "auto", the default: userfaultfd
+// where it is permitted, otherwise mprotect. With either, a kind that uses a userfaultfd gets the
+// best permitted one. `remedy`: how to enable the best one.
 std::variant<TrapChoice, TrapError> choose_trap(std::string_view setting,
                                                 const Permissions& permissions,
                                                 std::string_view remedy);

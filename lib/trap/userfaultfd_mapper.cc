@@ -11,6 +11,7 @@
 namespace wherry::impl {
 namespace {
 
+// One second in which Linux may reclaim memory for the registration.
 constexpr int register_attempts_max = 1000;
 constexpr auto register_pause = std::chrono::milliseconds(1);
 
@@ -33,58 +34,64 @@ OpResult UserfaultfdMapper::with_uffd(Call call) {
   return uffd_ ? call(*uffd_) : OpResult{OpStatus::process_gone, 0};
 }
 
-// The punch does it.
-OpResult UserfaultfdMapper::unmap(PageSpan span) {
+// The punch removes the entries.
+OpResult UserfaultfdMapper::unmap(PageSpan span, FaultSlot*) {
   return {OpStatus::ok, span.bytes()};
 }
 
-OpResult UserfaultfdMapper::copy_protected(PageSpan span, const std::byte* source) {
+OpResult UserfaultfdMapper::copy_protected(PageSpan span, const std::byte* source, FaultSlot*) {
   return with_uffd([&](const Userfaultfd& uffd) {
     return uffd.copy(address(span), source, span.bytes(), true);
   });
 }
 
-OpResult UserfaultfdMapper::zero(PageSpan span) {
+OpResult UserfaultfdMapper::zero(PageSpan span, FaultSlot*) {
   return with_uffd([&](const Userfaultfd& uffd) { return uffd.zero(address(span), span.bytes()); });
 }
 
-OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected) {
+OpResult UserfaultfdMapper::map_resident(PageSpan span, bool write_protected, FaultSlot*) {
   return with_uffd([&](const Userfaultfd& uffd) {
     return uffd.map_resident(address(span), span.bytes(), write_protected);
   });
 }
 
-// Linux enters no huge page where faults are trapped. For a moment they are not: whoever touches
-// the block then finds its pages in the file, as if they had been mapped already.
+// Linux enters no huge page where a userfaultfd is registered, so the block is unregistered for a
+// moment. A thread that accesses it meanwhile finds its pages in the file, as if they had been
+// mapped already.
 OpResult UserfaultfdMapper::map_whole(PageSpan block) {
   if (!enters_huge_pages_) return {OpStatus::unsupported, 0};
   return with_uffd([&](const Userfaultfd& uffd) REQUIRES_SHARED(lock_) -> OpResult {
     int error = uffd.unregister_range(address(block), block.bytes());
     if (error == 0) error = enter_huge_page(process_, address(block), block.bytes());
     if (error == EPERM || error == ENOSYS) enters_huge_pages_ = false;
-    // In any case: what failed may have been done in part.
+    // In any case: a call that failed may have done a part.
     const OpStatus trapped = trap_again(uffd, block);
     if (trapped != OpStatus::ok) return {trapped, 0};
-    // The last page is there only if all of it came by one entry.
+    // The last page is mapped only if the whole block was mapped by one entry.
     const std::uintptr_t last = address(block) + block.bytes() - page_size;
-    const OpStatus there = uffd.map_resident(last, page_size, false).status;
-    if (there == OpStatus::occupied) return {OpStatus::ok, block.bytes()};
-    return {there == OpStatus::process_gone ? there : OpStatus::incomplete, 0};
+    const OpStatus mapped = uffd.map_resident(last, page_size, false).status;
+    if (mapped == OpStatus::occupied) return {OpStatus::ok, block.bytes()};
+    return {mapped == OpStatus::process_gone ? mapped : OpStatus::incomplete, 0};
   });
 }
 
+// Waits under the block's lock: an exception to the rule of trap/mapper.h. After `incomplete` the
+// caller would release the lock, and other threads would move pages of a block that is not trapped.
+// It has no write protection, so writes would be lost, and an access to a page that has left would
+// create a page of zeros that the library does not know of.
 OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) const {
   int error = 0;
   for (int attempt = 0; attempt < register_attempts_max; ++attempt) {
     error = uffd.register_range(address(block), block.bytes());
     if (error == 0) return OpStatus::ok;
-    // A process that ends has no memory any more; in others the kernel reclaims some.
+    // A process that ends has no memory left to register. In others Linux reclaims memory, and
+    // another attempt succeeds.
     if (uffd.map_resident(address(block), page_size, false).status == OpStatus::process_gone)
       return OpStatus::process_gone;
     std::this_thread::sleep_for(register_pause);
   }
-  // Touches of absent pages would go unnoticed. A device whose kernel has unmapped its memory ends;
-  // the host goes on.
+  // Accesses to absent pages would create pages that nothing accounts for. A device, whose kernel
+  // may have unmapped its memory, is ended.
   if (end_process_) {
     end_process_();
     return OpStatus::process_gone;
@@ -92,21 +99,21 @@ OpStatus UserfaultfdMapper::trap_again(const Userfaultfd& uffd, PageSpan block) 
   WHERRY_FAIL("a block cannot be trapped: errno {}", error);
 }
 
-OpResult UserfaultfdMapper::write_protect(PageSpan span) {
+OpResult UserfaultfdMapper::write_protect(PageSpan span, FaultSlot*) {
   return with_uffd(
       [&](const Userfaultfd& uffd) { return uffd.write_protect(address(span), span.bytes()); });
 }
 
-OpResult UserfaultfdMapper::write_unprotect(PageSpan span) {
+OpResult UserfaultfdMapper::write_unprotect(PageSpan span, FaultSlot*) {
   return with_uffd(
       [&](const Userfaultfd& uffd) { return uffd.write_unprotect(address(span), span.bytes()); });
 }
 
-OpResult UserfaultfdMapper::forbid(PageSpan span) {
+OpResult UserfaultfdMapper::forbid(PageSpan span, FaultSlot*) {
   const OpResult poisoned = with_uffd([&](const Userfaultfd& uffd) {
     const OpResult first = uffd.poison(address(span), span.bytes());
     if (first.status != OpStatus::occupied) return first;
-    // What protection leaves behind where a page has gone counts as something that is there.
+    // Where a write-protected page has left, Linux keeps a marker, which counts as a page.
     (void)uffd.write_unprotect(address(span), span.bytes());
     return uffd.poison(address(span), span.bytes());
   });

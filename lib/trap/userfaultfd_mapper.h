@@ -1,6 +1,6 @@
-// Mapper on a userfaultfd, the host's own or a device's. The descriptor may be exchanged while
-// others use the mapper: when a device's process has ended, detach(); when it has a new one,
-// attach(). In between every call answers process_gone. Any thread.
+// Mapper by userfaultfd: the host's own, or a device process's. The process may be replaced while
+// other threads use the mapper: detach() when it has ended, attach() when there is a new one. In
+// between every call returns process_gone. Any thread may call.
 #pragma once
 
 #include <sys/types.h>
@@ -18,34 +18,35 @@ namespace wherry::impl {
 class UserfaultfdMapper final : public Mapper {
  public:
   // `layout` outlives the mapper. `forbid` makes a range inaccessible where the kernel cannot
-  // poison pages: returns 0 or an errno. `end_process` ends a device's process whose memory cannot
-  // be trapped; empty: it is this process's own.
+  // poison pages; it returns 0 or an errno. `end_process` ends a device process whose accesses
+  // cannot be trapped any more; empty: the mapper is the host's.
   UserfaultfdMapper(const ArenaLayout& layout,
                     std::function<int(std::uintptr_t address, std::size_t bytes)> forbid,
                     std::function<void()> end_process = {})
       : layout_(layout), forbid_(std::move(forbid)), end_process_(std::move(end_process)) {}
 
-  // `process`: whose it is; 0: this process's own.
+  // `process`: the process that created the userfaultfd; 0: this one.
   void attach(std::shared_ptr<const Userfaultfd> uffd, pid_t process = 0) EXCLUDES(lock_);
   void detach() EXCLUDES(lock_);
 
   bool punch_unmaps() const override { return true; }
   unsigned grain() const override { return 1; }
-  OpResult unmap(PageSpan span) override;
-  OpResult copy_protected(PageSpan span, const std::byte* source) override;
-  OpResult zero(PageSpan span) override;
-  OpResult map_resident(PageSpan span, bool write_protected) override;
+  OpResult unmap(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult copy_protected(PageSpan span, const std::byte* source,
+                          FaultSlot* waiter = nullptr) override;
+  OpResult zero(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult map_resident(PageSpan span, bool write_protected, FaultSlot* waiter = nullptr) override;
   OpResult map_whole(PageSpan block) override;
-  OpResult write_protect(PageSpan span) override;
-  OpResult write_unprotect(PageSpan span) override;
-  OpResult forbid(PageSpan span) override;
+  OpResult write_protect(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult write_unprotect(PageSpan span, FaultSlot* waiter = nullptr) override;
+  OpResult forbid(PageSpan span, FaultSlot* waiter = nullptr) override;
   OpResult wake(PageSpan span) override;
 
  private:
   std::uintptr_t address(PageSpan span) const { return layout_.address_of(span.first); }
   template <typename Call>
   OpResult with_uffd(Call call) EXCLUDES(lock_);
-  // Traps again what map_whole() has freed of it for a moment. ok or process_gone.
+  // Registers the block again after map_whole() has unregistered it. Returns ok or process_gone.
   OpStatus trap_again(const Userfaultfd& uffd, PageSpan block) const;
 
   const ArenaLayout& layout_;
@@ -54,7 +55,7 @@ class UserfaultfdMapper final : public Mapper {
   SharedMutex lock_{LockOrder::mapper};
   std::shared_ptr<const Userfaultfd> uffd_ GUARDED_BY(lock_);  // null: the process is gone
   pid_t process_ GUARDED_BY(lock_) = 0;
-  std::atomic<bool> enters_huge_pages_{true};  // no: the kernel refuses
+  std::atomic<bool> enters_huge_pages_{true};  // false: the kernel refuses
 };
 
 }  // namespace wherry::impl

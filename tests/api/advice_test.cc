@@ -143,8 +143,8 @@ TEST_CASE("a node of the host can be preferred by its number, or as the caller's
     CHECK(pages.attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID) >= 0);
     CHECK(pages.advise(CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, where) == CUDA_SUCCESS);
   }
-  for (const int nobody : {-1, 9999}) {
-    CHECK(pages.advise(CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host_node(nobody)) ==
+  for (const int invalid : {-1, 9999}) {
+    CHECK(pages.advise(CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host_node(invalid)) ==
           CUDA_ERROR_INVALID_VALUE);
   }
   for (const CUmemLocation& where : {host_node(node), current_node}) {
@@ -171,8 +171,8 @@ TEST_CASE("a device must exist and be accessible concurrently with the host", "[
   const Pages pages(page);
   for (const CUmem_advise advice :
        {CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_MEM_ADVISE_SET_ACCESSED_BY}) {
-    for (const int nobody : {-2, -1, 3, 99})
-      CHECK(pages.advise(advice, device(nobody)) == CUDA_ERROR_INVALID_VALUE);
+    for (const int invalid : {-2, -1, 3, 99})
+      CHECK(pages.advise(advice, device(invalid)) == CUDA_ERROR_INVALID_VALUE);
     CHECK(pages.advise(advice, device(2)) == CUDA_ERROR_INVALID_DEVICE);
   }
   CHECK(pages.advise(CU_MEM_ADVISE_UNSET_ACCESSED_BY, device(3)) == CUDA_ERROR_INVALID_VALUE);

@@ -218,12 +218,12 @@ TEST_CASE("every thread has a default stream of its own, ordered with the contex
   std::thread([&] {
     WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
     CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
-    CHECK(wherryLaunch(
+    CHECK(wherryLaunchKernel(
               CU_STREAM_PER_THREAD, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1) ==
           CUDA_SUCCESS);
     CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
   }).join();
-  CHECK(wherryLaunch(
+  CHECK(wherryLaunchKernel(
             nullptr, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1) == CUDA_SUCCESS);
   CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);  // it waits for the busy stream
   busy.leave();
@@ -239,7 +239,7 @@ TEST_CASE("work that a thread launched into its own stream finishes after the th
     WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
     const auto* target = count.data();
     for (int i = 0; i < 3; ++i) {
-      WHERRY_TRY(wherryLaunch(
+      WHERRY_TRY(wherryLaunchKernel(
           CU_STREAM_PER_THREAD,
           [](const void* args, std::size_t begin, std::size_t end) {
             **static_cast<std::atomic<int>* const*>(args) += static_cast<int>(end - begin);
@@ -263,7 +263,7 @@ TEST_CASE("many threads can create and release handles at once", "[api]") {
         CUstream stream = nullptr;
         wanted(cuCtxCreate(&context, nullptr, 0, t % 2));
         wanted(cuStreamCreate(&stream, i % 2 == 0 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
-        wanted(wherryLaunch(
+        wanted(wherryLaunchKernel(
             stream, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 3));
         if (i % 3 == 0) wanted(cuStreamSynchronize(stream));
         if (i % 5 != 0) wanted(cuStreamDestroy(stream));

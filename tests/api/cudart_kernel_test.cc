@@ -1,6 +1,5 @@
 // Kernels through the runtime API: of the program itself, of libraries that it loads, and of
 // cudaLibrary_t.
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <wherry/cuda_runtime_api.h>
@@ -11,8 +10,10 @@
 #include <string>
 #include <thread>
 
+#include "api/grid_module.h"
 #include "support/child.h"
 #include "support/conditions.h"
+#include "support/loaded_object.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -81,20 +82,6 @@ const void* address_of_fill() {
 }
 
 int no_function = 0;
-
-// The same layout as in the module.
-struct Seen {
-  wherryLaunchInfo info;
-  std::atomic<std::size_t> threads;
-  int numbers[3];
-  char text[64];
-  int constructed;
-  int calls;
-  void* third;
-};
-struct Large {
-  double values[20];
-};
 
 }  // namespace
 
@@ -242,9 +229,8 @@ TEST_CASE("a kernel of a library that the program loads while devices run") {
     return;
   }
   session();
-  void* const object = ::dlopen(WHERRY_GRID_MODULE, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(object != nullptr);
-  const void* const report = ::dlsym(object, "report");
+  LoadedObject object(WHERRY_GRID_MODULE);
+  const auto report = object.symbol<const void*>("report");
   const Managed<Seen> seen{1};
   Seen* out = seen.data();
   signed char small = -3;
@@ -269,8 +255,8 @@ TEST_CASE("a kernel of a library that the program loads while devices run") {
   CHECK(cudaFuncGetParamInfo(report, 3, &offset, &size) == cudaSuccess);
   CHECK(offset == 176);
   CHECK(size == sizeof(int));
-  // The library stays loaded after dlclose().
-  ::dlclose(object);
+  // The object stays loaded after close().
+  object.close();
   number = 78;
   CHECK(cudaLaunchKernel(report, dim3(1), dim3(1), args, 0, nullptr) == cudaSuccess);
   CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);

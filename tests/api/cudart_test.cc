@@ -124,7 +124,7 @@ TEST_CASE("a kernel's failure is an error of the runtime API, too", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     choose_devices();
     const Memory memory(4096);
-    WHERRY_TRY(wherryLaunch(nullptr, touch_nothing, nullptr, 0, 1));
+    WHERRY_TRY(wherryLaunchKernel(nullptr, touch_nothing, nullptr, 0, 1));
     expect(cudaDeviceSynchronize() == cudaErrorIllegalAddress, "while waiting");
     expect(cudaMemAdvise(memory.pointer(), 1, cudaMemAdviseSetReadMostly, host) ==
                cudaErrorIllegalAddress,
@@ -219,9 +219,9 @@ TEST_CASE("managed memory is that of the driver API", "[api]") {
   CHECK(cudaMallocManaged(&pointer, 1, cudaMemAttachSingle) == cudaErrorInvalidValue);
   CHECK(cudaMallocManaged(&pointer, std::size_t{1} << 57) == cudaErrorMemoryAllocation);
   REQUIRE(cudaMallocManaged(&pointer, 100, cudaMemAttachHost) == cudaSuccess);
-  CHECK(page_info(pointer).resident == 0);
+  CHECK(page_state(pointer).resident == 0);
   *static_cast<int*>(pointer) = 5;
-  CHECK(page_info(pointer).resident == 1);
+  CHECK(page_state(pointer).resident == 1);
   CHECK(cudaFree(static_cast<char*>(pointer) + 1) == cudaErrorInvalidValue);
   CHECK(cudaFree(pointer) == cudaSuccess);
   CHECK(cudaFree(pointer) == cudaErrorInvalidValue);

@@ -8,12 +8,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 
 namespace wherry::test {
@@ -58,11 +58,8 @@ std::string name_of_device(int device) {
 // How many pool files of devices the process has open.
 int device_pools() {
   int pools = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code error;
-    const std::string target = std::filesystem::read_symlink(entry, error);
-    pools += target.find("wherry-pool-dev") != std::string::npos;
-  }
+  for (const int fd : open_descriptors())
+    pools += file_of_descriptor(fd).find("wherry-pool-dev") != std::string::npos;
   return pools;
 }
 

@@ -22,7 +22,7 @@ const Session& session() {
 // Reads at most one event, and returns the call's result.
 CUresult read_one(wherryEvent& event, std::size_t& read) {
   event.size = sizeof event;
-  return wherryEventsRead(&event, 1, &read);
+  return wherryReadEvents(&event, 1, &read);
 }
 
 }  // namespace
@@ -31,10 +31,11 @@ TEST_CASE("no function works before cuInit", "[api]") {
   const Outcome outcome = in_fresh_process([] {
     std::size_t read = 0;
     std::uint64_t count = 0;
-    expect(wherryEventsStart(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_NOT_INITIALIZED, "start");
-    expect(wherryEventsStop() == CUDA_ERROR_NOT_INITIALIZED, "stop");
-    expect(wherryEventsRead(nullptr, 0, &read) == CUDA_ERROR_NOT_INITIALIZED, "read");
-    expect(wherryEventsDropped(WHERRY_EVENT_FAULT, &count) == CUDA_ERROR_NOT_INITIALIZED, "drops");
+    expect(wherryStartEvents(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_NOT_INITIALIZED, "start");
+    expect(wherryStopEvents() == CUDA_ERROR_NOT_INITIALIZED, "stop");
+    expect(wherryReadEvents(nullptr, 0, &read) == CUDA_ERROR_NOT_INITIALIZED, "read");
+    expect(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, &count) == CUDA_ERROR_NOT_INITIALIZED,
+           "drops");
     expect(wherryNameRange(&read, 1, "x") == CUDA_ERROR_NOT_INITIALIZED, "name");
   });
   INFO(outcome.describe());
@@ -46,14 +47,14 @@ TEST_CASE("events can be read during and after recording, but not before", "[api
   wherryEvent event;
   std::size_t read = 77;
   CHECK(read_one(event, read) == CUDA_ERROR_ILLEGAL_STATE);
-  CHECK(wherryEventsStop() == CUDA_ERROR_ILLEGAL_STATE);
-  REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 0) == CUDA_SUCCESS);
-  CHECK(wherryEventsStart(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED);
+  CHECK(wherryStopEvents() == CUDA_ERROR_ILLEGAL_STATE);
+  REQUIRE(wherryStartEvents(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 0) == CUDA_SUCCESS);
+  CHECK(wherryStartEvents(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED);
   CHECK(read_one(event, read) == CUDA_SUCCESS);
   CHECK(read == 0);
   const Managed<std::byte> memory(10'000);
-  CHECK(wherryEventsStop() == CUDA_SUCCESS);
-  CHECK(wherryEventsStop() == CUDA_ERROR_ILLEGAL_STATE);
+  CHECK(wherryStopEvents() == CUDA_SUCCESS);
+  CHECK(wherryStopEvents() == CUDA_ERROR_ILLEGAL_STATE);
   REQUIRE(read_one(event, read) == CUDA_SUCCESS);
   REQUIRE(read == 1);
   CHECK(event.size == sizeof event);
@@ -61,8 +62,8 @@ TEST_CASE("events can be read during and after recording, but not before", "[api
   CHECK(event.detail == WHERRY_ALLOCATION_MANAGED);
   CHECK(event.address == reinterpret_cast<CUdeviceptr>(memory.data()));
   CHECK(event.bytes == 3 * 4096);
-  CHECK(event.source == WHERRY_EVENT_NOBODY);
-  CHECK(event.destination == WHERRY_EVENT_NOBODY);
+  CHECK(event.source == WHERRY_NO_PROCESSOR);
+  CHECK(event.destination == WHERRY_NO_PROCESSOR);
 }
 
 TEST_CASE("invalid arguments are refused", "[api]") {
@@ -70,21 +71,22 @@ TEST_CASE("invalid arguments are refused", "[api]") {
   std::size_t read = 0;
   std::uint64_t count = 0;
   wherryEvent event;
-  CHECK(wherryEventsStart(0, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryEventsStart(WHERRY_EVENT_BIT(63), 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryEventsStart(WHERRY_EVENT_ALL, (std::size_t{1} << 20) + 1) ==
+  CHECK(wherryStartEvents(0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryStartEvents(WHERRY_EVENT_BIT(63), 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryStartEvents(WHERRY_EVENT_ALL, (std::size_t{1} << 20) + 1) ==
         CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryEventsRead(nullptr, 1, &read) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryEventsRead(&event, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryReadEvents(nullptr, 1, &read) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryReadEvents(&event, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   event.size = offsetof(wherryEvent, bytes);
-  CHECK(wherryEventsRead(&event, 1, &read) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryEventsDropped(static_cast<wherryEventKind>(17), &count) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryEventsDropped(WHERRY_EVENT_FAULT, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryReadEvents(&event, 1, &read) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryCountDroppedEvents(static_cast<wherryEventKind>(17), &count) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("callers with another version of the struct get the fields that they know", "[api]") {
   session();
-  REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 16) == CUDA_SUCCESS);
+  REQUIRE(wherryStartEvents(WHERRY_EVENT_BIT(WHERRY_EVENT_ALLOCATION), 16) == CUDA_SUCCESS);
   const Managed<std::byte> one(4096), two(4096), three(4096), four(4096);
   struct Old {
     std::size_t size;
@@ -99,7 +101,7 @@ TEST_CASE("callers with another version of the struct get the fields that they k
   std::size_t read = 0;
   std::array<Old, 2> old{};
   old[0].size = sizeof(Old);
-  REQUIRE(wherryEventsRead(reinterpret_cast<wherryEvent*>(old.data()), 2, &read) == CUDA_SUCCESS);
+  REQUIRE(wherryReadEvents(reinterpret_cast<wherryEvent*>(old.data()), 2, &read) == CUDA_SUCCESS);
   REQUIRE(read == 2);
   CHECK(old[0].address == reinterpret_cast<CUdeviceptr>(one.data()));
   CHECK(old[1].address == reinterpret_cast<CUdeviceptr>(two.data()));
@@ -107,28 +109,28 @@ TEST_CASE("callers with another version of the struct get the fields that they k
   std::array<New, 2> fresh;
   std::memset(fresh.data(), 0xff, sizeof fresh);
   fresh[0].known.size = sizeof(New);
-  REQUIRE(wherryEventsRead(&fresh[0].known, 2, &read) == CUDA_SUCCESS);
+  REQUIRE(wherryReadEvents(&fresh[0].known, 2, &read) == CUDA_SUCCESS);
   REQUIRE(read == 2);
   CHECK(fresh[1].known.address == reinterpret_cast<CUdeviceptr>(four.data()));
   CHECK(fresh[0].unknown == 0);
   CHECK(fresh[1].unknown == 0);
-  REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
+  REQUIRE(wherryStopEvents() == CUDA_SUCCESS);
 }
 
 TEST_CASE("dropped events are counted by kind, since the last start", "[api]") {
   session();
-  REQUIRE(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_FREE), 4) == CUDA_SUCCESS);
+  REQUIRE(wherryStartEvents(WHERRY_EVENT_BIT(WHERRY_EVENT_FREE), 4) == CUDA_SUCCESS);
   for (int i = 0; i < 10; ++i) Managed<std::byte>(4096);
   std::uint64_t count = 0;
-  CHECK(wherryEventsDropped(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
+  CHECK(wherryCountDroppedEvents(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
   CHECK(count == 6);
-  CHECK(wherryEventsDropped(WHERRY_EVENT_ALLOCATION, &count) == CUDA_SUCCESS);
+  CHECK(wherryCountDroppedEvents(WHERRY_EVENT_ALLOCATION, &count) == CUDA_SUCCESS);
   CHECK(count == 0);
-  REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
-  REQUIRE(wherryEventsStart(WHERRY_EVENT_ALL, 4) == CUDA_SUCCESS);
-  CHECK(wherryEventsDropped(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
+  REQUIRE(wherryStopEvents() == CUDA_SUCCESS);
+  REQUIRE(wherryStartEvents(WHERRY_EVENT_ALL, 4) == CUDA_SUCCESS);
+  CHECK(wherryCountDroppedEvents(WHERRY_EVENT_FREE, &count) == CUDA_SUCCESS);
   CHECK(count == 0);
-  REQUIRE(wherryEventsStop() == CUDA_SUCCESS);
+  REQUIRE(wherryStopEvents() == CUDA_SUCCESS);
 }
 
 TEST_CASE("only ranges inside one allocation can be named", "[api]") {

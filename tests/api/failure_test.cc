@@ -72,8 +72,8 @@ void expect_everywhere(const Session& s, int device, CUresult wanted) {
   call("cuStreamAddCallback", cuStreamAddCallback(
                                   s.stream(device), [](CUstream, CUresult, void*) {}, nullptr, 0));
   call("cuEventCreate", cuEventCreate(&event, 0));
-  call("wherryLaunch",
-       wherryLaunch(
+  call("wherryLaunchKernel",
+       wherryLaunchKernel(
            s.stream(device), [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1));
   WHERRY_TRY(cuCtxSetCurrent(s.context(0)));
 }
@@ -238,7 +238,7 @@ TEST_CASE("killing a device ends the waits for its events with the error, on oth
     expect(memory[0] == 17, "work behind the wait has run");
 
     // The other device and its other contexts are not affected.
-    WHERRY_TRY(wherryLaunch(
+    WHERRY_TRY(wherryLaunchKernel(
         bystander, [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1));
     WHERRY_TRY(cuStreamSynchronize(bystander));
     for (const int device : {0, 1}) {

@@ -1,9 +1,11 @@
 // A module for cuModuleLoad: kernels, and variables of every storage class.
-#include <wherry/wherry.h>
+#include "grid_module.h"
 
-#include <atomic>
 #include <cstdint>
 #include <stdexcept>
+
+using wherry::test::Large;
+using wherry::test::Seen;
 
 extern "C" {
 
@@ -25,20 +27,6 @@ void touch(const wherryLaunchInfo* info, void** params) {
       if (mode != 0) *word = value + 1;
     }
 }
-
-struct Seen {
-  wherryLaunchInfo info;
-  std::atomic<std::size_t> threads;
-  int numbers[3];
-  char text[64];
-  int constructed;
-  int calls;
-  void* third;
-};
-
-struct Large {
-  double values[20];
-};
 
 // Reports its arguments and launch.
 void report(const wherryLaunchInfo* info, void** params) {

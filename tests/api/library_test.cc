@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 
+#include "support/files.h"
+#include "support/modules.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -65,8 +65,7 @@ class On {
 CUresult touch(CUfunction kernel, char* data, std::uint32_t pages, CUstream stream) {
   std::uint32_t mode = 1;
   void* params[17] = {&data, &pages, &mode};
-  const CUresult result = cuLaunchKernel(kernel, 2, 1, 1, 4, 1, 1, 0, stream, params, nullptr);
-  return result != CUDA_SUCCESS ? result : cuStreamSynchronize(stream);
+  return run_kernel(kernel, params, stream, 2, 4);
 }
 
 }  // namespace
@@ -199,8 +198,7 @@ TEST_CASE("variables of a library are managed memory, the same for modules of th
   CUdeviceptr same = 0;
   CHECK(cuLibraryGetGlobal(&same, nullptr, library, "managed") == CUDA_SUCCESS);
   CHECK(same == address);
-  CUmodule module = nullptr;
-  WHERRY_TRY(cuModuleLoad(&module, module_path));
+  const CUmodule module = load_module(module_path);
   CHECK(cuModuleGetGlobal(&same, nullptr, module, "managed") == CUDA_SUCCESS);
   CHECK(same == address);
   const Witness witness;
@@ -216,8 +214,7 @@ TEST_CASE("variables of a library are managed memory, the same for modules of th
 }
 
 TEST_CASE("loading a library from memory twice gives two libraries") {
-  std::ifstream file(module_path, std::ios::binary);
-  const std::string image{std::istreambuf_iterator<char>(file), {}};
+  const std::string image = contents_of(module_path);
   CUlibrary libraries[2] = {};
   CUdeviceptr addresses[2] = {};
   for (int i : {0, 1}) {

@@ -7,11 +7,12 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "api/grid_module.h"
+#include "support/files.h"
+#include "support/modules.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -24,20 +25,6 @@ constexpr std::uint32_t bit_of(int device) {
   return 2u << device;
 }
 
-// The same layout as in the module.
-struct Seen {
-  wherryLaunchInfo info;
-  std::atomic<std::size_t> threads;
-  int numbers[3];
-  char text[64];
-  int constructed;
-  int calls;
-  void* third;
-};
-struct Large {
-  double values[20];
-};
-
 const char* const module_path = WHERRY_GRID_MODULE;
 
 const Session& session() {
@@ -45,30 +32,9 @@ const Session& session() {
   return instance;
 }
 
-CUmodule load(const char* path = module_path) {
+CUmodule load() {
   session();
-  CUmodule module = nullptr;
-  WHERRY_TRY(cuModuleLoad(&module, path));
-  return module;
-}
-
-CUfunction function_of(CUmodule module, const char* name) {
-  CUfunction function = nullptr;
-  WHERRY_TRY(cuModuleGetFunction(&function, module, name));
-  return function;
-}
-
-template <typename T = char>
-T* variable_of(CUmodule module, const char* name) {
-  CUdeviceptr address = 0;
-  WHERRY_TRY(cuModuleGetGlobal(&address, nullptr, module, name));
-  return reinterpret_cast<T*>(address);
-}
-
-// Runs one thread per block of the kernel on the stream, and waits.
-CUresult run(CUfunction kernel, void** params, CUstream stream = nullptr, unsigned blocks = 1) {
-  const CUresult result = cuLaunchKernel(kernel, blocks, 1, 1, 1, 1, 1, 0, stream, params, nullptr);
-  return result != CUDA_SUCCESS ? result : cuStreamSynchronize(stream);
+  return load_module(module_path);
 }
 
 // A file with this text. The destructor removes it.
@@ -86,11 +52,6 @@ class TextFile {
  private:
   char path_[32] = "/tmp/wherry-module-XXXXXX";
 };
-
-std::string contents_of(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 }  // namespace
 
@@ -310,7 +271,7 @@ TEST_CASE(
   void* params[17] = {&out, &second};
   std::strcpy(ordinary, "from the host");
   std::strcpy(managed, "here");
-  WHERRY_TRY(run(function_of(module, "use_variables"), params));
+  WHERRY_TRY(run_kernel(function_of(module, "use_variables"), params));
   CHECK(std::string(seen[0].text) == "from the host");
   CHECK(seen[0].constructed == 42);
   CHECK(seen[0].third == nullptr);
@@ -326,7 +287,7 @@ TEST_CASE(
   const CUmodule again = load();
   CHECK(again != module);
   CHECK(variable_of(again, "managed") == managed);
-  CHECK(run(function_of(again, "use_variables"), params) == CUDA_SUCCESS);
+  CHECK(run_kernel(function_of(again, "use_variables"), params) == CUDA_SUCCESS);
   CHECK(seen[0].calls == calls + 1);
   WHERRY_TRY(cuCtxSetCurrent(session().context(0)));
   CHECK(cuLaunchKernel(function_of(again, "use_variables"), 1, 1, 1, 1, 1, 1, 0, nullptr, params,
@@ -347,11 +308,11 @@ TEST_CASE("loading a module from memory twice gives two modules") {
   const Managed<Seen> seen{1};
   Seen* out = seen.data();
   void* params[17] = {&out};
-  WHERRY_TRY(run(function_of(first, "use_variables"), params));
+  WHERRY_TRY(run_kernel(function_of(first, "use_variables"), params));
   CHECK(seen[0].calls == 1);
   CHECK(std::string(one) == "Managed");
   CHECK(std::string(other) == "managed");
-  WHERRY_TRY(run(function_of(second, "use_variables"), params));
+  WHERRY_TRY(run_kernel(function_of(second, "use_variables"), params));
   CHECK(seen[0].calls == 1);
 }
 
@@ -360,7 +321,7 @@ TEST_CASE("kernels of modules throw and catch") {
   const Managed<Seen> seen{1};
   Seen* out = seen.data();
   void* params[17] = {&out};
-  WHERRY_TRY(run(function_of(module, "catch_own"), params));
+  WHERRY_TRY(run_kernel(function_of(module, "catch_own"), params));
   CHECK(seen[0].text[0] == 'c');
 }
 
@@ -372,7 +333,7 @@ TEST_CASE("a kernel that fails is the context's error, and a reset restores modu
     char* const ordinary = variable_of(module, "ordinary");
     std::strcpy(ordinary, "kept");
     void* none[17] = {};
-    CHECK(run(function_of(module, kernels[i]), none) == errors[i]);
+    CHECK(run_kernel(function_of(module, kernels[i]), none) == errors[i]);
     CHECK(cuModuleLoad(&module, module_path) == errors[i]);
     CHECK(std::string(ordinary) == "kept");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
@@ -383,7 +344,7 @@ TEST_CASE("a kernel that fails is the context's error, and a reset restores modu
     const Managed<Seen> seen{1};
     Seen* out = seen.data();
     void* params[17] = {&out};
-    WHERRY_TRY(run(function_of(module, "use_variables"), params));
+    WHERRY_TRY(run_kernel(function_of(module, "use_variables"), params));
     CHECK(std::string(seen[0].text) == "kept");
   }
 }
@@ -398,7 +359,7 @@ TEST_CASE("a device that is killed comes back with the module") {
   const Managed<Seen> seen{1};
   Seen* out = seen.data();
   void* params[17] = {&out};
-  WHERRY_TRY(run(function_of(module, "use_variables"), params));
+  WHERRY_TRY(run_kernel(function_of(module, "use_variables"), params));
   CHECK(seen[0].constructed == 42);
 }
 

@@ -33,6 +33,7 @@ TEST_CASE("names of CUDA 12 stand for the symbols of CUDA 12", "[api]") {
   CHECK(std::string(SYMBOL_OF(cuMemAdvise)) == "cuMemAdvise");
   CHECK(std::string(SYMBOL_OF(cuMemFree)) == "cuMemFree_v2");
   CHECK(std::string(SYMBOL_OF(cuStreamSynchronize)) == "cuStreamSynchronize_ptsz");
+  CHECK(std::string(SYMBOL_OF(wherryLaunchKernel)) == "wherryLaunchKernel_ptsz");
   CHECK(std::string(SYMBOL_OF(wherryLaunch)) == "wherryLaunch_ptsz");
 }
 
@@ -44,7 +45,7 @@ TEST_CASE("the NULL stream can be the calling thread's own", "[api]") {
   CUdeviceptr pointer = 0;
   REQUIRE(cuMemAllocManaged(&pointer, 64, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
   auto* flag = reinterpret_cast<volatile int*>(pointer);
-  REQUIRE(wherryLaunch(
+  REQUIRE(wherryLaunchKernel(
               nullptr,
               [](const void* args, std::size_t, std::size_t) {
                 volatile int* leave = *static_cast<volatile int* const*>(args);

@@ -68,11 +68,11 @@ TEST_CASE("old cuMemAdvise names a device by its number, and the device must exi
     CHECK(cuMemRangeGetAttribute(&value, sizeof value, which, pointer, 4096) == CUDA_SUCCESS);
     return value;
   };
-  for (const CUdevice nobody : {-2, 1, 99}) {
-    CHECK(advise(CU_MEM_ADVISE_SET_READ_MOSTLY, nobody) == CUDA_SUCCESS);
-    CHECK(advise(CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, nobody) == CUDA_SUCCESS);
-    CHECK(advise(CU_MEM_ADVISE_SET_PREFERRED_LOCATION, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(advise(CU_MEM_ADVISE_SET_ACCESSED_BY, nobody) == CUDA_ERROR_INVALID_DEVICE);
+  for (const CUdevice invalid : {-2, 1, 99}) {
+    CHECK(advise(CU_MEM_ADVISE_SET_READ_MOSTLY, invalid) == CUDA_SUCCESS);
+    CHECK(advise(CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, invalid) == CUDA_SUCCESS);
+    CHECK(advise(CU_MEM_ADVISE_SET_PREFERRED_LOCATION, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(advise(CU_MEM_ADVISE_SET_ACCESSED_BY, invalid) == CUDA_ERROR_INVALID_DEVICE);
   }
   CHECK(cuMemAdvise(CUdeviceptr{0}, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, 99) ==
         CUDA_ERROR_INVALID_VALUE);

@@ -153,10 +153,10 @@ TEST_CASE("each existing location can be prefetched to, and is reported as it wa
 TEST_CASE("a device that does not exist has its own error code, other locations are invalid values",
           "[api]") {
   const Pages pages(page);
-  for (const int nobody : {-2, -1, 3, 99})
-    CHECK(pages.prefetch(device(nobody)) == CUDA_ERROR_INVALID_DEVICE);
-  for (const int nobody : {-1, 9999})
-    CHECK(pages.prefetch(host_node(nobody)) == CUDA_ERROR_INVALID_VALUE);
+  for (const int invalid : {-2, -1, 3, 99})
+    CHECK(pages.prefetch(device(invalid)) == CUDA_ERROR_INVALID_DEVICE);
+  for (const int invalid : {-1, 9999})
+    CHECK(pages.prefetch(host_node(invalid)) == CUDA_ERROR_INVALID_VALUE);
   for (const int type : {0, 5, 99, -1, 0x7fffffff})
     CHECK(pages.prefetch(of_type(type)) == CUDA_ERROR_INVALID_VALUE);
   for (const unsigned flags : {1u, 2u, 0xffffffffu}) {
@@ -518,7 +518,7 @@ TEST_CASE("the runtime API and the C++ names prefetch, too", "[api]") {
 
 TEST_CASE("a context that has failed prefetches nothing", "[api]") {
   const Pages pages(page);
-  WHERRY_TRY(wherryLaunch(session().stream(1), kernel_that_fails, nullptr, 0, 1));
+  WHERRY_TRY(wherryLaunchKernel(session().stream(1), kernel_that_fails, nullptr, 0, 1));
   const CUresult failed = session().wait(1);
   CHECK(failed != CUDA_SUCCESS);
   CHECK(cuMemPrefetchAsync(pages.address(), page, host, 0, session().stream(1)) == failed);

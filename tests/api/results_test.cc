@@ -45,7 +45,7 @@ std::string answers_other_than(CUresult wanted) {
   CUstream stream = nullptr;
   wherryStats stats{};
   stats.size = sizeof stats;
-  wherryPageInfo_t page{};
+  wherryPageState page{};
   page.size = sizeof page;
   call("cuDeviceGet", cuDeviceGet(&number, 0));
   call("cuDeviceGetCount", cuDeviceGetCount(&number));
@@ -89,12 +89,12 @@ std::string answers_other_than(CUresult wanted) {
   call("cuStreamQuery", cuStreamQuery(nullptr));
   call("cuStreamSynchronize", cuStreamSynchronize(nullptr));
   call("cuLaunchHostFunc", cuLaunchHostFunc(nullptr, host_function, nullptr));
-  call("wherryLaunch", wherryLaunch(nullptr, kernel, nullptr, 0, 1));
+  call("wherryLaunchKernel", wherryLaunchKernel(nullptr, kernel, nullptr, 0, 1));
   call("wherryGetStats", wherryGetStats(&stats));
-  call("wherryPageInfo", wherryPageInfo(&pointer, &page));
-  call("wherryPin", wherryPin(0, 0));
-  call("wherryUnpin", wherryUnpin(0, 0));
-  call("wherryDeviceProcess", wherryDeviceProcess(0, &pid));
+  call("wherryGetPageState", wherryGetPageState(&pointer, &page));
+  call("wherryPinPages", wherryPinPages(0, 0));
+  call("wherryUnpinPages", wherryUnpinPages(0, 0));
+  call("wherryGetDeviceProcess", wherryGetDeviceProcess(0, &pid));
   std::size_t evictions = 0;
   call("wherryGetEvictions", wherryGetEvictions(nullptr, &evictions, nullptr));
   return others;
@@ -210,7 +210,7 @@ TEST_CASE("functions of a context need a current context", "[api]") {
   CHECK(cuStreamSynchronize(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_INVALID_CONTEXT);
-  CHECK(wherryLaunch(nullptr, kernel, nullptr, 0, 1) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(wherryLaunchKernel(nullptr, kernel, nullptr, 0, 1) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuLaunchHostFunc(nullptr, host_function, nullptr) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuCtxGetDevice(&device) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
@@ -342,12 +342,12 @@ TEST_CASE("devices are numbered from 0, and others do not exist", "[api]") {
     CHECK(bytes == (ordinal == 0 ? 64 * MB : 32 * MB));
     CHECK(cuDeviceGetUuid(&uuids[static_cast<std::size_t>(ordinal)], device) == CUDA_SUCCESS);
     pid_t pid = 0;
-    CHECK(wherryDeviceProcess(device, &pid) == CUDA_SUCCESS);
+    CHECK(wherryGetDeviceProcess(device, &pid) == CUDA_SUCCESS);
     CHECK(pid > 0);
   }
   CHECK(std::memcmp(&uuids[0], &uuids[1], sizeof(CUuuid)) != 0);
 
-  for (const CUdevice nobody : {-2, -1, 2, 99}) {
+  for (const CUdevice invalid : {-2, -1, 2, 99}) {
     CUdevice device = 0;
     char name[8];
     std::size_t bytes = 0;
@@ -355,18 +355,18 @@ TEST_CASE("devices are numbered from 0, and others do not exist", "[api]") {
     unsigned flags = 0;
     pid_t pid = 0;
     CUcontext context = nullptr;
-    CHECK(cuDeviceGet(&device, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceGetName(name, sizeof name, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceTotalMem(&bytes, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceGetUuid(&uuids[0], nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, nobody) ==
+    CHECK(cuDeviceGet(&device, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceGetName(name, sizeof name, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceTotalMem(&bytes, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceGetUuid(&uuids[0], invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, invalid) ==
           CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxRetain(&context, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxRelease(nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxReset(nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuDevicePrimaryCtxGetState(nobody, &flags, &value) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(cuCtxCreate(&context, nullptr, 0, nobody) == CUDA_ERROR_INVALID_DEVICE);
-    CHECK(wherryDeviceProcess(nobody, &pid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxRetain(&context, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxRelease(invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxReset(invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuDevicePrimaryCtxGetState(invalid, &flags, &value) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(cuCtxCreate(&context, nullptr, 0, invalid) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(wherryGetDeviceProcess(invalid, &pid) == CUDA_ERROR_INVALID_DEVICE);
   }
   CHECK(cuDeviceGet(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuDeviceGetName(nullptr, 8, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -376,7 +376,7 @@ TEST_CASE("devices are numbered from 0, and others do not exist", "[api]") {
   CHECK(cuDeviceGetUuid(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0) ==
         CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryDeviceProcess(0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetDeviceProcess(0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   std::size_t evictions = 1;
   CHECK(wherryGetEvictions(nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(wherryGetEvictions(nullptr, &evictions, nullptr) == CUDA_ERROR_INVALID_VALUE);
@@ -447,12 +447,12 @@ TEST_CASE("an invalid stream is an invalid handle", "[api]") {
     CHECK(cuStreamSynchronize(wrong) == CUDA_ERROR_INVALID_HANDLE);
     CHECK(cuStreamDestroy(wrong) == CUDA_ERROR_INVALID_HANDLE);
     CHECK(cuLaunchHostFunc(wrong, host_function, nullptr) == CUDA_ERROR_INVALID_HANDLE);
-    CHECK(wherryLaunch(wrong, kernel, nullptr, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(wherryLaunchKernel(wrong, kernel, nullptr, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
   }
   for (const CUstream standing : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
     CHECK(cuStreamDestroy(standing) == CUDA_ERROR_INVALID_HANDLE);
     CHECK(cuStreamQuery(standing) == CUDA_SUCCESS);
-    CHECK(wherryLaunch(standing, kernel, nullptr, 0, 8) == CUDA_SUCCESS);
+    CHECK(wherryLaunchKernel(standing, kernel, nullptr, 0, 8) == CUDA_SUCCESS);
     CHECK(cuStreamSynchronize(standing) == CUDA_SUCCESS);
   }
   CHECK(cuStreamCreate(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -465,12 +465,12 @@ TEST_CASE("an invalid stream is an invalid handle", "[api]") {
 TEST_CASE("a launch with invalid arguments is refused", "[api]") {
   const Session& s = session();
   char args[WHERRY_MAX_ARGS_SIZE + 1] = {};
-  CHECK(wherryLaunch(s.stream(0), nullptr, nullptr, 0, 1) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryLaunch(s.stream(0), kernel, nullptr, 1, 1) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryLaunch(s.stream(0), kernel, args, sizeof args, 1) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryLaunch(s.stream(0), kernel, args, WHERRY_MAX_ARGS_SIZE, 1) == CUDA_SUCCESS);
-  CHECK(wherryLaunch(s.stream(0), kernel, nullptr, 0, 0) == CUDA_SUCCESS);
-  CHECK(wherryLaunch(s.stream(0), reinterpret_cast<wherryKernel>(0x1234), nullptr, 0, 1) ==
+  CHECK(wherryLaunchKernel(s.stream(0), nullptr, nullptr, 0, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryLaunchKernel(s.stream(0), kernel, nullptr, 1, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryLaunchKernel(s.stream(0), kernel, args, sizeof args, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryLaunchKernel(s.stream(0), kernel, args, WHERRY_MAX_ARGS_SIZE, 1) == CUDA_SUCCESS);
+  CHECK(wherryLaunchKernel(s.stream(0), kernel, nullptr, 0, 0) == CUDA_SUCCESS);
+  CHECK(wherryLaunchKernel(s.stream(0), reinterpret_cast<wherryKernel>(0x1234), nullptr, 0, 1) ==
         CUDA_ERROR_NOT_FOUND);
   CHECK(cuLaunchHostFunc(s.stream(0), nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
   CHECK(s.wait(0) == CUDA_SUCCESS);
@@ -481,20 +481,20 @@ TEST_CASE("structs that carry their size are filled up to that size", "[api]") {
   const Managed<int> memory(1);
   memory[0] = 1;
   struct {
-    wherryPageInfo_t info;
+    wherryPageState info;
     std::uint64_t newer_field;
   } page;
   std::memset(&page, 0xff, sizeof page);
   page.info.size = sizeof page;
-  CHECK(wherryPageInfo(memory.data(), &page.info) == CUDA_SUCCESS);
+  CHECK(wherryGetPageState(memory.data(), &page.info) == CUDA_SUCCESS);
   CHECK(page.info.size == sizeof page);
   CHECK(page.info.resident == 1);
   CHECK(page.newer_field == 0);
   page.info.size = sizeof page.info - 1;
-  CHECK(wherryPageInfo(memory.data(), &page.info) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetPageState(memory.data(), &page.info) == CUDA_ERROR_INVALID_VALUE);
   page.info.size = sizeof page.info;
-  CHECK(wherryPageInfo(&page, &page.info) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryPageInfo(memory.data(), nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetPageState(&page, &page.info) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetPageState(memory.data(), nullptr) == CUDA_ERROR_INVALID_VALUE);
 
   wherryStats stats;
   std::memset(&stats, 0xff, sizeof stats);

@@ -122,7 +122,7 @@ TEST_CASE("a free worker takes the kernel of the highest priority", "[api]") {
     const Args args{order.data(), priority};
     WHERRY_TRY(
         cuStreamCreateWithPriority(&streams.emplace_back(), CU_STREAM_NON_BLOCKING, priority));
-    WHERRY_TRY(wherryLaunch(
+    WHERRY_TRY(wherryLaunchKernel(
         streams.back(),
         [](const void* data, std::size_t, std::size_t) {
           const Args& given = *static_cast<const Args*>(data);
@@ -321,7 +321,7 @@ TEST_CASE("the default stream waits for blocking streams, also for those of othe
   beside.wait_until_begun();
   before.wait_until_begun();
   CHECK_FALSE(legacy.has_begun());
-  WHERRY_TRY(wherryLaunch(CU_STREAM_PER_THREAD, nothing, nullptr, 0, 1));
+  WHERRY_TRY(wherryLaunchKernel(CU_STREAM_PER_THREAD, nothing, nullptr, 0, 1));
   before.leave();
   legacy.wait_until_begun();
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
@@ -339,7 +339,7 @@ TEST_CASE("a wait for the default stream sees what kernels of blocking streams w
   int* word = memory.data();
   CHECK(cuStreamQuery(stands_for) == CUDA_SUCCESS);
   Busy busy(blocking);
-  WHERRY_TRY(wherryLaunch(
+  WHERRY_TRY(wherryLaunchKernel(
       blocking,
       [](const void* args, std::size_t, std::size_t) { **static_cast<int* const*>(args) = 7; },
       &word, sizeof word, 1));
@@ -376,7 +376,7 @@ TEST_CASE("a destroyed stream finishes its work, also work that waits for anothe
   WHERRY_TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   WHERRY_TRY(cuStreamWaitEvent(stream, event, 0));
   int* word = memory.data();
-  WHERRY_TRY(wherryLaunch(
+  WHERRY_TRY(wherryLaunchKernel(
       stream,
       [](const void* args, std::size_t, std::size_t) { **static_cast<int* const*>(args) = 7; },
       &word, sizeof word, 1));

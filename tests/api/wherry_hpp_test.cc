@@ -23,9 +23,9 @@ const wherry::runtime& library() {
 }
 
 bool is_managed(const void* address) {
-  wherryPageInfo_t info{};
+  wherryPageState info{};
   info.size = sizeof info;
-  return wherryPageInfo(address, &info) == CUDA_SUCCESS;
+  return wherryGetPageState(address, &info) == CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -36,14 +36,14 @@ TEST_CASE("a lambda runs once for every index, on the device", "[api]") {
   for (const wherry::device& device : devices) {
     wherry::stream stream(device);
     wherry::managed_array<int> hits(10'000);
-    wherry::managed_array<pid_t> who(1);
-    stream.parallel_for(hits.size(), [hits = hits.span(), who = who.data()](std::size_t i) {
+    wherry::managed_array<pid_t> pids(1);
+    stream.parallel_for(hits.size(), [hits = hits.span(), pids = pids.data()](std::size_t i) {
       hits[i] += 1;
-      if (i == 0) *who = ::getpid();
+      if (i == 0) *pids = ::getpid();
     });
     stream.synchronize();
     CHECK(std::all_of(hits.begin(), hits.end(), [](int n) { return n == 1; }));
-    CHECK(who[0] == device.process());
+    CHECK(pids[0] == device.process());
     CHECK(stream.idle());
   }
 }
@@ -230,7 +230,7 @@ TEST_CASE("advice takes spans and typed locations, with or without a current con
 TEST_CASE("errors carry the code, the call and a description", "[api]") {
   library();
   try {
-    const wherry::device nobody(7);
+    const wherry::device missing(7);
     FAIL("there is no device 7");
   } catch (const wherry::error& error) {
     CHECK(error.code() == CUDA_ERROR_INVALID_DEVICE);

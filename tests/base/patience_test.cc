@@ -1,8 +1,6 @@
 #include "base/patience.h"
 
 #include <catch2/catch.hpp>
-#include <condition_variable>
-#include <mutex>
 
 namespace {
 
@@ -76,15 +74,4 @@ TEST_CASE("limits that end in a failure can be disabled, others cannot") {
   CHECK_FALSE(fails.is_over());
   CHECK(fails.next_slice_ns() == wait_slice_ns);
   CHECK(goes_on.is_over());
-}
-
-TEST_CASE("a wait on a condition ends with the condition or with the limit") {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::unique_lock lock(mutex);
-  Patience patience(1'000'000);
-  CHECK_FALSE(wait_patiently(changed, lock, patience, [] { return false; }));
-  CHECK(patience.is_over());
-  // If the condition is true, that counts, even when the limit is over.
-  CHECK(wait_patiently(changed, lock, patience, [] { return true; }));
 }

@@ -71,7 +71,7 @@ void expect_no_children(const char* when) {
 }
 
 // Checks guarantees that an application without knowledge of devices relies on.
-void check_that_nobody_notices() {
+void check_that_the_program_notices_nothing() {
   struct sigaction action {};
   action.sa_handler = [](int) { child_signals = child_signals + 1; };
   ::sigaction(SIGCHLD, &action, nullptr);
@@ -108,21 +108,21 @@ void become_subreaper() {
 
 TEST_CASE("No SIGCHLD arrives and wait() reports nothing, for every kind of program") {
   const std::map<std::string, std::function<void()>> programs = {
-      {"one thread", check_that_nobody_notices},
-      {"several threads", [] { with_threads(check_that_nobody_notices); }},
+      {"one thread", check_that_the_program_notices_nothing},
+      {"several threads", [] { with_threads(check_that_the_program_notices_nothing); }},
       {"subreaper",
        [] {
          become_subreaper();
-         check_that_nobody_notices();
+         check_that_the_program_notices_nothing();
        }},
       {"subreaper with several threads",
        [] {
          become_subreaper();
-         with_threads(check_that_nobody_notices);
+         with_threads(check_that_the_program_notices_nothing);
        }},
-      {"PID 1", [] { as_first_process(check_that_nobody_notices); }},
+      {"PID 1", [] { as_first_process(check_that_the_program_notices_nothing); }},
       {"PID 1 with several threads",
-       [] { as_first_process([] { with_threads(check_that_nobody_notices); }); }},
+       [] { as_first_process([] { with_threads(check_that_the_program_notices_nothing); }); }},
   };
   for (const auto& [name, program] : programs) {
     INFO(name);

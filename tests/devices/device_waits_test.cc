@@ -1,6 +1,5 @@
 // Stopped hosts, slow modules and changed credentials: a healthy device that takes long is not
 // ended, and a device that has to end does end.
-#include <dlfcn.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -15,7 +14,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -24,6 +22,7 @@
 #include <string>
 #include <thread>
 
+#include "devices/late_module.h"
 #include "os/process/process.h"
 #include "support/child.h"
 #include "support/session.h"
@@ -33,7 +32,6 @@
 namespace wherry::test {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr uid_t nobody = 65534;
@@ -83,20 +81,8 @@ bool works(pid_t process) {
   return comes_true([&] { return cpu_ticks(process) > before + 5; });
 }
 
-fs::path slow_module() {
-  return fs::canonical("/proc/self/exe").parent_path() / "libdevices_late_kernel_3.so";
-}
-
-struct SlowModule {
-  SlowModule() : handle(::dlopen(slow_module().c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    expect(handle != nullptr, "the slow module does not load");
-  }
-  ~SlowModule() { ::dlclose(handle); }
-  impl::KernelFunction kernel() const {
-    return reinterpret_cast<impl::KernelFunction>(::dlsym(handle, "late_kernel"));
-  }
-  void* handle;
-};
+// The module whose constructors SlowConstructors makes slow.
+constexpr int slow_module = 3;
 
 // Makes modules' constructors slow in devices that are started during its lifetime.
 struct SlowConstructors {
@@ -212,9 +198,9 @@ TEST_CASE("A module may take longer to load than a command's limit, and the devi
   const SlowConstructors slow(1'500);
   TestArena arena;
   TestDevice device(arena, 0, 2, nullptr, limit_ns);
-  const SlowModule module;
+  const LateModule module(slow_module);
   auto loading = std::async(std::launch::async,
-                            [&] { return device.process().resolve_kernel(module.kernel()); });
+                            [&] { return resolve_kernel(device.process(), module.kernel()); });
   sleep_for(milliseconds(100));
   CHECK(device.process().open_arena(2 * TestDevice::open_bytes) == 0);
   int* value = arena.take<int>(1);
@@ -230,7 +216,7 @@ TEST_CASE("A device that dies while it loads a module leaves no launch waiting")
   const SlowConstructors slow(60'000);
   TestArena arena;
   TestDevice device(arena);
-  const SlowModule module;
+  const LateModule module(slow_module);
   auto loading = std::async(std::launch::async,
                             [&] { return device.process().load_module_of(module.kernel()); });
   sleep_for(milliseconds(100));

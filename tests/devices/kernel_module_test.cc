@@ -1,13 +1,12 @@
 #include "devices/kernel_module.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 
+#include "devices/late_module.h"
 #include "support/test_device.h"
 
 namespace wherry::test {
@@ -15,26 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path module_file(int which) {
-  return fs::canonical("/proc/self/exe").parent_path() /
-         ("libdevices_late_kernel_" + std::to_string(which) + ".so");
-}
-
-class Module {
- public:
-  explicit Module(const fs::path& file) : handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) throw std::runtime_error(::dlerror());
-  }
-  ~Module() { ::dlclose(handle_); }
-  impl::KernelFunction kernel(const char* name = "late_kernel") const {
-    return reinterpret_cast<impl::KernelFunction>(::dlsym(handle_, name));
-  }
-
- private:
-  void* handle_;
-};
-
-int value_of(TestDevice& device, TestArena& arena, const Module& module) {
+int value_of(TestDevice& device, TestArena& arena, const LateModule& module) {
   int* value = arena.take<int>(1);
   REQUIRE_FALSE(device.wait(device.post(module.kernel(), &value, sizeof value, 1)));
   return *value;
@@ -45,13 +25,13 @@ void own_kernel(const void*, std::size_t, std::size_t) {}
 TEST_CASE("A kernel that existed at the start has the same address in the device") {
   TestArena arena;
   TestDevice device(arena);
-  CHECK(device.process().resolve_kernel(own_kernel) ==
+  CHECK(resolve_kernel(device.process(), own_kernel) ==
         reinterpret_cast<std::uintptr_t>(own_kernel));
 }
 
 TEST_CASE("A kernel of a module that was loaded before the start runs") {
   TestArena arena;
-  const Module module(module_file(1));
+  const LateModule module(1);
   TestDevice device(arena);
   CHECK(value_of(device, arena, module) == 1);
 }
@@ -59,19 +39,19 @@ TEST_CASE("A kernel of a module that was loaded before the start runs") {
 TEST_CASE("A kernel of a module that was loaded after the start runs") {
   TestArena arena;
   TestDevice device(arena);
-  const Module first(module_file(1));
-  const Module second(module_file(2));
+  const LateModule first(1);
+  const LateModule second(2);
   CHECK(value_of(device, arena, first) == 1);
   CHECK(value_of(device, arena, second) == 2);
   CHECK(value_of(device, arena, first) == 1);
-  CHECK(device.process().resolve_kernel(own_kernel) ==
+  CHECK(resolve_kernel(device.process(), own_kernel) ==
         reinterpret_cast<std::uintptr_t>(own_kernel));
 }
 
 TEST_CASE("An exception in a late module's kernel is reported with its text") {
   TestArena arena;
   TestDevice device(arena);
-  const Module module(module_file(1));
+  const LateModule module(1);
   const auto kernel = module.kernel("late_kernel_that_throws");
   const auto failure = device.wait(device.post(kernel, nullptr, 0, 1));
   REQUIRE(failure);
@@ -86,8 +66,8 @@ TEST_CASE("A module that is replaced at its path and loaded again runs its new c
   TestDevice device(arena);
   for (const int which : {1, 2, 1}) {
     fs::remove(file);
-    fs::copy_file(module_file(which), file);
-    const Module module(file);
+    fs::copy_file(late_module_file(which), file);
+    const LateModule module(file);
     CHECK(value_of(device, arena, module) == which);
   }
   fs::remove(file);
@@ -99,11 +79,11 @@ TEST_CASE(
       fs::temp_directory_path() / ("wherry-gone-" + std::to_string(::getpid()) + ".so");
   TestArena arena;
   TestDevice device(arena);
-  fs::copy_file(module_file(1), file, fs::copy_options::overwrite_existing);
-  const Module module(file);
+  fs::copy_file(late_module_file(1), file, fs::copy_options::overwrite_existing);
+  const LateModule module(file);
   fs::remove(file);
-  CHECK_FALSE(device.process().resolve_kernel(module.kernel()));
-  CHECK_FALSE(device.process().resolve_kernel(reinterpret_cast<impl::KernelFunction>(16)));
+  CHECK_FALSE(resolve_kernel(device.process(), module.kernel()));
+  CHECK_FALSE(resolve_kernel(device.process(), reinterpret_cast<impl::KernelFunction>(16)));
   // The device still works.
   CHECK_FALSE(device.run_once([] {}));
 }

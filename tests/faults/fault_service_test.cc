@@ -4,12 +4,14 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <set>
 #include <span>
 #include <thread>
 
 #include "base/clock.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
+#include "trap/fault_board.h"
 
 namespace wherry::test {
 namespace {
@@ -45,9 +47,9 @@ struct Setup {
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
   AddressSpace address_space{4 * block_size};
   Audiences audiences;
   ScriptedPolicy policy;
@@ -67,8 +69,8 @@ struct Setup {
     answer(p, {base + page * page_size + 8, 1, write, false, false});
   }
   // Like a handler: calls resolve() again when it is due, until the fault is resolved.
-  void answer(Processor p, const FaultEvent& event) {
-    Fault fault = service.take(p, event);
+  void answer(Processor p, const FaultMessage& message) {
+    Fault fault = service.take(p, message);
     while (const auto due = service.resolve(fault))
       while (now_ns() < *due) std::this_thread::yield();
   }
@@ -100,6 +102,36 @@ TEST_CASE("a first touch populates the natural region at the faulting processor 
   CHECK(s.machine.at(1).maps_writable(31));
   CHECK(s.woke(device, 21));
   CHECK(s.machine.memory(1).counters.faults_missing == 1);
+}
+
+TEST_CASE(
+    "every change for a fault, also an eviction, may be made by the thread that waits for it") {
+  Setup s(16);
+  FaultSlot slot;
+  s.machine.punch_unmaps = false;
+  s.touch(host, 0);
+  s.touch(device, 600);
+  CHECK(s.machine.waiters == std::set<FaultSlot*>{nullptr});
+  s.machine.waiters.clear();
+  Fault fault = s.service.take(device, {base, 1, true, false, false});
+  fault.waiter = &slot;
+  while (const auto due = s.service.resolve(fault))
+    while (now_ns() < *due) std::this_thread::yield();
+  CHECK(s.machine.at(1).maps_writable(0));
+  CHECK(s.machine.at(0).holds(600));
+  CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
+
+  s.machine.waiters.clear();
+  REQUIRE(s.address_space.begin_free(s.whole.offset));
+  s.address_space.end_free(s.whole);
+  // The first answer lets the thread try again, the second one refuses.
+  for (int i = 0; i < 2; ++i) {
+    Fault stray = s.service.take(device, {base + page_size, 1, true, false, false});
+    stray.waiter = &slot;
+    CHECK_FALSE(s.service.resolve(stray));
+  }
+  CHECK(s.machine.at(1).forbids(1));
+  CHECK(s.machine.waiters == std::set<FaultSlot*>{&slot});
 }
 
 TEST_CASE("the reservation of a fault counts as free when the policy is asked again") {
@@ -179,14 +211,14 @@ TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up o
   Block& block = s.machine.blocks().at({0});
   {
     const LockedBlock locked({0}, block);
-    s.engine.begin_hold(locked, PageMask::of({0, 16}));
+    s.engine.begin_byte_transfer(locked, PageMask::of({0, 16}));
   }
   Fault fault = s.service.take(device, {base, 2, true, false, false});
   CHECK(looks_until_refused(s, fault) == -1);
   CHECK_FALSE(fault.refused);
   {
     const LockedBlock locked({0}, block);
-    s.engine.end_hold(locked, PageMask::of({0, 16}));
+    s.engine.end_byte_transfer(locked, PageMask::of({0, 16}));
   }
   while (s.service.resolve(fault)) std::this_thread::yield();
   CHECK(s.woke(device, 0));
@@ -194,12 +226,12 @@ TEST_CASE("a fault waits for a live transfer as long as it takes, and gives up o
 
   std::thread([&] {
     const LockedBlock locked({0}, block);
-    s.engine.begin_hold(locked, PageMask::of({0, 16}));
+    s.engine.begin_byte_transfer(locked, PageMask::of({0, 16}));
   }).join();
   Fault stuck = s.service.take(host, {base, 2, true, false, false});
   CHECK(looks_until_refused(s, stuck) > 20);
   const LockedBlock locked({0}, block);
-  s.engine.end_hold(locked, PageMask::of({0, 16}));
+  s.engine.end_byte_transfer(locked, PageMask::of({0, 16}));
 }
 
 TEST_CASE("freed pages go to the fault that has waited longest, whichever fault is retried first") {
@@ -338,7 +370,7 @@ TEST_CASE("pages stay with a thread that has not been woken yet") {
   CHECK(refusals > 0);
 }
 
-TEST_CASE("a stale event changes nothing and wakes once") {
+TEST_CASE("a stale message changes nothing and wakes once") {
   Setup s;
   s.touch(host, 0);
   s.machine.log.clear();
@@ -350,7 +382,7 @@ TEST_CASE("a stale event changes nothing and wakes once") {
 TEST_CASE("a page left write-protected is unprotected by the next write") {
   Setup s;
   s.touch(host, 0);
-  REQUIRE(s.machine.at(0).write_protect({0, 1}));
+  REQUIRE(s.machine.at(0).write_protect({0, 1}, nullptr));
   s.answer(host, {base, 1, true, true, false});
   CHECK(s.machine.at(0).maps_writable(0));
   CHECK(s.woke(host, 0));
@@ -838,7 +870,7 @@ TEST_CASE(
     const LockGuard guard(block.lock);
     block.entered_whole = device.bit();
   }
-  const FaultEvent minor{base + 100 * page_size, 1, false, false, true};
+  const FaultMessage minor{base + 100 * page_size, 1, false, false, true};
   s.machine.at(1).unmap(7);
   s.answer(device, minor);
   CHECK_FALSE(s.machine.at(1).maps(7));
@@ -968,11 +1000,11 @@ TEST_CASE("where access to neighbours may have been lost, too, a fault restores 
     s.machine.at(0).set_grain(grain);
     take_all_away();
     // Like the mprotect trap, which does not report the kind of fault.
-    FaultEvent event;
-    event.address = base + 200 * page_size;
-    event.write = grain == 16;
-    event.kind_known = false;
-    s.answer(host, event);
+    FaultMessage message;
+    message.address = base + 200 * page_size;
+    message.write = grain == 16;
+    message.kind_known = false;
+    s.answer(host, message);
     CHECK(s.machine.at(0).maps_writable(200));
     CHECK(s.machine.at(0).maps_writable(192));
     CHECK(s.machine.at(0).maps(0) == (grain == 512));
@@ -988,12 +1020,12 @@ TEST_CASE("memory of a single device is refused to other processors, at their se
   REQUIRE(own);
   const std::uint64_t page = own->pages().first + 5;
   for (const Processor other : {host, Processor::device(1)}) {
-    const FaultEvent event{base + page * page_size, 7, true, false, false};
+    const FaultMessage message{base + page * page_size, 7, true, false, false};
     // The first message may be stale: from before the memory became the device's.
-    s.answer(other, event);
+    s.answer(other, message);
     CHECK(s.woke(other, page));
     CHECK_FALSE(s.machine.at(other.index).forbids(page));
-    s.answer(other, event);
+    s.answer(other, message);
     CHECK(s.machine.at(other.index).forbids(page));
     CHECK_FALSE(s.machine.at(other.index).holds(page));
   }
@@ -1009,17 +1041,17 @@ TEST_CASE("messages that are stale each time access is removed do not count as a
   const auto own = s.address_space.allocate(block_size, 0, {device});
   REQUIRE(own);
   const std::uint64_t page = own->pages().first + 5;
-  const FaultEvent event{base + page * page_size, 7, true, false, false};
+  const FaultMessage message{base + page * page_size, 7, true, false, false};
   for (int round = 0; round < 3; ++round) {
-    s.answer(peer, event);
+    s.answer(peer, message);
     CHECK(s.woke(peer, page));
     CHECK_FALSE(s.machine.at(peer.index).forbids(page));
     s.audiences.admit(own->owner.audience(), peer);
     s.audiences.exclude(own->owner.audience(), peer);
   }
-  s.answer(peer, event);
+  s.answer(peer, message);
   CHECK_FALSE(s.machine.at(peer.index).forbids(page));
-  s.answer(peer, event);
+  s.answer(peer, message);
   CHECK(s.machine.at(peer.index).forbids(page));
 }
 

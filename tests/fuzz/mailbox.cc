@@ -55,8 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const auto boards = std::make_unique<Boards>();
   new (boards.get()) Boards{};
   LaunchPoster poster(boards->launches, 4);
-  const BoardSource source(nullptr, boards->faults, make_semaphore());
-  const Fd notifier = duplicate_fd(source.fd());
+  const Fd notifier = make_semaphore();
+  const BoardSource source(nullptr, boards->faults, notifier);
   std::set<std::uint64_t> posted;
   std::uint64_t last = 0;
   for (Steps steps(test::bytes_of(data, size)); !steps.empty();) {
@@ -95,11 +95,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 5:
         signal_eventfd(notifier);
-        if (const auto event = source.read_event()) {
-          test::require(event->slot < FaultBoard::slots_max, "an event outside the slots");
-          source.attend(*event);
-          source.leave();
-          source.answered(*event, steps.take() % 2 != 0);
+        if (const auto message = source.read_message()) {
+          test::require(message->slot < FaultBoard::slots_max, "a message outside the slots");
+          (void)source.attend(*message);
+          source.answered(*message, steps.take() % 2 != 0);
         }
         break;
       case 6:

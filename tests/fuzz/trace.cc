@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz/target.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace {
 
@@ -25,6 +25,7 @@ std::uint32_t word_at(const std::vector<std::byte>& file, std::size_t at) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace wherry;
   using namespace wherry::impl;
+  using namespace wherry::tool;
   const auto given = test::bytes_of(data, size);
   std::vector<std::byte> file(given.begin(), given.end());
   for (std::size_t at = trace_header_bytes; at + chunk_header_bytes <= file.size();) {
@@ -42,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto& trace = std::get<Trace>(result);
   const auto processors = static_cast<int>(trace.machine.processors.size());
-  for (const EventRecord& event : trace.events)
+  for (const TraceEvent& event : trace.events)
     test::require(event.destination < processors && event.source < processors,
                   "an event of a processor that does not exist");
   return 0;

@@ -42,7 +42,7 @@ TEST_CASE("pages that prefer a node of the host are created there", "[guest]") {
       WHERRY_TRY(advise_node(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, node));
       s.write_pages(faulting_processor, words.data(), words.bytes(), 3);
       CHECK(pages_off_node(words, node) == 0);
-      CHECK(page_info(words.data()).node == node);
+      CHECK(page_state(words.data()).node == node);
       CHECK(s.read_pages(host, words.data(), words.bytes()) == 3 * 64);
     }
   }

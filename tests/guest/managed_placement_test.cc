@@ -54,7 +54,7 @@ void check_all_at(const Managed<Page>& memory, int processor) {
     }
   }
   for (std::size_t i = 0; i < memory.size(); ++i) {
-    const wherryPageInfo_t info = page_info(&memory[i]);
+    const wherryPageState info = page_state(&memory[i]);
     if (info.resident != 1u << processor || info.node != node) ++misreported;
   }
   CHECK(elsewhere == 0);
@@ -120,7 +120,7 @@ TEST_CASE("the kernels of a node without CPUs run on another node's CPUs, and us
   const Managed<int> cpu{1};
   cpu[0] = -1;
   session().run(1, [where = cpu.data()] { *where = ::sched_getcpu(); });
-  CHECK(page_info(cpu.data()).node == node_of_processor(2));
+  CHECK(page_state(cpu.data()).node == node_of_processor(2));
   CHECK(cpu[0] >= 0);
-  CHECK(page_info(cpu.data()).node == node_of_processor(0));
+  CHECK(page_state(cpu.data()).node == node_of_processor(0));
 }

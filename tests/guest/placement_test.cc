@@ -6,10 +6,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "kernel_features.h"
 #include "os/files/fd.h"
 #include "os/memory/numa.h"
 #include "os/missing.h"
-#include "os/process/features.h"
 #include "runtime/topology.h"
 
 namespace wherry::impl {
@@ -100,7 +100,7 @@ TEST_CASE("the default topology makes a device of every other node", "[guest]") 
 }
 
 TEST_CASE("this kernel's features are distinguished from those of newer ones", "[guest]") {
-  const Features features = probe_features();
+  const tool::KernelFeatures features = tool::probe_features();
   CHECK(features.permissions.userfaultfd() == UffdAccess::full);
   CHECK(features.move_pages);
   CHECK(features.page_frames);

@@ -55,7 +55,7 @@ Word word_at(std::size_t index, Word salt) {
   return (index + 1) * 0x9e3779b97f4a7c15 + salt;
 }
 
-struct Job {
+struct KernelArguments {
   Word* to;
   const Word* from;
   Word salt;
@@ -63,16 +63,16 @@ struct Job {
 };
 
 void fill_kernel(const void* args, std::size_t begin, std::size_t end) {
-  const Job& job = *static_cast<const Job*>(args);
-  for (std::size_t i = begin; i < end; ++i) job.to[i] = word_at(i, job.salt);
+  const KernelArguments& arguments = *static_cast<const KernelArguments*>(args);
+  for (std::size_t i = begin; i < end; ++i) arguments.to[i] = word_at(i, arguments.salt);
 }
 
 // Counts wrong words.
 void look_kernel(const void* args, std::size_t begin, std::size_t end) {
-  const Job& job = *static_cast<const Job*>(args);
+  const KernelArguments& arguments = *static_cast<const KernelArguments*>(args);
   Word bad = 0;
-  for (std::size_t i = begin; i < end; ++i) bad += job.from[i] != word_at(i, job.salt);
-  if (bad != 0) __atomic_fetch_add(job.bad, bad, __ATOMIC_RELAXED);
+  for (std::size_t i = begin; i < end; ++i) bad += arguments.from[i] != word_at(i, arguments.salt);
+  if (bad != 0) __atomic_fetch_add(arguments.bad, bad, __ATOMIC_RELAXED);
 }
 
 void fill_on_host(Word* to, std::size_t count, Word salt) {
@@ -221,9 +221,9 @@ class Program {
 
  private:
   // Returns true if the launch has completed.
-  bool launch(int where, wherryKernel kernel, const Job& job, std::size_t count) {
+  bool launch(int where, wherryKernel kernel, const KernelArguments& arguments, std::size_t count) {
     CUstream stream = places_[static_cast<std::size_t>(where)].stream;
-    return OK(wherryLaunch(stream, kernel, &job, sizeof job, count)) &&
+    return OK(wherryLaunchKernel(stream, kernel, &arguments, sizeof arguments, count)) &&
            OK(cuStreamSynchronize(stream));
   }
   bool fill(int where, const Array& array, Word salt) {
@@ -397,8 +397,9 @@ class Program {
     const Array array(10'000);
     CUevent event = nullptr;
     if (!array || !OK(cuEventCreate(&event, CU_EVENT_DEFAULT))) return;
-    const Job job{array.data(), nullptr, 20, nullptr};
-    if (OK(wherryLaunch(places_[0].stream, fill_kernel, &job, sizeof job, array.count())) &&
+    const KernelArguments arguments{array.data(), nullptr, 20, nullptr};
+    if (OK(wherryLaunchKernel(places_[0].stream, fill_kernel, &arguments, sizeof arguments,
+                              array.count())) &&
         OK(cuEventRecord(event, places_[0].stream)) &&
         OK(cuStreamWaitEvent(places_[1].stream, event, 0)) && OK(cuEventSynchronize(event)) &&
         OK(cuStreamSynchronize(places_[1].stream)))
@@ -455,7 +456,7 @@ class Program {
         ::pread(file, own.data(), array.bytes(), 0) == written)
       look_on_host(own.data(), own.size(), 23, "written to a file");
     ::close(file);
-    OK(wherryTouch(array.data(), array.bytes(), WHERRY_TOUCH_WRITE));
+    OK(wherryTouchPages(array.data(), array.bytes(), WHERRY_TOUCH_WRITE));
     look_on_host(array.data(), array.count(), 23, "touched");
   }
 

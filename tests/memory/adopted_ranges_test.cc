@@ -29,6 +29,7 @@
 #include "os/process/permissions.h"
 #include "support/child.h"
 #include "support/conditions.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 
 namespace wherry::test {
@@ -70,7 +71,7 @@ AddressRange range_of(const void* start, std::size_t bytes) {
 }
 
 struct Adoption {
-  explicit Adoption(impl::UffdAccess access = impl::permissions().userfaultfd(),
+  explicit Adoption(std::optional<impl::UffdAccess> access = impl::permissions().userfaultfd(),
                     std::chrono::milliseconds fork_limit = AdoptedRanges::fork_limit)
       : ranges(file, access, fork_limit) {}
 
@@ -93,10 +94,9 @@ bool is_in_file(const Place& place) {
 }
 
 // All ways on this machine to stop threads from writing.
-std::vector<impl::UffdAccess> ways_to_hold() {
-  std::vector<impl::UffdAccess> ways{impl::UffdAccess::none};
-  if (impl::permissions().userfaultfd() != impl::UffdAccess::none)
-    ways.push_back(impl::permissions().userfaultfd());
+std::vector<std::optional<impl::UffdAccess>> ways_to_freeze() {
+  std::vector<std::optional<impl::UffdAccess>> ways{std::nullopt};
+  if (impl::permissions().userfaultfd()) ways.push_back(impl::permissions().userfaultfd());
   return ways;
 }
 
@@ -107,7 +107,7 @@ TEST_CASE(
     "[memory]") {
   // The first case, and each way in a process of its own: after a case the test's main program
   // restores SIGSEGV's action, and under sanitizers the library does not notice that.
-  const auto play = [](impl::UffdAccess way) {
+  const auto play = [](std::optional<impl::UffdAccess> way) {
     Adoption adoption(way);
     const int rounds = static_cast<int>(1000 * scale());
     const Place place(64 * page_size);
@@ -136,7 +136,7 @@ TEST_CASE(
       expect(sum == counts[writer], "an increment is lost");
     }
   };
-  for (const impl::UffdAccess way : ways_to_hold()) {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
     const Outcome outcome = in_fresh_process([&] { play(way); });
     INFO(outcome.describe());
     CHECK(outcome.passed());
@@ -171,7 +171,7 @@ TEST_CASE("memory that cannot be adopted safely is refused, and does not change"
   const Place holed(3 * page_size);
   REQUIRE(::munmap(holed.data() + page_size, page_size) == 0);
   CHECK(adoption.adopt(holed.range()) == Verdict::absent);
-  CHECK(adoption.file.allocated_bytes() == 0);
+  CHECK(allocated_bytes(adoption.file.fd()) == 0);
 }
 
 TEST_CASE("buffers that are registered with io_uring are refused during the registration",
@@ -212,14 +212,14 @@ TEST_CASE("threads' stacks are refused, and memory next to them is not", "[memor
 
 TEST_CASE("contents are the same after adoption and after it ends, and in the file meanwhile",
           "[memory]") {
-  for (const impl::UffdAccess way : ways_to_hold()) {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
     Adoption adoption(way);
     const Place place(3 * block_size);
     for (std::size_t i = 0; i < 3 * block_size; i += 100)
       place.data()[i] = static_cast<unsigned char>(i / 100);
     const AddressRange bytes{place.address() + 10, place.address() + 3 * block_size - 10};
     REQUIRE(adoption.adopt(bytes) == Verdict::adopted);
-    CHECK(adoption.file.allocated_bytes() == 3 * block_size);
+    CHECK(allocated_bytes(adoption.file.fd()) == 3 * block_size);
     std::vector<std::byte> in_file(3 * block_size);
     REQUIRE(adoption.file.read(0, in_file));
     CHECK(std::memcmp(in_file.data(), place.data(), in_file.size()) == 0);
@@ -227,7 +227,7 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
     REQUIRE(adoption.file.read(block_size, std::span(in_file).first(1)));
     CHECK(in_file[0] == std::byte{250});
     CHECK(adoption.ranges.give_back(bytes));
-    CHECK(adoption.file.allocated_bytes() == 0);
+    CHECK(allocated_bytes(adoption.file.fd()) == 0);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < 3 * block_size; i += 100)
       wrong += place.data()[i] != static_cast<unsigned char>(i / 100);
@@ -237,7 +237,7 @@ TEST_CASE("contents are the same after adoption and after it ends, and in the fi
 
 TEST_CASE("a forked child has its own copies, even if no more descriptors are available",
           "[memory]") {
-  const auto play = [](impl::UffdAccess way) {
+  const auto play = [](std::optional<impl::UffdAccess> way) {
     Adoption adoption(way);
     const Place place(4 * page_size);
     std::memset(place.data(), 1, 4 * page_size);
@@ -289,7 +289,7 @@ TEST_CASE("a forked child has its own copies, even if no more descriptors are av
     WARN("not under sanitizers: they need descriptors to look at objects");
     return;
   }
-  for (const impl::UffdAccess way : ways_to_hold()) {
+  for (const std::optional<impl::UffdAccess> way : ways_to_freeze()) {
     const Outcome outcome = in_fresh_process([&] { play(way); });
     INFO(outcome.describe());
     CHECK(outcome.passed());

@@ -16,9 +16,10 @@
 #include <string>
 #include <thread>
 
-#include "os/memory/write_hold.h"
+#include "os/memory/write_freeze.h"
 #include "os/process/permissions.h"
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/seccomp_filter.h"
 #include "support/session.h"
 
@@ -30,7 +31,7 @@ namespace {
 constexpr std::size_t arena_bytes = 16 * block_size;
 
 using MakeBackend =
-    std::unique_ptr<CopyBackend> (*)(std::span<const std::unique_ptr<MemoryPoolFile>>, CopyMethod);
+    std::unique_ptr<CopyBackend> (*)(std::span<const std::unique_ptr<SparsePoolFile>>, CopyMethod);
 
 // Two pools, and a copy backend between them.
 class Depot {
@@ -38,11 +39,11 @@ class Depot {
   Depot(MakeBackend make, CopyMethod method, HugePages huge) {
     for (const char* name : {"depot-a", "depot-b"})
       pools_.push_back(
-          std::make_unique<MemoryPoolFile>(name, arena_bytes, huge, permissions().userfaultfd()));
+          std::make_unique<SparsePoolFile>(name, arena_bytes, huge, permissions().userfaultfd()));
     backend_ = make(pools_, method);
   }
 
-  MemoryPoolFile& pool(int p) { return *pools_[static_cast<std::size_t>(p)]; }
+  SparsePoolFile& pool(int p) { return *pools_[static_cast<std::size_t>(p)]; }
   // Fills pages of pool 0, each with a value that depends on its number.
   void stock(PageSpan span) {
     std::vector<std::byte> data(span.bytes());
@@ -50,13 +51,13 @@ class Depot {
       std::memset(data.data() + i * page_size, value(span.first + i), page_size);
     REQUIRE(pool(0).fill(span, data.data()));
   }
-  TransferResult carry(PageTransfer::Kind kind, PageSpan span) {
+  TransferResult transfer(PageTransfer::Kind kind, PageSpan span) {
     backend_->begin(0, {kind, span, Processor{0}, Processor{1}});
     return backend_->next();
   }
   CopyBackend& backend() { return *backend_; }
 
-  std::uint64_t pages(int p) { return pool(p).file().allocated_bytes() / page_size; }
+  std::uint64_t pages(int p) { return allocated_bytes(pool(p).file().fd()) / page_size; }
   bool holds(int p, std::uint64_t page) {
     const auto offset = static_cast<off_t>(page * page_size);
     return ::lseek(pool(p).file().fd(), offset, SEEK_DATA) == offset;
@@ -70,7 +71,7 @@ class Depot {
   static int value(std::uint64_t page) { return static_cast<int>(page % 251 + 1); }
 
  private:
-  std::vector<std::unique_ptr<MemoryPoolFile>> pools_;
+  std::vector<std::unique_ptr<SparsePoolFile>> pools_;
   std::unique_ptr<CopyBackend> backend_;
 };
 
@@ -102,7 +103,7 @@ TEST_CASE("moved pages are in the target's pool, completely and alone, and gone 
       INFO(way.name << ", pages " << span.first << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
       depot.stock({512, 512});
-      const TransferResult outcome = depot.carry(PageTransfer::Kind::move, span);
+      const TransferResult outcome = depot.transfer(PageTransfer::Kind::move, span);
       REQUIRE(outcome.status == OpStatus::ok);
       // Part of a huge page may have to be punched again.
       const bool whole = span.count == pages_per_block;
@@ -125,7 +126,7 @@ TEST_CASE("copied pages are in both pools") {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
       depot.stock({512, 512});
-      const TransferResult outcome = depot.carry(PageTransfer::Kind::copy, span);
+      const TransferResult outcome = depot.transfer(PageTransfer::Kind::copy, span);
       REQUIRE(outcome.status == OpStatus::ok);
       CHECK_FALSE(outcome.released);
       CHECK(depot.pages(0) == 512);
@@ -146,7 +147,7 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       Depot depot(way.make, way.method, way.huge);
       depot.stock({512, 512});
       std::vector<std::byte> there(bytes + 2, std::byte{0xee});
-      const auto carry = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
+      const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
         depot.backend().begin(0, ByteTransfer{to, from, bytes});
         return depot.backend().next().status;
       };
@@ -156,7 +157,7 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       const auto byte_of = [](std::uint64_t offset) {
         return static_cast<std::byte>(Depot::value(offset / page_size));
       };
-      REQUIRE(carry(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
+      REQUIRE(transfer(there.data() + 1, in_pool(0, start)) == OpStatus::ok);
       CHECK(there.front() == std::byte{0xee});
       CHECK(there.back() == std::byte{0xee});
       std::size_t wrong = 0;
@@ -167,23 +168,23 @@ TEST_CASE("a byte transfer copies its bytes, and no others, from and to pools an
       for (const std::uint64_t to : {start + 1, start + block_size / 4}) {
         const ByteTransfer::Place from = to == start + 1 ? ByteTransfer::Place(there.data() + 1)
                                                          : ByteTransfer::Place(in_pool(0, start));
-        REQUIRE(carry(in_pool(1, to), from) == OpStatus::ok);
+        REQUIRE(transfer(in_pool(1, to), from) == OpStatus::ok);
         const std::byte* const seen = depot.pool(1).alias(0);
         CHECK(seen[to - 1] == std::byte{0});
         CHECK(seen[to + bytes] == std::byte{0});
         CHECK(std::memcmp(seen + to, there.data() + 1, bytes) == 0);
       }
       std::vector<std::byte> copy(bytes);
-      REQUIRE(carry(copy.data(), there.data() + 1) == OpStatus::ok);
+      REQUIRE(transfer(copy.data(), there.data() + 1) == OpStatus::ok);
       CHECK(std::memcmp(copy.data(), there.data() + 1, bytes) == 0);
       CHECK(depot.pages(0) == 512);
       CHECK(depot.pages(1) == 512);
       // Addresses without memory.
       std::byte* const nowhere = reinterpret_cast<std::byte*>(page_size);
-      CHECK(carry(nowhere, in_pool(0, start)) == OpStatus::bad_address);
-      CHECK(carry(in_pool(1, start), nowhere) == OpStatus::bad_address);
-      CHECK(carry(nowhere, there.data()) == OpStatus::bad_address);
-      CHECK(carry(copy.data(), nowhere) == OpStatus::bad_address);
+      CHECK(transfer(nowhere, in_pool(0, start)) == OpStatus::bad_address);
+      CHECK(transfer(in_pool(1, start), nowhere) == OpStatus::bad_address);
+      CHECK(transfer(nowhere, there.data()) == OpStatus::bad_address);
+      CHECK(transfer(copy.data(), nowhere) == OpStatus::bad_address);
     }
   }
 }
@@ -198,25 +199,25 @@ TEST_CASE("a byte transfer copies from and to files that are not pools") {
       REQUIRE(depot.pool(1).fill_zero({512, 512}));
       const MemoryFile file("depot-file", arena_bytes, HugePages::never);
       REQUIRE(file.allocate(512 * page_size, block_size) == 0);
-      const auto carry = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
+      const auto transfer = [&](ByteTransfer::Place to, ByteTransfer::Place from) {
         depot.backend().begin(0, ByteTransfer{to, from, bytes});
         return depot.backend().next().status;
       };
       const ByteTransfer::Place in_file = ByteTransfer::InFile{file.fd(), start + 5};
       std::vector<std::byte> seen(bytes + 2, std::byte{0xee});
-      REQUIRE(carry(in_file, ByteTransfer::InPool{Processor{0}, start}) == OpStatus::ok);
-      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      REQUIRE(transfer(in_file, ByteTransfer::InPool{Processor{0}, start}) == OpStatus::ok);
+      REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
       CHECK(seen.front() == std::byte{0xee});
       CHECK(seen.back() == std::byte{0xee});
       CHECK(std::memcmp(seen.data() + 1, depot.pool(0).alias(0) + start, bytes) == 0);
       // From the file into a pool, and from memory into the file.
-      REQUIRE(carry(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
+      REQUIRE(transfer(ByteTransfer::InPool{Processor{1}, start}, in_file) == OpStatus::ok);
       CHECK(std::memcmp(depot.pool(1).alias(0) + start, seen.data() + 1, bytes) == 0);
       const std::vector<std::byte> other(bytes, std::byte{0x5a});
-      REQUIRE(carry(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
-      REQUIRE(carry(seen.data() + 1, in_file) == OpStatus::ok);
+      REQUIRE(transfer(in_file, const_cast<std::byte*>(other.data())) == OpStatus::ok);
+      REQUIRE(transfer(seen.data() + 1, in_file) == OpStatus::ok);
       CHECK(std::memcmp(seen.data() + 1, other.data(), bytes) == 0);
-      CHECK(file.allocated_bytes() == block_size);
+      CHECK(allocated_bytes(file.fd()) == block_size);
     }
   }
 }
@@ -226,7 +227,7 @@ TEST_CASE("created pages are zero, completely and alone") {
     for (const PageSpan span : spans) {
       INFO(way.name << ", pages " << span.first << "+" << span.count);
       Depot depot(way.make, way.method, way.huge);
-      const TransferResult outcome = depot.carry(PageTransfer::Kind::create, span);
+      const TransferResult outcome = depot.transfer(PageTransfer::Kind::create, span);
       REQUIRE(outcome.status == OpStatus::ok);
       CHECK(depot.pages(0) == 0);
       CHECK(depot.pages(1) == span.count);
@@ -242,7 +243,7 @@ TEST_CASE("a whole block arrives as one huge page where pools have huge pages, a
     Depot depot(way.make, way.method, way.huge);
     if (!depot.pool(1).file().has_huge_pages()) continue;
     depot.stock({512, 512});
-    REQUIRE(depot.carry(PageTransfer::Kind::move, {512, 512}).status == OpStatus::ok);
+    REQUIRE(depot.transfer(PageTransfer::Kind::move, {512, 512}).status == OpStatus::ok);
     REQUIRE(depot.pool(1).punch({700, 16}) == 0);
     CHECK(depot.pages(1) == 512 - 16);
     CHECK(depot.has_value(1, 699, Depot::value(699)));
@@ -271,31 +272,30 @@ TEST_CASE("simultaneous transfers do not affect each other") {
   CHECK(depot.pages(1) == slots * pages_per_block);
 }
 
-TEST_CASE("a byte transfer to memory that is write-held completes when the hold ends") {
-  std::vector<UffdAccess> accesses{UffdAccess::none};
-  if (permissions().userfaultfd() != UffdAccess::none)
-    accesses.push_back(UffdAccess::user_mode_only);
+TEST_CASE("a byte transfer to memory whose writes are frozen completes when the freeze ends") {
+  std::vector<std::optional<UffdAccess>> accesses{std::nullopt};
+  if (permissions().userfaultfd()) accesses.push_back(UffdAccess::user_mode_only);
   constexpr std::size_t bytes = 4 * page_size;
   for (const Way& way : ways)
-    for (const UffdAccess access : accesses)
+    for (const std::optional<UffdAccess> access : accesses)
       for (const bool from_pool : {true, false}) {
-        INFO(way.name << ", held by " << static_cast<int>(access));
+        INFO(way.name << ", frozen by " << (access ? "userfaultfd" : "page protection"));
         Depot depot(way.make, way.method, way.huge);
         depot.stock({512, 512});
         const Mapping target = Mapping::zeroed(bytes);
         std::memset(target.data(), 0, bytes);
         std::vector<std::byte> source(bytes, std::byte{7});
-        std::promise<int> held;
+        std::promise<int> frozen;
         std::thread holder([&] {
           // The third page of four: Linux may copy a part before it stops.
           const std::uintptr_t page = target.address() + 2 * page_size;
           std::optional<Userfaultfd> trap;
-          if (access != UffdAccess::none) trap.emplace(Userfaultfd::create(access));
-          const WriteHold hold({page, page + page_size}, trap ? &*trap : nullptr);
-          held.set_value(hold.error());
+          if (access) trap.emplace(Userfaultfd::create(*access));
+          const WriteFreeze freeze({page, page + page_size}, trap ? &*trap : nullptr);
+          frozen.set_value(freeze.error());
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
         });
-        REQUIRE(held.get_future().get() == 0);
+        REQUIRE(frozen.get_future().get() == 0);
         const ByteTransfer::Place from =
             from_pool ? ByteTransfer::Place(ByteTransfer::InPool{Processor{0}, 600 * page_size})
                       : ByteTransfer::Place(source.data());
@@ -325,7 +325,7 @@ TEST_CASE("transfers that a ring does not accept are copied in another way, and 
         const PageSpan span{512 + 64 * static_cast<std::uint64_t>(kind), 64};
         const PageSpan there =
             kind == PageTransfer::Kind::create ? PageSpan{span.first + 4096, 64} : span;
-        expect(depot.carry(kind, there).status == OpStatus::ok, "a page transfer failed");
+        expect(depot.transfer(kind, there).status == OpStatus::ok, "a page transfer failed");
         for (std::uint64_t page = there.first; page < there.end(); ++page) {
           expect(depot.holds(1, page), "a page has not arrived");
           expect(depot.holds(0, page) == (kind == PageTransfer::Kind::copy),
@@ -357,13 +357,13 @@ TEST_CASE("a limit on file sizes that is set later delays one transfer, and lose
           const rlimit limit{page_size, page_size};
           if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) throw std::runtime_error("setrlimit");
           ::signal(SIGXFSZ, SIG_IGN);
-          TransferResult outcome = depot.carry(PageTransfer::Kind::move, {512, 512});
+          TransferResult outcome = depot.transfer(PageTransfer::Kind::move, {512, 512});
           if (outcome.status != OpStatus::ok) {
             if (outcome.released)
               throw std::runtime_error("pages were released that did not arrive");
             if (depot.pages(0) != 512) throw std::runtime_error("the source lost pages");
             (void)depot.pool(1).punch({512, 512});
-            outcome = depot.carry(PageTransfer::Kind::move, {512, 512});
+            outcome = depot.transfer(PageTransfer::Kind::move, {512, 512});
           }
           if (outcome.status != OpStatus::ok || !outcome.released)
             throw std::runtime_error("the second attempt failed, too");

@@ -32,39 +32,39 @@ struct Setup {
       sum += machine.at(1).maps(span_of({number}, {0, 1}).first + page) ? 1 : 0;
     return sum;
   }
-  bool watched(std::uint64_t number) { return engine.held_by(device).is_watched({number}); }
+  bool sampled(std::uint64_t number) { return engine.resident_blocks(device).is_sampled({number}); }
 };
 
 }  // namespace
 
-TEST_CASE("one page of each watched block has no page-table entry, but is still in the pool") {
+TEST_CASE("one page of each sampled block has no page-table entry, but is still in the pool") {
   Setup s;
-  s.sampler.watch(device, 3);
-  unsigned watched = 0;
+  s.sampler.sample(device, 3);
+  unsigned sampled = 0;
   for (std::uint64_t number = 0; number < blocks; ++number) {
-    CHECK(s.mapped(number) == some.count - (s.watched(number) ? 1 : 0));
-    watched += s.watched(number) ? 1 : 0;
+    CHECK(s.mapped(number) == some.count - (s.sampled(number) ? 1 : 0));
+    sampled += s.sampled(number) ? 1 : 0;
     Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     CHECK(block.at(device).mapped.count() == some.count);  // a superset of the actual entries
     CHECK(block.at(device).resident.count() == some.count);
   }
-  CHECK(watched == 3);
+  CHECK(sampled == 3);
   CHECK(s.machine.at(1).held() == blocks * some.count);
 }
 
 TEST_CASE("an access to the page marks the block as used") {
   Setup s;
-  s.sampler.watch(device, 1);
+  s.sampler.sample(device, 1);
   std::uint64_t number = 0;
-  while (!s.watched(number)) ++number;
+  while (!s.sampled(number)) ++number;
   Block& block = s.machine.blocks().at({number});
   {
     const LockedBlock locked({number}, block);
     s.engine.note_access(locked, device);
     REQUIRE(s.engine.map(locked, some, device));
   }
-  CHECK_FALSE(s.watched(number));
+  CHECK_FALSE(s.sampled(number));
   CHECK(s.mapped(number) == some.count);
 }
 
@@ -78,18 +78,18 @@ TEST_CASE("pages in a transfer or a change of view are not unmapped, and do not 
     else
       block.switch_begun(device, some);
   }
-  s.sampler.watch(device, 4);
+  s.sampler.sample(device, 4);
   for (std::uint64_t number = 0; number < blocks; ++number) {
     CHECK(s.mapped(number) == some.count);
-    CHECK_FALSE(s.watched(number));
+    CHECK_FALSE(s.sampled(number));
   }
 }
 
 TEST_CASE("blocks of a device that has ended do not count as idle") {
   Setup s;
   s.machine.at(1).die();
-  s.sampler.watch(device, 4);
-  for (std::uint64_t number = 0; number < blocks; ++number) CHECK_FALSE(s.watched(number));
+  s.sampler.sample(device, 4);
+  for (std::uint64_t number = 0; number < blocks; ++number) CHECK_FALSE(s.sampled(number));
 }
 
 }  // namespace wherry::test

@@ -34,13 +34,13 @@ struct Setup {
   }
 
   FakeMachine machine;
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   PageEngine engine{machine.memories()};
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   MigrateAlways policy;
@@ -48,10 +48,10 @@ struct Setup {
   FaultService service{layout,        engine,    evictor,        effects, machine.blocks(),
                        address_space, audiences, AdviceRules(1), policy};
   Allocation whole = address_space.allocate(blocks * block_size, 0).value();
-  Copiers copiers{[this](unsigned) { return std::make_unique<FakeBackend>(haulage); },
+  Copiers copiers{[this](unsigned) { return std::make_unique<FakeBackend>(backend_state); },
                   Copiers::Limits{2}};
   CopyEngine copies{{engine, machine.blocks(), address_space, effects, evictor, copiers},
-                    [this] { return std::make_unique<FakeBackend>(haulage); }};
+                    [this] { return std::make_unique<FakeBackend>(backend_state); }};
 
   void touch(Processor p, std::uint64_t page, bool write = true) {
     Fault fault = service.take(p, {base + page * page_size, 1, write, false, false});
@@ -60,7 +60,7 @@ struct Setup {
   }
   // Copies by this thread or by copiers.
   OpStatus copy(const CopyRequest& request, bool with_copiers) {
-    if (!with_copiers) return copies.carry(request);
+    if (!with_copiers) return copies.copy(request);
     std::promise<OpStatus> done;
     copies.submit(request, [&](OpStatus status) { done.set_value(status); });
     auto result = done.get_future();
@@ -73,7 +73,7 @@ struct Setup {
     return block.residents(static_cast<unsigned>(page % pages_per_block));
   }
   // Checks that no transfer is in progress, and that the page state agrees with the pools.
-  void check_books() {
+  void check_page_state() {
     machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
       const LockGuard guard(block.lock);
       block.check_invariants();
@@ -147,7 +147,7 @@ TEST_CASE("copies do not move pages, and create missing ones at the request's ho
         OpStatus::ok);
   CHECK(back == data);
   CHECK(s.residents(10) == host.bit());
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("absent pages are read as zeros and stay absent") {
@@ -162,7 +162,7 @@ TEST_CASE("absent pages are read as zeros and stay absent") {
   CHECK(back == wanted);
   CHECK(s.residents(0) == 0);
   CHECK(s.residents(2) == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a written page has one copy afterwards, and a read page keeps its copies") {
@@ -176,7 +176,7 @@ TEST_CASE("a written page has one copy afterwards, and a read page keeps its cop
   CHECK(s.residents(1) == (host.bit() | device.bit()));
   CHECK(s.copy(row(managed(page_size), memory(bytes), 100), false) == OpStatus::ok);
   CHECK(s.residents(1) == device.bit());
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages are created where they are preferred, and on the host where a device is full") {
@@ -189,7 +189,7 @@ TEST_CASE("pages are created where they are preferred, and on the host where a d
   s.advice.change({0, 3}, {AdviceChange::Kind::pinned, {}});
   CHECK(s.copy(row(managed(0), memory(data), 4 * page_size), false) == OpStatus::ok);
   CHECK(s.look(0, 4 * page_size) == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages are created in any pool with space if home and host are full") {
@@ -211,7 +211,7 @@ TEST_CASE("pages are created in any pool with space if home and host are full") 
   CHECK(s.copy(row(managed(100 * page_size), memory(data), page_size), with_copiers) ==
         OpStatus::no_memory);
   CHECK(s.residents(100) == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a copy that prefers a full host is created at a device with space") {
@@ -223,7 +223,7 @@ TEST_CASE("a copy that prefers a full host is created at a device with space") {
   CHECK(s.copy(row(managed(0), memory(data), data.size(), host), false) == OpStatus::ok);
   CHECK(s.machine.at(host.index).held() == 0);
   CHECK(s.look(0, data.size()) == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("rows of any pitch are copied, and no byte beside them changes") {
@@ -258,7 +258,7 @@ TEST_CASE("rows of any pitch are copied, and no byte beside them changes") {
                     &wanted[l * request.to.layer + r * request.to.pitch]);
     CHECK(s.copy(request, with_copiers) == OpStatus::ok);
     CHECK(s.look(request.to.start, reach) == wanted);
-    s.check_books();
+    s.check_page_state();
   }
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("a copy inside one block, and inside one page, holds each page once") 
         std::vector<std::byte>(data.begin() + 100, data.begin() + 100 + 2 * page_size));
   CHECK(s.copy(row(managed(50), managed(2000), 1000), false) == OpStatus::ok);
   CHECK(s.look(50, 1000) == std::vector<std::byte>(data.begin() + 2000, data.begin() + 3000));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -279,22 +279,23 @@ TEST_CASE(
   Setup s;
   const auto data = numbered(page_size);
   bool in_flight = false;
-  s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
+  s.backend_state.during_byte_transfer = [&](const ByteTransfer&) {
     Block& block = s.machine.blocks().at({0});
     const LockGuard guard(block.lock);
     in_flight = block.in_flight().test(3);
   };
-  s.haulage.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}};
+  s.backend_state.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), false) == OpStatus::ok);
   CHECK(in_flight);
   CHECK(s.look(3 * page_size, data.size()) == data);
-  s.haulage.mishaps = {{OpStatus::incomplete}, {OpStatus::incomplete}, {OpStatus::incomplete}};
+  s.backend_state.mishaps = {
+      {OpStatus::incomplete}, {OpStatus::incomplete}, {OpStatus::incomplete}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), false) ==
         OpStatus::bad_address);
-  s.haulage.mishaps = {{OpStatus::bad_address}};
+  s.backend_state.mishaps = {{OpStatus::bad_address}};
   CHECK(s.copy(row(managed(3 * page_size), memory(data), data.size()), true) ==
         OpStatus::bad_address);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("freed memory is not copied, and no pages are created in it") {
@@ -311,31 +312,31 @@ TEST_CASE("freed memory is not copied, and no pages are created in it") {
   own.memory = Memory::device;
   own.owner = device;
   CHECK(s.copy(row(own, memory(data), data.size()), with_copiers) == OpStatus::bad_address);
-  CHECK(s.haulage.carried == 0);
+  CHECK(s.backend_state.transfers == 0);
   for (int p = 0; p < 3; ++p) CHECK(s.machine.at(p).held() == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
-    "memory is held from before its pages are created until they are copied, piece by piece") {
+    "memory is in use from before its pages are created until they are copied, piece by piece") {
   Setup s;
   const auto data = numbered(2 * block_size);
-  bool held_at_creation = false;
-  bool held_on_the_way = false;
+  bool used_at_creation = false;
+  bool used_during_transfer = false;
   s.machine.before = [&](const std::string& operation, Processor, PageSpan) {
-    if (operation == "zero") held_at_creation = s.address_space.is_held(s.whole);
+    if (operation == "zero") used_at_creation = s.address_space.is_in_use(s.whole);
   };
   // The memory is freed while the first piece is copied; the second piece is not begun.
-  s.haulage.byte_transfer_under_way = [&](const ByteTransfer&) {
-    held_on_the_way = s.address_space.is_held(s.whole);
-    if (s.haulage.carried == 0) CHECK(s.address_space.begin_free(s.whole.offset));
+  s.backend_state.during_byte_transfer = [&](const ByteTransfer&) {
+    used_during_transfer = s.address_space.is_in_use(s.whole);
+    if (s.backend_state.transfers == 0) CHECK(s.address_space.begin_free(s.whole.offset));
   };
   CHECK(s.copy(row(managed(0), memory(data), data.size()), false) == OpStatus::bad_address);
-  CHECK(held_at_creation);
-  CHECK(held_on_the_way);
-  CHECK_FALSE(s.address_space.is_held(s.whole));
+  CHECK(used_at_creation);
+  CHECK(used_during_transfer);
+  CHECK_FALSE(s.address_space.is_in_use(s.whole));
   CHECK(s.machine.at(device.index).held() == pages_per_block);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("copies in opposite directions complete while others move the pages") {
@@ -354,7 +355,7 @@ TEST_CASE("copies in opposite directions complete while others move the pages") 
   const auto to_and_fro = [&](std::uint64_t to, std::uint64_t from) {
     int failures = 0;
     for (int i = 0; i < 20; ++i)
-      if (s.copies.carry(row(managed(to), managed(from), data.size())) != OpStatus::ok) ++failures;
+      if (s.copies.copy(row(managed(to), managed(from), data.size())) != OpStatus::ok) ++failures;
     return failures;
   };
   auto one = std::async(std::launch::async, to_and_fro, 0, far);
@@ -365,16 +366,16 @@ TEST_CASE("copies in opposite directions complete while others move the pages") 
   mover.join();
   CHECK(s.look(0, data.size()) == data);
   CHECK(s.look(far, data.size()) == data);
-  s.check_books();
+  s.check_page_state();
 }
 
-TEST_CASE("memory in files is copied in place, part by part") {
+TEST_CASE("memory in files is copied in place, mapping by mapping") {
   const bool with_copiers = GENERATE(false, true);
   Setup s;
   // Two files, mapped one after the other and in reverse order, at addresses that are not block
   // boundaries.
   constexpr std::uint64_t seen_at = 0x7100'0000'0000;
-  constexpr std::uint64_t part_bytes = 3 * block_size / 2;
+  constexpr std::uint64_t mapping_bytes = 3 * block_size / 2;
   const auto make_file = [] {
     const impl::MemoryFile made("wherry-test-copies", 4 * block_size, impl::HugePages::never);
     return std::make_shared<const impl::Fd>(impl::duplicate_fd(made.fd()));
@@ -382,23 +383,24 @@ TEST_CASE("memory in files is copied in place, part by part") {
   const auto one = make_file();
   const auto other = make_file();
   Side side{Memory::files, seen_at + 100};
-  side.parts = std::make_shared<const std::vector<impl::FilePart>>(
-      std::vector<impl::FilePart>{{seen_at, part_bytes, other, 16 * page_size},
-                                  {seen_at + part_bytes, part_bytes, one, block_size + page_size}});
-  const auto data = numbered(2 * part_bytes - 200);
+  side.mappings =
+      std::make_shared<const std::vector<impl::FileMapping>>(std::vector<impl::FileMapping>{
+          {seen_at, mapping_bytes, other, 16 * page_size},
+          {seen_at + mapping_bytes, mapping_bytes, one, block_size + page_size}});
+  const auto data = numbered(2 * mapping_bytes - 200);
   CHECK(s.copy(row(side, memory(data), data.size()), with_copiers) == OpStatus::ok);
   std::vector<std::byte> in_file(100);
   REQUIRE(impl::read_at(other->get(), 16 * page_size + 100, in_file) == 100);
   CHECK(std::memcmp(in_file.data(), data.data(), 100) == 0);
   REQUIRE(impl::read_at(one->get(), block_size + page_size, in_file) == 100);
-  CHECK(std::memcmp(in_file.data(), data.data() + part_bytes - 100, 100) == 0);
+  CHECK(std::memcmp(in_file.data(), data.data() + mapping_bytes - 100, 100) == 0);
 
   CHECK(s.copy(row(managed(777), side, data.size()), with_copiers) == OpStatus::ok);
   CHECK(s.look(777, data.size()) == data);
   std::vector<std::byte> back(data.size());
   CHECK(s.copy(row(memory(back), side, back.size()), with_copiers) == OpStatus::ok);
   CHECK(back == data);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a pattern continues from piece to piece") {
@@ -417,7 +419,7 @@ TEST_CASE("a pattern continues from piece to piece") {
   for (std::size_t i = 0; i < seen.size(); ++i)
     if (seen[i] != static_cast<std::byte>(i % 4 + 1)) ++wrong;
   CHECK(wrong == 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 }  // namespace wherry::test

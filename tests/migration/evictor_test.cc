@@ -25,9 +25,9 @@ struct Setup {
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
 
   Capacity& capacity(Processor p) { return machine.memory(p.index).capacity; }
   // Creates pages of one block at p.
@@ -68,7 +68,7 @@ TEST_CASE("whole blocks are evicted, and the eviction names the page that caused
   s.fill(device, 4);
   s.machine.at(1).set_value(3, 77);
   Reservation reservation;
-  REQUIRE(s.evictor.make_room({device, 16, 1234}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, 16, 1234}, reservation) == OpStatus::ok);
   CHECK(reservation.pages() == 16);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.machine.at(0).held() == pages_per_block);
@@ -93,7 +93,7 @@ TEST_CASE(
   }
   const std::size_t copied = s.copies_made();
   Reservation reservation;
-  REQUIRE(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, 1, 0}, reservation) == OpStatus::ok);
   CHECK(s.copies_made() == copied);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
   CHECK(s.machine.at(2).held() == 4 * pages_per_block);
@@ -124,7 +124,7 @@ TEST_CASE("a mostly full block without gaps is marked to return as a whole, othe
 TEST_CASE("a block with pages in a transfer is not evicted, the next one is") {
   Setup s;
   s.fill(device, 4);
-  const BlockIndex first = s.engine.held_by(device).victim().value();
+  const BlockIndex first = s.engine.resident_blocks(device).victim().value();
   Block& block = s.machine.blocks().at(first);
   {
     const LockGuard guard(block.lock);
@@ -148,7 +148,7 @@ TEST_CASE("if all blocks are in transfers the result is to try again") {
     block.transfer_begun({5, 1});
   }
   Reservation reservation;
-  CHECK(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::incomplete);
+  CHECK(s.evictor.reserve({device, 1, 0}, reservation) == OpStatus::incomplete);
   CHECK(s.machine.at(1).held() == 4 * pages_per_block);
 }
 
@@ -162,11 +162,11 @@ TEST_CASE(
     block.prefetched_in = number == 2 ? 8 : 9;
   }
   Reservation reservation;
-  REQUIRE(s.evictor.make_room({device, pages_per_block, 0, 9}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, pages_per_block, 0, 9}, reservation) == OpStatus::ok);
   CHECK_FALSE(s.machine.at(1).holds(2 * pages_per_block));
-  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 9}, reservation) == OpStatus::absent);
+  CHECK(s.evictor.reserve({device, pages_per_block + 1, 0, 9}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == 3 * pages_per_block);
-  CHECK(s.evictor.make_room({device, pages_per_block + 1, 0, 10}, reservation) == OpStatus::ok);
+  CHECK(s.evictor.reserve({device, pages_per_block + 1, 0, 10}, reservation) == OpStatus::ok);
   // An evicted block no longer counts as prefetched.
   Block& block = s.machine.blocks().at({2});
   const LockGuard guard(block.lock);
@@ -184,8 +184,7 @@ TEST_CASE("blocks that cannot leave do not hide those that can, for any number o
     for (int round = 0; round < 20; ++round) {
       Reservation reservation;
       if (s.capacity(device).pages() - s.capacity(device).reserved() < pages_per_block)
-        REQUIRE(s.evictor.make_room({device, pages_per_block, number}, reservation) ==
-                OpStatus::ok);
+        REQUIRE(s.evictor.reserve({device, pages_per_block, number}, reservation) == OpStatus::ok);
       reservation = Reservation();
       const std::uint64_t next =
           stuck + (number + static_cast<std::uint64_t>(round)) % (blocks - stuck);
@@ -207,7 +206,7 @@ TEST_CASE("a request for more than the pool can ever hold is refused at once") {
   Setup s;
   s.fill(device, 1);
   Reservation reservation;
-  CHECK(s.evictor.make_room({device, 4 * pages_per_block + 1, 0}, reservation) == OpStatus::absent);
+  CHECK(s.evictor.reserve({device, 4 * pages_per_block + 1, 0}, reservation) == OpStatus::absent);
   CHECK(s.machine.at(1).held() == pages_per_block);
 }
 
@@ -216,7 +215,7 @@ TEST_CASE("space reserved by others is waited for") {
   Reservation theirs;
   REQUIRE(theirs.try_grow(s.capacity(device), 4 * pages_per_block));
   Reservation reservation;
-  CHECK(s.evictor.make_room({device, 1, 0}, reservation) == OpStatus::incomplete);
+  CHECK(s.evictor.reserve({device, 1, 0}, reservation) == OpStatus::incomplete);
 }
 
 TEST_CASE("pages that an eviction frees go to the oldest waiting request") {
@@ -225,7 +224,7 @@ TEST_CASE("pages that an eviction frees go to the oldest waiting request") {
   Reservation older;
   REQUIRE_FALSE(older.join_line(s.capacity(device), 500));
   Reservation younger;
-  CHECK(s.evictor.make_room({device, 16, 0}, younger) == OpStatus::ok);
+  CHECK(s.evictor.reserve({device, 16, 0}, younger) == OpStatus::ok);
   CHECK(younger.pages() == 16);
   // The first evicted block went to the older request, which had not evicted anything itself.
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
@@ -238,7 +237,7 @@ TEST_CASE("a request that cannot be met reserves nothing") {
   s.fill(device, 4);
   s.advice.change({0, 3 * pages_per_block}, {AdviceChange::Kind::pinned, {}});
   Reservation reservation;
-  CHECK(s.evictor.make_room({device, 2 * pages_per_block, 0}, reservation) == OpStatus::absent);
+  CHECK(s.evictor.reserve({device, 2 * pages_per_block, 0}, reservation) == OpStatus::absent);
   CHECK(reservation.pages() == 0);
   CHECK(s.capacity(device).reserved() == 3 * pages_per_block);
   CHECK(s.capacity(device).try_reserve(pages_per_block));
@@ -249,17 +248,17 @@ TEST_CASE("an eviction that stops early continues with the next call, and nothin
   s.fill(device, 4);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
     s.machine.at(1).set_value(page, page);
-  s.haulage.mishaps.push_back({OpStatus::no_memory, 0});
+  s.backend_state.mishaps.push_back({OpStatus::no_memory, 0});
   s.machine.failures.push_back({"copy", OpStatus::no_memory, 5});
   Reservation reservation;
-  CHECK(s.evictor.make_room({device, 16, 0}, reservation) == OpStatus::no_memory);
+  CHECK(s.evictor.reserve({device, 16, 0}, reservation) == OpStatus::no_memory);
   for (std::uint64_t number = 0; number < 4; ++number) {
     Block& block = s.machine.blocks().at({number});
     const LockGuard guard(block.lock);
     CHECK(block.evicted_from == 0);
   }
   CHECK(s.machine.at(0).held() == 5);
-  REQUIRE(s.evictor.make_room({device, 16, 0}, reservation) == OpStatus::ok);
+  REQUIRE(s.evictor.reserve({device, 16, 0}, reservation) == OpStatus::ok);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page) {
     const int owner = s.machine.at(0).holds(page) ? 0 : 1;
     REQUIRE(s.machine.at(owner).value(page) == page);
@@ -271,7 +270,7 @@ TEST_CASE("a block that leaves is not locked meanwhile, and another request evic
   Setup s;
   s.fill(device, 4);
   std::vector<BlockIndex> leaving;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     leaving.push_back(block_of(transfer.span.first));
     if (leaving.size() != 1) return;
     Block& block = s.machine.blocks().at(leaving.front());
@@ -294,9 +293,9 @@ TEST_CASE("a block whose transfer fails is moved in pieces, with its contents") 
   s.fill(device, 4);
   for (std::uint64_t page = 0; page < 4 * pages_per_block; ++page)
     s.machine.at(1).set_value(page, page);
-  s.haulage.mishaps.push_back({why, 100});
+  s.backend_state.mishaps.push_back({why, 100});
   REQUIRE(s.evictor.evict_one({device, 0, 0}) == OpStatus::ok);
-  CHECK(s.haulage.carried == 1);
+  CHECK(s.backend_state.transfers == 1);
   CHECK(s.machine.at(0).held() == pages_per_block);
   const std::uint64_t left = block_span(s.evictions().front().block).first;
   for (std::uint64_t page = left; page < left + pages_per_block; ++page)

@@ -13,21 +13,21 @@ using namespace wherry::impl;
 TEST_CASE("pages are in a transfer until it completes, but not for the thread that carries it") {
   InFlightTransfers transfers;
   transfers.begun({10, 4});
-  CHECK(transfers.is_carried({13, 1}));
-  CHECK(transfers.is_carried({0, 11}));
-  CHECK_FALSE(transfers.is_carried({14, 10}));
-  CHECK_FALSE(transfers.is_carried({13, 1}, this_thread_id()));
+  CHECK(transfers.is_live({13, 1}));
+  CHECK(transfers.is_live({0, 11}));
+  CHECK_FALSE(transfers.is_live({14, 10}));
+  CHECK_FALSE(transfers.is_live({13, 1}, this_thread_id()));
   transfers.ended({10, 4});
-  CHECK_FALSE(transfers.is_carried({13, 1}));
+  CHECK_FALSE(transfers.is_live({13, 1}));
 }
 
 TEST_CASE("a transfer whose thread has ended is dead") {
   InFlightTransfers transfers;
   std::thread([&] { transfers.begun({10, 4}); }).join();
   // Linux may still list the thread for a moment after the join.
-  for (int looks = 0; transfers.is_carried({10, 4}) && looks < 60'000; ++looks)
+  for (int looks = 0; transfers.is_live({10, 4}) && looks < 60'000; ++looks)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK_FALSE(transfers.is_carried({10, 4}));
+  CHECK_FALSE(transfers.is_live({10, 4}));
 }
 
 TEST_CASE("a thread that waits for pages sleeps until their transfer completes") {

@@ -54,16 +54,17 @@ struct Setup {
     const LockGuard guard(block.lock);
     block.check_invariants();
     for (int p = 0; p < 3; ++p) {
-      const ProcessorPages& books = block.at(Processor{p});
+      const ProcessorPages& state = block.at(Processor{p});
       for (unsigned page = 0; page < pages_per_block; ++page) {
-        REQUIRE(books.resident.test(page) == machine.at(p).holds(page));
+        REQUIRE(state.resident.test(page) == machine.at(p).holds(page));
         REQUIRE(block.view(Processor{p}, page).index == machine.at(p).view(page));
-        if (machine.at(p).maps(page)) REQUIRE(books.mapped.test(page));
-        if (machine.at(p).maps_writable(page)) REQUIRE_FALSE(books.write_protected.test(page));
+        if (machine.at(p).maps(page)) REQUIRE(state.mapped.test(page));
+        if (machine.at(p).maps_writable(page)) REQUIRE_FALSE(state.write_protected.test(page));
       }
       REQUIRE(machine.memory(p).capacity.reserved() == machine.at(p).held());
       if (p != 0)
-        REQUIRE(engine.held_by(Processor{p}).victim().has_value() == (machine.at(p).held() != 0));
+        REQUIRE(engine.resident_blocks(Processor{p}).victim().has_value() ==
+                (machine.at(p).held() != 0));
     }
   }
 };
@@ -415,7 +416,7 @@ TEST_CASE("if a punch does not change page tables, no processor can ever access 
     }
     const Processor from = any();
     const bool there = (wanted - locked.state.at(from).resident).none();
-    const bool alone = there && (wanted & locked.state.held_beside(from)).none();
+    const bool alone = there && (wanted & locked.state.resident_beside(from)).none();
     switch (random() % 6) {
       case 0:
         if (alone && from != p && reservation.pages() >= run.count)

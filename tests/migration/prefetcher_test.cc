@@ -27,13 +27,13 @@ struct Setup {
       : machine(3, blocks, capacity_pages), copiers_(copiers) {}
 
   FakeMachine machine;
-  Haulage haulage{machine};
+  BackendState backend_state{machine};
   PageEngine engine{machine.memories()};
   ViewSwitcher switcher{engine, machine.blocks(), machine.changers(), 65530};
   AdviceMap advice;
   AdviceEffects effects{engine, switcher, machine.blocks(), advice};
   Evictor evictor{engine, machine.blocks(), effects,
-                  [this] { return std::make_unique<FakeBackend>(haulage); }, 32};
+                  [this] { return std::make_unique<FakeBackend>(backend_state); }, 32};
   AddressSpace address_space{blocks * block_size};
   Audiences audiences;
   MigrateAlways policy;
@@ -76,7 +76,7 @@ struct Setup {
     if (prefetcher) return;
     switcher.start();
     copiers = std::make_unique<Copiers>(
-        [this](unsigned) { return std::make_unique<FakeBackend>(haulage); },
+        [this](unsigned) { return std::make_unique<FakeBackend>(backend_state); },
         Copiers::Limits{copiers_});
     prefetcher = std::make_unique<Prefetcher>(
         Prefetcher::Parts{engine, machine.blocks(), address_space, effects, evictor, *copiers},
@@ -85,7 +85,7 @@ struct Setup {
   }
 
   // Checks that the page state agrees with the machine.
-  void check_books() {
+  void check_page_state() {
     std::uint64_t held[3] = {};
     machine.blocks().for_each_used([&](BlockIndex index, Block& block) {
       const LockGuard guard(block.lock);
@@ -133,10 +133,10 @@ TEST_CASE("prefetched pages are at the destination, and mapped there") {
     CHECK_FALSE(s.machine.at(0).maps(page));
   }
   CHECK(s.machine.memory(1).counters.prefetched == several_blocks.count);
-  s.check_books();
+  s.check_page_state();
   s.prefetch(several_blocks, Location::host());
   s.check_at(host, several_blocks);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory that does not exist yet is created at the destination") {
@@ -145,16 +145,16 @@ TEST_CASE("memory that does not exist yet is created at the destination") {
   CHECK(s.machine.at(2).held() == 700);
   CHECK(s.machine.at(2).maps_writable(0));
   CHECK(s.machine.at(2).maps_writable(699));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages that are at the destination already are only mapped") {
   Setup s;
   s.stock(device, several_blocks);
   s.machine.at(1).unmap(200);
-  const int carried = s.haulage.carried;
+  const int transfers = s.backend_state.transfers;
   s.prefetch(several_blocks, Location::device(0));
-  CHECK(s.haulage.carried == carried);
+  CHECK(s.backend_state.transfers == transfers);
   CHECK(s.machine.at(1).maps(199));
   s.check_at(device, several_blocks);
 }
@@ -170,7 +170,7 @@ TEST_CASE("read-mostly memory gets a copy at the destination") {
     CHECK_FALSE(s.machine.at(p).maps_writable(300));
   }
   CHECK(s.machine.at(2).maps(300));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("where Linux cannot map copies protected later, they arrive mapped") {
@@ -181,7 +181,7 @@ TEST_CASE("where Linux cannot map copies protected later, they arrive mapped") {
   s.prefetch(several_blocks, Location::device(0));
   s.check_at(device, several_blocks, /*alone=*/false);
   CHECK(s.machine.at(1).maps(300));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages from all pools are collected, in any number of pieces") {
@@ -197,7 +197,7 @@ TEST_CASE("pages from all pools are collected, in any number of pieces") {
     if (page / 16 % 4 != 3) CHECK(s.machine.at(2).value(page) == page + 1);
   }
   CHECK(s.machine.at(0).holds(0));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind") {
@@ -207,11 +207,11 @@ TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind
       for (const int times : {1, 2, 3, 10}) {
         Setup s;
         s.stock(host, several_blocks);
-        s.haulage.mishaps.assign(static_cast<std::size_t>(times), {status, arrived});
+        s.backend_state.mishaps.assign(static_cast<std::size_t>(times), {status, arrived});
         INFO(to_string(status) << " after " << arrived << " pages, " << times << " times");
         s.prefetch(several_blocks, Location::device(0));
         s.check_at(device, several_blocks);
-        s.check_books();
+        s.check_page_state();
         CHECK(s.machine.memory(1).counters.false_residency == 0);
       }
     }
@@ -220,17 +220,17 @@ TEST_CASE("a transfer that fails is repeated, and nothing is lost or left behind
 
 TEST_CASE("a failing creation leaves nothing behind") {
   Setup s;
-  s.haulage.mishaps.assign(5, {OpStatus::incomplete, 100});
+  s.backend_state.mishaps.assign(5, {OpStatus::incomplete, 100});
   s.prefetch({0, 2 * pages_per_block}, Location::device(0));
   CHECK(s.machine.at(1).held() == 2 * pages_per_block);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("during a transfer pages can be read at their source, and be written nowhere") {
   Setup s;
   s.stock(host, {0, pages_per_block});
   int looked = 0;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     if (transfer.kind != PageTransfer::Kind::move) return;
     ++looked;
     CHECK(s.machine.at(0).maps(transfer.span.first));
@@ -247,7 +247,7 @@ TEST_CASE("during a transfer pages can be read at their source, and be written n
   s.prefetch({0, pages_per_block}, Location::device(0));
   CHECK(looked > 0);
   s.check_at(device, {0, pages_per_block});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does not affect them") {
@@ -256,7 +256,7 @@ TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does n
   // Half of a fault's region is in a transfer.
   s.stock(host, {0, pages_per_block});
   bool looked = false;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     if (looked) return;
     looked = true;
     CHECK(transfer.span.first == 8);
@@ -268,7 +268,7 @@ TEST_CASE("a fault on a neighbour of pages in a transfer is answered, and does n
   s.prefetch({8, 200}, Location::device(0));
   CHECK(looked);
   s.check_at(device, {8, 200});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("pages that other processors take after their transfer stay there") {
@@ -277,7 +277,7 @@ TEST_CASE("pages that other processors take after their transfer stay there") {
   s.stock(host, {0, 100});
   s.stock(Processor::device(1), {160, 100});
   int transfers = 0;
-  s.haulage.on_the_way = [&](const PageTransfer& transfer) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer& transfer) {
     ++transfers;
     if (transfer.span.first == taken.first) return;
     for (std::uint64_t page = taken.first; page < taken.end(); page += 16) s.touch(host, page);
@@ -288,14 +288,14 @@ TEST_CASE("pages that other processors take after their transfer stay there") {
   s.check_at(host, taken);
   s.check_at(device, {taken.end(), 100 - taken.end()});
   s.check_at(device, {160, 100});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocation there") {
   Setup s;
   s.stock(host, several_blocks);
   int seen = 0;
-  s.haulage.on_the_way = [&](const PageTransfer&) {
+  s.backend_state.during_page_transfer = [&](const PageTransfer&) {
     if (seen++ != 0) return;
     s.address_space.begin_free(s.whole.offset);
     s.address_space.end_free(s.whole);
@@ -305,7 +305,7 @@ TEST_CASE("memory that was freed meanwhile is skipped, and so is a new allocatio
   // The transfer in progress completed, and no other one began.
   CHECK(s.machine.at(1).held() <= 4 * pages_per_block);
   CHECK(s.machine.at(0).held() > 0);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("discarded memory is gone") {
@@ -315,7 +315,7 @@ TEST_CASE("discarded memory is gone") {
   s.run({{{several_blocks, whole, {}}}, PrefetchRequest::Kind::discard, 0});
   for (std::uint64_t page = several_blocks.first; page < several_blocks.end(); ++page)
     CHECK(s.machine.at(0).holds(page) != whole.contains(page));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -330,7 +330,7 @@ TEST_CASE(
   CHECK(s.machine.at(1).value(0) == 1);  // shares its page with bytes outside the range
   CHECK(s.machine.at(1).value(900) == 901);
   CHECK(s.machine.memory(1).counters.bytes_copied == page_size);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("overlapping ranges are processed in their order") {
@@ -343,7 +343,7 @@ TEST_CASE("overlapping ranges are processed in their order") {
          0});
   s.check_at(host, {200, 50});
   s.check_at(Processor::device(1), {250, several_blocks.end() - 250});
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("memory prefetched to a node of the host goes to that node, unless it is pinned") {
@@ -380,7 +380,7 @@ TEST_CASE("a full destination evicts for prefetched pages") {
   s.prefetch({3 * pages_per_block, pages_per_block}, Location::device(0));
   s.check_at(device, {3 * pages_per_block, pages_per_block});
   CHECK(s.machine.at(1).held() <= 2 * pages_per_block);
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE("of too many pages those that fit arrive, and no page that has just arrived is evicted") {
@@ -393,7 +393,7 @@ TEST_CASE("of too many pages those that fit arrive, and no page that has just ar
   CHECK(s.machine.at(1).held() == capacity);
   for (std::uint64_t page = wanted.first; page < wanted.first + capacity; ++page)
     REQUIRE(s.machine.at(1).holds(page));
-  s.check_books();
+  s.check_page_state();
 }
 
 TEST_CASE(
@@ -413,9 +413,9 @@ TEST_CASE(
       const Location to =
           random() % 3 == 0 ? Location::host() : Location::device(static_cast<int>(random() % 2));
       {
-        const std::lock_guard guard(s.haulage.lock);
+        const std::lock_guard guard(s.backend_state.lock);
         if (random() % 2 == 0)
-          s.haulage.mishaps.push_back(
+          s.backend_state.mishaps.push_back(
               {random() % 2 == 0 ? OpStatus::no_memory : OpStatus::incomplete, random() % 5});
       }
       if (random() % 4 == 0)
@@ -432,7 +432,7 @@ TEST_CASE(
     const std::uint64_t limit = now_ns() + 60'000'000'000;
     while (open.load() != 0 && now_ns() < limit) std::this_thread::yield();
     REQUIRE(open.load() == 0);
-    s.check_books();
+    s.check_page_state();
     for (std::uint64_t page = 0; page < used.count; ++page) {
       int copies = 0;
       for (int p = 0; p < 3; ++p) {

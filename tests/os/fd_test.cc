@@ -12,19 +12,15 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 
 using namespace wherry::impl;
 using wherry::test::expect;
+using wherry::test::open_descriptors;
 
 namespace {
 
-std::set<int> open_descriptors() {
-  std::set<int> found;
-  for (int fd = 0; fd < 256; ++fd)
-    if (::fcntl(fd, F_GETFD) >= 0) found.insert(fd);
-  return found;
-}
 Fd open_one() {
   return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }

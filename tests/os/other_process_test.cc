@@ -21,7 +21,7 @@ using wherry::test::expect;
 
 namespace {
 
-constexpr pid_t nobody = 0x7fff'fff0;
+constexpr pid_t no_process = 0x7fff'fff0;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ TEST_CASE("a process is identified by its start time, whatever its name is", "[o
   REQUIRE(other.error == 0);
   CHECK(other.identity.start_time >= own.start_time);
   CHECK(identify_process(child.pid()).identity == other.identity);
-  CHECK(identify_process(nobody).error == ESRCH);
+  CHECK(identify_process(no_process).error == ESRCH);
   CHECK(identify_process(-1).error == ESRCH);
 }
 
@@ -105,5 +105,5 @@ TEST_CASE("the file of another process is opened only if it is the identified on
   CHECK(open_file_of(child.pid(), other.get(), identity, O_RDWR).error == ENOENT);
   CHECK(open_file_of(child.pid(), STDOUT_FILENO, identity, O_RDWR).error == ENOENT);
   CHECK(open_file_of(child.pid(), 1000, identity, O_RDWR).error == ENOENT);
-  CHECK(open_file_of(nobody, file.get(), identity, O_RDWR).error == ENOENT);
+  CHECK(open_file_of(no_process, file.get(), identity, O_RDWR).error == ENOENT);
 }

@@ -1,19 +1,19 @@
 #include "os/files/range_mark.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <string>
 
 #include "os/files/fd.h"
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 
 using namespace wherry::impl;
 using wherry::test::Child;
 using wherry::test::expect;
+using wherry::test::reopen;
 
 namespace {
 
@@ -24,20 +24,13 @@ Fd make_file() {
   REQUIRE(::ftruncate(file.get(), bytes) == 0);
   return file;
 }
-// A second open file description of the same file.
-Fd reopen(int fd) {
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  expect(static_cast<bool>(file), "cannot open the file again");
-  return file;
-}
 
 }  // namespace
 
 TEST_CASE("marks of other descriptions are seen where they are, and one's own are not", "[os]") {
   const Fd file = make_file();
-  Fd one = reopen(file.get());
-  Fd other = reopen(file.get());
+  Fd one(reopen(file.get()));
+  Fd other(reopen(file.get()));
   CHECK(!is_range_marked(file.get(), 0, bytes));
   REQUIRE(mark_range(one.get(), 4096, 4096) == 0);
   REQUIRE(mark_range(other.get(), 4096, 8192) == 0);
@@ -53,7 +46,7 @@ TEST_CASE("marks of other descriptions are seen where they are, and one's own ar
 
 TEST_CASE("a mark lasts as long as a mapping exists", "[os]") {
   const Fd file = make_file();
-  Fd one = reopen(file.get());
+  Fd one(reopen(file.get()));
   REQUIRE(mark_range(one.get(), 0, 4096) == 0);
   void* const place = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, one.get(), 0);
   REQUIRE(place != MAP_FAILED);
@@ -67,7 +60,7 @@ TEST_CASE("the mark of a process that is killed is removed", "[os]") {
   const Fd file = make_file();
   {
     Child child([&] {
-      const Fd own = reopen(file.get());
+      const Fd own(reopen(file.get()));
       expect(mark_range(own.get(), 0, 100) == 0, "cannot mark");
       expect(::write(STDOUT_FILENO, "marked\n", 7) == 7, "cannot write");
       ::pause();

@@ -45,24 +45,24 @@ TEST_CASE("an address that is being freed is not handed out before its pages are
   CHECK(again->id != a->id);
 }
 
-TEST_CASE("an allocation counts its holders, and cannot be held any more once it is freed") {
+TEST_CASE("an allocation counts its users, and cannot be used any more once it is freed") {
   AddressSpace space(2 * block_size);
   const auto a = space.allocate(block_size, 0);
   REQUIRE(a);
-  CHECK_FALSE(space.hold(a->offset, a->id + 1));
-  CHECK_FALSE(space.hold(block_size, a->id));
-  REQUIRE(space.hold(a->offset + 5000, a->id));
-  REQUIRE(space.hold(a->offset, a->id));
+  CHECK_FALSE(space.begin_use(a->offset, a->id + 1));
+  CHECK_FALSE(space.begin_use(block_size, a->id));
+  REQUIRE(space.begin_use(a->offset + 5000, a->id));
+  REQUIRE(space.begin_use(a->offset, a->id));
   REQUIRE(space.begin_free(a->offset));
-  CHECK_FALSE(space.hold(a->offset, a->id));
-  space.let_go(a->id);
-  CHECK(space.is_held(*a));
-  space.let_go(a->id);
-  CHECK_FALSE(space.is_held(*a));
+  CHECK_FALSE(space.begin_use(a->offset, a->id));
+  space.end_use(a->id);
+  CHECK(space.is_in_use(*a));
+  space.end_use(a->id);
+  CHECK_FALSE(space.is_in_use(*a));
   space.end_free(*a);
   const auto again = space.allocate(block_size, 0);
   REQUIRE(again);
-  CHECK_FALSE(space.hold(again->offset, a->id));
+  CHECK_FALSE(space.begin_use(again->offset, a->id));
 }
 
 TEST_CASE("a retired page of a live allocation is excluded when the allocation ends") {

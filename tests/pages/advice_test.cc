@@ -60,16 +60,7 @@ TEST_CASE(
         (Processor::host().bit() | Processor::device(1).bit()));
   CHECK(after({by_host, by_device, {Kind::unset_accessed_by, Location::host()}}) ==
         after({by_device}));
-  CHECK(after({{Kind::prefetched, Location::host_node(3)}}).last_prefetch ==
-        Location::host_node(3));
-}
-
-TEST_CASE("unsetting read-mostly forbids duplication, until it is set again", "[pages]") {
-  CHECK_FALSE(after({}).no_duplication);
-  CHECK(after({not_read_mostly}).no_duplication);
-  CHECK_FALSE(after({read_mostly, not_read_mostly}).read_mostly);
-  CHECK(after({read_mostly, not_read_mostly}).no_duplication);
-  CHECK_FALSE(after({not_read_mostly, read_mostly}).no_duplication);
+  CHECK(after({read_mostly, not_read_mostly}) == Advice{});
 }
 
 TEST_CASE("without advice one segment has all pages", "[pages]") {
@@ -77,7 +68,7 @@ TEST_CASE("without advice one segment has all pages", "[pages]") {
   CHECK(map.empty());
   CHECK(map.at(1000).span.first == 0);
   CHECK(map.at(0).span.contains(std::uint64_t{1} << 50));
-  CHECK(map.at(1000).advice == Advice{});
+  CHECK(map.at(1000).value == Advice{});
   map.change({100, 0}, read_mostly);
   map.forget({0, 1000});
   CHECK(map.empty());
@@ -92,13 +83,13 @@ TEST_CASE("advice on part of a segment splits it, and equal neighbours merge", "
   const auto split = segments(map, {90, 100});
   REQUIRE(split.size() == 5);
   CHECK(split[0].span == PageSpan{90, 10});
-  CHECK(split[0].advice == Advice{});
+  CHECK(split[0].value == Advice{});
   CHECK(split[1].span == PageSpan{100, 20});
   CHECK(split[2].span == PageSpan{120, 30});
-  CHECK(split[2].advice.read_mostly);
-  CHECK(split[2].advice.preferred == Location::device(0));
+  CHECK(split[2].value.read_mostly);
+  CHECK(split[2].value.preferred == Location::device(0));
   CHECK(split[3].span == PageSpan{150, 20});
-  CHECK_FALSE(split[3].advice.read_mostly);
+  CHECK_FALSE(split[3].value.read_mostly);
   CHECK(split[4].span == PageSpan{170, 20});
   CHECK(map.at(149).span == split[2].span);
 
@@ -158,7 +149,7 @@ TEST_CASE("random advice on overlapping ranges agrees with an array of pages", "
       map.forget(span);
       for (std::uint64_t page = span.first; page < span.end(); ++page) model[page] = {};
     } else {
-      const AdviceChange change{static_cast<Kind>(random() % 7), some_location(random)};
+      const AdviceChange change{static_cast<Kind>(random() % 8), some_location(random)};
       map.change(span, change);
       for (std::uint64_t page = span.first; page < span.end(); ++page) change.apply(model[page]);
     }
@@ -167,15 +158,40 @@ TEST_CASE("random advice on overlapping ranges agrees with an array of pages", "
     map.for_each({0, pages}, [&](const AdviceMap::Segment& segment) {
       REQUIRE(segment.span.first == next);
       for (std::uint64_t page = next; page < segment.span.end(); ++page)
-        REQUIRE(model[page] == segment.advice);
+        REQUIRE(model[page] == segment.value);
       next = segment.span.end();
-      if (next < pages) REQUIRE_FALSE(model[next] == segment.advice);
+      if (next < pages) REQUIRE_FALSE(model[next] == segment.value);
       return true;
     });
     REQUIRE(next == pages);
   }
   map.forget({0, pages});
   CHECK(map.empty());
+}
+
+TEST_CASE("unset advice leaves nothing in the map", "[pages]") {
+  AdviceMap map;
+  map.change({0, 100}, not_read_mostly);
+  map.change({0, 100}, {Kind::unset_preferred, {}});
+  CHECK(map.empty());
+  map.change({10, 20}, read_mostly);
+  map.change({0, 100}, not_read_mostly);
+  CHECK(map.empty());
+}
+
+TEST_CASE("the destination of each page's last prefetch is stored until it is forgotten",
+          "[pages]") {
+  LastPrefetches last;
+  CHECK(last.at(7).value.is_none());
+  last.set({0, 100}, Location::device(1));
+  last.set({40, 20}, Location::host_node(3));
+  CHECK(last.at(39).value == Location::device(1));
+  CHECK(last.at(40).value == Location::host_node(3));
+  CHECK(last.at(59).span == PageSpan{40, 20});
+  last.set({0, 100}, Location::host());
+  CHECK(last.at(50).span == PageSpan{0, 100});
+  last.forget({0, 100});
+  CHECK(last.empty());
 }
 
 TEST_CASE("the pinned pages of a block are reported, and unpinned ones are not") {

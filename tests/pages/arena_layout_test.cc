@@ -13,23 +13,23 @@ constexpr std::size_t placed_bytes = 16 * block_size;
 constexpr std::uint64_t row_pages = (bytes - placed_bytes) / page_size;
 constexpr std::uintptr_t elsewhere = 0x55'5555'0000;
 
-struct Part {
+struct Bytes {
   std::uintptr_t address;
   std::size_t bytes;
-  bool operator==(const Part&) const = default;
+  bool operator==(const Bytes&) const = default;
 };
 
-std::vector<Part> parts_of(const ArenaLayout& layout, PageSpan span) {
-  std::vector<Part> parts;
-  CHECK(layout.for_each_part(span, [&](std::uintptr_t address, std::size_t size) {
-    parts.push_back({address, size});
+std::vector<Bytes> ranges_of(const ArenaLayout& layout, PageSpan span) {
+  std::vector<Bytes> ranges;
+  CHECK(layout.for_each_address_range(span, [&](std::uintptr_t address, std::size_t size) {
+    ranges.push_back({address, size});
     return 0;
   }) == 0);
-  return parts;
+  return ranges;
 }
 
 PlacedPages place(ArenaLayout& layout, std::uintptr_t address, std::uint64_t pages) {
-  const auto placed = layout.find_room(address, pages * page_size);
+  const auto placed = layout.find_place(address, pages * page_size);
   REQUIRE(placed);
   layout.place(*placed);
   return *placed;
@@ -73,16 +73,16 @@ TEST_CASE("placed pages have addresses of their own, with the same offsets insid
 TEST_CASE("a span has the addresses of its pages and no others") {
   ArenaLayout layout(base, bytes, placed_bytes);
   const PlacedPages placed = place(layout, elsewhere, 5);
-  CHECK(parts_of(layout, {2, 4}) == std::vector<Part>{{base + 2 * page_size, 4 * page_size}});
-  CHECK(parts_of(layout, {placed.pages.first + 1, 2}) ==
-        std::vector<Part>{{elsewhere + page_size, 2 * page_size}});
-  CHECK(parts_of(layout, block_span(block_of(placed.pages.first))) ==
-        std::vector<Part>{{elsewhere, 5 * page_size}});
-  CHECK(parts_of(layout, {0, bytes / page_size}) ==
-        std::vector<Part>{{base, layout.row_bytes()}, {elsewhere, 5 * page_size}});
+  CHECK(ranges_of(layout, {2, 4}) == std::vector<Bytes>{{base + 2 * page_size, 4 * page_size}});
+  CHECK(ranges_of(layout, {placed.pages.first + 1, 2}) ==
+        std::vector<Bytes>{{elsewhere + page_size, 2 * page_size}});
+  CHECK(ranges_of(layout, block_span(block_of(placed.pages.first))) ==
+        std::vector<Bytes>{{elsewhere, 5 * page_size}});
+  CHECK(ranges_of(layout, {0, bytes / page_size}) ==
+        std::vector<Bytes>{{base, layout.row_bytes()}, {elsewhere, 5 * page_size}});
   int calls = 0;
-  CHECK(layout.for_each_part({0, bytes / page_size},
-                             [&](std::uintptr_t, std::size_t) { return ++calls; }) == 1);
+  CHECK(layout.for_each_address_range({0, bytes / page_size},
+                                      [&](std::uintptr_t, std::size_t) { return ++calls; }) == 1);
   CHECK(calls == 1);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("a copy has the same placed pages, and placing fails before the last p
   place(layout, elsewhere + block_size, 1);
   CHECK(copy.page_of(elsewhere));
   CHECK_FALSE(copy.page_of(elsewhere + block_size));
-  CHECK_FALSE(layout.find_room(elsewhere + 2 * block_size, placed_bytes));
-  CHECK(layout.find_room(base / 2, 13 * block_size));
-  CHECK_FALSE(layout.find_room(base / 2, 14 * block_size));
+  CHECK_FALSE(layout.find_place(elsewhere + 2 * block_size, placed_bytes));
+  CHECK(layout.find_place(base / 2, 13 * block_size));
+  CHECK_FALSE(layout.find_place(base / 2, 14 * block_size));
 }

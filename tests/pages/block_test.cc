@@ -55,7 +55,7 @@ TEST_CASE(
   block.mapped(device, {2, 4}, false);
   CHECK(block.residents(3) == (host.bit() | device.bit()));
   CHECK(block.writers(3) == 0);
-  CHECK(block.held_beside(host) == PageMask::of({2, 4}));
+  CHECK(block.resident_beside(host) == PageMask::of({2, 4}));
   block.check_invariants();
   block.dropped(host, {2, 4});
   CHECK(block.residents(3) == device.bit());

@@ -163,10 +163,10 @@ TEST_CASE("pages that move back too early to pay are pinned, and retried at grow
 TEST_CASE("a move pays from a time on that follows from its cost and its savings") {
   // Moving 16 pages costs 36 us. Remote access takes twice as long, and half of the difference
   // counts: 36 / (1/2 * 1/2) = 144 us.
-  for (const auto& [stayed, moves] : {std::pair{100 * us, false}, std::pair{200 * us, true}}) {
+  for (const auto& [residency, moves] : {std::pair{100 * us, false}, std::pair{200 * us, true}}) {
     Game game(200);
-    for (int i = 0; i < 3; ++i, game.now += stayed) game.touch(i % 2 == 0 ? host : device, 3);
-    INFO(stayed << " ns");
+    for (int i = 0; i < 3; ++i, game.now += residency) game.touch(i % 2 == 0 ? host : device, 3);
+    INFO(residency << " ns");
     game.touch(device, 3);
     CHECK((game.migrations == 3) == moves);
   }

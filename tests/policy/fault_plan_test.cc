@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "migration/locked_block.h"
 #include "pages/block_directory.h"
-#include "pages/locked_block.h"
 
 using namespace wherry::impl;
 
@@ -179,7 +179,7 @@ TEST_CASE("a page whose destination has no space stays where it is, or is create
   plan = s.plan(block);
   CHECK(plan.kind == Kind::transfer);
   CHECK(plan.decision.destination == host);
-  CHECK(plan.decision.reason == Reason::no_room);
+  CHECK(plan.decision.reason == Reason::no_space);
   CHECK(plan.transfer.pages == PageMask::of({37, 1}));
   // A device's own memory is in its pool or nowhere.
   s.constraints.space_at.reset();

@@ -31,9 +31,9 @@ struct Rates {
   double optimum;
 };
 
-// The hit rates from access number `first` on. `watches`: for each eviction the next access to one
+// The hit rates from access number `first` on. `samples`: for each eviction the next access to one
 // block is observed; otherwise only misses are.
-Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
+Rates play(const AccessTrace& trace, std::size_t first, bool samples) {
   Setup s;
   std::vector<bool> held(blocks);
   std::size_t hits = 0;
@@ -41,14 +41,14 @@ Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
     const std::uint32_t block = trace[i];
     if (held[block]) {
       hits += i >= first ? 1 : 0;
-      if (s.replacement.is_watched(block)) s.replacement.touched(block);
+      if (s.replacement.is_sampled(block)) s.replacement.accessed(block);
       continue;
     }
     if (s.replacement.size() == capacity) {
       const std::uint64_t victim = s.replacement.victim().value();
       held[victim] = false;
       s.evict(victim);
-      if (watches) (void)s.replacement.watch();
+      if (samples) (void)s.replacement.sample();
     }
     held[block] = true;
     s.come(block);
@@ -64,15 +64,15 @@ Rates play(const AccessTrace& trace, std::size_t first, bool watches) {
 }  // namespace
 
 TEST_CASE("a repeated sweep over more than fits hits like a fixed part that is kept") {
-  for (const bool watches : {false, true}) {
-    const Rates quarter = play(sweep_trace(capacity * 5 / 4, 40), capacity * 5 / 2, watches);
+  for (const bool samples : {false, true}) {
+    const Rates quarter = play(sweep_trace(capacity * 5 / 4, 40), capacity * 5 / 2, samples);
     CHECK(quarter.lru == 0);
     CHECK(quarter.ours >= 0.7);
     CHECK(quarter.optimum >= quarter.ours);
-    const Rates twice = play(sweep_trace(capacity * 2, 40), capacity * 4, watches);
+    const Rates twice = play(sweep_trace(capacity * 2, 40), capacity * 4, samples);
     CHECK(twice.lru == 0);
     CHECK(twice.ours >= 0.42);
-    const Rates four_times = play(sweep_trace(capacity * 4, 40), capacity * 8, watches);
+    const Rates four_times = play(sweep_trace(capacity * 4, 40), capacity * 8, samples);
     CHECK(four_times.ours >= 0.18);
   }
 }
@@ -83,8 +83,8 @@ TEST_CASE("a scan without reuse does not evict blocks that are used all the time
   const std::uint32_t hot = capacity * 3 / 4;
   for (std::uint32_t i = 0; i < 20'000; ++i)
     trace.push_back(i % 2 == 0 ? hot + i / 2 : static_cast<std::uint32_t>(random() % hot));
-  for (const bool watches : {false, true}) {
-    const Rates rates = play(trace, 1000, watches);
+  for (const bool samples : {false, true}) {
+    const Rates rates = play(trace, 1000, samples);
     CHECK(rates.lru < 0.3);
     CHECK(rates.ours >= 0.45);  // at most 0.5 is possible
   }
@@ -96,21 +96,21 @@ TEST_CASE("where LRU is the best choice the replacement is not much worse") {
     AccessTrace trace;
     for (std::uint32_t i = 0; i < 40'000; ++i)
       trace.push_back(i / 20 + static_cast<std::uint32_t>(random() % window));
-    for (const bool watches : {false, true}) {
-      const Rates rates = play(trace, 1000, watches);
+    for (const bool samples : {false, true}) {
+      const Rates rates = play(trace, 1000, samples);
       CHECK(rates.ours >= rates.lru - 0.03);
     }
   }
 }
 
-TEST_CASE("watching makes up for unobserved hits if some blocks are more popular") {
+TEST_CASE("sampling makes up for unobserved hits if some blocks are more popular") {
   for (const double exponent : {0.7, 1.0}) {
     const AccessTrace trace = zipf_trace(capacity * 4, 40'000, exponent, 1);
     const Rates blind = play(trace, 1000, false);
-    const Rates watching = play(trace, 1000, true);
+    const Rates sampling = play(trace, 1000, true);
     CHECK(blind.ours >= blind.lru - 0.08);
-    CHECK(watching.ours >= watching.lru);
-    CHECK(watching.ours > blind.ours);
+    CHECK(sampling.ours >= sampling.lru);
+    CHECK(sampling.ours > blind.ours);
   }
 }
 
@@ -120,8 +120,8 @@ TEST_CASE("kept blocks are evicted when the program changes its working set") {
     for (const std::uint32_t block : sweep_trace(capacity * 3 / 4, 30))
       trace.push_back(phase * capacity + block);
   }
-  for (const bool watches : {false, true}) {
-    const Rates rates = play(trace, 0, watches);
+  for (const bool samples : {false, true}) {
+    const Rates rates = play(trace, 0, samples);
     CHECK(rates.ours >= rates.lru - 0.05);
   }
 }
@@ -129,7 +129,7 @@ TEST_CASE("kept blocks are evicted when the program changes its working set") {
 TEST_CASE("an empty pool has no victim, and a pool with one block has that one") {
   Setup s;
   CHECK_FALSE(s.replacement.victim());
-  CHECK_FALSE(s.replacement.watch());
+  CHECK_FALSE(s.replacement.sample());
   s.come(5);
   CHECK(s.replacement.victim() == 5u);
   s.evict(5);
@@ -165,8 +165,8 @@ TEST_CASE("random calls leave links and sizes consistent") {
           block, random() % 2 == 0 ? Replacement::LeftBy::evicted : Replacement::LeftBy::otherwise);
     } else {
       s.replacement.passed_over(block);
-      s.replacement.touched(block);
-      (void)s.replacement.watch();
+      s.replacement.accessed(block);
+      (void)s.replacement.sample();
       continue;
     }
     held[block] = !held[block];

@@ -192,11 +192,9 @@ TEST_CASE("a pin ends after its time, and the page may thrash again") {
   game.now += game.parameters.nap_ns;
   const Thrashing::Hint hint = game.ask(device);
   REQUIRE(hint.kind == Kind::pin);
-  CHECK(game.thrashing.next_unpin() == hint.until_ns);
   CHECK(game.thrashing.unpin(hint.until_ns - 1).none());
   CHECK(game.thrashing.unpin(hint.until_ns) == PageMask::of({page, 1}));
   CHECK(game.thrashing.pinned().none());
-  CHECK_FALSE(game.thrashing.next_unpin());
   game.now = hint.until_ns;
   CHECK(game.ask(host).kind == Kind::none);
   CHECK(game.thrashing.thrashing().none());

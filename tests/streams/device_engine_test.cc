@@ -187,15 +187,15 @@ TEST_CASE("an operation that fails fails its context, and later work is not begu
   CHECK(bench.engine.enqueue_operation(stream, later.operation()) == WorkStatus::illegal_address);
 }
 
-TEST_CASE("work that the caller carries out has its turn in the stream, and others wait for it",
+TEST_CASE("work that the caller runs inline has its turn in the stream, and others wait for it",
           "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
   std::atomic<bool> begun = false;
   std::atomic<bool> may_end = false;
-  auto carrying = std::async(std::launch::async, [&] {
-    return bench.engine.carry_out(stream, [&] {
+  auto inline_run = std::async(std::launch::async, [&] {
+    return bench.engine.run_inline(stream, [&] {
       begun = true;
       comes_true(may_end);
     });
@@ -207,25 +207,25 @@ TEST_CASE("work that the caller carries out has its turn in the stream, and othe
   bench.launch(stream, 2);
   CHECK(bench.running().empty());
   may_end = true;
-  CHECK(carrying.get() == WorkStatus::ok);
+  CHECK(inline_run.get() == WorkStatus::ok);
   CHECK(bench.target->wait_for_running(1));
   bench.finish(2);
   CHECK(bench.engine.wait(stream) == WorkStatus::ok);
   // In an idle stream the caller runs it at once.
   bool done = false;
-  CHECK(bench.engine.carry_out(stream, [&] { done = true; }) == WorkStatus::ok);
+  CHECK(bench.engine.run_inline(stream, [&] { done = true; }) == WorkStatus::ok);
   CHECK(done);
   CHECK(bench.engine.query(stream) == StreamState::idle);
 }
 
-TEST_CASE("work that the caller may carry out is enqueued if the stream is busy", "[streams]") {
+TEST_CASE("work that the caller may run inline is enqueued if the stream is busy", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   OperationRecord operation;
   WorkStatus answer = WorkStatus::ok;
   int done = 0;
-  const auto carry = [&] {
-    return bench.engine.carry_out_or_enqueue(
+  const auto run_or_enqueue = [&] {
+    return bench.engine.run_inline_or_enqueue(
         stream,
         [&] {
           ++done;
@@ -233,11 +233,11 @@ TEST_CASE("work that the caller may carry out is enqueued if the stream is busy"
         },
         operation.operation());
   };
-  CHECK(carry() == WorkStatus::ok);
+  CHECK(run_or_enqueue() == WorkStatus::ok);
   CHECK(done == 1);
   CHECK(bench.engine.query(stream) == StreamState::idle);
   bench.launch(stream, 1);
-  CHECK(carry() == WorkStatus::ok);
+  CHECK(run_or_enqueue() == WorkStatus::ok);
   CHECK(done == 1);
   CHECK_FALSE(operation.begun);
   bench.finish(1);
@@ -246,25 +246,25 @@ TEST_CASE("work that the caller may carry out is enqueued if the stream is busy"
   CHECK(bench.engine.wait(stream) == WorkStatus::ok);
   CHECK(done == 1);
   answer = WorkStatus::launch_failed;
-  CHECK(carry() == WorkStatus::ok);
+  CHECK(run_or_enqueue() == WorkStatus::ok);
   CHECK(done == 2);
   CHECK(bench.engine.wait(stream) == WorkStatus::launch_failed);
-  CHECK(carry() == WorkStatus::launch_failed);
+  CHECK(run_or_enqueue() == WorkStatus::launch_failed);
   CHECK(done == 2);
 }
 
-TEST_CASE("work that the caller would carry out after failed work is not begun", "[streams]") {
+TEST_CASE("work that the caller would run inline after failed work is not begun", "[streams]") {
   Bench bench;
   const auto stream = bench.stream();
   bench.launch(stream, 1);
   bool done = false;
-  auto carrying = std::async(std::launch::async,
-                             [&] { return bench.engine.carry_out(stream, [&] { done = true; }); });
-  CHECK(carrying.wait_for(20ms) == std::future_status::timeout);
+  auto inline_run = std::async(
+      std::launch::async, [&] { return bench.engine.run_inline(stream, [&] { done = true; }); });
+  CHECK(inline_run.wait_for(20ms) == std::future_status::timeout);
   bench.target->die(failure_of(DeviceFailure::Kind::lost, 0));
-  CHECK(carrying.get() == WorkStatus::launch_failed);
+  CHECK(inline_run.get() == WorkStatus::launch_failed);
   CHECK_FALSE(done);
-  CHECK(bench.engine.carry_out(stream, [&] { done = true; }) == WorkStatus::launch_failed);
+  CHECK(bench.engine.run_inline(stream, [&] { done = true; }) == WorkStatus::launch_failed);
   CHECK_FALSE(done);
 }
 
@@ -479,12 +479,12 @@ TEST_CASE("work given to a context during its destruction is refused or done, ne
   auto destroying =
       std::async(std::launch::async, [&] { bench.engine.destroy_context(bench.context); });
   int taken = 0;
-  std::atomic<int> carried_out = 0;
+  std::atomic<int> started = 0;
   WorkStatus status = WorkStatus::ok;
   const auto limit = std::chrono::steady_clock::now() + 10s;
   while (status == WorkStatus::ok && std::chrono::steady_clock::now() < limit) {
     status = bench.engine.enqueue_operation(stream, [&](const Completion& done) {
-      ++carried_out;
+      ++started;
       done();
     });
     if (status == WorkStatus::ok) ++taken;
@@ -492,12 +492,12 @@ TEST_CASE("work given to a context during its destruction is refused or done, ne
   }
   CHECK(status == WorkStatus::context_destroyed);
   bool called = false;
-  CHECK(bench.engine.carry_out(stream, [&] { called = true; }) == WorkStatus::context_destroyed);
+  CHECK(bench.engine.run_inline(stream, [&] { called = true; }) == WorkStatus::context_destroyed);
   CHECK_FALSE(called);
   CHECK(destroying.wait_for(20ms) == std::future_status::timeout);
   first.done();
   destroying.get();
-  CHECK(carried_out == taken);
+  CHECK(started == taken);
 }
 
 TEST_CASE("a context also waits for work that its streams got before they were destroyed",

@@ -1,6 +1,5 @@
 #include "streams/shared_event.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,20 +8,19 @@
 #include <thread>
 
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 
 using namespace wherry::impl;
 using wherry::test::Child;
 using wherry::test::expect;
+using wherry::test::reopen;
 
 namespace {
 
-// A second open file description, as a process gets it that opens the file through /proc.
-Fd reopen(int file) {
-  return Fd(::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR | O_CLOEXEC));
-}
+// With an open file description of its own, as in a process that opens the file through /proc.
 std::shared_ptr<SharedEvent> open_again(const SharedEvent& event) {
-  return SharedEvent::of(reopen(event.fd()));
+  return SharedEvent::of(Fd(reopen(event.fd())));
 }
 bool comes_true(const std::function<bool()>& condition) {
   for (int i = 0; i < 2000 && !condition(); ++i)

@@ -11,6 +11,7 @@ namespace {
 
 using impl::ByteTransfer;
 using impl::CopyBackend;
+using impl::FaultSlot;
 using impl::Mapper;
 using impl::OpResult;
 using impl::OpStatus;
@@ -39,33 +40,35 @@ class TroubledMapper final : public Mapper {
   unsigned grain() const override { return real_.grain(); }
   // The traps without write protection begin a change by unmapping instead of protecting. Unmapping
   // can only be delayed, not failed.
-  OpResult unmap(PageSpan span) override {
+  OpResult unmap(PageSpan span, FaultSlot* waiter) override {
     const Trouble trouble = injector_.trouble_for(Step::protect, processor_);
-    return with_delay(injector_, trouble, [&] { return real_.unmap(span); });
+    return with_delay(injector_, trouble, [&] { return real_.unmap(span, waiter); });
   }
-  OpResult copy_protected(PageSpan span, const std::byte* source) override {
+  OpResult copy_protected(PageSpan span, const std::byte* source, FaultSlot* waiter) override {
     return step(Step::copy, span,
-                [&](PageSpan part) { return real_.copy_protected(part, source); });
+                [&](PageSpan part) { return real_.copy_protected(part, source, waiter); });
   }
-  OpResult zero(PageSpan span) override {
-    return step(Step::zero, span, [&](PageSpan part) { return real_.zero(part); });
+  OpResult zero(PageSpan span, FaultSlot* waiter) override {
+    return step(Step::zero, span, [&](PageSpan part) { return real_.zero(part, waiter); });
   }
-  OpResult map_resident(PageSpan span, bool write_protected) override {
+  OpResult map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) override {
     return step(Step::map, span,
-                [&](PageSpan part) { return real_.map_resident(part, write_protected); });
+                [&](PageSpan part) { return real_.map_resident(part, write_protected, waiter); });
   }
   OpResult map_whole(PageSpan block) override {
     return step(Step::map, block, [&](PageSpan part) {
       return part.count == block.count ? real_.map_whole(part) : OpResult{OpStatus::incomplete, 0};
     });
   }
-  OpResult write_protect(PageSpan span) override {
-    return step(Step::protect, span, [&](PageSpan part) { return real_.write_protect(part); });
+  OpResult write_protect(PageSpan span, FaultSlot* waiter) override {
+    return step(Step::protect, span,
+                [&](PageSpan part) { return real_.write_protect(part, waiter); });
   }
-  OpResult write_unprotect(PageSpan span) override {
-    return step(Step::unprotect, span, [&](PageSpan part) { return real_.write_unprotect(part); });
+  OpResult write_unprotect(PageSpan span, FaultSlot* waiter) override {
+    return step(Step::unprotect, span,
+                [&](PageSpan part) { return real_.write_unprotect(part, waiter); });
   }
-  OpResult forbid(PageSpan span) override { return real_.forbid(span); }
+  OpResult forbid(PageSpan span, FaultSlot* waiter) override { return real_.forbid(span, waiter); }
   OpResult wake(PageSpan span) override {
     return step(Step::wake, span, [&](PageSpan part) { return real_.wake(part); });
   }
@@ -181,7 +184,7 @@ class TroubledBackend final : public CopyBackend {
 
   unsigned slots() const override { return real_->slots(); }
   void begin(unsigned slot, const PageTransfer& transfer) override {
-    const Trouble trouble = injector_.trouble_for(Step::carry, transfer.to.index);
+    const Trouble trouble = injector_.trouble_for(Step::transfer, transfer.to.index);
     troubles_[slot] = trouble;
     if (trouble == Trouble::delay_before) injector_.delay();
     if (trouble == Trouble::again) {
@@ -199,7 +202,7 @@ class TroubledBackend final : public CopyBackend {
   void begin(unsigned slot, const ByteTransfer& transfer) override {
     const auto* const pooled = std::get_if<ByteTransfer::InPool>(&transfer.to);
     const Trouble trouble =
-        injector_.trouble_for(Step::carry, pooled == nullptr ? 0 : pooled->pool.index);
+        injector_.trouble_for(Step::transfer, pooled == nullptr ? 0 : pooled->pool.index);
     troubles_[slot] = trouble == Trouble::kept ? Trouble::delay_after : trouble;
     if (trouble == Trouble::delay_before) injector_.delay();
     if (trouble == Trouble::again || trouble == Trouble::partial)
@@ -249,8 +252,8 @@ const char* to_string(Step step) {
       return "write into the pool";
     case Step::change_view:
       return "change a view";
-    case Step::carry:
-      return "carry";
+    case Step::transfer:
+      return "transfer";
   }
   return "?";
 }
@@ -284,13 +287,14 @@ bool can_happen(Step step, Trouble trouble) {
     case Trouble::again:
       return step == Step::copy || step == Step::zero || step == Step::map ||
              step == Step::protect || step == Step::unprotect || step == Step::change_view ||
-             step == Step::carry;
+             step == Step::transfer;
     case Trouble::partial:
-      return step == Step::copy || step == Step::zero || step == Step::map || step == Step::carry;
+      return step == Step::copy || step == Step::zero || step == Step::map ||
+             step == Step::transfer;
     case Trouble::occupied:
       return step == Step::copy || step == Step::zero;
     case Trouble::kept:
-      return step == Step::carry;
+      return step == Step::transfer;
   }
   return false;
 }

@@ -26,11 +26,11 @@ enum class Step {
   punch,
   fill,
   change_view,
-  carry,
+  transfer,
 };
-inline constexpr std::array all_steps{Step::copy,        Step::zero, Step::map,   Step::protect,
-                                      Step::unprotect,   Step::wake, Step::punch, Step::fill,
-                                      Step::change_view, Step::carry};
+inline constexpr std::array all_steps{Step::copy,        Step::zero,    Step::map,   Step::protect,
+                                      Step::unprotect,   Step::wake,    Step::punch, Step::fill,
+                                      Step::change_view, Step::transfer};
 const char* to_string(Step step);
 
 enum class Trouble {

@@ -19,6 +19,7 @@
 
 #include "support/child.h"
 #include "support/conditions.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -148,7 +149,7 @@ class Game {
       const CUresult found = cuStreamQuery(session_.stream(victim));
       // The work may have finished before the kill: then the next launch returns the error.
       if (found == CUDA_SUCCESS &&
-          wherryLaunch(
+          wherryLaunchKernel(
               session_.stream(victim), [](const void*, std::size_t, std::size_t) {}, nullptr, 0,
               1) == CUDA_ERROR_LAUNCH_FAILED)
         break;
@@ -217,10 +218,8 @@ struct Descriptors {
 
 Descriptors count_descriptors() {
   Descriptors counts;
-  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
-    std::error_code error;  // replaces the iterator's own error, whose file may be gone
-    const bool is_ring =
-        fs::read_symlink(entry, error).string().find("[io_uring]") != std::string::npos;
+  for (const int fd : open_descriptors()) {
+    const bool is_ring = file_of_descriptor(fd).find("[io_uring]") != std::string::npos;
     ++(is_ring ? counts.rings : counts.others);
   }
   return counts;

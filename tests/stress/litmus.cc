@@ -29,13 +29,14 @@ constexpr const char* tiny_device = "capacity=2M,workers=4";
 
 // The number of pages from which on a run is moved by a transfer, instead of under its block's
 // lock.
-constexpr unsigned all_fly = 1;
-constexpr unsigned none_flies = impl::pages_per_block + 1;
+constexpr unsigned always_transfer = 1;
+constexpr unsigned never_transfer = impl::pages_per_block + 1;
 
 // The matches of one transition: every pattern with every trouble at every step.
 class Course {
  public:
-  Course(const char* devices, std::vector<Step> steps, unsigned transfer_pages_min = all_fly)
+  Course(const char* devices, std::vector<Step> steps,
+         unsigned transfer_pages_min = always_transfer)
       : rig_(devices, impl::pages_per_region, transfer_pages_min), steps_(std::move(steps)) {}
 
   Rig& rig() { return rig_; }
@@ -175,13 +176,13 @@ TEST_CASE("migrating pages between two devices loses and reorders nothing") {
 }
 
 TEST_CASE("evicting pages that are in use loses and reorders nothing") {
-  const bool flies = GENERATE(false, true);
-  require_clean([flies] {
-    Course course{
-        tiny_device,
-        flies ? std::vector{Step::copy, Step::carry, Step::protect, Step::unprotect, Step::wake}
-              : steps_of_migration,
-        flies ? all_fly : none_flies};
+  const bool transfers = GENERATE(false, true);
+  require_clean([transfers] {
+    Course course{tiny_device,
+                  transfers ? std::vector{Step::copy, Step::transfer, Step::protect,
+                                          Step::unprotect, Step::wake}
+                            : steps_of_migration,
+                  transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
@@ -343,12 +344,12 @@ TEST_CASE("following pages that move between two devices loses and reorders noth
 }
 
 TEST_CASE("evicting pages that the host has mapped remotely loses and reorders nothing") {
-  const bool flies = GENERATE(false, true);
-  require_clean([flies] {
+  const bool transfers = GENERATE(false, true);
+  require_clean([transfers] {
     Course course{tiny_device,
                   {Step::copy, Step::protect, Step::map, Step::wake, Step::punch,
-                   flies ? Step::carry : Step::fill, Step::change_view},
-                  flies ? all_fly : none_flies};
+                   transfers ? Step::transfer : Step::fill, Step::change_view},
+                  transfers ? always_transfer : never_transfer};
     Rig& rig = course.rig();
     const Ballast ballast{rig};
     Match match;
@@ -392,8 +393,9 @@ const std::vector<impl::Location> everywhere{impl::Location::device(0), impl::Lo
 
 TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Course course{
+        roomy_devices,
+        {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
     Courier courier{course.rig(), everywhere};
     Match match;
     match.until_moved = scaled(500);
@@ -404,8 +406,9 @@ TEST_CASE("prefetching pages that are in use loses and reorders nothing") {
 
 TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
+    Course course{
+        roomy_devices,
+        {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect, Step::copy}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     std::byte* copied = nullptr;
@@ -427,7 +430,7 @@ TEST_CASE("copying pages that are in use and move loses and reorders nothing") {
 
 TEST_CASE("prefetching memory while its use begins loses and reorders nothing") {
   require_clean([] {
-    Course course{roomy_devices, {Step::carry, Step::zero, Step::map, Step::wake}};
+    Course course{roomy_devices, {Step::transfer, Step::zero, Step::map, Step::wake}};
     Courier courier{course.rig(), everywhere};
     Match match;
     match.stages = scaled_stages(12);
@@ -440,7 +443,7 @@ TEST_CASE("prefetching memory while its use begins loses and reorders nothing") 
 TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::unprotect}};
+                  {Step::transfer, Step::protect, Step::map, Step::wake, Step::unprotect}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     Match match;
@@ -457,7 +460,7 @@ TEST_CASE("prefetching copies of read-mostly pages loses and reorders nothing") 
 TEST_CASE("prefetching pages that are mapped remotely loses and reorders nothing") {
   require_clean([] {
     Course course{roomy_devices,
-                  {Step::carry, Step::protect, Step::map, Step::wake, Step::change_view}};
+                  {Step::transfer, Step::protect, Step::map, Step::wake, Step::change_view}};
     Rig& rig = course.rig();
     Courier courier{rig, everywhere};
     Match match;

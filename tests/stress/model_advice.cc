@@ -125,7 +125,7 @@ void check_attributes(World& world, Slot& slot, const View& view, std::size_t op
   const auto* const address = reinterpret_cast<const void*>(slot.known(view.offset));
   const auto deadline = std::chrono::steady_clock::now() + limit_to_agree;
   const auto agrees = [&] {
-    const std::uint32_t told = page_info(address).resident;
+    const std::uint32_t told = page_state(address).resident;
     const std::uint32_t seen = world.witness().residents(address);
     return told == seen && (!first.touched || seen != 0) &&
            (std::popcount(seen) <= 1 || first.read_mostly);
@@ -134,7 +134,7 @@ void check_attributes(World& world, Slot& slot, const View& view, std::size_t op
     world.board().beats.fetch_add(1, std::memory_order_relaxed);
     if (std::chrono::steady_clock::now() > deadline) {
       fail(world.board(), operation,
-           "the library has the page at mask " + std::to_string(page_info(address).resident) +
+           "the library has the page at mask " + std::to_string(page_state(address).resident) +
                ", Linux at " + std::to_string(world.witness().residents(address)) +
                (first.touched ? ", it was touched" : "") +
                (first.read_mostly ? ", it is read-mostly" : ""));

@@ -27,7 +27,7 @@ struct KernelHead {
 
 void run_kernel(const void* args, std::size_t begin, std::size_t end) {
   const auto& kernel = *static_cast<const KernelHead*>(args);
-  for (std::size_t i = begin; i < end; ++i) carry_out(*kernel.board, kernel.touches[i]);
+  for (std::size_t i = begin; i < end; ++i) perform(*kernel.board, kernel.touches[i]);
 }
 
 }  // namespace
@@ -326,7 +326,7 @@ void Lane::touch(const Operation& operation) {
     if (used.for_host() == nullptr) return;
     launch();
     order_here(use, operation.variant);
-    carry_out(world_.board(), used.touch(kind, *view, used.for_host(), current_));
+    perform(world_.board(), used.touch(kind, *view, used.for_host(), current_));
     world_.board().count();
   }
   touched(operation.slot, *view);
@@ -340,7 +340,7 @@ void Lane::count_up(const Operation& operation) {
   const View nothing{0, 0, 1, 0};
   if (operation.device >= 0)
     return add_to_kernel(stream_of(operation), touch, {counter_slot, nothing, true});
-  carry_out(world_.board(), touch);
+  perform(world_.board(), touch);
   world_.board().count();
 }
 
@@ -356,8 +356,8 @@ void Lane::launch() {
   const std::size_t count = kernel_uses_.size();
   static_assert(sizeof(Kernel) <= WHERRY_MAX_ARGS_SIZE);
   make_current(device_of(kernel_stream_));
-  LANE_TRY(wherryLaunch(streams_[kernel_stream_].handle, run_kernel, &kernel_,
-                        offsetof(Kernel, touches) + count * sizeof(Touch), count));
+  LANE_TRY(wherryLaunchKernel(streams_[kernel_stream_].handle, run_kernel, &kernel_,
+                              offsetof(Kernel, touches) + count * sizeof(Touch), count));
   world_.board().count(count);
   for (Pending& pending : kernel_uses_) {
     pending.number = ++last_number_;
@@ -375,7 +375,7 @@ struct HostWork {
 
 void CUDA_CB run_host_work(void* data) {
   const std::unique_ptr<HostWork> work{static_cast<HostWork*>(data)};
-  carry_out(work->board, work->touch);
+  perform(work->board, work->touch);
 }
 
 }  // namespace
@@ -403,8 +403,8 @@ void Lane::host_touch(const Operation& operation) {
   const auto view = view_of(operation, word);
   if (!view || used.memory() != Memory::managed) return;
   const bool writes = operation.variant % 2 == 0;
-  LANE_TRY(wherryTouch(used.for_host() + view->offset, view->end() - view->offset,
-                       writes ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ));
+  LANE_TRY(wherryTouchPages(used.for_host() + view->offset, view->end() - view->offset,
+                            writes ? WHERRY_TOUCH_WRITE : WHERRY_TOUCH_READ));
 }
 
 }  // namespace wherry::test

@@ -296,10 +296,10 @@ void Lane::pin(const Operation& operation) {
   const CUdeviceptr address = used.known(view->offset);
   const std::size_t bytes = view->end() - view->offset;
   if (operation.kind == OperationKind::unpin) {
-    LANE_TRY(wherryUnpin(address, bytes));
+    LANE_TRY(wherryUnpinPages(address, bytes));
     return;
   }
-  const CUresult result = wherryPin(address, bytes);
+  const CUresult result = wherryPinPages(address, bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) return world_.board().count();
   LANE_TRY(result);
 }
@@ -337,7 +337,7 @@ void Lane::system_calls(const Operation& operation) {
       }
       if (bytes == 0 || errno != EFAULT || serves_system_calls() || ++attempts == attempts_max)
         fail(world_.board(), current_, "a system call with memory of the library failed");
-      LANE_TRY(wherryTouch(at + done, from->width - done, access));
+      LANE_TRY(wherryTouchPages(at + done, from->width - done, access));
     }
   };
   all_bytes(source.for_host() + from->offset, WHERRY_TOUCH_READ,

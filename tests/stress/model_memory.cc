@@ -59,7 +59,7 @@ void fail(Board& board, std::size_t operation, const std::string& what) {
   ::_exit(Board::exit_code);
 }
 
-void carry_out(Board& board, const Touch& touch) {
+void perform(Board& board, const Touch& touch) {
   std::uint64_t hash = first_hash;
   for (std::uint64_t row = 0; row < touch.height; ++row) {
     auto* const words = reinterpret_cast<std::uint64_t*>(touch.address + row * touch.pitch);

@@ -80,7 +80,7 @@ struct Touch {
 
 // Executes an access. Requires: whole words. A read of other data than expected is recorded as a
 // failure.
-void carry_out(Board& board, const Touch& touch);
+void perform(Board& board, const Touch& touch);
 
 enum class Memory {
   none,

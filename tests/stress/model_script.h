@@ -34,7 +34,7 @@ enum class OperationKind : unsigned {
   discard,  // discards, and writes again
   pin,
   unpin,
-  touch,  // wherryTouch
+  touch,  // wherryTouchPages
   host_function,
   system_calls,  // copies from the slot through a pipe to the other slot
   synchronize,

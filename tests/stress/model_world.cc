@@ -250,7 +250,7 @@ void World::compare(Slot& slot, unsigned number, unsigned variant, std::size_t o
                 static_cast<std::uint32_t>(operation),
                 slot.hash(),
                 0};
-    session_.launch(device, 1, [board = &board_, touch](std::size_t) { carry_out(*board, touch); });
+    session_.launch(device, 1, [board = &board_, touch](std::size_t) { perform(*board, touch); });
     MODEL_TRY(*this, operation, session_.wait(device));
     return;
   }

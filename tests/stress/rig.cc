@@ -9,6 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "support/test_device.h"
+
 namespace wherry::test {
 namespace {
 
@@ -102,7 +104,7 @@ void Rig::copy_out(const std::byte* memory, std::size_t bytes) {
 std::uint64_t Rig::post(int device, impl::KernelFunction kernel, const void* args, std::size_t size,
                         std::size_t items) {
   const auto process = runtime_->devices().process(device);
-  const auto address = process->resolve_kernel(kernel);
+  const auto address = resolve_kernel(*process, kernel);
   if (!address) throw std::runtime_error("the device does not know the kernel");
   impl::LaunchRequest request;
   request.id = next_id_++;

@@ -20,7 +20,7 @@ class Busy {
     // Never freed: freeing would wait for other busy kernels, too.
     WHERRY_TRY(cuMemAllocManaged(&memory, sizeof(Flags), CU_MEM_ATTACH_GLOBAL));
     flags_ = reinterpret_cast<Flags*>(memory);
-    WHERRY_TRY(wherryLaunch(
+    WHERRY_TRY(wherryLaunchKernel(
         stream,
         [](const void* args, std::size_t, std::size_t) {
           Flags& flags = **static_cast<Flags* const*>(args);

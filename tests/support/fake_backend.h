@@ -25,21 +25,21 @@ struct Mishap {
 };
 
 // State that several backends share.
-struct Haulage {
-  explicit Haulage(FakeMachine& of) : machine(of) {}
+struct BackendState {
+  explicit BackendState(FakeMachine& of) : machine(of) {}
 
   FakeMachine& machine;
   // Called during a page transfer, between its begin and its end.
-  std::function<void(const PageTransfer&)> on_the_way;
-  std::function<void(const ByteTransfer&)> byte_transfer_under_way;
+  std::function<void(const PageTransfer&)> during_page_transfer;
+  std::function<void(const ByteTransfer&)> during_byte_transfer;
   std::mutex lock;
   std::deque<Mishap> mishaps;  // each applies to the next transfer, in order
-  int carried = 0;
+  int transfers = 0;
 };
 
 class FakeBackend final : public CopyBackend {
  public:
-  explicit FakeBackend(Haulage& haulage) : haulage_(haulage) {}
+  explicit FakeBackend(BackendState& state) : state_(state) {}
 
   unsigned slots() const override { return 2; }
   void begin(unsigned slot, const PageTransfer& transfer) override {
@@ -52,30 +52,31 @@ class FakeBackend final : public CopyBackend {
   TransferResult next() override {
     const UnderWay first = under_way_.front();
     under_way_.pop_front();
-    return std::visit([&](const auto& load) { return carry(first.slot, load); }, first.load);
+    return std::visit([&](const auto& transfer) { return run(first.slot, transfer); },
+                      first.transfer);
   }
 
  private:
   struct UnderWay {
     unsigned slot;
-    std::variant<PageTransfer, ByteTransfer> load;
+    std::variant<PageTransfer, ByteTransfer> transfer;
   };
 
-  TransferResult carry(unsigned slot, const PageTransfer& transfer) {
-    if (haulage_.on_the_way) haulage_.on_the_way(transfer);
+  TransferResult run(unsigned slot, const PageTransfer& transfer) {
+    if (state_.during_page_transfer) state_.during_page_transfer(transfer);
     Mishap mishap{OpStatus::ok, transfer.span.count};
     bool arrives = true;
     {
-      const std::lock_guard guard(haulage_.lock);
-      ++haulage_.carried;
-      if (!haulage_.mishaps.empty()) {
-        mishap = haulage_.mishaps.front();
-        haulage_.mishaps.pop_front();
+      const std::lock_guard guard(state_.lock);
+      ++state_.transfers;
+      if (!state_.mishaps.empty()) {
+        mishap = state_.mishaps.front();
+        state_.mishaps.pop_front();
         arrives = false;
       }
     }
-    FakeProcessor& source = haulage_.machine.at(transfer.from.index);
-    FakeProcessor& target = haulage_.machine.at(transfer.to.index);
+    FakeProcessor& source = state_.machine.at(transfer.from.index);
+    FakeProcessor& target = state_.machine.at(transfer.to.index);
     const PageSpan part{transfer.span.first, mishap.status == OpStatus::ok
                                                  ? transfer.span.count
                                                  : std::min(mishap.pages, transfer.span.count)};
@@ -89,14 +90,14 @@ class FakeBackend final : public CopyBackend {
   }
 
   // A mishap's pages are ignored: no byte arrives.
-  TransferResult carry(unsigned slot, const ByteTransfer& transfer) {
-    if (haulage_.byte_transfer_under_way) haulage_.byte_transfer_under_way(transfer);
+  TransferResult run(unsigned slot, const ByteTransfer& transfer) {
+    if (state_.during_byte_transfer) state_.during_byte_transfer(transfer);
     {
-      const std::lock_guard guard(haulage_.lock);
-      ++haulage_.carried;
-      if (!haulage_.mishaps.empty()) {
-        const OpStatus status = haulage_.mishaps.front().status;
-        haulage_.mishaps.pop_front();
+      const std::lock_guard guard(state_.lock);
+      ++state_.transfers;
+      if (!state_.mishaps.empty()) {
+        const OpStatus status = state_.mishaps.front().status;
+        state_.mishaps.pop_front();
         return {slot, status, false};
       }
     }
@@ -120,13 +121,13 @@ class FakeBackend final : public CopyBackend {
   std::byte* bytes_at(const ByteTransfer::Place& place) {
     const auto* const pooled = std::get_if<ByteTransfer::InPool>(&place);
     if (pooled == nullptr) return std::get<std::byte*>(place);
-    FakeProcessor& pool = haulage_.machine.at(pooled->pool.index);
-    const std::lock_guard guard(haulage_.machine.lock);
+    FakeProcessor& pool = state_.machine.at(pooled->pool.index);
+    const std::lock_guard guard(state_.machine.lock);
     if (!pool.holds(pooled->offset / page_size)) throw std::logic_error("a page that is not there");
     return const_cast<std::byte*>(pool.alias(0)) + pooled->offset;
   }
 
-  Haulage& haulage_;
+  BackendState& state_;
   std::deque<UnderWay> under_way_;
 };
 

@@ -37,7 +37,8 @@ OpResult FakeProcessor::each(const char* operation, PageSpan span,
   return {status, done * page_size};
 }
 
-OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source) {
+OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("copy", span, [&](std::uint64_t page) {
     FakeProcessor& owner = machine_.at(view(page));
     if (owner.holds(page)) return OpStatus::occupied;
@@ -47,7 +48,8 @@ OpResult FakeProcessor::copy_protected(PageSpan span, const std::byte* source) {
   });
 }
 
-OpResult FakeProcessor::zero(PageSpan span) {
+OpResult FakeProcessor::zero(PageSpan span, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("zero", span, [&](std::uint64_t page) {
     FakeProcessor& owner = machine_.at(view(page));
     if (owner.holds(page)) return OpStatus::occupied;
@@ -76,7 +78,8 @@ void FakeProcessor::move_to_node(PageSpan span, int node) {
   machine_.begin(fmt::format("node {} of", node), id_, span);
 }
 
-OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected) {
+OpResult FakeProcessor::map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("map", span, [&](std::uint64_t page) {
     if (maps(page)) return OpStatus::occupied;
     if (!machine_.at(view(page)).holds(page)) return OpStatus::absent;
@@ -97,28 +100,32 @@ bool FakeProcessor::punch_unmaps() const {
   return machine_.punch_unmaps;
 }
 
-OpResult FakeProcessor::unmap(PageSpan span) {
+OpResult FakeProcessor::unmap(PageSpan span, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("unmap", span, [&](std::uint64_t page) {
     unmap(page);
     return OpStatus::ok;
   });
 }
 
-OpResult FakeProcessor::write_protect(PageSpan span) {
+OpResult FakeProcessor::write_protect(PageSpan span, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("protect", span, [&](std::uint64_t page) {
     if (maps(page)) table_[page] = false;
     return OpStatus::ok;
   });
 }
 
-OpResult FakeProcessor::write_unprotect(PageSpan span) {
+OpResult FakeProcessor::write_unprotect(PageSpan span, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("unprotect", span, [&](std::uint64_t page) {
     if (maps(page)) table_[page] = true;
     return OpStatus::ok;
   });
 }
 
-OpResult FakeProcessor::forbid(PageSpan span) {
+OpResult FakeProcessor::forbid(PageSpan span, FaultSlot* waiter) {
+  machine_.note_waiter(waiter);
   return each("forbid", span, [&](std::uint64_t page) {
     forbidden_.insert(page);
     return OpStatus::ok;
@@ -192,6 +199,11 @@ void FakeMachine::begin(const std::string& operation, Processor p, PageSpan span
     log.push_back(fmt::format("{} {}: {}+{}", operation, p.index, span.first, span.count));
   }
   if (before) before(operation.substr(0, operation.find(' ')), p, span);
+}
+
+void FakeMachine::note_waiter(FaultSlot* waiter) {
+  const std::lock_guard guard(lock);
+  waiters.insert(waiter);
 }
 
 std::vector<ViewChanger*> FakeMachine::changers() {

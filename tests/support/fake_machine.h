@@ -40,14 +40,14 @@ class FakeProcessor final : public Mapper, public PoolFile, public ViewChanger {
 
   bool punch_unmaps() const override;
   unsigned grain() const override { return grain_; }
-  OpResult unmap(PageSpan span) override;
-  OpResult copy_protected(PageSpan span, const std::byte* source) override;
-  OpResult zero(PageSpan span) override;
-  OpResult map_resident(PageSpan span, bool write_protected) override;
+  OpResult unmap(PageSpan span, FaultSlot* waiter) override;
+  OpResult copy_protected(PageSpan span, const std::byte* source, FaultSlot* waiter) override;
+  OpResult zero(PageSpan span, FaultSlot* waiter) override;
+  OpResult map_resident(PageSpan span, bool write_protected, FaultSlot* waiter) override;
   OpResult map_whole(PageSpan block) override;
-  OpResult write_protect(PageSpan span) override;
-  OpResult write_unprotect(PageSpan span) override;
-  OpResult forbid(PageSpan span) override;
+  OpResult write_protect(PageSpan span, FaultSlot* waiter) override;
+  OpResult write_unprotect(PageSpan span, FaultSlot* waiter) override;
+  OpResult forbid(PageSpan span, FaultSlot* waiter) override;
   OpResult wake(PageSpan span) override;
   int punch(PageSpan span) override;
   OpResult fill(PageSpan span, const std::byte* source) override;
@@ -132,6 +132,7 @@ class FakeMachine {
   std::function<void(const std::string& operation, Processor p, PageSpan span)> before;
   std::deque<Failure> failures;  // each applies to the next call of its operation, in order
   std::vector<std::string> log;  // "copy 1: 0+16" for each call, oldest first
+  std::set<FaultSlot*> waiters;  // that calls of mappers were given
   std::uint64_t mappings = 100;  // reported for every process
   int view_error = 0;            // the result of changes of views
   // False: an access to a punched page that is still mapped makes a new page, as with the mprotect
@@ -141,6 +142,7 @@ class FakeMachine {
   // Every operation calls this first. It logs, then calls `before`, which may call operations
   // itself.
   void begin(const std::string& operation, Processor p, PageSpan span);
+  void note_waiter(FaultSlot* waiter);
   // Each operation holds it afterwards: several threads may call them.
   std::mutex lock;
 

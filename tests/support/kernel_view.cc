@@ -1,19 +1,18 @@
 #include "support/kernel_view.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <numaif.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
+#include "support/descriptors.h"
 
 namespace wherry::test {
 namespace {
@@ -57,22 +56,16 @@ std::string pool_name(int processor) {
 
 PoolFile::PoolFile(int processor) : fd_(-1) {
   const std::string wanted = pool_name(processor);
-  DIR* descriptors = ::opendir("/proc/self/fd");
-  if (descriptors == nullptr) no_answer("/proc/self/fd");
-  while (const dirent* entry = ::readdir(descriptors)) {
-    const std::string path = std::string{"/proc/self/fd/"} + entry->d_name;
-    char target[PATH_MAX] = {};
-    if (::readlink(path.c_str(), target, sizeof target - 1) < 0) continue;
+  for (const int fd : open_descriptors()) {
     // The link is "/memfd:NAME (deleted)", or a path that ends in "NAME (deleted)".
-    std::string name = target;
+    std::string name = file_of_descriptor(fd);
     name = name.substr(0, name.find(" (deleted)"));
     name = name.substr(name.find_last_of("/:") + 1);
     if (name == wanted) {
-      fd_ = ::dup(std::atoi(entry->d_name));
+      fd_ = ::dup(fd);
       break;
     }
   }
-  ::closedir(descriptors);
   if (fd_ < 0) throw std::runtime_error("no descriptor of this process is " + wanted);
 }
 
@@ -88,10 +81,7 @@ bool PoolFile::holds(const void* address) const {
 }
 
 std::uint64_t PoolFile::allocated_bytes() const {
-  struct stat status {};
-  if (::fstat(fd_, &status) < 0) no_answer("fstat of a pool");
-  constexpr std::uint64_t bytes_per_stat_block = 512;
-  return static_cast<std::uint64_t>(status.st_blocks) * bytes_per_stat_block;
+  return test::allocated_bytes(fd_);
 }
 
 int PoolFile::node_of(const void* address) const {

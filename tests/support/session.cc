@@ -41,11 +41,11 @@ void Session::renew_stream(int device) {
   WHERRY_TRY(cuCtxSetCurrent(contexts_[0]));
 }
 
-wherryPageInfo_t page_info(const void* address) {
-  wherryPageInfo_t info{};
-  info.size = sizeof info;
-  WHERRY_TRY(wherryPageInfo(address, &info));
-  return info;
+wherryPageState page_state(const void* address) {
+  wherryPageState state{};
+  state.size = sizeof state;
+  WHERRY_TRY(wherryGetPageState(address, &state));
+  return state;
 }
 
 wherryStats read_stats() {
@@ -57,7 +57,7 @@ wherryStats read_stats() {
 
 pid_t device_process(int device) {
   pid_t pid = -1;
-  WHERRY_TRY(wherryDeviceProcess(device, &pid));
+  WHERRY_TRY(wherryGetDeviceProcess(device, &pid));
   return pid;
 }
 

@@ -40,7 +40,8 @@ class Session {
   template <typename Function>
   void launch(int device, std::size_t items, const Function& function) const {
     static_assert(std::is_trivially_copyable_v<Function>);
-    WHERRY_TRY(wherryLaunch(stream(device), call<Function>, &function, sizeof function, items));
+    WHERRY_TRY(
+        wherryLaunchKernel(stream(device), call<Function>, &function, sizeof function, items));
   }
   CUresult wait(int device) const { return cuStreamSynchronize(stream(device)); }
   // Runs function() once on the device and waits.
@@ -88,7 +89,7 @@ class Managed {
   T* data_ = nullptr;
 };
 
-wherryPageInfo_t page_info(const void* address);
+wherryPageState page_state(const void* address);
 wherryStats read_stats();
 pid_t device_process(int device);
 

@@ -121,7 +121,7 @@ std::uint64_t Stage::faults(int processor) {
 
 void check_page(const Stage& stage, const std::uint64_t* word, std::uint32_t residents,
                 std::uint32_t writers) {
-  const wherryPageInfo_t info = page_info(word);
+  const wherryPageState info = page_state(word);
   CHECK(stage.residents(word) == residents);
   CHECK(info.resident == residents);
   CHECK((stage.witness().writers(word) & ~writers) == 0);

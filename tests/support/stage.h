@@ -19,7 +19,7 @@ inline constexpr std::size_t page_words = page_bytes / sizeof(std::uint64_t);
 inline constexpr std::size_t region_bytes = 16 * page_bytes;  // what a fault brings along
 inline constexpr std::size_t region_words = 16 * page_words;
 
-// The processor's bit in the masks of Witness and of wherryPageInfo.
+// The processor's bit in the masks of Witness and of wherryGetPageState.
 constexpr std::uint32_t bit_of(int processor) {
   return 1u << (processor + 1);
 }
@@ -93,7 +93,7 @@ class Stage {
 };
 
 // CHECKs that exactly the pools of `residents` hold the word's page, that only `writers` may write
-// it, and that wherryPageInfo agrees.
+// it, and that wherryGetPageState agrees.
 void check_page(const Stage& stage, const std::uint64_t* word, std::uint32_t residents,
                 std::uint32_t writers);
 

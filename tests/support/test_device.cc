@@ -15,11 +15,11 @@
 namespace wherry::test {
 namespace {
 
-impl::UffdAccess chosen_access() {
+impl::TrapMode chosen_trap() {
   const char* setting = std::getenv("WHERRY_TRAP");
   const auto choice =
       impl::choose_trap(setting == nullptr ? "" : setting, impl::permissions(), /*remedy=*/"");
-  return std::get<impl::TrapChoice>(choice).access;
+  return std::get<impl::TrapChoice>(choice).mode;
 }
 
 }  // namespace
@@ -44,15 +44,21 @@ TestDevice::TestDevice(const TestArena& arena, int ordinal, int workers, const i
   options.arena_open = open_bytes;
   options.pool_fds = {arena.pool_fd()};
   options.workers = workers;
-  options.uffd_access = chosen_access();
+  options.trap = chosen_trap();
   process_ = impl::DeviceProcess::start(options);
-  impl::Fd fault_fd = process_->take_fault_fd();
   // With a userfaultfd the arena is not registered: Linux lets accesses fill the pool, or refuses
   // them.
-  if (options.uffd_access == impl::UffdAccess::none)
-    faults_ =
-        std::make_unique<impl::BoardSource>(nullptr, process_->fault_board(), std::move(fault_fd));
+  process_->take_userfaultfd().reset();
+  if (impl::traits_of(options.trap.kind).posts_faults)
+    faults_ = std::make_unique<impl::BoardSource>(process_, process_->fault_board(),
+                                                  process_->fault_notifier());
   process_->run();
+}
+
+std::optional<std::uintptr_t> resolve_kernel(impl::DeviceProcess& process,
+                                             impl::KernelFunction kernel) {
+  if (const auto known = process.find_kernel(kernel)) return known;
+  return process.load_module_of(kernel) == 0 ? process.find_kernel(kernel) : std::nullopt;
 }
 
 std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, std::size_t args_size,
@@ -62,7 +68,7 @@ std::uint64_t TestDevice::post(impl::KernelFunction kernel, const void* args, st
   request.args = args;
   request.args_size = args_size;
   request.items = items;
-  const auto address = process_->resolve_kernel(kernel);
+  const auto address = resolve_kernel(*process_, kernel);
   if (!address) throw std::runtime_error("the device does not have the kernel");
   request.address = *address;
   for (int attempt = 0; !process_->try_post(request); ++attempt) {
@@ -98,9 +104,9 @@ bool TestDevice::wait_for_news(int limit_ms) {
                      {faults_ ? faults_->fd() : -1, POLLIN, 0}};
   ::poll(polled, std::size(polled), limit_ms);
   while (polled[2].revents != 0) {
-    const auto event = faults_->read_event();
-    if (!event) break;
-    faults_->answered(*event, /*refused=*/true);
+    const auto message = faults_->read_message();
+    if (!message) break;
+    faults_->answered(*message, /*refused=*/true);
   }
   return polled[1].revents != 0;
 }

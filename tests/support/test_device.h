@@ -42,6 +42,11 @@ class TestArena {
   std::size_t used_ = 0;
 };
 
+// The kernel's address in the device, which loads the kernel's module first if it does not have it.
+// Returns nullopt if the device cannot load the module.
+std::optional<std::uintptr_t> resolve_kernel(impl::DeviceProcess& process,
+                                             impl::KernelFunction kernel);
+
 class TestDevice {
  public:
   static constexpr std::size_t open_bytes = std::size_t{64} << 20;

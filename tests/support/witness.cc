@@ -94,8 +94,8 @@ Permissions Witness::access(int processor, const void* address) const {
 pid_t Witness::process_of(int processor) {
   if (processor == 0) return ::getpid();
   pid_t process = -1;
-  if (wherryDeviceProcess(processor - 1, &process) != CUDA_SUCCESS)
-    throw std::runtime_error("wherryDeviceProcess failed");
+  if (wherryGetDeviceProcess(processor - 1, &process) != CUDA_SUCCESS)
+    throw std::runtime_error("wherryGetDeviceProcess failed");
   return process;
 }
 

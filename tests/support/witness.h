@@ -1,6 +1,6 @@
 // All pools and page tables at once, by Linux's view, in the library's terms: masks of processors
-// (bit 0 is the host, bit 1 + d device d), so that a test can compare them with wherryPageInfo in
-// one line. Also Linux's information on processes.
+// (bit 0 is the host, bit 1 + d device d), so that a test can compare them with wherryGetPageState
+// in one line. Also Linux's information on processes.
 #pragma once
 
 #include <sys/types.h>

@@ -93,7 +93,7 @@ static void write_wildly(const void* args, size_t begin, size_t end) {
 
 static void add_on_device(unsigned* words, size_t count, unsigned sum) {
   const Addition addition = {words, sum};
-  TRY(wherryLaunch(stream, add, &addition, sizeof addition, count));
+  TRY(wherryLaunchKernel(stream, add, &addition, sizeof addition, count));
   TRY(cuStreamSynchronize(stream));
 }
 
@@ -274,7 +274,7 @@ static void resident(const char* argument) {
   pid_t pid = 0;
   (void)argument;
   printf("host=%llu\n", field_kib("/proc/self/status", "VmRSS:") >> 10);
-  if (wherryDeviceProcess(device, &pid) != CUDA_SUCCESS) return;
+  if (wherryGetDeviceProcess(device, &pid) != CUDA_SUCCESS) return;
   snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
   printf("device=%llu\n", field_kib(path, "VmRSS:") >> 10);
 }
@@ -322,7 +322,7 @@ static pid_t start_debugger(const char* who) {
   char pid[32];
   const int on_device = strcmp(who, "device") == 0;
   pid_t process = getpid(), debugger;
-  if (on_device) TRY(wherryDeviceProcess(device, &process));
+  if (on_device) TRY(wherryGetDeviceProcess(device, &process));
   snprintf(pid, sizeof pid, "%d", (int)process);
   const char* const on_host[] = {
       "gdb", "-nx", "-batch", "-p", pid, "-ex", "thread apply all backtrace 2", NULL};
@@ -372,7 +372,7 @@ static void stopped(const char* who) {
   unsigned rounds = 0;
   int status = 0;
   pid_t process = getpid(), ended;
-  if (who != NULL && strcmp(who, "device") == 0) TRY(wherryDeviceProcess(device, &process));
+  if (who != NULL && strcmp(who, "device") == 0) TRY(wherryGetDeviceProcess(device, &process));
   TRY(cuMemAllocManaged(&managed, count * sizeof(unsigned), CU_MEM_ATTACH_GLOBAL));
   unsigned* words = (unsigned*)(uintptr_t)managed;
   for (size_t i = 0; i < count; ++i) words[i] = (unsigned)i;
@@ -399,7 +399,7 @@ static void change_user(const char* argument) {
   (void)argument;
   if (setresgid(nobody, nobody, nobody) != 0 || setresuid(nobody, nobody, nobody) != 0)
     try_call(CUDA_ERROR_OPERATING_SYSTEM, "setresuid");
-  if (wherryLaunch(stream, add, NULL, 0, 1) != CUDA_ERROR_NOT_PERMITTED)
+  if (wherryLaunchKernel(stream, add, NULL, 0, 1) != CUDA_ERROR_NOT_PERMITTED)
     try_call(CUDA_ERROR_UNKNOWN, "a launch as nobody");
   TRY(cuDevicePrimaryCtxReset(device));
   TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -407,7 +407,7 @@ static void change_user(const char* argument) {
 
 static void device_crash(const char* argument) {
   (void)argument;
-  TRY(wherryLaunch(stream, write_wildly, NULL, 0, 1));
+  TRY(wherryLaunchKernel(stream, write_wildly, NULL, 0, 1));
   const CUresult result = cuStreamSynchronize(stream);
   if (result != CUDA_ERROR_ILLEGAL_ADDRESS) try_call(CUDA_ERROR_UNKNOWN, "device-crash");
 }
@@ -415,10 +415,10 @@ static void device_crash(const char* argument) {
 static void device_dump(const char* argument) {
   pid_t pid;
   (void)argument;
-  TRY(wherryDeviceProcess(device, &pid));
+  TRY(wherryGetDeviceProcess(device, &pid));
   if (kill(pid, SIGSYS) != 0) try_call(CUDA_ERROR_OPERATING_SYSTEM, "kill");
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    wherryLaunch(stream, write_wildly, NULL, 0, 0);
+    wherryLaunchKernel(stream, write_wildly, NULL, 0, 0);
     if (cuStreamSynchronize(stream) != CUDA_SUCCESS) return;
     usleep(10 * 1000);
   }

@@ -41,7 +41,7 @@ TEST_CASE("setting accessed-by does not cause data to migrate", "[system]") {
   for (const int accessor : processors) {
     advise(words, CU_MEM_ADVISE_SET_ACCESSED_BY, accessor);
     CHECK(s.residents(words.data()) == bit_of(device0));
-    CHECK(page_info(words.data()).resident == bit_of(device0));
+    CHECK(page_state(words.data()).resident == bit_of(device0));
   }
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("data is mapped in the page tables of the processor that accesses it",
       check_no_faults(accessor, words, 2, 3);
       CHECK(s.same_frame(owner, accessor, words.data()));
       CHECK(s.residents(words.data()) == bit_of(owner));
-      CHECK((page_info(words.data()).mapped_read & bit_of(accessor)) != 0);
+      CHECK((page_state(words.data()).mapped_read & bit_of(accessor)) != 0);
       CHECK(s.read(owner, words.data()) == 3);
     }
   }

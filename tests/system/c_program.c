@@ -40,12 +40,12 @@ int main(void) {
 
   int* numbers = (int*)(uintptr_t)pointer;
   for (int i = 0; i < COUNT; ++i) numbers[i] = i;
-  TRY(wherryLaunch(stream, double_numbers, &numbers, sizeof numbers, COUNT));
+  TRY(wherryLaunchKernel(stream, double_numbers, &numbers, sizeof numbers, COUNT));
   TRY(cuStreamSynchronize(stream));
   if (rounds != 4) return 1;
 
-  wherryPageInfo_t info = {.size = sizeof info};
-  TRY(wherryPageInfo(numbers, &info));
+  wherryPageState info = {.size = sizeof info};
+  TRY(wherryGetPageState(numbers, &info));
   if (info.resident != 2) {
     fprintf(stderr, "the device wrote the page, but it is resident at %#x\n",
             (unsigned)info.resident);

@@ -46,7 +46,7 @@ std::string credentials_of(pid_t process) {
 }
 
 CUresult launch_nothing(const Session& session) {
-  return wherryLaunch(
+  return wherryLaunchKernel(
       session.stream(0), [](const void*, std::size_t, std::size_t) {}, nullptr, 0, 1);
 }
 

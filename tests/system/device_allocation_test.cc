@@ -186,8 +186,8 @@ TEST_CASE("what can be said of managed memory cannot be said of device memory", 
   int value = 0;
   CHECK(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                own.address(), page_bytes) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryPin(own.address(), page_bytes) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryUnpin(own.address(), page_bytes) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryPinPages(own.address(), page_bytes) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryUnpinPages(own.address(), page_bytes) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("a kernel on another device that accesses device memory fails its context", "[system]") {

@@ -50,7 +50,7 @@ namespace {
 constexpr const char* two_devices = "capacity=16M;capacity=16M";
 
 CUresult run_raw(const Session& session, int device, wherryKernel kernel) {
-  WHERRY_TRY(wherryLaunch(session.stream(device), kernel, nullptr, 0, 1));
+  WHERRY_TRY(wherryLaunchKernel(session.stream(device), kernel, nullptr, 0, 1));
   return session.wait(device);
 }
 
@@ -72,7 +72,7 @@ void survive(CUresult wanted, const std::function<CUresult(const Session&)>& fai
   // The error is sticky: every call that works on this context returns it.
   expect_result(session.wait(0), wanted, "a second synchronization");
   expect_result(cuCtxSynchronize(), wanted, "cuCtxSynchronize");
-  expect_result(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1), wanted,
+  expect_result(wherryLaunchKernel(session.stream(0), wait_forever, nullptr, 0, 1), wanted,
                 "a further launch");
 
   // Device 1 and the host go on, also with pages that were resident at the failed device.
@@ -148,8 +148,8 @@ TEST_CASE("a kernel that accesses the host's stack is an illegal address", "[sys
                   WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
                   int local = 0;
                   const Target target{&local};
-                  WHERRY_TRY(
-                      wherryLaunch(session.stream(0), touch_host_stack, &target, sizeof target, 1));
+                  WHERRY_TRY(wherryLaunchKernel(session.stream(0), touch_host_stack, &target,
+                                                sizeof target, 1));
                   result = session.wait(0);
                 }}.join();
                 return result;
@@ -161,7 +161,7 @@ TEST_CASE("a kernel that accesses the host's stack is an illegal address", "[sys
 TEST_CASE("all threads that wait for a killed device get an error", "[system]") {
   check_log(in_fresh_process([] {
               survive(CUDA_ERROR_LAUNCH_FAILED, [](const Session& session) {
-                WHERRY_TRY(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1));
+                WHERRY_TRY(wherryLaunchKernel(session.stream(0), wait_forever, nullptr, 0, 1));
                 CUresult others = CUDA_SUCCESS;
                 std::thread other{[&] {
                   WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
@@ -189,7 +189,7 @@ TEST_CASE("a device that dies while idle is noticed at the next use", "[system]"
                 ::kill(device, SIGKILL);
                 expect(ends_within(device, 5000), "the device process does not end");
                 const CUresult posted =
-                    wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
+                    wherryLaunchKernel(session.stream(0), wait_forever, nullptr, 0, 1);
                 return posted != CUDA_SUCCESS ? posted : session.wait(0);
               });
             }),
@@ -215,7 +215,7 @@ TEST_CASE("a device that hangs while its view must change is ended, and nothing 
     expect(ends_within(hanging, 60'000), "the device is not ended");
     for (std::size_t i = 0; i < count; ++i)
       expect(numbers[i]++ == static_cast<int>(i) + 1, "a number was lost");
-    const CUresult posted = wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1);
+    const CUresult posted = wherryLaunchKernel(session.stream(0), wait_forever, nullptr, 0, 1);
     expect_result(posted != CUDA_SUCCESS ? posted : session.wait(0), CUDA_ERROR_LAUNCH_FAILED,
                   "the next launch on the ended device");
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
@@ -233,7 +233,7 @@ TEST_CASE("a device that hangs while its view must change is ended, and nothing 
 TEST_CASE("a reset ends a kernel that runs forever", "[system]") {
   check_log(in_fresh_process([] {
               Session session{two_devices};
-              WHERRY_TRY(wherryLaunch(session.stream(0), wait_forever, nullptr, 0, 1));
+              WHERRY_TRY(wherryLaunchKernel(session.stream(0), wait_forever, nullptr, 0, 1));
               const pid_t before = device_process(0);
               WHERRY_TRY(cuDevicePrimaryCtxReset(0));
               session.renew_stream(0);

@@ -21,7 +21,7 @@ std::vector<wherryEvent> read_events() {
   std::vector<wherryEvent> events(100'000);
   events[0].size = sizeof(wherryEvent);
   std::size_t read = 0;
-  WHERRY_TRY(wherryEventsRead(events.data(), events.size(), &read));
+  WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &read));
   REQUIRE(read < events.size());
   events.resize(read);
   return events;
@@ -31,9 +31,9 @@ std::vector<wherryEvent> read_events() {
 template <typename Act>
 std::vector<wherryEvent> events_of(const Act& act, std::uint64_t kinds = WHERRY_EVENT_ALL) {
   stage();
-  WHERRY_TRY(wherryEventsStart(kinds, 0));
+  WHERRY_TRY(wherryStartEvents(kinds, 0));
   act();
-  WHERRY_TRY(wherryEventsStop());
+  WHERRY_TRY(wherryStopEvents());
   return read_events();
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("a ping-pong shows as a fault and a move each time, back and forth", "
   REQUIRE(begins.size() == rounds);
   REQUIRE(ends.size() == rounds);
   for (std::size_t i = 0; i < begins.size(); ++i) {
-    CHECK(begins[i].value == ends[i].value);
+    CHECK(begins[i].launch == ends[i].launch);
     CHECK(begins[i].address == ends[i].address);
     CHECK(begins[i].bytes == 1);
     CHECK(ends[i].detail == WHERRY_LAUNCH_FINISHED);
@@ -166,8 +166,8 @@ TEST_CASE("prefetches, advice, pins and frees are events of their own", "[system
     stage().write_pages(host, words.data(), words.bytes(), 1);
     WHERRY_TRY(cuMemPrefetchAsync(start, bytes, location_of(device0), 0, stream));
     WHERRY_TRY(cuStreamSynchronize(stream));
-    WHERRY_TRY(wherryPin(start, page_bytes));
-    WHERRY_TRY(wherryUnpin(start, page_bytes));
+    WHERRY_TRY(wherryPinPages(start, page_bytes));
+    WHERRY_TRY(wherryUnpinPages(start, page_bytes));
   });
   const auto advice = only(events, WHERRY_EVENT_ADVICE);
   REQUIRE(advice.size() == 1);

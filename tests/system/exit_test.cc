@@ -80,7 +80,7 @@ TEST_CASE("exit() in another thread leaves no device behind, although kernels ru
       [] {
         const Session session{two_devices};
         for (const int device : {0, 1})
-          WHERRY_TRY(wherryLaunch(session.stream(device), wait_forever, nullptr, 0, 1));
+          WHERRY_TRY(wherryLaunchKernel(session.stream(device), wait_forever, nullptr, 0, 1));
         std::thread([] { std::exit(5); }).detach();
         (void)session.wait(0);
         for (;;) ::pause();

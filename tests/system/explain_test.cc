@@ -1,5 +1,5 @@
-// wherryExplain against two sources: Linux's view of where a page is, and the test's knowledge of
-// why.
+// wherryExplainPage against two sources: Linux's view of where a page is, and the test's knowledge
+// of why.
 #include <wherry/explain.h>
 
 #include <catch2/catch.hpp>
@@ -21,15 +21,15 @@ Stage& stage() {
 wherryExplanation explain(const std::uint64_t* word) {
   wherryExplanation explanation{};
   explanation.size = sizeof explanation;
-  WHERRY_TRY(wherryExplain(address_of(word), &explanation));
+  WHERRY_TRY(wherryExplainPage(address_of(word), &explanation));
   return explanation;
 }
 
 std::string text_of(const std::uint64_t* word) {
   std::size_t needed = 0;
-  WHERRY_TRY(wherryExplainText(address_of(word), nullptr, 0, &needed));
+  WHERRY_TRY(wherryDescribePage(address_of(word), nullptr, 0, &needed));
   std::vector<char> text(needed);
-  WHERRY_TRY(wherryExplainText(address_of(word), text.data(), text.size(), nullptr));
+  WHERRY_TRY(wherryDescribePage(address_of(word), text.data(), text.size(), nullptr));
   return text.data();
 }
 
@@ -39,7 +39,7 @@ const wherryDecision& latest(const wherryExplanation& explanation, wherryReason 
   REQUIRE(explanation.decisions > 0);
   const wherryDecision& decision = explanation.decision[0];
   CHECK(decision.reason == reason);
-  CHECK(decision.toucher == index_of(faulting_processor));
+  CHECK(decision.faulting_processor == index_of(faulting_processor));
   return decision;
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a page without accesses has no decisions, and a page that moved has a
   CHECK(untouched.resident == 0);
   CHECK(untouched.node == -1);
   CHECK(untouched.decisions == 0);
-  CHECK(untouched.preferred_location == WHERRY_EVENT_NOBODY);
+  CHECK(untouched.preferred_location == WHERRY_NO_PROCESSOR);
 
   stage().write(device0, words.data(), 1);
   stage().read(host, words.data());
@@ -63,7 +63,7 @@ TEST_CASE("a page without accesses has no decisions, and a page that moved has a
   CHECK(moved.resident == bit_of(host));
   CHECK(moved.node >= 0);
   REQUIRE(moved.decisions == 2);
-  const wherryDecision& taken = latest(moved, WHERRY_REASON_TOUCHED, host);
+  const wherryDecision& taken = latest(moved, WHERRY_REASON_FAULTING_PROCESSOR, host);
   CHECK(taken.access == WHERRY_EVENT_READ);
   CHECK(taken.source == index_of(device0));
   CHECK(taken.destination == index_of(host));
@@ -72,7 +72,7 @@ TEST_CASE("a page without accesses has no decisions, and a page that moved has a
   CHECK(taken.bytes == region_bytes);
   const wherryDecision& made = moved.decision[1];
   CHECK(made.access == WHERRY_EVENT_WRITE);
-  CHECK(made.source == WHERRY_EVENT_NOBODY);
+  CHECK(made.source == WHERRY_NO_PROCESSOR);
   CHECK(made.destination == index_of(device0));
   CHECK(made.time_ns < taken.time_ns);
 
@@ -103,7 +103,7 @@ TEST_CASE("an explanation names the advice that decided", "[system]") {
   CHECK(explain(region(2)).accessed_by == bit_of(device0));
   CHECK(text_of(region(2)).find("advice: accessed by device 0\n") != std::string::npos);
 
-  WHERRY_TRY(wherryPin(address_of(region(3)), region_bytes));
+  WHERRY_TRY(wherryPinPages(address_of(region(3)), region_bytes));
   stage().write(device0, region(3), 2);
   const wherryExplanation pinned = explain(region(3));
   CHECK(pinned.pinned == 1);
@@ -122,7 +122,7 @@ TEST_CASE("prefetches and evictions are explained, too", "[system]") {
   REQUIRE(prefetched.decisions == 2);
   CHECK(prefetched.decision[0].cause == WHERRY_CAUSE_USER_PREFETCH);
   CHECK(prefetched.decision[0].reason == WHERRY_REASON_NO_FAULT);
-  CHECK(prefetched.decision[0].toucher == WHERRY_EVENT_NOBODY);
+  CHECK(prefetched.decision[0].faulting_processor == WHERRY_NO_PROCESSOR);
 
   const Words more((std::size_t{8} << 20) / sizeof(std::uint64_t));
   stage().write_pages(device1, more.data(), more.bytes(), 3);
@@ -137,30 +137,30 @@ TEST_CASE("prefetches and evictions are explained, too", "[system]") {
   CHECK(evicted > 0);
 }
 
-TEST_CASE("wrong arguments of wherryExplain, and other sizes of its struct", "[system]") {
+TEST_CASE("wrong arguments of wherryExplainPage, and other sizes of its struct", "[system]") {
   const Words words((stage(), region_words));
   stage().write(host, words.data(), 1);
   const CUdeviceptr address = address_of(words.data());
   wherryExplanation explanation{};
-  CHECK(wherryExplain(address, nullptr) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryExplain(address, &explanation) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryExplainPage(address, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryExplainPage(address, &explanation) == CUDA_ERROR_INVALID_VALUE);
   explanation.size = offsetof(wherryExplanation, decision);
   explanation.decision[0].time_ns = 7;
-  CHECK(wherryExplain(address, &explanation) == CUDA_SUCCESS);
+  CHECK(wherryExplainPage(address, &explanation) == CUDA_SUCCESS);
   CHECK(explanation.decisions == 0);  // a struct of this size holds no decision
   CHECK(explanation.decision[0].time_ns == 7);
   explanation.size += sizeof(wherryDecision);
-  CHECK(wherryExplain(address, &explanation) == CUDA_SUCCESS);
+  CHECK(wherryExplainPage(address, &explanation) == CUDA_SUCCESS);
   CHECK(explanation.decisions == 1);
   CHECK(explanation.decision[0].time_ns > 7);
   explanation.size = sizeof explanation;
-  CHECK(wherryExplain(0, &explanation) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryExplain(reinterpret_cast<CUdeviceptr>(&explanation), &explanation) ==
+  CHECK(wherryExplainPage(0, &explanation) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryExplainPage(reinterpret_cast<CUdeviceptr>(&explanation), &explanation) ==
         CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryExplainText(address, nullptr, 5, nullptr) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryExplainText(0, nullptr, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryDescribePage(address, nullptr, 5, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryDescribePage(0, nullptr, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
   char text[] = "12345678";
-  CHECK(wherryExplainText(address, text, 5, nullptr) == CUDA_SUCCESS);
+  CHECK(wherryDescribePage(address, text, 5, nullptr) == CUDA_SUCCESS);
   CHECK(std::string(text) == "page");
   CHECK(text[5] == '6');
 }

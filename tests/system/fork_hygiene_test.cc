@@ -1,6 +1,5 @@
 // Device processes are invisible to the program: it sees no child, no signal, no stray output and
 // no descriptor that stays open. No device process outlives the program, however it ends.
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/descriptors.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -48,13 +48,6 @@ void count_child_signals() {
   struct sigaction action {};
   action.sa_handler = [](int) { child_signals = child_signals + 1; };
   ::sigaction(SIGCHLD, &action, nullptr);
-}
-
-std::set<int> open_descriptors() {
-  std::set<int> found;
-  for (int fd = 0; fd < 1024; ++fd)
-    if (::fcntl(fd, F_GETFD) >= 0) found.insert(fd);
-  return found;
 }
 
 void expect_no_child(const std::string& when) {
@@ -354,7 +347,7 @@ TEST_CASE("a process that a kernel forks may not either, and the device is not a
     });
     // The device's own handler of SIGSEGV ended the child.
     expect(WIFEXITED(ended[0]) && WEXITSTATUS(ended[0]) == 1, "the child's access did not end it");
-    expect(page_info(number.data()).resident == 1, "the page left the host");
+    expect(page_state(number.data()).resident == 1, "the page left the host");
     expect(number[0] == 17, "the host's memory changed");
     use(session);
   }));

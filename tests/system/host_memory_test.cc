@@ -2,7 +2,6 @@
 // and at which addresses, that all of them have the same pages, and what happens to it across
 // device failures, resets and fork.
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <wherry/cuda_runtime_api.h>
@@ -20,6 +19,7 @@
 
 #include "support/child.h"
 #include "support/conditions.h"
+#include "support/descriptors.h"
 #include "support/kernel_view.h"
 #include "support/session.h"
 #include "support/stage.h"
@@ -138,16 +138,9 @@ bool same_frame(const void* here, int device, const void* there) {
 
 // How many bytes the file behind host memory takes.
 std::uint64_t bytes_of_file() {
-  for (int fd = 3; fd < 1024; ++fd) {
-    char name[256] = {};
-    const std::string link = "/proc/self/fd/" + std::to_string(fd);
-    if (::readlink(link.c_str(), name, sizeof name - 1) < 0 ||
-        std::strstr(name, "wherry-host-memory") == nullptr)
-      continue;
-    struct stat status {};
-    ::fstat(fd, &status);
-    return static_cast<std::uint64_t>(status.st_blocks) * 512;
-  }
+  for (const int fd : open_descriptors())
+    if (file_of_descriptor(fd).find("wherry-host-memory") != std::string::npos)
+      return allocated_bytes(fd);
   throw std::runtime_error("no file of host memory");
 }
 

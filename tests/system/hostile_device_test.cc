@@ -135,14 +135,16 @@ void be_visited(std::uint64_t seed) {
     const Order order{random(), 30, nullptr};
     std::uint64_t* const to = others.data();
     // Launches before and after the attack, so that the launch queues hold entries.
-    for (int i = 0; i < 4; ++i) (void)wherryLaunch(session.stream(0), fill, &to, sizeof to, count);
-    (void)wherryLaunch(session.stream(0), scribble, &order, sizeof order, 1);
-    for (int i = 0; i < 4; ++i) (void)wherryLaunch(session.stream(0), fill, &to, sizeof to, count);
+    for (int i = 0; i < 4; ++i)
+      (void)wherryLaunchKernel(session.stream(0), fill, &to, sizeof to, count);
+    (void)wherryLaunchKernel(session.stream(0), scribble, &order, sizeof order, 1);
+    for (int i = 0; i < 4; ++i)
+      (void)wherryLaunchKernel(session.stream(0), fill, &to, sizeof to, count);
     // The host and the other device go on during the attack.
     WHERRY_TRY(cuCtxSetCurrent(session.context(1)));
     const Managed<std::uint64_t> mine(count);
     std::uint64_t* const there = mine.data();
-    WHERRY_TRY(wherryLaunch(session.stream(1), fill, &there, sizeof there, count));
+    WHERRY_TRY(wherryLaunchKernel(session.stream(1), fill, &there, sizeof there, count));
     WHERRY_TRY(session.wait(1));
     for (std::size_t i = 0; i < count; ++i) {
       expect(mine[i] == i * 3, "a word that device 1 wrote is lost");
@@ -153,7 +155,7 @@ void be_visited(std::uint64_t seed) {
     WHERRY_TRY(cuCtxSetCurrent(session.context(0)));
     WHERRY_TRY(cuDevicePrimaryCtxReset(0));
     session.renew_stream(0);
-    WHERRY_TRY(wherryLaunch(session.stream(0), fill, &to, sizeof to, count));
+    WHERRY_TRY(wherryLaunchKernel(session.stream(0), fill, &to, sizeof to, count));
     WHERRY_TRY(session.wait(0));
     for (std::size_t i = 0; i < count; ++i)
       expect(others[i] == i * 3, "a word is wrong after a reset");
@@ -175,11 +177,11 @@ TEST_CASE("a device cannot write to the table of page owners") {
     Session session{two_devices};
     const Managed<Answer> answer(1);
     Answer* const to = answer.data();
-    WHERRY_TRY(wherryLaunch(session.stream(0), ask_for_writes, &to, sizeof to, 1));
+    WHERRY_TRY(wherryLaunchKernel(session.stream(0), ask_for_writes, &to, sizeof to, 1));
     WHERRY_TRY(session.wait(0));
     expect(answer[0].found > 0, "the device does not map the table of page owners");
     expect(answer[0].permitted == 0, "the device may make the table of page owners writable");
-    WHERRY_TRY(wherryLaunch(session.stream(0), write_to_owners, nullptr, 0, 1));
+    WHERRY_TRY(wherryLaunchKernel(session.stream(0), write_to_owners, nullptr, 0, 1));
     expect(session.wait(0) == CUDA_ERROR_ILLEGAL_ADDRESS,
            "a write to the table of page owners succeeds");
   });

@@ -94,7 +94,7 @@ void use_everything(const Session& session) {
                          on_device(0)));
   WHERRY_TRY(cuMemAdvise(address + 8 * mebibyte, 4 * mebibyte, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
                          on_device(1)));
-  WHERRY_TRY(wherryPin(address + 12 * mebibyte, mebibyte));
+  WHERRY_TRY(wherryPinPages(address + 12 * mebibyte, mebibyte));
   WHERRY_TRY(cuMemPrefetchAsync(address, 12 * mebibyte, on_device(1), 0, stream));
   WHERRY_TRY(cuStreamSynchronize(stream));
   session.run(0, [memory = managed.data()] {

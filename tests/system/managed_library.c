@@ -12,7 +12,7 @@ __attribute__((visibility("default"))) int* library_secret_place(void) {
   return &library_secret;
 }
 
-/* A kernel for wherryLaunch: increments both variables, and returns their old values through
+/* A kernel for wherryLaunchKernel: increments both variables, and returns their old values through
  * `args`. */
 __attribute__((visibility("default"))) void library_kernel(const void* args, size_t begin,
                                                            size_t end) {

@@ -1,6 +1,5 @@
 // Variables in managed memory, checked against Linux's pools and page tables: on every processor,
 // at their own addresses, with their initial contents.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <string>
 
+#include "support/loaded_object.h"
 #include "support/session.h"
 #include "support/witness.h"
 
@@ -62,7 +62,7 @@ Session& session() {
 
 void check_page(const void* address, std::uint32_t where) {
   static const Witness witness;
-  const wherryPageInfo_t info = page_info(address);
+  const wherryPageState info = page_state(address);
   CHECK(info.resident == where);
   CHECK(witness.residents(address) == where);
   CHECK(info.mapped_read == where);
@@ -125,7 +125,7 @@ TEST_CASE("a library's kernel uses the library's variables") {
   const int first = library_numbers[2];
   const int secret = *library_secret_place();
   int* const out = seen.data();
-  WHERRY_TRY(wherryLaunch(session().stream(1), library_kernel, &out, sizeof out, 1));
+  WHERRY_TRY(wherryLaunchKernel(session().stream(1), library_kernel, &out, sizeof out, 1));
   WHERRY_TRY(session().wait(1));
   CHECK(seen[0] == 22);
   CHECK(seen[1] == secret);
@@ -182,8 +182,8 @@ TEST_CASE("advice and prefetches work on variables") {
 
   WHERRY_TRY(cuMemAdvise(start, sizeof large, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device));
   large[3 * page] = 'r';
-  CHECK(page_info(large + 3 * page).resident == bit_of(0));
-  CHECK((page_info(large + 3 * page).mapped_write & host_bit) != 0);
+  CHECK(page_state(large + 3 * page).resident == bit_of(0));
+  CHECK((page_state(large + 3 * page).mapped_write & host_bit) != 0);
   WHERRY_TRY(cuMemAdvise(start, sizeof large, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, device));
   WHERRY_TRY(cuMemPrefetchAsync(start, sizeof large, {CU_MEM_LOCATION_TYPE_HOST, 0}, 0,
                                 session().stream(0)));
@@ -237,22 +237,24 @@ TEST_CASE("no increment is lost when all processors write one variable") {
 TEST_CASE("system calls are prepared for variables as for all managed memory") {
   session();
   session().run(0, [] { std::memcpy(large + 8 * page, "from a device", 13); });
-  CHECK(wherryTouch(large + 8 * page, page, WHERRY_TOUCH_READ) == CUDA_SUCCESS);
-  CHECK(page_info(large + 8 * page).resident == host_bit);
-  CHECK(wherryTouch(large, sizeof large + page, WHERRY_TOUCH_READ) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryTouch(&ordinary_zero, sizeof ordinary_zero, WHERRY_TOUCH_READ) == CUDA_SUCCESS);
+  CHECK(wherryTouchPages(large + 8 * page, page, WHERRY_TOUCH_READ) == CUDA_SUCCESS);
+  CHECK(page_state(large + 8 * page).resident == host_bit);
+  CHECK(wherryTouchPages(large, sizeof large + page, WHERRY_TOUCH_READ) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryTouchPages(&ordinary_zero, sizeof ordinary_zero, WHERRY_TOUCH_READ) == CUDA_SUCCESS);
   // The same from a device.
   const Managed<int> result{1};
-  session().run(
-      1, [out = result.data()] { *out = wherryTouch(large + 8 * page, page, WHERRY_TOUCH_WRITE); });
+  session().run(1, [out = result.data()] {
+    *out = wherryTouchPages(large + 8 * page, page, WHERRY_TOUCH_WRITE);
+  });
   CHECK(result[0] == CUDA_SUCCESS);
-  CHECK(page_info(large + 8 * page).resident == bit_of(1));
+  CHECK(page_state(large + 8 * page).resident == bit_of(1));
   CHECK(std::memcmp(large + 8 * page, "from a device", 13) == 0);
 }
 
 TEST_CASE("killing a device, and starting it again, changes no variable's contents") {
   session().run(0, [] { large[30 * page] = 'k'; });
-  REQUIRE(page_info(large + 30 * page).resident == bit_of(0));
+  REQUIRE(page_state(large + 30 * page).resident == bit_of(0));
   ::kill(device_process(0), SIGKILL);
   CHECK(large[30 * page] == 'k');
   small = 6;
@@ -270,19 +272,16 @@ TEST_CASE("killing a device, and starting it again, changes no variable's conten
 
 TEST_CASE("a library that is loaded later has its variables from the first launch on") {
   session();
-  // Binds all symbols now: a device process takes over the state of the dynamic loader.
-  void* const library = ::dlopen(WHERRY_LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  auto* const numbers = static_cast<int*>(::dlsym(library, "library_numbers"));
-  auto* const kernel = reinterpret_cast<wherryKernel>(::dlsym(library, "library_kernel"));
-  auto* const secret = reinterpret_cast<int* (*)()>(::dlsym(library, "library_secret_place"))();
-  REQUIRE(numbers != nullptr);
+  LoadedObject library(WHERRY_LATE_LIBRARY);
+  auto* const numbers = library.symbol<int*>("library_numbers");
+  auto* const kernel = library.symbol<wherryKernel>("library_kernel");
+  auto* const secret = library.symbol<int* (*)()>("library_secret_place")();
   REQUIRE(numbers != library_numbers);
   numbers[1] = 220;
   const Managed<int> seen{2};
   int* const out = seen.data();
   for (int device = 0; device < 2; ++device) {
-    WHERRY_TRY(wherryLaunch(session().stream(device), kernel, &out, sizeof out, 1));
+    WHERRY_TRY(wherryLaunchKernel(session().stream(device), kernel, &out, sizeof out, 1));
     WHERRY_TRY(session().wait(device));
     CHECK(seen[0] == 220);
     CHECK(seen[1] == 1000 + device);
@@ -291,12 +290,12 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
   CHECK(numbers[2] == 35);
   CHECK(*secret == 1002);
   CHECK(range_of(numbers) == std::pair{address_of(numbers), 3000 * sizeof(int)});
-  // The library stays loaded after dlclose().
-  ::dlclose(library);
+  // The object stays loaded after close().
+  library.close();
   CHECK(numbers[1] == 220);
   WHERRY_TRY(cuDevicePrimaryCtxReset(1));
   session().renew_stream(1);
-  WHERRY_TRY(wherryLaunch(session().stream(1), kernel, &out, sizeof out, 1));
+  WHERRY_TRY(wherryLaunchKernel(session().stream(1), kernel, &out, sizeof out, 1));
   WHERRY_TRY(session().wait(1));
   CHECK(seen[0] == 220);
   CHECK(numbers[2] == 36);
@@ -304,13 +303,12 @@ TEST_CASE("a library that is loaded later has its variables from the first launc
 
 TEST_CASE("a call gets the address of a variable in a library that was just loaded") {
   session();
-  void* const library = ::dlopen(WHERRY_SECOND_LATE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  void* const numbers = ::dlsym(library, "library_numbers");
+  const LoadedObject library(WHERRY_SECOND_LATE_LIBRARY);
+  auto* const numbers = library.symbol<int*>("library_numbers");
   CHECK(range_of(numbers) == std::pair{address_of(numbers), 3000 * sizeof(int)});
   check_page(numbers, host_bit);
-  session().run(1, [numbers] { static_cast<int*>(numbers)[0] += 1; });
-  CHECK(static_cast<int*>(numbers)[0] == 12);
+  session().run(1, [numbers] { numbers[0] += 1; });
+  CHECK(numbers[0] == 12);
 }
 
 TEST_CASE("a child of the program has copies of its own") {

@@ -118,7 +118,7 @@ void check_words(const void* args, std::size_t begin, std::size_t end) {
   if (wrong != 0) __atomic_fetch_add(range.wrong, wrong, __ATOMIC_RELAXED);
 }
 void launch(CUstream in, wherryKernel kernel, Range range, std::size_t bytes) {
-  WHERRY_TRY(wherryLaunch(in, kernel, &range, sizeof range, bytes / sizeof(std::uint64_t)));
+  WHERRY_TRY(wherryLaunchKernel(in, kernel, &range, sizeof range, bytes / sizeof(std::uint64_t)));
 }
 
 }  // namespace

@@ -21,24 +21,24 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 // A request to the third party: add `add` to the word at `offset` of the file that comes with the
 // request, and answer with the word's previous value.
-struct TransferPlan {
+struct AddRequest {
   std::uint64_t offset = 0;
   std::uint64_t add = 0;
 };
 
 // The third party. It does not use the library.
-void run_errands(int socket) {
+void serve_requests(int socket) {
   for (;;) {
-    TransferPlan plan;
+    AddRequest request;
     int fd = -1;
-    if (!receive_from(socket, plan, fd)) return;
-    const std::uint64_t page = plan.offset / page_bytes * page_bytes;
+    if (!receive_from(socket, request, fd)) return;
+    const std::uint64_t page = request.offset / page_bytes * page_bytes;
     void* const place = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                                static_cast<off_t>(page));
     expect(place != MAP_FAILED, "the pages cannot be mapped");
     auto* const word =
-        reinterpret_cast<std::uint64_t*>(static_cast<char*>(place) + plan.offset - page);
-    const std::uint64_t was = __atomic_fetch_add(word, plan.add, __ATOMIC_SEQ_CST);
+        reinterpret_cast<std::uint64_t*>(static_cast<char*>(place) + request.offset - page);
+    const std::uint64_t was = __atomic_fetch_add(word, request.add, __ATOMIC_SEQ_CST);
     ::munmap(place, page_bytes);
     ::close(fd);
     expect(::write(socket, &was, sizeof was) == sizeof was, "the answer cannot be sent");
@@ -51,7 +51,7 @@ class ThirdParty {
     expect(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets_) == 0, "no sockets");
     process_ = std::make_unique<Child>([this] {
       ::close(sockets_[0]);
-      run_errands(sockets_[1]);
+      serve_requests(sockets_[1]);
     });
     ::close(sockets_[1]);
   }
@@ -66,8 +66,8 @@ class ThirdParty {
     const auto address = reinterpret_cast<CUdeviceptr>(word);
     for (const wherryPageExtent& extent : extents) {
       if (address - extent.address >= extent.bytes) continue;
-      const TransferPlan plan{extent.offset + (address - extent.address), value};
-      expect(send_to(sockets_[0], plan, extent.fd), "the request cannot be sent");
+      const AddRequest request{extent.offset + (address - extent.address), value};
+      expect(send_to(sockets_[0], request, extent.fd), "the request cannot be sent");
       std::uint64_t was = 0;
       expect(::read(sockets_[0], &was, sizeof was) == sizeof was, "no answer");
       return was;
@@ -102,13 +102,13 @@ unsigned token_of(const std::uint64_t* word) {
 CUresult get(unsigned token, const std::uint64_t* first, std::size_t bytes,
              std::vector<wherryPageExtent>& extents) {
   std::size_t count = extents.size();
-  const CUresult result = wherryP2PGetPages(0, token, reinterpret_cast<CUdeviceptr>(first), bytes,
+  const CUresult result = wherryGetP2PPages(0, token, reinterpret_cast<CUdeviceptr>(first), bytes,
                                             extents.data(), &count);
   extents.resize(count);
   return result;
 }
 CUresult put(unsigned token, const std::uint64_t* first, std::size_t bytes) {
-  return wherryP2PPutPages(0, token, reinterpret_cast<CUdeviceptr>(first), bytes);
+  return wherryPutP2PPages(0, token, reinterpret_cast<CUdeviceptr>(first), bytes);
 }
 
 std::uint64_t* allocate_own(std::size_t bytes) {
@@ -179,7 +179,7 @@ TEST_CASE(
   stage().write(host, words.data(), 1);
   stage().write(host, words.data() + region_words, 1);
   const unsigned token = token_of(words.data());
-  WHERRY_TRY(wherryPin(reinterpret_cast<CUdeviceptr>(words.data()), region_bytes));
+  WHERRY_TRY(wherryPinPages(reinterpret_cast<CUdeviceptr>(words.data()), region_bytes));
   std::vector<wherryPageExtent> all(4);
   std::vector<wherryPageExtent> part(4);
   REQUIRE(get(token, words.data(), words.bytes(), all) == CUDA_SUCCESS);
@@ -232,7 +232,7 @@ TEST_CASE("only a caller with the tokens of an allocation gets its pages", "[sys
   std::size_t count = 1;
   const auto refused = [&](unsigned long long p2p, unsigned space, CUdeviceptr at,
                            std::size_t bytes) {
-    CHECK(wherryP2PGetPages(p2p, space, at, bytes, &extent, &count) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(wherryGetP2PPages(p2p, space, at, bytes, &extent, &count) == CUDA_ERROR_INVALID_VALUE);
   };
   refused(1, token, address, page_bytes);
   refused(0, token + 1, address, page_bytes);
@@ -241,16 +241,16 @@ TEST_CASE("only a caller with the tokens of an allocation gets its pages", "[sys
   refused(0, token, address + mebibyte, 1);
   refused(0, token, address + 8, ~std::size_t{0});
   refused(0, token, 0, page_bytes);
-  CHECK(wherryP2PGetPages(0, token, address, 1, &extent, nullptr) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(wherryP2PGetPages(0, token, address, 1, nullptr, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetP2PPages(0, token, address, 1, &extent, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetP2PPages(0, token, address, 1, nullptr, &count) == CUDA_ERROR_INVALID_VALUE);
   count = 0;
-  CHECK(wherryP2PGetPages(0, token, address, 1, nullptr, &count) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryGetP2PPages(0, token, address, 1, nullptr, &count) == CUDA_ERROR_INVALID_VALUE);
   CHECK(count == 1);
   free_memory(words);
 
   CUdeviceptr pooled = 0;
   WHERRY_TRY(cuMemAllocAsync(&pooled, page_bytes, stage().session().stream(device0)));
   const unsigned its = token_of(reinterpret_cast<std::uint64_t*>(pooled));
-  CHECK(wherryP2PGetPages(0, its, pooled, 1, &extent, &count) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(wherryGetP2PPages(0, its, pooled, 1, &extent, &count) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(cuMemFree(pooled) == CUDA_SUCCESS);
 }

@@ -18,7 +18,7 @@ Stage& stage() {
 }
 
 void pin(const Words& words) {
-  WHERRY_TRY(wherryPin(address_of(words), words.bytes()));
+  WHERRY_TRY(wherryPinPages(address_of(words), words.bytes()));
 }
 
 // Counts the pages that are in exactly the pools of `residents`.
@@ -86,7 +86,7 @@ TEST_CASE(
           3 * without.bytes() / page_bytes);
     CHECK(stage().residents(without.data()) == bit_of(device0));
   }
-  WHERRY_TRY(wherryUnpin(address_of(without), without.bytes()));
+  WHERRY_TRY(wherryUnpinPages(address_of(without), without.bytes()));
   stage().read_pages(device1, without.data(), without.bytes());
   stage().read_pages(host, without.data(), without.bytes());
   stage().write(host, without.data(), 1);
@@ -107,7 +107,7 @@ TEST_CASE("advice does not move pinned pages, and takes effect when they are unp
   CHECK(stage().read(device1, words.data()) == 7);
   CHECK(stage().residents(words.data()) == bit_of(device0));
   advise(words, CU_MEM_ADVISE_UNSET_READ_MOSTLY);
-  WHERRY_TRY(wherryUnpin(address_of(words), words.bytes()));
+  WHERRY_TRY(wherryUnpinPages(address_of(words), words.bytes()));
   advise(words, CU_MEM_ADVISE_UNSET_ACCESSED_BY, host);
   advise(words, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device1);
   stage().write(device1, words.data(), 8);
@@ -151,14 +151,15 @@ TEST_CASE("part of an allocation can be pinned, rounded out to whole pages, and 
   const Words words((stage(), region_words));
   const CUdeviceptr first = address_of(words);
   stage().write_pages(device0, words.data(), words.bytes(), 1);
-  WHERRY_TRY(wherryPin(first + 2 * page_bytes + 100, page_bytes));  // covers parts of pages 2 and 3
-  WHERRY_TRY(wherryPin(first + 2 * page_bytes, 1));
+  WHERRY_TRY(
+      wherryPinPages(first + 2 * page_bytes + 100, page_bytes));  // covers parts of pages 2 and 3
+  WHERRY_TRY(wherryPinPages(first + 2 * page_bytes, 1));
   CHECK(stage().read_pages(host, words.data(), words.bytes()) == words.bytes() / page_bytes);
   for (std::size_t page = 0; page < 16; ++page) {
     const bool stays = page == 2 || page == 3;
     CHECK(stage().residents(words.data() + page * page_words) == bit_of(stays ? device0 : host));
   }
-  WHERRY_TRY(wherryUnpin(first + 2 * page_bytes, page_bytes));
+  WHERRY_TRY(wherryUnpinPages(first + 2 * page_bytes, page_bytes));
   stage().write_pages(device1, words.data(), words.bytes(), 2);
   CHECK(stage().residents(words.data() + 3 * page_words) == bit_of(device0));
   CHECK(stage().residents(words.data() + 2 * page_words) == bit_of(device1));
@@ -168,7 +169,7 @@ TEST_CASE("an invalid range cannot be pinned, and freeing unpins", "[system]") {
   Words words((stage(), region_words));
   const CUdeviceptr first = address_of(words);
   int on_the_stack = 0;
-  for (const auto call : {wherryPin, wherryUnpin}) {
+  for (const auto call : {wherryPinPages, wherryUnpinPages}) {
     CHECK(call(first, 0) == CUDA_ERROR_INVALID_VALUE);
     CHECK(call(first, words.bytes() + 1) == CUDA_ERROR_INVALID_VALUE);
     CHECK(call(first, ~std::size_t{0}) == CUDA_ERROR_INVALID_VALUE);
@@ -178,7 +179,7 @@ TEST_CASE("an invalid range cannot be pinned, and freeing unpins", "[system]") {
   }
   pin(words);
   words.free();
-  CHECK(wherryPin(first, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(wherryPinPages(first, 1) == CUDA_ERROR_INVALID_VALUE);
   const Words fresh(region_words);
   stage().write(device0, fresh.data(), 1);
   stage().write(host, fresh.data(), 2);
@@ -199,7 +200,7 @@ TEST_CASE("pages are pinned and unpinned while all processors write them, and no
       });
     }
     const CUdeviceptr at = address_of(words) + random() % words.bytes();
-    WHERRY_TRY(random() % 2 == 0 ? wherryPin(at, 1) : wherryUnpin(at, 1));
+    WHERRY_TRY(random() % 2 == 0 ? wherryPinPages(at, 1) : wherryUnpinPages(at, 1));
     for (std::size_t page = 0; page < 32; ++page) words[page * page_words] += 1;
   }
   WHERRY_TRY(stage().session().wait(device0));

@@ -246,18 +246,18 @@ TEST_CASE("uvm: events show thrashing: its processors, throttling, pins and page
     Stage stage(devices);
     const Words words(block_words);
     PingPong game(stage, words.data());
-    WHERRY_TRY(wherryEventsStart(WHERRY_EVENT_ALL, 1 << 16));
+    WHERRY_TRY(wherryStartEvents(WHERRY_EVENT_ALL, 1 << 16));
     stage.write_pages(host, words.data(), words.bytes(), 0);
     expect(comes_true([&] {
              game.run(20);
              return read_stats().thrash_unpinned > 0;
            }),
            "the page was never pinned, or the pin never expires");
-    WHERRY_TRY(wherryEventsStop());
+    WHERRY_TRY(wherryStopEvents());
     std::vector<wherryEvent> events(1 << 19);
     events[0].size = sizeof(wherryEvent);
     std::size_t count = 0;
-    WHERRY_TRY(wherryEventsRead(events.data(), events.size(), &count));
+    WHERRY_TRY(wherryReadEvents(events.data(), events.size(), &count));
     events.resize(count);
     std::map<int, std::uint64_t> seen;
     std::uint64_t speculative = 0;

@@ -285,10 +285,10 @@ TEST_CASE("the location of a page can be queried during a prefetch", "[system]")
     prefetch(words.data(), words.bytes(), to, s.session().stream(device0));
     std::size_t there = 0;
     for (std::size_t i = 0; i < words.size(); i += 16 * page_words)
-      there += page_info(&words[i]).resident == bit_of(to) ? 1 : 0;
+      there += page_state(&words[i]).resident == bit_of(to) ? 1 : 0;
     CHECK(there <= words.size() / (16 * page_words));
     while (cuStreamQuery(s.session().stream(device0)) == CUDA_ERROR_NOT_READY)
-      for (std::size_t i = 0; i < words.size(); i += 512 * page_words) (void)page_info(&words[i]);
+      for (std::size_t i = 0; i < words.size(); i += 512 * page_words) (void)page_state(&words[i]);
     CHECK(wrong_pages(words, to) == 0);
   }
 }

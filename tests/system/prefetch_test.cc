@@ -144,7 +144,7 @@ TEST_CASE("prefetches and discards skip pinned pages", "[system]") {
   fill(words, 5);
   const std::size_t first = 100;
   const std::size_t count = 50;
-  WHERRY_TRY(wherryPin(address_of(words) + first * page_bytes, count * page_bytes));
+  WHERRY_TRY(wherryPinPages(address_of(words) + first * page_bytes, count * page_bytes));
   prefetch(words, device0);
   CHECK(count_resident(words, bit_of(host)) == count);
   CHECK(count_resident(words, bit_of(device0)) == pages_of(words) - count);

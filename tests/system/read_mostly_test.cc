@@ -183,7 +183,7 @@ TEST_CASE("unsetting read-mostly collapses the copies into one", "[system]") {
   for (std::size_t i = 0; i < words.size(); i += page_words) {
     const std::uint32_t holder = s.residents(&words[i]);
     REQUIRE(std::popcount(holder) == 1);
-    REQUIRE(page_info(&words[i]).resident == holder);
+    REQUIRE(page_state(&words[i]).resident == holder);
   }
   for (const int reader : processors) CHECK(s.read(reader, &words[region_words]) == 11);
 }

@@ -1,4 +1,4 @@
-// After every kind of move Linux's pools and page tables agree with wherryPageInfo: each page
+// After every kind of move Linux's pools and page tables agree with wherryGetPageState: each page
 // exists exactly once, in the pool of the processor that accessed it last, and no other processor
 // maps it.
 #include <bit>
@@ -46,7 +46,7 @@ bool frames_are_shown() {
 // Checks that all sources agree that the page is at `where` alone (0: in no pool) and, if `mapped`,
 // in that processor's page table.
 void check_page(const void* address, std::uint32_t where, bool mapped = true) {
-  const wherryPageInfo_t info = page_info(address);
+  const wherryPageState info = page_state(address);
   CHECK(info.resident == where);
   CHECK(witness().residents(address) == where);
   CHECK(info.mapped_read == (mapped ? where : 0));

@@ -35,7 +35,7 @@ struct Field {
   void touch() {
     const std::size_t at = next.fetch_add(region_bytes) % field_bytes;
     ++data[at];
-    wherryTouch(data + (at + field_bytes / 2) % field_bytes, page_bytes, WHERRY_TOUCH_WRITE);
+    wherryTouchPages(data + (at + field_bytes / 2) % field_bytes, page_bytes, WHERRY_TOUCH_WRITE);
     ++touches;
   }
 };

@@ -1,6 +1,6 @@
 // System calls read and write managed memory wherever its pages are: Linux takes faults inside the
-// calls. Where the library cannot answer such faults, the test calls wherryTouch before each call,
-// as programs have to do there.
+// calls. Where the library cannot answer such faults, the test calls wherryTouchPages before each
+// call, as programs have to do there.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -49,7 +49,7 @@ class File {
 // Prepares the memory for a system call that reads or writes it.
 void prepare(const char* start, std::size_t count, unsigned flags) {
   static const bool served = serves_system_calls();
-  if (!served) WHERRY_TRY(wherryTouch(start, count, flags));
+  if (!served) WHERRY_TRY(wherryTouchPages(start, count, flags));
 }
 void prepare_to_take(const char* start, std::size_t count) {
   prepare(start, count, WHERRY_TOUCH_READ);

@@ -46,7 +46,7 @@ TEST_CASE("cuInit from several threads at once initializes once, and all of them
         ++ready;
         while (ready.load() < threads) std::this_thread::yield();
         if (cuInit(0) == CUDA_SUCCESS) ++succeeded;
-        wherryDeviceProcess(0, &seen[static_cast<std::size_t>(i)]);
+        wherryGetDeviceProcess(0, &seen[static_cast<std::size_t>(i)]);
       });
     }
     for (std::thread& thread : starting) thread.join();
@@ -147,7 +147,7 @@ TEST_CASE("host threads and kernels of several streams share the API", "[system]
                 given.total->fetch_add(1);
               }
             };
-            WHERRY_TRY(wherryLaunch(stream, kernel, &args, sizeof args, 10));
+            WHERRY_TRY(wherryLaunchKernel(stream, kernel, &args, sizeof args, 10));
             WHERRY_TRY(cuStreamSynchronize(stream));
             for (std::size_t n = 0; n < 10; ++n)
               expect(own[n * 20 + 1] == i + 1, "a write was lost");

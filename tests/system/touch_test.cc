@@ -1,6 +1,6 @@
-// wherryTouch, checked against Linux's view: where pages are afterwards, and how system calls treat
-// them. Everything runs twice: with what this machine allows, and with userfaultfd for user mode
-// only, where a system call fails if it gets a page that is elsewhere.
+// wherryTouchPages, checked against Linux's view: where pages are afterwards, and how system calls
+// treat them. Everything runs twice: with what this machine allows, and with userfaultfd for user
+// mode only, where a system call fails if it gets a page that is elsewhere.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ void in_both_ways(const Body& body) {
 }
 
 void touch(const void* start, std::size_t count, unsigned flags) {
-  WHERRY_TRY(wherryTouch(start, count, flags));
+  WHERRY_TRY(wherryTouchPages(start, count, flags));
 }
 
 void fill_on_device(const Session& session, const Managed<char>& memory, char value) {
@@ -183,7 +183,7 @@ TEST_CASE("a call stops before the first page that is not here", "[system]") {
   });
 }
 
-TEST_CASE("a kernel that makes system calls can call wherryTouch, too", "[system]") {
+TEST_CASE("a kernel that makes system calls can call wherryTouchPages, too", "[system]") {
   in_both_ways([](bool served) {
     const Session session("capacity=16M");
     const Managed<char> memory{bytes}, back{bytes};
@@ -216,7 +216,7 @@ TEST_CASE("pinned memory stays where it is when it is touched", "[system]") {
   in_both_ways([](bool) {
     const Session session("capacity=16M");
     const Managed<char> memory{bytes};
-    WHERRY_TRY(wherryPin(reinterpret_cast<CUdeviceptr>(memory.data()), bytes));
+    WHERRY_TRY(wherryPinPages(reinterpret_cast<CUdeviceptr>(memory.data()), bytes));
     touch(memory.data(), bytes, WHERRY_TOUCH_WRITE);
     fill_on_device(session, memory, 8);
     const int file = ::memfd_create("file", MFD_CLOEXEC);

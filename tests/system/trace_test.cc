@@ -10,18 +10,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <thread>
 
 #include "base/page.h"
 #include "support/child.h"
+#include "support/files.h"
 #include "support/session.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
+using namespace wherry::tool;
 
 namespace {
 
@@ -44,8 +45,7 @@ class TraceFile {
   void choose() const { ::setenv("WHERRY_TRACE", name().c_str(), 1); }
 
   Trace read() const {
-    std::ifstream stream(name(), std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(stream)), {});
+    const std::string text = contents_of(name());
     auto result = read_trace(std::as_bytes(std::span(text)));
     const auto* error = std::get_if<TraceError>(&result);
     INFO((error == nullptr ? "" : error->message));
@@ -63,7 +63,7 @@ struct Sums {
 };
 Sums sums_of(const Trace& trace) {
   Sums sums;
-  for (const EventRecord& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     ++sums.events[event.kind];
     sums.bytes[event.kind] += event.bytes;
   }
@@ -129,7 +129,7 @@ TEST_CASE("the trace of a program agrees with its counters", "[system]") {
   CHECK(machine.processors[1].capacity == 64 << 20);
   CHECK(machine.processors[1].workers == 2);
   CHECK(machine.processors[2].capacity == 4 << 20);
-  for (const EventRecord& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     CHECK(event.time_ns >= machine.start_ns);
     CHECK(event.time_ns + event.duration_ns <= trace.end_ns);
     if (event.kind != EventKind::fault) continue;
@@ -170,7 +170,7 @@ TEST_CASE("kernels that are lost with their device end in the trace", "[system]"
   REQUIRE(outcome.passed());
   const Trace trace = file.read();
   CHECK(trace.complete);
-  const auto end = std::ranges::find(trace.events, EventKind::launch_end, &EventRecord::kind);
+  const auto end = std::ranges::find(trace.events, EventKind::launch_end, &TraceEvent::kind);
   REQUIRE(end != trace.events.end());
   CHECK(end->detail == code_of(LaunchDetail::lost));
 }
@@ -181,7 +181,7 @@ TEST_CASE("children of the program neither write to its trace nor end it", "[sys
     file.choose();
     const Session session("capacity=64M");
     const pid_t child = ::fork();
-    if (child == 0) std::exit(wherryEventsStop() == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    if (child == 0) std::exit(wherryStopEvents() == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
     int status = -1;
     expect(::waitpid(child, &status, 0) == child && status == 0, "the child");
     touch_everywhere(session);
@@ -205,13 +205,13 @@ TEST_CASE("managed variables are in the trace from its beginning on", "[system]"
   INFO(outcome.describe());
   REQUIRE(outcome.passed());
   const Trace trace = file.read();
-  const auto is_variable = [](const EventRecord& event) {
+  const auto is_variable = [](const TraceEvent& event) {
     return event.kind == EventKind::allocation &&
            event.detail == code_of(AllocationDetail::variable);
   };
   const auto found = std::ranges::find_if(trace.events, is_variable);
   REQUIRE(found != trace.events.end());
-  CHECK(std::ranges::any_of(trace.events, [&](const EventRecord& event) {
+  CHECK(std::ranges::any_of(trace.events, [&](const TraceEvent& event) {
     return event.kind == EventKind::migration && event.address == found->address;
   }));
 }
@@ -224,11 +224,12 @@ TEST_CASE("while a trace is written the program cannot read its events", "[syste
     wherryEvent event;
     event.size = sizeof event;
     std::size_t read = 0;
-    expect(wherryEventsStart(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED, "start");
-    expect(wherryEventsRead(&event, 1, &read) == CUDA_ERROR_ALREADY_ACQUIRED, "read");
-    expect(wherryEventsStop() == CUDA_ERROR_ILLEGAL_STATE, "stop");
+    expect(wherryStartEvents(WHERRY_EVENT_ALL, 0) == CUDA_ERROR_ALREADY_ACQUIRED, "start");
+    expect(wherryReadEvents(&event, 1, &read) == CUDA_ERROR_ALREADY_ACQUIRED, "read");
+    expect(wherryStopEvents() == CUDA_ERROR_ILLEGAL_STATE, "stop");
     std::uint64_t count = 1;
-    expect(wherryEventsDropped(WHERRY_EVENT_FAULT, &count) == CUDA_SUCCESS && count == 0, "drops");
+    expect(wherryCountDroppedEvents(WHERRY_EVENT_FAULT, &count) == CUDA_SUCCESS && count == 0,
+           "drops");
   });
   INFO(outcome.describe());
   CHECK(outcome.passed());
@@ -239,7 +240,7 @@ TEST_CASE("a trace that cannot be written costs one log line, and nothing else",
     return in_fresh_process([&] {
       ::setenv("WHERRY_TRACE", path.c_str(), 1);
       touch_everywhere(Session("capacity=64M"));
-      WHERRY_TRY(wherryEventsStart(WHERRY_EVENT_ALL, 0));
+      WHERRY_TRY(wherryStartEvents(WHERRY_EVENT_ALL, 0));
     });
   };
   const Outcome nowhere = run_with("/nonexistent/trace");

@@ -340,7 +340,7 @@ TEST_CASE("threads map, use and unmap their own memory at the same time", "[syst
           std::uint64_t* const words = static_cast<const Argument*>(args)->words;
           words[2] = words[1] + 1;
         };
-        WHERRY_TRY(wherryLaunch(stream, kernel, &argument, sizeof argument, 1));
+        WHERRY_TRY(wherryLaunchKernel(stream, kernel, &argument, sizeof argument, 1));
         WHERRY_TRY(cuStreamSynchronize(stream));
         WHERRY_TRY(cuMemcpyDtoH(&seen, ready.place + 16, sizeof seen));
         differ += seen != value + 1;
@@ -399,7 +399,7 @@ TEST_CASE("third parties get the file's pages, and keep them", "[system]") {
   wherryPageExtent extent{};
   std::size_t count = 1;
   const CUdeviceptr wanted = place + page_bytes;
-  REQUIRE(wherryP2PGetPages(tokens.p2pToken, tokens.vaSpaceToken, wanted, page_bytes + 1, &extent,
+  REQUIRE(wherryGetP2PPages(tokens.p2pToken, tokens.vaSpaceToken, wanted, page_bytes + 1, &extent,
                             &count) == CUDA_SUCCESS);
   REQUIRE(count == 1);
   CHECK(extent.address == wanted);
@@ -412,7 +412,7 @@ TEST_CASE("third parties get the file's pages, and keep them", "[system]") {
   physical.release();
   CHECK(::pread(extent.fd, &seen, sizeof seen, static_cast<off_t>(extent.offset)) == sizeof seen);
   CHECK(frames_of(extent.fd) == vm_step / page_bytes);
-  CHECK(wherryP2PPutPages(tokens.p2pToken, tokens.vaSpaceToken, wanted, page_bytes + 1) ==
+  CHECK(wherryPutP2PPages(tokens.p2pToken, tokens.vaSpaceToken, wanted, page_bytes + 1) ==
         CUDA_SUCCESS);
   CHECK(descriptors_of(::getpid()) == 0);
 }

@@ -9,6 +9,7 @@
 #include "replay/cost_scale.h"
 
 using namespace wherry::replay;
+using wherry::tool::Trace;
 
 namespace {
 

@@ -47,7 +47,7 @@ TEST_CASE("info reports which trap runs, why, what it cannot do, and how to get 
     CHECK_THAT(outcome.out, Contains(kills ? "because     userfaultfd kills the calling process"
                                            : "because     userfaultfd is refused"));
     CHECK_THAT(outcome.out,
-               Contains("cannot      serve system calls") && Contains("wherryTouch()"));
+               Contains("cannot      serve system calls") && Contains("wherryTouchPages()"));
     CHECK_THAT(outcome.out, Contains("for better  docker run --security-opt seccomp="));
     CHECK_THAT(outcome.out, Contains("threads, for want of io_uring"));
   }

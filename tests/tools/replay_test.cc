@@ -10,6 +10,7 @@
 
 using namespace wherry::impl;
 using namespace wherry::replay;
+using wherry::tool::Trace;
 
 namespace {
 
@@ -49,7 +50,7 @@ class Run {
     add({.time_ns = start, .address = base, .bytes = bytes, .kind = EventKind::allocation});
   }
 
-  Run& add(const EventRecord& event) {
+  Run& add(const TraceEvent& event) {
     trace_.events.push_back(event);
     trace_.end_ns = std::max(trace_.end_ns, event.time_ns + event.duration_ns);
     return *this;
@@ -81,7 +82,7 @@ class Run {
     return add({.time_ns = start + time, .kind = begin_or_end, .destination = device});
   }
   Run& advise(AdviceDetail what, std::uint64_t time, std::uint64_t pages,
-              std::int8_t where = EventRecord::nobody) {
+              std::int8_t where = TraceEvent::no_processor) {
     return add({.time_ns = start + time,
                 .address = base,
                 .bytes = pages * page_size,

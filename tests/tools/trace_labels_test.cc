@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 using namespace wherry::impl;
+using wherry::tool::Trace;
 using wherry::tool::TraceLabels;
 
 namespace {
@@ -11,7 +12,7 @@ namespace {
 TraceName range(std::uint64_t time, std::uint64_t address, std::uint64_t bytes, const char* name) {
   return {TraceName::Kind::range, time, address, bytes, name};
 }
-EventRecord touch(std::uint64_t time, std::uint64_t address) {
+TraceEvent touch(std::uint64_t time, std::uint64_t address) {
   return {.time_ns = time, .address = address};
 }
 
@@ -49,7 +50,7 @@ TEST_CASE("freed memory has no name any more, and its free event has the last on
   trace.names = {range(1, 0x1000, 0x100, "a"), range(1, 0x1800, 0x100, "b"),
                  range(1, 0x2000, 0x100, "c"), range(9, 0x1000, 0x100, "d")};
   TraceLabels labels(trace);
-  const EventRecord free{.time_ns = 5, .address = 0x1000, .bytes = 0x1000, .kind = EventKind::free};
+  const TraceEvent free{.time_ns = 5, .address = 0x1000, .bytes = 0x1000, .kind = EventKind::free};
   CHECK(labels.of(free) == "a");
   CHECK(labels.of(touch(6, 0x1000)).empty());
   CHECK(labels.of(touch(6, 0x1800)).empty());

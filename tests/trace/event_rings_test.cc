@@ -15,10 +15,10 @@ using namespace wherry::impl;
 
 namespace {
 
-EventRecord event(std::uint64_t number, EventKind kind = EventKind::migration) {
+TraceEvent event(std::uint64_t number, EventKind kind = EventKind::migration) {
   return {.time_ns = number, .address = ~number, .kind = kind};
 }
-bool is_torn(const EventRecord& event) {
+bool is_torn(const TraceEvent& event) {
   return event.address != ~event.time_ns;
 }
 
@@ -36,7 +36,7 @@ class Ledger {
   explicit Ledger(std::size_t writers) : last_(writers) {}
 
   void drain(EventRings& rings) {
-    std::vector<EventRecord> taken(64);
+    std::vector<TraceEvent> taken(64);
     while (const std::size_t count = rings.take(taken)) {
       for (std::size_t i = 0; i < count; ++i) look_at(taken[i]);
       seen_ += count;
@@ -48,7 +48,7 @@ class Ledger {
   bool in_order() const { return in_order_; }
 
  private:
-  void look_at(const EventRecord& event) {
+  void look_at(const TraceEvent& event) {
     torn_ = torn_ || is_torn(event);
     std::uint64_t& last = last_[event.time_ns % last_.size()];
     // Numbers start above those of the writers.
@@ -66,7 +66,7 @@ class Ledger {
 
 TEST_CASE("events are read once, in the order in which they were written") {
   EventRings rings(64);
-  std::vector<EventRecord> taken(8);
+  std::vector<TraceEvent> taken(8);
   CHECK(rings.take(taken) == 0);
   for (std::uint64_t i = 0; i < 10; ++i) CHECK(rings.put(event(i)));
   CHECK(rings.take(taken) == 8);
@@ -81,7 +81,7 @@ TEST_CASE("events are read once, in the order in which they were written") {
 TEST_CASE("events that do not fit are dropped and counted by kind, and freed entries are reused") {
   constexpr std::size_t capacity = 16;
   EventRings rings(capacity);
-  std::vector<EventRecord> taken(2 * capacity);
+  std::vector<TraceEvent> taken(2 * capacity);
   for (std::uint64_t lap = 1; lap <= 5; ++lap) {
     for (std::uint64_t i = 0; i < capacity; ++i) CHECK(rings.put(event(i, EventKind::fault)));
     for (int i = 0; i < 3; ++i) CHECK_FALSE(rings.put(event(99, EventKind::fault)));

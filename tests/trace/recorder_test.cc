@@ -11,8 +11,8 @@ using namespace wherry::impl;
 namespace {
 
 // All events that the reader can take.
-std::vector<EventRecord> take_all(EventReader reader) {
-  std::vector<EventRecord> events(4096);
+std::vector<TraceEvent> take_all(EventReader reader) {
+  std::vector<TraceEvent> events(4096);
   std::size_t taken = 0;
   REQUIRE(take_events(reader, events, taken));
   events.resize(taken);
@@ -22,7 +22,7 @@ std::vector<EventRecord> take_all(EventReader reader) {
 }  // namespace
 
 TEST_CASE("nothing is recorded before the start, nor after the stop") {
-  std::array<EventRecord, 1> none;
+  std::array<TraceEvent, 1> none;
   std::size_t taken = 0;
   CHECK_FALSE(take_events(EventReader::program, none, taken));
   CHECK_FALSE(is_recorded(EventKind::fault));
@@ -53,7 +53,7 @@ TEST_CASE("one reader at a time: the second one gets an error, and takes nothing
   CHECK_FALSE(start_recording(EventReader::program, all_event_kinds, 16));
   CHECK_FALSE(stop_recording(EventReader::program));
   record_event({.address = 7});
-  std::array<EventRecord, 4> events;
+  std::array<TraceEvent, 4> events;
   std::size_t taken = 0;
   CHECK_FALSE(take_events(EventReader::program, events, taken));
   CHECK(is_recording_for(EventReader::trace));
@@ -84,7 +84,7 @@ TEST_CASE("recording is turned on and off while threads record") {
   bool as_recorded = true;
   for (int round = 0; round < 200; ++round) {
     REQUIRE(start_recording(EventReader::program, all_event_kinds, round % 2 == 0 ? 16 : 64));
-    for (const EventRecord& event : take_all(EventReader::program))
+    for (const TraceEvent& event : take_all(EventReader::program))
       as_recorded = as_recorded && event.address == 5 && event.bytes == 6;
     REQUIRE(stop_recording(EventReader::program));
   }

@@ -16,12 +16,15 @@
 
 #include "os/files/new_file.h"
 #include "support/child.h"
+#include "support/files.h"
+#include "support/sample_trace.h"
 #include "support/session.h"
 #include "trace/recorder.h"
-#include "trace/sample_trace.h"
+#include "trace_reader.h"
 
 using namespace wherry::impl;
 using namespace wherry::test;
+using namespace wherry::tool;
 
 namespace {
 
@@ -47,8 +50,7 @@ class Folder {
 };
 
 std::variant<Trace, TraceError> read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const std::string text = contents_of(path);
   return read_trace(std::as_bytes(std::span(text)));
 }
 Trace trace_in(const std::string& path) {
@@ -79,7 +81,7 @@ TEST_CASE("events, names and drops are written to the file") {
   const std::string path = folder.file("trace");
   {
     const auto writer = start(path);
-    for (const EventRecord& event : sample_events()) record_event(event);
+    for (const TraceEvent& event : sample_events()) record_event(event);
     for (const TraceName& name : sample_names()) writer->name(name);
     record_event({.time_ns = 9'000'000, .address = 0x77, .kind = EventKind::launch_begin});
     record_event({.time_ns = 9'000'001, .address = 0x77, .kind = EventKind::launch_begin});

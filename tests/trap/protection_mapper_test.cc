@@ -18,6 +18,7 @@
 #include "os/process/futex.h"
 #include "os/process/poll.h"
 #include "os/process/process.h"
+#include "support/descriptors.h"
 #include "trap/counted_view_changer.h"
 #include "trap/fault_board.h"
 
@@ -47,10 +48,10 @@ class CrampedProtector final : public Protector {
  public:
   CrampedProtector(const ArenaLayout& layout, std::uint64_t pages_min)
       : real_(layout), pages_min_(pages_min) {}
-  int protect(PageSpan span, Access access) override {
+  int protect(PageSpan span, Access access, FaultSlot* waiter) override {
     if (span.count < pages_min_ && !made_room_) return ENOMEM;
     made_room_ = access == Access::none;
-    return real_.protect(span, access);
+    return real_.protect(span, access, waiter);
   }
   std::uint64_t count_mappings() override { return real_.count_mappings(); }
 
@@ -68,7 +69,7 @@ class LimitedProtector final : public Protector {
   LimitedProtector(std::uint64_t pages, std::uint64_t mappings_max, std::uint64_t others)
       : access_(pages, Access::none), mappings_max_(mappings_max), others_(others) {}
 
-  int protect(PageSpan span, Access access) override {
+  int protect(PageSpan span, Access access, FaultSlot*) override {
     // A boundary where the access does not change splits no mapping.
     const std::uint64_t splits =
         (access_[span.first] != access && is_inside(span.first) ? 1u : 0u) +
@@ -108,7 +109,7 @@ class NoFiller final : public HoleFiller {
 };
 
 struct Setup {
-  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::never, UffdAccess::none};
+  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::never, std::nullopt};
   Arena arena{arena_bytes, pool};
   ProtectionMapper mapper{pool, arena_pages, 0};
 
@@ -127,7 +128,7 @@ TEST_CASE("pages are filled, mapped, protected and unmapped, and their neighbour
   CHECK(s.rights(16) == "rw-");
   CHECK(s.rights(18) == "---");
   *reinterpret_cast<int*>(s.at(17)) = 5;
-  CHECK(s.pool.file().allocated_bytes() == 2 * page_size);
+  CHECK(test::allocated_bytes(s.pool.file().fd()) == 2 * page_size);
 
   REQUIRE(s.mapper.write_protect({17, 1}));
   CHECK(s.rights(17) == "r--");
@@ -182,7 +183,7 @@ TEST_CASE("a process stays within its budget of mappings, and every page can be 
     REQUIRE(*reinterpret_cast<std::uint64_t*>(s.at(page)) == page);
   }
   CHECK(count_mappings(::getpid()) <= before + slack + 200);
-  CHECK(s.pool.file().allocated_bytes() == 1000 * page_size);
+  CHECK(test::allocated_bytes(s.pool.file().fd()) == 1000 * page_size);
 }
 
 TEST_CASE(
@@ -295,14 +296,14 @@ TEST_CASE("without a process nothing is filled, and every call reports that") {
   Setup s;
   CHECK(s.mapper.zero({0, 1}).status == OpStatus::process_gone);
   CHECK(s.mapper.unmap({0, 1}).status == OpStatus::process_gone);
-  CHECK(s.pool.file().allocated_bytes() == 0);
+  CHECK(test::allocated_bytes(s.pool.file().fd()) == 0);
 }
 
 TEST_CASE("a posted fault is read once, changes protection in its own process, and is answered") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
+  const BoardSource source(nullptr, *board, notifier);
   BoardProtector protector(
       nullptr, *board, ::getpid(), open_own_pidfd(), [] {}, s.arena.layout());
   REQUIRE(s.pool.fill_zero({3, 2}));
@@ -310,19 +311,18 @@ TEST_CASE("a posted fault is read once, changes protection in its own process, a
     bool tries_again = refused;
     std::thread faulting(
         [&] { tries_again = post_fault(*board, notifier, s.at(3), true, FaultLimit::bounded); });
-    std::optional<FaultEvent> event;
-    while (!(event = source.read_event())) std::this_thread::yield();
-    CHECK_FALSE(source.read_event());
-    CHECK(event->address == s.at(3));
-    CHECK(event->write);
-    CHECK_FALSE(event->kind_known);
-    source.attend(*event);
-    CHECK(protector.protect({3, 1}, Access::write) == 0);
-    CHECK(protector.protect({4, 1}, Access::read) == 0);
-    source.leave();
+    std::optional<FaultMessage> message;
+    while (!(message = source.read_message())) std::this_thread::yield();
+    CHECK_FALSE(source.read_message());
+    CHECK(message->address == s.at(3));
+    CHECK(message->write);
+    CHECK_FALSE(message->kind_known);
+    FaultSlot* const slot = source.attend(*message);
+    CHECK(protector.protect({3, 1}, Access::write, slot) == 0);
+    CHECK(protector.protect({4, 1}, Access::read, slot) == 0);
     CHECK(s.rights(3) == "rw-");
     CHECK(s.rights(4) == "r--");
-    source.answered(*event, refused);
+    source.answered(*message, refused);
     faulting.join();
     CHECK(tries_again != refused);
   }
@@ -332,7 +332,7 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
   Setup s;
   auto board = std::make_unique<FaultBoard>();
   const Fd notifier = make_semaphore();
-  const BoardSource source(nullptr, *board, duplicate_fd(notifier.get()));
+  const BoardSource source(nullptr, *board, notifier);
   constexpr int threads = FaultBoard::slots_max + 20;
   std::atomic<int> wrong{0};
   std::vector<std::thread> faulting;
@@ -343,12 +343,12 @@ TEST_CASE("any number of threads may fault, and each gets its own answer") {
       if (even != (i % 2 == 0)) ++wrong;
     });
   for (int answered = 0; answered < threads;) {
-    const auto event = source.read_event();
-    if (!event) {
+    const auto message = source.read_message();
+    if (!message) {
       std::this_thread::yield();
       continue;
     }
-    source.answered(*event, *s.arena.layout().page_of(event->address) % 2 != 0);
+    source.answered(*message, *s.arena.layout().page_of(message->address) % 2 != 0);
     ++answered;
   }
   for (std::thread& thread : faulting) thread.join();
@@ -434,11 +434,11 @@ TEST_CASE("a process that has ended, or never answers, is reported as gone") {
       nullptr, *board, child, duplicate_fd(pidfd.get()), [&] { kill_process(pidfd); },
       s.arena.layout());
   // The process does not answer, and is ended for that.
-  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WTERMSIG(status) == SIGKILL);
-  CHECK(protector.protect({0, 1}, Access::none) == ESRCH);
+  CHECK(protector.protect({0, 1}, Access::none, nullptr) == ESRCH);
 }
 
 }  // namespace wherry::impl

@@ -3,8 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
-#include "trap/trap_limits.h"
-
 namespace wherry::impl {
 namespace {
 
@@ -41,17 +39,17 @@ bool is_one_line(const std::string& text) {
 TEST_CASE("auto, which is the default, chooses the best permitted trap") {
   for (const char* setting : {"", "auto"}) {
     INFO(setting);
-    CHECK(chosen(setting, everything).access == UffdAccess::full);
-    CHECK(chosen(setting, by_device).access == UffdAccess::device);
-    CHECK(chosen(setting, user_mode).access == UffdAccess::user_mode_only);
-    CHECK(chosen(setting, nothing).access == UffdAccess::none);
+    CHECK(chosen(setting, everything).mode.userfaultfd == UffdAccess::full);
+    CHECK(chosen(setting, by_device).mode.userfaultfd == UffdAccess::device);
+    CHECK(chosen(setting, user_mode).mode.userfaultfd == UffdAccess::user_mode_only);
+    CHECK(chosen(setting, nothing).mode.kind == TrapKind::mprotect);
   }
 }
 
 TEST_CASE("userfaultfd is used in its best available mode, or an error gives the reason") {
-  CHECK(chosen("userfaultfd", everything).access == UffdAccess::full);
-  CHECK(chosen("userfaultfd", by_device).access == UffdAccess::device);
-  CHECK(chosen("userfaultfd", user_mode).access == UffdAccess::user_mode_only);
+  CHECK(chosen("userfaultfd", everything).mode.userfaultfd == UffdAccess::full);
+  CHECK(chosen("userfaultfd", by_device).mode.userfaultfd == UffdAccess::device);
+  CHECK(chosen("userfaultfd", user_mode).mode.userfaultfd == UffdAccess::user_mode_only);
 
   const TrapError error = wrong("userfaultfd", nothing);
   CHECK(error.not_permitted);
@@ -65,7 +63,7 @@ TEST_CASE("userfaultfd is used in its best available mode, or an error gives the
 
 TEST_CASE("mprotect is used whatever else is permitted") {
   for (const Permissions* permissions : {&everything, &by_device, &user_mode, &nothing}) {
-    CHECK(chosen("mprotect", *permissions).access == UffdAccess::none);
+    CHECK(chosen("mprotect", *permissions).mode.kind == TrapKind::mprotect);
     CHECK(chosen("mprotect", *permissions).reason == "WHERRY_TRAP=mprotect");
   }
 }
@@ -97,18 +95,6 @@ TEST_CASE("a choice gives its reason, and how to enable a better one") {
   CHECK(chosen("mprotect", nothing).remedy == remedy);
   CHECK(chosen("mprotect", user_mode).remedy == "unset WHERRY_TRAP");
   CHECK(std::get<TrapChoice>(choose_trap("auto", everything, "")).remedy.empty());
-}
-
-TEST_CASE("the limits of each trap are listed, and the best one has none") {
-  CHECK(limits_of(chosen("", everything)).empty());
-  CHECK(limits_of(chosen("", by_device)).empty());
-  const auto of_user_mode = limits_of(chosen("", user_mode));
-  const auto of_mprotect = limits_of(chosen("", nothing));
-  REQUIRE(of_user_mode.size() == 1);
-  CHECK_THAT(of_user_mode.front(), Contains("EFAULT") && Contains("wherryTouch()"));
-  REQUIRE(of_mprotect.size() > 1);
-  CHECK(of_mprotect.front() == of_user_mode.front());
-  for (const std::string& limit : of_mprotect) CHECK(is_one_line(limit));
 }
 
 }  // namespace wherry::impl

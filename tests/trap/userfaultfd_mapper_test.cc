@@ -10,6 +10,7 @@
 #include "memory/pool.h"
 #include "os/files/file_io.h"
 #include "os/process/permissions.h"
+#include "support/descriptors.h"
 #include "support/kernel_view.h"
 
 using namespace wherry::impl;
@@ -19,9 +20,9 @@ namespace {
 constexpr std::size_t arena_bytes = std::size_t{1} << 30;
 
 struct Setup {
-  const UffdAccess access = permissions().userfaultfd();
-  MemoryPoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, access};
-  MemoryPoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, access};
+  const UffdAccess access = *permissions().userfaultfd();
+  SparsePoolFile pool{"mapper-test", arena_bytes, HugePages::if_possible, access};
+  SparsePoolFile other{"mapper-test-other", arena_bytes, HugePages::if_possible, access};
   Arena arena{arena_bytes, pool};
   std::shared_ptr<const Userfaultfd> uffd =
       std::make_shared<const Userfaultfd>(Userfaultfd::create(access));
@@ -37,7 +38,7 @@ struct Setup {
   volatile std::uint64_t* word(std::uint64_t page) const {
     return reinterpret_cast<volatile std::uint64_t*>(arena.layout().address_of(page));
   }
-  std::uint64_t pages_held() { return pool.file().allocated_bytes() / page_size; }
+  std::uint64_t pages_held() { return wherry::test::allocated_bytes(pool.file().fd()) / page_size; }
 };
 
 }  // namespace
@@ -48,7 +49,7 @@ TEST_CASE("zero pages appear in the pool, writable without a fault, and only onc
   CHECK(s.pages_held() == 16);
   CHECK(*s.word(15) == 0);
   *s.word(15) = 5;
-  CHECK_FALSE(s.uffd->read_event());
+  CHECK_FALSE(s.uffd->read_message());
   const OpResult again = s.mapper.zero({15, 2});
   CHECK(again.status == OpStatus::occupied);
   CHECK(again.bytes == 0);
@@ -128,7 +129,7 @@ TEST_CASE("a whole block is mapped by one entry, and is trapped afterwards as be
   CHECK(s.mapper.map_resident({block.first + 9, 100}, false));
   CHECK((*s.word(block.first + 9) & 0xff) == 'x');
   CHECK(s.pages_held() == pages_per_block);
-  CHECK_FALSE(s.uffd->read_event());
+  CHECK_FALSE(s.uffd->read_message());
 }
 
 TEST_CASE(

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The documentation is consistent: links and their anchors exist, the tests that pages name exist,
-and README.md's program is the example that is compiled and run.
+docs/stats.md explains every counter, and README.md's program is the example that is compiled and
+run.
 
 Usage: docs_test.py ROOT
 """
@@ -12,6 +13,7 @@ import sys
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 TEST = re.compile(r"`(\w+/\w+): ([^`]+)`")
 CASE = re.compile(r'TEST_CASE\(\s*((?:"[^"]*"\s*)+)')
+COUNTER = re.compile(r"^  X\((\w+)\)", re.MULTILINE)
 PROGRAM = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
@@ -47,6 +49,16 @@ def missing_cases(page, tests):
             yield f"no case of {program} is named: {name}"
 
 
+def unexplained_counters(root):
+    counters = COUNTER.findall((root / "lib/memory/counters.h").read_text())
+    if not counters:
+        yield "lib/memory/counters.h: no counters found"
+    stats = (root / "docs/stats.md").read_text()
+    for name in counters:
+        if not re.search(rf"^- \*\*.*`{name}`.*\*\*", stats, re.MULTILINE):
+            yield f"docs/stats.md: no item explains {name}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     pages = [root / name for name in ("README.md", "CONTRIBUTING.md", "lib/README.md")]
@@ -56,6 +68,7 @@ def main():
         name = page.relative_to(root)
         found += [f"{name}: {fault}" for fault in broken_links(page)]
         found += [f"{name}: {fault}" for fault in missing_cases(page, root / "tests")]
+    found += unexplained_counters(root)
     programs = PROGRAM.findall((root / "README.md").read_text())
     if programs != [(root / "docs/examples/first.cc").read_text()]:
         found.append("README.md: its program differs from docs/examples/first.cc")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The shared library exports exactly the functions that the public C headers declare, and those of
-the C library that it interposes. The lists of CUDA's functions (lib/api/*_functions.txt) are sorted
-and complete.
+"""libwherry.so exports exactly the functions that the public C headers declare, and
+libwherry_interposers.so those of the C library that it replaces. The lists of CUDA's functions
+(lib/api/*_functions.txt) are sorted and complete.
 
-Usage: exports_test.py LIBRARY INCLUDE API
+Usage: exports_test.py LIBRARY INTERPOSERS INCLUDE API
 """
 
 import pathlib
@@ -12,9 +12,8 @@ import subprocess
 import sys
 
 FUNCTION = re.compile(r"\b((?:cu|wherry)[A-Za-z0-9_]*)\s*\(")
-# Functions of the C library that libwherry.so defines again, so that the application's SIGSEGV
-# handlers and the library's can coexist. lib/os/process/lock_interposer.cc and
-# lib/os/signals/signal_interposers.cc give the reasons.
+# Functions of the C library that libwherry_interposers.so defines again, so that the application's
+# SIGSEGV handlers and the library's can coexist. lib/interposers gives the reason for each.
 INTERPOSERS = {
     "mlockall",
     "sigaction", "signal", "bsd_signal", "ssignal", "__sysv_signal", "sysv_signal", "sigset",
@@ -24,6 +23,8 @@ INTERPOSERS = {
     "sigsuspend", "ppoll", "__ppoll_chk", "pselect", "epoll_pwait", "epoll_pwait2",
     "sigpending", "sigwait", "sigwaitinfo", "sigtimedwait",
 }
+# The function by which the library attaches itself to them.
+ATTACH = "wherry_interposers_attach"
 # Names that CUDA 13 no longer has, or Wherry's names for the signatures of CUDA 12: no program asks
 # a CUDA 13 library for them.
 CUDA_12 = {"cudaMemAdvise_v1", "cudaMemAdvise_v2", "cudaMemPrefetchAsync_v1",
@@ -67,27 +68,23 @@ def check_lists(api, have):
                 for symbol in [row[0], *(f"{row[0]}_{end}" for end in row[1:2])]]
     found += [f"twice: {symbol}"
               for symbol in {each for each in symbols if symbols.count(each) > 1}]
-    cuda = {name for name in have if not name.startswith("wherry")} - INTERPOSERS
+    cuda = {name for name in have if not name.startswith("wherry")}
     found += [f"not listed: {name}" for name in sorted(cuda - set(symbols) - CUDA_12)]
     return [f"lists of functions: {each}" for each in found]
 
 
 def main():
-    library, include, api = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    have, want = exported(library), declared(include) | INTERPOSERS
-    strangers = sorted(name for name in have - INTERPOSERS
-                       if not re.match(r"(cu|wherry)[A-Z]|(__)?cuda[A-Z]", name))
-    missing = sorted(want - have)
-    for name in strangers:
-        print(f"exported, but no function of the public headers and no interposer: {name}")
-    for name in missing:
-        print(f"declared or interposed, but not exported: {name}")
+    library, interposers, include, api = *sys.argv[1:3], *map(pathlib.Path, sys.argv[3:5])
+    have, want, interposed = exported(library), declared(include), exported(interposers)
     wrong = check_lists(api, have)
+    wrong += [f"exported, but no function of the public headers: {name}" for name in sorted(have)
+              if not re.match(r"(cu|wherry)[A-Z]|(__)?cuda[A-Z]", name)]
+    wrong += [f"declared, but not exported: {name}" for name in sorted(want - have)]
+    wrong += [f"interposed but not listed here, or listed but not interposed: {name}"
+              for name in sorted(interposed ^ (INTERPOSERS | {ATTACH}))]
     print("\n".join(wrong))
-    interposed = len(INTERPOSERS)
-    print(f"{len(have)} functions exported, {len(want) - interposed} declared, "
-          f"{interposed} interposed")
-    sys.exit(1 if strangers or missing or wrong or not have else 0)
+    print(f"{len(have)} functions exported, {len(want)} declared, {len(INTERPOSERS)} interposed")
+    sys.exit(1 if wrong or not have else 0)
 
 
 main()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files of `meson install` suffice for a C and a C++ program: headers, both libraries,
-wherry.pc. libwherry_io is installed, and can be preloaded.
+"""The files of `meson install` suffice for a C and a C++ program: headers, both libraries with the
+interposers, wherry.pc. libwherry_io is installed, and can be preloaded.
 
 Usage: install_test.py BUILD MESON...
 """
@@ -18,6 +18,7 @@ int main(void) {{
   int version = 0;
   if (cuDriverGetVersion(&version) != CUDA_SUCCESS || version < 12000) return 1;
   printf("version %d\\n", version);
+  if (cuInit(0) != CUDA_SUCCESS) return 2;
   return 0;
 }}
 """
@@ -40,8 +41,9 @@ def main():
         environment = os.environ | {
             "PKG_CONFIG_PATH": str(package.parent),
             "PKG_CONFIG_SYSROOT_DIR": str(root),
-            "LD_LIBRARY_PATH": str(libraries),
         }
+        # Without it the libraries have to find each other.
+        environment.pop("LD_LIBRARY_PATH", None)
 
         io_library = next(root.rglob("libwherry_io.so"))
         complaints = subprocess.run(["true"], env=environment | {"LD_PRELOAD": str(io_library)},
@@ -57,7 +59,7 @@ def main():
         if not cuda_folder.startswith(str(root)):  # newer versions add the root themselves
             cuda_folder = str(root) + cuda_folder
         cuda = ["-I" + cuda_folder]
-        shared = pkg_config("--libs")
+        shared = [*pkg_config("--libs"), f"-Wl,-rpath,{libraries}"]
         private = [word for word in pkg_config("--libs", "--static") if word != "-lwherry"]
         static = ["-Wl,-Bstatic", "-lwherry", "-Wl,-Bdynamic", *private]
         for compiler, suffix in (("cc", "c"), ("c++", "cc")):

@@ -81,7 +81,7 @@ class Devices {
   }
   std::size_t unit() const { return unit_; }
   // The node of the last unit.
-  int node() const { return runtime().page_info(data_.data() + data_.size() - unit_).node; }
+  int node() const { return runtime().page_state(data_.data() + data_.size() - unit_).node; }
 
  private:
   std::size_t unit_;

@@ -69,7 +69,7 @@ std::variant<double, std::string> oracle_share(const Workload& workload, const s
     return wrong;
   auto loaded = load_trace(file.path());
   if (auto* wrong = std::get_if<std::string>(&loaded)) return std::move(*wrong);
-  const auto& trace = std::get<impl::Trace>(loaded);
+  const auto& trace = std::get<Trace>(loaded);
   const auto made = replay::make_timeline(trace);
   if (const auto* wrong = std::get_if<std::string>(&made)) return *wrong;
   const auto& timeline = std::get<replay::Timeline>(made);

@@ -56,21 +56,21 @@ class Recording {
  public:
   Recording() {
     constexpr std::size_t capacity = 1 << 14;
-    detail::check(wherryEventsStart(WHERRY_EVENT_BIT(WHERRY_EVENT_FAULT) |
+    detail::check(wherryStartEvents(WHERRY_EVENT_BIT(WHERRY_EVENT_FAULT) |
                                         WHERRY_EVENT_BIT(WHERRY_EVENT_EVICTION),
                                     capacity),
-                  "wherryEventsStart");
+                  "wherryStartEvents");
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-  ~Recording() { wherryEventsStop(); }
+  ~Recording() { wherryStopEvents(); }
 
   std::vector<wherryEvent> take() {
     std::vector<wherryEvent> all;
     for (std::size_t read = 1; read != 0;) {
       std::array<wherryEvent, 256> some{};
       some[0].size = sizeof(wherryEvent);
-      detail::check(wherryEventsRead(some.data(), some.size(), &read), "wherryEventsRead");
+      detail::check(wherryReadEvents(some.data(), some.size(), &read), "wherryReadEvents");
       all.insert(all.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(read));
     }
     return all;

@@ -100,23 +100,18 @@ std::string placement_table(const std::vector<Placement>& placements) {
   return text;
 }
 
+// migrated_in and service_ns have other names or units in the report.
 Json counters(const wherryProcessorStats& work) {
-  return {{"faults", faults(work)},
-          {"faults_missing", work.faults_missing},
-          {"faults_minor", work.faults_minor},
-          {"faults_write_protect", work.faults_write_protect},
-          {"populated", work.populated},
-          {"migrations", work.migrated_in},
-          {"migrated_bytes", bytes(work.migrated_in)},
-          {"migrated_out", work.migrated_out},
-          {"duplicated", work.duplicated},
-          {"duplicated_bytes", bytes(work.duplicated)},
-          {"collapsed", work.collapsed},
-          {"mapped_remotely", work.mapped_remotely},
-          {"evicted", work.evicted},
-          {"prefetched", work.prefetched},
-          {"bytes_copied", work.bytes_copied},
-          {"service_seconds", static_cast<double>(work.service_ns) / 1e9}};
+  Json json{{"faults", faults(work)},
+            {"migrations", work.migrated_in},
+            {"migrated_bytes", bytes(work.migrated_in)},
+            {"duplicated_bytes", bytes(work.duplicated)},
+            {"service_seconds", static_cast<double>(work.service_ns) / 1e9}};
+  for (const CounterField& field : counter_fields)
+    if (field.value != &wherryProcessorStats::migrated_in &&
+        field.value != &wherryProcessorStats::service_ns)
+      json[field.name] = work.*field.value;
+  return json;
 }
 
 Json phase_json(const char* name, const PhaseTotals& totals) {

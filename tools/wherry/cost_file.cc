@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "base/environment.h"
-#include "os/files/new_file.h"
+#include "trial_file.h"
 
 namespace wherry::tool {
 namespace {
@@ -57,7 +57,7 @@ std::string why_not_saved(const std::string& path) {
   // Create the user's cache folder if it is missing, but not a folder that the user names.
   if (path == usual_cost_file())
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (!error) error.assign(impl::try_create_in_place_of(path), std::generic_category());
+  if (!error) error.assign(try_create_in_place_of(path), std::generic_category());
   return error ? fmt::format("cannot write {}: {}", path, error.message()) : std::string();
 }
 

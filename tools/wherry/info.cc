@@ -9,12 +9,15 @@
 #include "complain.h"
 #include "runtime/device_uuid.h"
 #include "survey.h"
-#include "trap/trap_limits.h"
+#include "trap_limits.h"
 
 namespace wherry::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// The kind of every device: a process of its own, with its own page table.
+constexpr const char* isolated = "isolated";
 
 std::string bytes_text(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -41,9 +44,9 @@ std::string ranges_text(const std::vector<int>& numbers) {
   return text.empty() ? "none" : text;
 }
 
-std::string capabilities_text(const impl::Features& features) {
+std::string capabilities_text(const KernelFeatures& features) {
   std::string text = fmt::format("Kernel {}\n", features.kernel_release);
-  for (const impl::Capability& row : features.capabilities()) {
+  for (const Capability& row : features.capabilities()) {
     text += fmt::format("  {:<4}{:<30}{}\n", row.available ? "yes" : "no", row.name, row.what_for);
     if (!row.available)
       text += fmt::format("      {}: {}\n", row.required ? "needed; to enable" : "to enable",
@@ -58,7 +61,7 @@ std::string trap_text(const Survey& survey) {
   const auto line = [&](const char* what, const std::string& words) {
     text += fmt::format("  {:<12}{}\n", what, words);
   };
-  line("runs", to_string(*survey.trap) + " (WHERRY_TRAP)");
+  line("runs", to_string(survey.trap->mode) + " (WHERRY_TRAP)");
   line("because", survey.trap->reason);
   for (const std::string& limit : limits_of(*survey.trap)) line("cannot", limit);
   if (!survey.trap->remedy.empty()) line("for better", survey.trap->remedy);
@@ -104,10 +107,10 @@ std::string devices_text(const Survey& survey) {
     const impl::DeviceConfig& device = survey.topology.devices[i];
     const DeviceState state =
         i < survey.devices.size() ? survey.devices[i] : DeviceState{"not started", 0};
-    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{:<14}{}\n", i,
-                        to_string(device.kind), device.node, bytes_text(device.capacity),
-                        device.workers, ranges_text(device.cpus), device.concurrent ? "yes" : "no",
-                        state.process, short_uuid(device), state.name);
+    text += fmt::format("  {:<8}{:<10}{:<6}{:>12}{:>9}  {:<12}{:<12}{:<10}{:<14}{}\n", i, isolated,
+                        device.node, bytes_text(device.capacity), device.workers,
+                        ranges_text(device.cpus), device.concurrent ? "yes" : "no", state.process,
+                        short_uuid(device), state.name);
   }
   return text;
 }
@@ -134,7 +137,7 @@ std::string copying_text(const Survey& survey) {
       survey.huge_pools ? "2 MiB pages where whole blocks move, else 4 KiB" : "4 KiB pages");
 }
 
-std::string limits_text(const impl::Limits& limits) {
+std::string limits_text(const Limits& limits) {
   const auto bytes = [](std::uint64_t limit) {
     return limit == 0 ? "unlimited" : bytes_text(limit);
   };
@@ -161,9 +164,9 @@ Json limit_json(std::uint64_t limit) {
   return limit == 0 ? Json(nullptr) : Json(limit);
 }
 
-Json kernel_json(const impl::Features& features) {
+Json kernel_json(const KernelFeatures& features) {
   Json kernel{{"release", features.kernel_release}, {"capabilities", Json::array()}};
-  for (const impl::Capability& row : features.capabilities()) {
+  for (const Capability& row : features.capabilities()) {
     kernel["capabilities"].push_back({{"name", row.name},
                                       {"available", row.available},
                                       {"required", row.required},
@@ -175,7 +178,7 @@ Json kernel_json(const impl::Features& features) {
 
 Json trap_json(const Survey& survey) {
   if (!survey.trap) return nullptr;
-  return {{"runs", to_string(*survey.trap)},
+  return {{"runs", to_string(survey.trap->mode)},
           {"because", survey.trap->reason},
           {"cannot", limits_of(*survey.trap)},
           {"how_to_enable_better", survey.trap->remedy}};
@@ -205,7 +208,7 @@ Json devices_json(const Survey& survey) {
   for (std::size_t i = 0; i < survey.topology.devices.size(); ++i) {
     const impl::DeviceConfig& device = survey.topology.devices[i];
     Json row{{"device", i},
-             {"kind", to_string(device.kind)},
+             {"kind", isolated},
              {"node", device.node},
              {"emulated", device.emulated},
              {"capacity", device.capacity},
@@ -234,7 +237,7 @@ Json pools_json(const Survey& survey) {
 }
 
 std::string as_json(const Survey& survey) {
-  const impl::Limits& limits = survey.limits;
+  const Limits& limits = survey.limits;
   const Json json{
       {"kernel", kernel_json(survey.features)},
       {"trap", trap_json(survey)},

@@ -20,7 +20,7 @@ template <typename T>
 void add_pages(Placement& placement, const runtime& library, const managed_array<T>& array) {
   const auto* bytes = reinterpret_cast<const char*>(array.data());
   for (std::size_t offset = 0; offset < array.size_bytes(); offset += page_size) {
-    const wherryPageInfo_t info = library.page_info(bytes + offset);
+    const wherryPageState info = library.page_state(bytes + offset);
     ++placement.pages;
     for (std::size_t i = 0; i < placement.resident.size(); ++i)
       placement.resident[i] += info.resident >> i & 1;

@@ -142,8 +142,8 @@ class Bench {
       while (!trace.empty()) {
         Batch batch{words, std::min(trace.size(), Batch::most), {}};
         std::ranges::copy(trace.first(batch.count), batch.blocks.begin());
-        detail::check(wherryLaunch(stream_.handle(), access_blocks, &batch, sizeof batch, 1),
-                      "wherryLaunch");
+        detail::check(wherryLaunchKernel(stream_.handle(), access_blocks, &batch, sizeof batch, 1),
+                      "wherryLaunchKernel");
         stream_.synchronize();
         trace = trace.subspan(batch.count);
       }

@@ -3,23 +3,6 @@
 #include <algorithm>
 
 namespace wherry::tool {
-namespace {
-
-using Counter = std::uint64_t wherryProcessorStats::*;
-
-constexpr Counter counters[] = {
-    &wherryProcessorStats::faults_missing,       &wherryProcessorStats::faults_minor,
-    &wherryProcessorStats::faults_write_protect, &wherryProcessorStats::populated,
-    &wherryProcessorStats::migrated_in,          &wherryProcessorStats::migrated_out,
-    &wherryProcessorStats::duplicated,           &wherryProcessorStats::collapsed,
-    &wherryProcessorStats::mapped_remotely,      &wherryProcessorStats::evicted,
-    &wherryProcessorStats::prefetched,           &wherryProcessorStats::bytes_copied,
-    &wherryProcessorStats::service_ns,
-};
-static_assert(sizeof counters / sizeof(Counter) * sizeof(std::uint64_t) ==
-              sizeof(wherryProcessorStats));
-
-}  // namespace
 
 const char* to_string(Phase phase) {
   switch (phase) {
@@ -38,14 +21,15 @@ const char* to_string(Phase phase) {
 }
 
 wherryProcessorStats& operator+=(wherryProcessorStats& sum, const wherryProcessorStats& more) {
-  for (const Counter counter : counters) sum.*counter += more.*counter;
+  for (const CounterField& field : counter_fields) sum.*field.value += more.*field.value;
   return sum;
 }
 
 wherryProcessorStats operator-(const wherryProcessorStats& now,
                                const wherryProcessorStats& before) {
   wherryProcessorStats difference{};
-  for (const Counter counter : counters) difference.*counter = now.*counter - before.*counter;
+  for (const CounterField& field : counter_fields)
+    difference.*field.value = now.*field.value - before.*field.value;
   return difference;
 }
 

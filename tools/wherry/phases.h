@@ -9,6 +9,8 @@
 #include <vector>
 #include <wherry/wherry.hpp>
 
+#include "memory/counters.h"
+
 namespace wherry::tool {
 
 enum class Phase {
@@ -22,6 +24,15 @@ inline constexpr std::array all_phases = {Phase::assemble, Phase::exchange, Phas
                                           Phase::vectors, Phase::check};
 
 const char* to_string(Phase phase);
+
+// A counter and its name, which is also its key in JSON.
+struct CounterField {
+  const char* name;
+  std::uint64_t wherryProcessorStats::*value;
+};
+#define WHERRY_FIELD(name) {#name, &wherryProcessorStats::name},
+inline constexpr CounterField counter_fields[] = {WHERRY_PROCESSOR_COUNTERS(WHERRY_FIELD)};
+#undef WHERRY_FIELD
 
 // Add and subtract the counters of a processor field by field.
 wherryProcessorStats& operator+=(wherryProcessorStats& sum, const wherryProcessorStats& more);

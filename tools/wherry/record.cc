@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "complain.h"
-#include "os/files/new_file.h"
 #include "trace_file.h"
+#include "trial_file.h"
 
 namespace wherry::tool {
 namespace {
@@ -65,17 +65,17 @@ class PassedOnSignals {
   }
 };
 
-// Blocks signals while it lives.
-class HeldSignals {
+// Blocks all signals during its lifetime.
+class BlockedSignals {
  public:
-  HeldSignals() {
+  BlockedSignals() {
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &before_);
   }
-  ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~BlockedSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   const sigset_t& before() const { return before_; }
 
@@ -89,10 +89,10 @@ pid_t start(const std::vector<std::string>& program) {
   for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   // A signal that arrives now is passed on once the process id is known.
-  const HeldSignals held;
+  const BlockedSignals blocked;
   posix_spawnattr_t attributes;
   if (const int error = ::posix_spawnattr_init(&attributes)) return -error;
-  ::posix_spawnattr_setsigmask(&attributes, &held.before());
+  ::posix_spawnattr_setsigmask(&attributes, &blocked.before());
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t process = -1;
   const int error =
@@ -163,7 +163,7 @@ CLI::App* add_record(CLI::App& app, RecordOptions& options) {
 int run_record(const RecordOptions& options) {
   // Absolute, because the program may change its working directory before it starts the library.
   const std::string path = std::filesystem::absolute(options.file);
-  if (const int error = impl::try_create_in_place_of(path)) {
+  if (const int error = try_create_in_place_of(path)) {
     complain(fmt::format("cannot write {}: {}; {} was not run", options.file,
                          error == EINVAL ? "it is no regular file" : std::strerror(error),
                          options.program[0]));

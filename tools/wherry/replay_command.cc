@@ -29,14 +29,14 @@ struct Row {
 };
 
 // The counts of the recorded run itself.
-Row recorded_row(const impl::Trace& trace) {
+Row recorded_row(const Trace& trace) {
   using impl::EventKind;
   Row row{"recorded", {}, false};
   replay::MachineCounts& counts = row.result.counts;
   // A move is recorded in several events with the same time: the faulting page, and the pages that
   // moved along.
-  impl::EventRecord last;
-  for (const impl::EventRecord& event : trace.events) {
+  impl::TraceEvent last;
+  for (const impl::TraceEvent& event : trace.events) {
     const std::uint64_t pages = event.bytes / impl::page_size;
     switch (event.kind) {
       case EventKind::fault:
@@ -77,7 +77,7 @@ double ratio(const Row& row, const Row& recorded) {
          static_cast<double>(std::max<std::uint64_t>(recorded.result.time_ns, 1));
 }
 
-std::uint64_t dropped_events(const impl::Trace& trace) {
+std::uint64_t dropped_events(const Trace& trace) {
   std::uint64_t sum = 0;
   for (const std::uint64_t drops : trace.drops) sum += drops;
   return sum;
@@ -98,7 +98,7 @@ Json to_json(const Row& row, const Row& recorded) {
           {"of_recorded", ratio(row, recorded)}};
 }
 
-std::string as_json(const impl::Trace& trace, const replay::CostModel& costs, double scale,
+std::string as_json(const Trace& trace, const replay::CostModel& costs, double scale,
                     const Row& recorded, const std::vector<Row>& rows) {
   Json policies = Json::object();
   for (const Row& row : rows) policies[row.name] = to_json(row, recorded);
@@ -113,7 +113,7 @@ std::string as_json(const impl::Trace& trace, const replay::CostModel& costs, do
          "\n";
 }
 
-std::string as_text(const impl::Trace& trace, double scale, const Row& recorded,
+std::string as_text(const Trace& trace, double scale, const Row& recorded,
                     const std::vector<Row>& rows) {
   std::size_t width = recorded.name.size();
   for (const Row& row : rows) width = std::max(width, row.name.size());
@@ -202,7 +202,7 @@ int run_replay(const ReplayOptions& options) {
   if (const auto* wrong = std::get_if<std::string>(&costs)) return complain(*wrong);
   const auto loaded = load_trace(options.file);
   if (const auto* wrong = std::get_if<std::string>(&loaded)) return complain(*wrong);
-  const auto& trace = std::get<impl::Trace>(loaded);
+  const auto& trace = std::get<Trace>(loaded);
   const auto made = replay::make_timeline(trace);
   if (const auto* wrong = std::get_if<std::string>(&made))
     return complain(fmt::format("{}: {}", options.file, *wrong));

@@ -10,8 +10,9 @@
 
 #include "base/environment.h"
 #include "base/page.h"
+#include "os/files/memory_file.h"
+#include "os/process/userfaultfd_remedy.h"
 #include "runtime/visible_devices.h"
-#include "trap/trap_limits.h"
 
 namespace wherry::tool {
 namespace {
@@ -68,8 +69,9 @@ void look_at_library(Survey& survey) {
 
 void look_at_trap(Survey& survey) {
   const impl::Permissions& permissions = survey.features.permissions;
-  auto chosen = impl::choose_trap(impl::environment("WHERRY_TRAP"), permissions,
-                                  impl::userfaultfd_remedy(permissions, survey.features.settings));
+  auto chosen = impl::choose_trap(
+      impl::environment("WHERRY_TRAP"), permissions,
+      impl::userfaultfd_remedy(permissions, survey.features.unprivileged_userfaultfd));
   if (auto* choice = std::get_if<impl::TrapChoice>(&chosen))
     survey.trap = std::move(*choice);
   else
@@ -80,7 +82,7 @@ void look_at_trap(Survey& survey) {
 
 Survey take_survey() {
   Survey survey;
-  survey.features = impl::probe_features();
+  survey.features = probe_features();
   look_at_trap(survey);
   survey.machine = impl::read_machine();
   const auto copying = impl::choose_copy_settings(impl::environment("WHERRY_COPIERS"),
@@ -89,7 +91,7 @@ Survey take_survey() {
   if (const auto* settings = std::get_if<impl::CopySettings>(&copying)) {
     survey.copying = *settings;
     survey.huge_pools =
-        survey.trap && impl::permits_huge_pages(survey.trap->access) &&
+        survey.trap && impl::traits_of(survey.trap->mode.kind).permits_huge_pages &&
         impl::MemoryFile("wherry-probe", impl::page_size, settings->huge_pages).has_huge_pages();
   }
   impl::TopologyResult chosen = impl::choose_topology(
@@ -106,7 +108,7 @@ Survey take_survey() {
   } else {
     survey.error = std::get<impl::TopologyError>(chosen).message;
   }
-  survey.limits = impl::read_limits();
+  survey.limits = read_limits();
   return survey;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "kernel_features.h"
 #include "os/memory/numa.h"
-#include "os/process/features.h"
 #include "runtime/copy_settings.h"
 #include "runtime/topology.h"
 #include "trap/trap_choice.h"
@@ -31,13 +31,13 @@ struct DeviceState {
 };
 
 struct Survey {
-  impl::Features features;
+  KernelFeatures features;
   std::optional<impl::TrapChoice> trap;  // nullopt if `error` says why none can be chosen
   impl::Machine machine;
   impl::Topology topology;  // empty if `error` says why none can be chosen
   impl::CopySettings copying;
   bool huge_pools = false;           // whether pools may have huge pages
-  impl::Limits limits;               // read after the library has started
+  Limits limits;                     // read after the library has started
   std::vector<DeviceState> devices;  // as started
   std::vector<PoolFile> pools;
   std::string error;  // why programs cannot start here; empty: they can

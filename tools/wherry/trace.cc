@@ -13,7 +13,7 @@
 namespace wherry::tool {
 namespace {
 
-using Report = void (*)(const impl::Trace&, Output&);
+using Report = void (*)(const Trace&, Output&);
 constexpr std::array<std::pair<const char*, Report>, 4> formats{{{"summary", write_summary},
                                                                  {"chrome", write_chrome},
                                                                  {"csv", write_csv},
@@ -40,7 +40,7 @@ int run_trace(const TraceOptions& options) {
   if (const auto* wrong = std::get_if<std::string>(&loaded)) return complain(*wrong);
   Output output;
   for (const auto& [name, report] : formats)
-    if (options.format == name) report(std::get<impl::Trace>(loaded), output);
+    if (options.format == name) report(std::get<Trace>(loaded), output);
   return output.end();
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -16,8 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using impl::EventKind;
-using impl::EventRecord;
-using impl::Trace;
+using impl::TraceEvent;
 
 // Viewers reserve process 0 for the idle process.
 constexpr int process_of(int processor) {
@@ -37,7 +37,7 @@ class ChromeReport {
       put({{"ph", "M"}, {"name", "process_sort_index"}, {"args", {{"sort_index", i}}}},
           process_of(i), 0);
     }
-    for (const EventRecord& event : trace_.events) put_event(event);
+    for (const TraceEvent& event : trace_.events) put_event(event);
     for (const auto& [launch, begin] : running_) put_launch(begin, trace_.end_ns, "still running");
     output_.write("\n]}\n");
   }
@@ -85,7 +85,7 @@ class ChromeReport {
     put(std::move(json), process, row_for(process, row, begin, end));
   }
 
-  Json arguments_of(const EventRecord& event, std::string_view label) const {
+  Json arguments_of(const TraceEvent& event, std::string_view label) const {
     Json json{{"address", fmt::format("{:#x}", event.address)}, {"bytes", event.bytes}};
     if (!label.empty()) json["memory"] = label;
     if (event.cause != impl::EventCause::none) json["cause"] = to_string(event.cause);
@@ -96,7 +96,7 @@ class ChromeReport {
     return json;
   }
 
-  void put_event(const EventRecord& event) {
+  void put_event(const TraceEvent& event) {
     const std::string_view label = labels_.of(event);
     const std::uint64_t end = event.time_ns + event.duration_ns;
     const LaunchId launch{event.destination, event.value};
@@ -134,14 +134,14 @@ class ChromeReport {
     }
   }
 
-  void put_launch(const EventRecord& begin, std::uint64_t end, std::string_view how) {
+  void put_launch(const TraceEvent& begin, std::uint64_t end, std::string_view how) {
     const std::string_view name = labels_.of(begin);
     Json arguments{{"items", begin.bytes}, {"end", how}};
     put_slice("kernels", begin.destination, name.empty() ? "kernel" : std::string(name),
               begin.time_ns, std::max(end, begin.time_ns), std::move(arguments));
   }
 
-  void put_moment(const EventRecord& event, std::string_view label) {
+  void put_moment(const TraceEvent& event, std::string_view label) {
     const int processor = event.destination >= 0 ? event.destination : event.source;
     const int process = process_of(processor);
     Json json{{"ph", "i"},
@@ -165,7 +165,7 @@ class ChromeReport {
   std::string separator_ = "\n";
   std::map<std::pair<int, std::string>, std::vector<Lane>> lanes_;
   int rows_ = 0;
-  std::map<LaunchId, EventRecord> running_;
+  std::map<LaunchId, TraceEvent> running_;
 };
 
 }  // namespace

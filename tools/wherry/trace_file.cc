@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "trace_source.h"
+
 namespace wherry::tool {
 namespace {
 
@@ -24,20 +26,20 @@ int read_file(const std::string& path, impl::TraceBytes& bytes) {
     const std::size_t got = std::fread(bytes.data() + done, 1, piece, file.get());
     bytes.resize(done += got);
     if (got < piece) return std::ferror(file.get()) != 0 ? errno : 0;
-    if (!impl::begins_as_trace(bytes)) return 0;
+    if (!begins_as_trace(bytes)) return 0;
   }
 }
 
 }  // namespace
 
-std::variant<impl::Trace, std::string> load_trace(const std::string& path) {
+std::variant<Trace, std::string> load_trace(const std::string& path) {
   impl::TraceBytes bytes;
   if (const int error = read_file(path, bytes))
     return fmt::format("{}: {}", path, std::strerror(error));
-  auto result = impl::read_trace(bytes);
-  if (const auto* error = std::get_if<impl::TraceError>(&result))
+  auto result = read_trace(bytes);
+  if (const auto* error = std::get_if<TraceError>(&result))
     return fmt::format("{}: {}", path, error->message);
-  return std::move(std::get<impl::Trace>(result));
+  return std::move(std::get<Trace>(result));
 }
 
 TraceEnding how_it_ends(const std::string& path) {
@@ -52,12 +54,12 @@ TraceEnding how_it_ends(const std::string& path) {
   };
   static_assert(impl::trace_header_bytes == impl::chunk_header_bytes);
   if (!read_header()) return TraceEnding::within_chunk;
-  if (!impl::begins_as_trace(header)) return TraceEnding::unknown;
+  if (!begins_as_trace(header)) return TraceEnding::unknown;
   std::uint64_t at = header.size();
   std::uint32_t kind = 0;
   while (at < size) {
     if (!read_header()) return TraceEnding::within_chunk;
-    impl::TraceSource words(header);
+    TraceSource words(header);
     kind = words.take_word();
     at += header.size() + words.take_word();
     file.seekg(static_cast<std::streamoff>(at));

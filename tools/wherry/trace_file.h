@@ -4,12 +4,12 @@
 #include <string>
 #include <variant>
 
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::tool {
 
 // Reads the trace in the file. A string: one line with the error. Throws std::bad_alloc.
-std::variant<impl::Trace, std::string> load_trace(const std::string& path);
+std::variant<Trace, std::string> load_trace(const std::string& path);
 
 // How a trace ends, determined without reading its events.
 enum class TraceEnding {

@@ -9,7 +9,7 @@ namespace wherry::tool {
 namespace {
 
 using impl::EventKind;
-using impl::EventRecord;
+using impl::TraceEvent;
 using impl::TraceName;
 
 // "scale" for "scale (./program+0x1234)"; the place itself if there is no name.
@@ -30,7 +30,7 @@ std::string processor_name(int index) {
   return index == 0 ? "host" : fmt::format("device {}", index - 1);
 }
 
-TraceLabels::TraceLabels(const impl::Trace& trace) {
+TraceLabels::TraceLabels(const Trace& trace) {
   for (const TraceName& name : trace.names) {
     if (name.kind == TraceName::Kind::kernel)
       kernels_[name.address] = short_name(name.name);
@@ -40,7 +40,7 @@ TraceLabels::TraceLabels(const impl::Trace& trace) {
   std::ranges::stable_sort(names_, {}, &TraceName::time_ns);
 }
 
-std::string_view TraceLabels::of(const EventRecord& event) {
+std::string_view TraceLabels::of(const TraceEvent& event) {
   if (event.kind == EventKind::launch_begin || event.kind == EventKind::launch_end) {
     const auto kernel = kernels_.find(event.address);
     return kernel == kernels_.end() ? std::string_view() : kernel->second;

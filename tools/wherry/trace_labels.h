@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::tool {
 
@@ -17,11 +17,11 @@ std::string processor_name(int index);
 class TraceLabels {
  public:
   // `trace` must outlive this object.
-  explicit TraceLabels(const impl::Trace& trace);
+  explicit TraceLabels(const Trace& trace);
 
   // The name of a launch's kernel, or of the event's memory at that time; empty if there is none.
   // To be called for each event, in order.
-  std::string_view of(const impl::EventRecord& event);
+  std::string_view of(const impl::TraceEvent& event);
 
  private:
   struct Range {

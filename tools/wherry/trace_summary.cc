@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -14,8 +15,7 @@ namespace {
 
 using impl::EventCause;
 using impl::EventKind;
-using impl::EventRecord;
-using impl::Trace;
+using impl::TraceEvent;
 
 struct Sum {
   std::uint64_t events = 0;
@@ -23,7 +23,7 @@ struct Sum {
   std::uint64_t duration_ns = 0;
   std::uint64_t longest_ns = 0;
 
-  void add(const EventRecord& event) {
+  void add(const TraceEvent& event) {
     ++events;
     bytes += event.bytes;
     duration_ns += event.duration_ns;
@@ -39,7 +39,7 @@ struct RangeSum {
   std::uint64_t thrashings = 0;
   std::uint64_t throttled_ns = 0;
 
-  void add(const EventRecord& event) {
+  void add(const TraceEvent& event) {
     if (event.kind == EventKind::fault) faults.add(event);
     if (event.kind == EventKind::thrashing) ++thrashings;
     if (event.kind == EventKind::throttle_end) throttled_ns += event.duration_ns;
@@ -66,9 +66,9 @@ bool is_of_memory(EventKind kind) {
 Summary summarize(const Trace& trace) {
   Summary summary;
   TraceLabels labels(trace);
-  for (const EventRecord& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     const std::string_view label = labels.of(event);
-    EventRecord counted = event;
+    TraceEvent counted = event;
     if (!is_of_memory(event.kind)) counted.bytes = 0;  // these count items
     summary.kinds[{event.kind, event.cause}].add(counted);
     if (is_between_processors(event.kind))

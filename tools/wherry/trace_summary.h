@@ -3,10 +3,10 @@
 #pragma once
 
 #include "output.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::tool {
 
-void write_summary(const impl::Trace& trace, Output& output);
+void write_summary(const Trace& trace, Output& output);
 
 }  // namespace wherry::tool

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "event_names.h"
 #include "trace_labels.h"
 
 namespace wherry::tool {
@@ -11,8 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using impl::EventKind;
-using impl::EventRecord;
-using impl::Trace;
+using impl::TraceEvent;
 
 // The program chooses the names, so they may contain any bytes.
 std::string as_text(const Json& json) {
@@ -71,7 +71,7 @@ Json drops_json(const Trace& trace) {
   return json;
 }
 
-Json event_json(const EventRecord& event, std::string_view name) {
+Json event_json(const TraceEvent& event, std::string_view name) {
   return {{"time_ns", event.time_ns},
           {"kind", to_string(event.kind)},
           {"cause", to_string(event.cause)},
@@ -95,7 +95,7 @@ void write_csv(const Trace& trace, Output& output) {
       "time_ns,kind,cause,detail,access,source,destination,address,bytes,duration_ns,thread,"
       "processors,value,name\r\n");
   TraceLabels labels(trace);
-  for (const EventRecord& event : trace.events)
+  for (const TraceEvent& event : trace.events)
     output.write(fmt::format(
         "{},{},{},{},{},{},{},{:#x},{},{},{},{},{},{}\r\n", event.time_ns, to_string(event.kind),
         to_string(event.cause), quoted(detail_name(event)), to_string(event.access), event.source,
@@ -111,7 +111,7 @@ void write_json(const Trace& trace, Output& output) {
                   as_text(drops_json(trace)), as_text(names_json(trace))));
   TraceLabels labels(trace);
   const char* separator = "\n";
-  for (const EventRecord& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     output.write(separator + as_text(event_json(event, labels.of(event))));
     separator = ",\n";
   }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "output.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::tool {
 
 // A header line, then one line for each event, in order of time; RFC 4180.
-void write_csv(const impl::Trace& trace, Output& output);
+void write_csv(const Trace& trace, Output& output);
 // One object: the machine, the names, the dropped events, and the events in order of time.
-void write_json(const impl::Trace& trace, Output& output);
+void write_json(const Trace& trace, Output& output);
 
 }  // namespace wherry::tool

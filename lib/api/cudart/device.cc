@@ -16,7 +16,7 @@ cudaError_t cudaSetDevice(int device) {
     return enter([&](Driver& driver) {
       Device* found = driver.device(device);
       if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-      ThreadContexts::mine().set(driver.hold_primary(*found));
+      ThreadContexts::mine().set(driver.retain_primary_for_runtime(*found));
       RuntimeThread::mine().device = device;
       return CUDA_SUCCESS;
     });

@@ -40,7 +40,7 @@ cudaError_t with_peer(int device, const Body& body) {
     const CUresult found = enter([&](Driver& driver) {
       Device* of = driver.device(device);
       if (of == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-      peer = driver.hold_primary(*of);
+      peer = driver.retain_primary_for_runtime(*of);
       return CUDA_SUCCESS;
     });
     if (found != CUDA_SUCCESS) return found;

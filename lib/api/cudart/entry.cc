@@ -30,7 +30,8 @@ CUresult bind_context() {
   return enter([](Driver& driver) {
     ThreadContexts& contexts = ThreadContexts::mine();
     if (contexts.current() == nullptr) {
-      contexts.push(driver.hold_primary(*driver.device(RuntimeThread::mine().device)));
+      contexts.push(
+          driver.retain_primary_for_runtime(*driver.device(RuntimeThread::mine().device)));
     }
     return CUDA_SUCCESS;
   });

@@ -66,7 +66,7 @@ cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int fl
     return enter([&](Driver& driver) {
       Device* found = driver.device(device);
       if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-      driver.hold_primary(*found);
+      driver.retain_primary_for_runtime(*found);
       return CUDA_SUCCESS;
     });
   });

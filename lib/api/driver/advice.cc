@@ -90,12 +90,12 @@ CUresult advise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, Plac
 
 // ---- range attributes
 
-// The value of part(advice) if it is the same for all pages, otherwise `none`.
-template <typename Value, typename Part>
-Value common(const AdviceMap& map, PageSpan pages, Value none, const Part& part) {
+// The result of part(value) if it is the same for all pages of the map, otherwise `none`.
+template <typename Map, typename Value, typename Part>
+Value common(const Map& map, PageSpan pages, Value none, const Part& part) {
   std::optional<Value> found;
-  map.for_each(pages, [&](const AdviceMap::Segment& segment) {
-    const Value value = part(segment.advice);
+  map.for_each(pages, [&](const typename Map::Segment& segment) {
+    const Value value = part(segment.value);
     if (found && *found != value) {
       found = none;
       return false;
@@ -109,7 +109,7 @@ Value common(const AdviceMap& map, PageSpan pages, Value none, const Part& part)
 bool all_read_mostly(const AdviceMap& map, PageSpan pages) {
   bool all = true;
   map.for_each(pages,
-               [&](const AdviceMap::Segment& segment) { return all = segment.advice.read_mostly; });
+               [&](const AdviceMap::Segment& segment) { return all = segment.value.read_mostly; });
   return all;
 }
 
@@ -150,7 +150,7 @@ void put_accessed_by(const Runtime& runtime, PageSpan pages, void* data, std::si
   const int devices = runtime.device_count();
   ProcessorMask all = (ProcessorMask{2} << devices) - 1;
   runtime.advice().map().for_each(pages, [&](const AdviceMap::Segment& segment) {
-    all &= segment.advice.accessed_by;
+    all &= segment.value.accessed_by;
     return all != 0;
   });
   const std::size_t places = size / sizeof(std::int32_t);
@@ -178,12 +178,16 @@ bool is_answerable(const void* data, std::size_t size, CUmem_range_attribute att
 void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute attribute,
                    void* data, std::size_t size) {
   const AdviceMap& map = runtime.advice().map();
-  const auto number = [&](Location Advice::*part) {
+  const LastPrefetches& prefetches = runtime.advice().last_prefetches();
+  const auto preferred_number = [&] {
     return common(map, pages, CU_DEVICE_INVALID,
-                  [part](const Advice& advice) { return number_of(advice.*part); });
+                  [](const Advice& advice) { return number_of(advice.preferred); });
   };
-  const auto location = [&](Location Advice::*part) {
-    return common(map, pages, Location{}, [part](const Advice& advice) { return advice.*part; });
+  const auto preferred = [&] {
+    return common(map, pages, Location{}, [](const Advice& advice) { return advice.preferred; });
+  };
+  const auto last_prefetch = [&] {
+    return common(prefetches, pages, Location{}, [](Location location) { return location; });
   };
   switch (attribute) {
     case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
@@ -191,17 +195,17 @@ void put_attribute(const Runtime& runtime, PageSpan pages, CUmem_range_attribute
     case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
       return put_accessed_by(runtime, pages, data, size);
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-      return put(data, 0, number(&Advice::preferred));
+      return put(data, 0, preferred_number());
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
-      return put(data, 0, type_of(location(&Advice::preferred)));
+      return put(data, 0, type_of(preferred()));
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
-      return put(data, 0, id_of(location(&Advice::preferred)));
+      return put(data, 0, id_of(preferred()));
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
-      return put(data, 0, number(&Advice::last_prefetch));
+      return put(data, 0, common(prefetches, pages, CU_DEVICE_INVALID, number_of));
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
-      return put(data, 0, type_of(location(&Advice::last_prefetch)));
+      return put(data, 0, type_of(last_prefetch()));
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
-      return put(data, 0, id_of(location(&Advice::last_prefetch)));
+      return put(data, 0, id_of(last_prefetch()));
   }
 }
 

@@ -34,7 +34,7 @@ CUresult destroy(CUevent handle) {
 }
 
 // For an event that other processes see.
-CUresult record(const Event& event, const StreamHandle& stream) {
+CUresult record(const CudaEvent& event, const StreamHandle& stream) {
   DeviceEngine& engine = event.context->device.engine;
   // Checked before begin(): a moment that is begun and not recorded would be a failure in other
   // processes.
@@ -88,7 +88,7 @@ CUresult enter_event(CUevent handle, const Body& body, const SharedBody& shared_
 CUresult elapsed_time(float* milliseconds, CUevent start, CUevent end) {
   return enter([&](Driver& driver) {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::shared_ptr<Event> events[] = {driver.find_event(start), driver.find_event(end)};
+    const std::shared_ptr<CudaEvent> events[] = {driver.find_event(start), driver.find_event(end)};
     for (const auto& event : events) {
       if (!event || (event->flags & CU_EVENT_DISABLE_TIMING) != 0 || !event->last_recording()) {
         return CUDA_ERROR_INVALID_HANDLE;

@@ -60,7 +60,7 @@ CUresult to_result(AdoptedRanges::Verdict verdict) {
       return CUDA_ERROR_INVALID_VALUE;
     case AdoptedRanges::Verdict::unsuitable:
       return CUDA_ERROR_NOT_SUPPORTED;
-    case AdoptedRanges::Verdict::no_room:
+    case AdoptedRanges::Verdict::no_space:
       return CUDA_ERROR_OUT_OF_MEMORY;
     case AdoptedRanges::Verdict::forking:
       return CUDA_ERROR_TIMEOUT;

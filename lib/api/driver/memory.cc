@@ -84,7 +84,7 @@ CUresult free_memory(Driver& driver, std::uintptr_t address) {
     driver.pools().free(*record);
   } else if (record->kind == MemoryKind::device) {
     driver.offers().free(*record);
-  } else if (!driver.held_pages().keep(*record)) {
+  } else if (!driver.p2p_pages().keep(*record)) {
     driver.runtime().heap().free(address);
   }
   return CUDA_SUCCESS;

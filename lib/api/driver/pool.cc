@@ -199,7 +199,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return enter([&](Driver& driver) {
-    if (driver.imported_pools().take(pool)) return CUDA_SUCCESS;
+    if (driver.imported_memory_pools().take(pool)) return CUDA_SUCCESS;
     if (!driver.pools().destroy(pool)) return CUDA_ERROR_INVALID_VALUE;
     driver.offers().withdraw(pool);
     return CUDA_SUCCESS;
@@ -228,7 +228,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
   return enter([&](Driver& driver) {
-    const auto imported = driver.imported_pools().find(pool);
+    const auto imported = driver.imported_memory_pools().find(pool);
     const auto own = driver.pools().find(pool);
     if ((!imported && !own) || map == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const int device = imported ? imported->device : own->device();
@@ -242,7 +242,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
                             CUmemLocation* location) {
   return enter([&](Driver& driver) {
-    const auto imported = driver.imported_pools().find(memPool);
+    const auto imported = driver.imported_memory_pools().find(memPool);
     const auto own = driver.pools().find(memPool);
     if ((!imported && !own) || flags == nullptr || location == nullptr)
       return CUDA_ERROR_INVALID_VALUE;

@@ -32,11 +32,11 @@ CUresult import_pool(Driver& driver, int descriptor, CUmemoryPool& handle) {
   OfferHandle offer;
   const int got = read_at(descriptor, 0, std::as_writable_bytes(std::span(&offer, 1)));
   if (got != static_cast<int>(sizeof offer)) return CUDA_ERROR_INVALID_VALUE;
-  const auto pool = std::make_shared<ImportedPool>();
+  const auto pool = std::make_shared<ImportedMemoryPool>();
   const CUresult opened = driver.imported().open_pool(offer, current_device(driver), *pool);
   if (opened != CUDA_SUCCESS) return opened;
-  handle = pool->handle = driver.imported_pools().reserve();
-  driver.imported_pools().assign(handle, pool);
+  handle = pool->handle = driver.imported_memory_pools().reserve();
+  driver.imported_memory_pools().assign(handle, pool);
   return CUDA_SUCCESS;
 }
 
@@ -82,7 +82,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
   return enter([&](Driver& driver) {
     if (ptr_out == nullptr || shareData == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *ptr_out = 0;
-    const auto imported = driver.imported_pools().find(pool);
+    const auto imported = driver.imported_memory_pools().find(pool);
     if (!imported) return CUDA_ERROR_INVALID_VALUE;
     return driver.imported().open_pooled(std::bit_cast<OfferHandle>(*shareData), *imported,
                                          *ptr_out);

@@ -113,7 +113,7 @@ CUresult add_callback(CUstream argument, CUstreamCallback callback, void* data, 
 }
 
 // The recording that the event stands for now; null: it was never recorded.
-std::shared_ptr<Recording> recording_of(const Event& event) {
+std::shared_ptr<Recording> recording_of(const CudaEvent& event) {
   if (!event.shared) return event.last_recording();
   const std::uint64_t moment = event.shared->last();
   if (moment == 0) return nullptr;
@@ -305,11 +305,11 @@ CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* userData) {
   return launch_host(per_thread(hStream), fn, userData);
 }
 
-CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                      size_t items) {
+CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* args,
+                            size_t args_size, size_t items) {
   return launch(stream, kernel, args, args_size, items);
 }
-CUresult wherryLaunch_ptsz(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                           size_t items) {
+CUresult wherryLaunchKernel_ptsz(CUstream stream, wherryKernel kernel, const void* args,
+                                 size_t args_size, size_t items) {
   return launch(per_thread(stream), kernel, args, args_size, items);
 }

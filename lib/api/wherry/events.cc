@@ -28,9 +28,9 @@ static_assert(WHERRY_ADVICE_PREFETCH + 1 == advice_details &&
               WHERRY_ADVICE_PREFETCH == static_cast<int>(AdviceDetail::prefetch));
 static_assert(WHERRY_EVENT_WRITE == static_cast<int>(EventAccess::write));
 static_assert(WHERRY_FAULT_REFUSED == fault_refused);
-static_assert(WHERRY_EVENT_NOBODY == EventRecord::nobody);
+static_assert(WHERRY_NO_PROCESSOR == TraceEvent::no_processor);
 
-wherryEvent public_event(const EventRecord& event, std::size_t size) {
+wherryEvent public_event(const TraceEvent& event, std::size_t size) {
   wherryEvent result{};
   result.size = size;
   result.time_ns = event.time_ns;
@@ -51,7 +51,7 @@ wherryEvent public_event(const EventRecord& event, std::size_t size) {
 
 // Takes as many events as there are, at most `count`. Returns false if the program has not started
 // recording.
-bool take_up_to(std::size_t count, std::vector<EventRecord>& taken) {
+bool take_up_to(std::size_t count, std::vector<TraceEvent>& taken) {
   constexpr std::size_t batch = 4096;
   for (;;) {
     const std::size_t before = taken.size();
@@ -66,8 +66,8 @@ bool take_up_to(std::size_t count, std::vector<EventRecord>& taken) {
 
 // The caller's version of the struct may be longer or shorter than the library's. It may lie in
 // managed memory, so no lock is held here.
-void write_events(std::span<const EventRecord> events, std::byte* to, std::size_t size) {
-  for (const EventRecord& event : events) {
+void write_events(std::span<const TraceEvent> events, std::byte* to, std::size_t size) {
+  for (const TraceEvent& event : events) {
     const wherryEvent value = public_event(event, size);
     const std::size_t known = std::min(size, sizeof value);
     std::memcpy(to, &value, known);
@@ -78,7 +78,7 @@ void write_events(std::span<const EventRecord> events, std::byte* to, std::size_
 
 }  // namespace
 
-CUresult wherryEventsStart(std::uint64_t kinds, size_t capacity) {
+CUresult wherryStartEvents(std::uint64_t kinds, size_t capacity) {
   return enter([&](Driver&) {
     const auto known = static_cast<EventKinds>(kinds & all_event_kinds);
     if (known == 0 || capacity > EventRings::capacity_max) return CUDA_ERROR_INVALID_VALUE;
@@ -88,29 +88,29 @@ CUresult wherryEventsStart(std::uint64_t kinds, size_t capacity) {
   });
 }
 
-CUresult wherryEventsStop() {
+CUresult wherryStopEvents() {
   return enter([&](Driver&) {
     return stop_recording(EventReader::program) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
   });
 }
 
-CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read) {
+CUresult wherryReadEvents(wherryEvent* events, size_t count, size_t* read) {
   return enter([&](Driver&) {
     if (read == nullptr || (events == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
     const std::size_t size = count == 0 ? smallest_event : events->size;
     if (size < smallest_event) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<EventRecord> taken;
+    std::vector<TraceEvent> taken;
     if (!take_up_to(count, taken))
       return is_recording_for(EventReader::trace) ? CUDA_ERROR_ALREADY_ACQUIRED
                                                   : CUDA_ERROR_ILLEGAL_STATE;
-    std::ranges::stable_sort(taken, {}, &EventRecord::time_ns);
+    std::ranges::stable_sort(taken, {}, &TraceEvent::time_ns);
     write_events(taken, reinterpret_cast<std::byte*>(events), size);
     *read = taken.size();
     return CUDA_SUCCESS;
   });
 }
 
-CUresult wherryEventsDropped(wherryEventKind kind, std::uint64_t* count) {
+CUresult wherryCountDroppedEvents(wherryEventKind kind, std::uint64_t* count) {
   return enter([&](Driver&) {
     const auto number = static_cast<std::uint64_t>(kind);
     if (count == nullptr || number >= event_kinds) return CUDA_ERROR_INVALID_VALUE;

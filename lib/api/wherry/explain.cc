@@ -24,7 +24,7 @@ constexpr std::size_t smallest = offsetof(wherryExplanation, decision);
 static_assert(WHERRY_REASON_NO_FAULT + 1 == reasons &&
               WHERRY_REASON_NO_FAULT == static_cast<int>(Reason::no_fault));
 static_assert(WHERRY_REASON_ACCESSED_BY == static_cast<int>(Reason::accessed_by));
-static_assert(WHERRY_EVENT_NOBODY == DecisionRecord::nobody);
+static_assert(WHERRY_NO_PROCESSOR == DecisionRecord::no_processor);
 
 constexpr std::array<std::string_view, reasons> reason_texts{
     "no advice applies, so it goes to the faulting processor",
@@ -47,7 +47,7 @@ wherryDecision public_decision(const Runtime& runtime, const DecisionRecord& rec
   decision.address = runtime.layout().address_of(span.first);
   decision.bytes = span.bytes();
   decision.waited_ns = record.waited_ns;
-  decision.toucher = record.faulting_processor;
+  decision.faulting_processor = record.faulting_processor;
   decision.access = code_of(record.access);
   decision.source = record.source;
   decision.destination = record.destination;
@@ -69,7 +69,7 @@ bool explain(Runtime& runtime, CUdeviceptr address, wherryExplanation& explanati
   explanation.read_mostly = known->advice.read_mostly ? 1 : 0;
   explanation.pinned = known->advice.pinned ? 1 : 0;
   explanation.preferred_location = known->advice.preferred.is_none()
-                                       ? WHERRY_EVENT_NOBODY
+                                       ? WHERRY_NO_PROCESSOR
                                        : index_of(known->advice.preferred.processor());
   explanation.accessed_by = known->advice.accessed_by;
   for (const DecisionRecord& record : known->decisions)
@@ -92,7 +92,7 @@ std::string advice_text(const wherryExplanation& explanation) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (explanation.pinned != 0) add("pinned");
   if (explanation.read_mostly != 0) add("read-mostly");
-  if (explanation.preferred_location != WHERRY_EVENT_NOBODY)
+  if (explanation.preferred_location != WHERRY_NO_PROCESSOR)
     add("preferred location " + processor_text(explanation.preferred_location));
   if (explanation.accessed_by != 0) add("accessed by " + processors_text(explanation.accessed_by));
   return text.empty() ? "none" : text;
@@ -102,12 +102,12 @@ std::string decision_text(const wherryDecision& decision, std::uint64_t now) {
   std::string text =
       fmt::format("  {:.3f} ms ago: ", static_cast<double>(now - decision.time_ns) / 1e6);
   const auto reason = static_cast<std::size_t>(decision.reason);
-  if (decision.toucher == WHERRY_EVENT_NOBODY)
+  if (decision.faulting_processor == WHERRY_NO_PROCESSOR)
     text += fmt::format("{}", to_string(static_cast<EventCause>(decision.cause)));
   else
-    text += fmt::format("{} {} it", processor_text(decision.toucher),
+    text += fmt::format("{} {} it", processor_text(decision.faulting_processor),
                         decision.access == WHERRY_EVENT_WRITE ? "wrote" : "read");
-  if (decision.source == WHERRY_EVENT_NOBODY)
+  if (decision.source == WHERRY_NO_PROCESSOR)
     text += fmt::format("; it was created at {}", processor_text(decision.destination));
   else if (decision.source != decision.destination)
     text += fmt::format("; it went from {} to {}", processor_text(decision.source),
@@ -115,7 +115,8 @@ std::string decision_text(const wherryDecision& decision, std::uint64_t now) {
   else
     text += fmt::format("; it is mapped at {}", processor_text(decision.destination));
   if (decision.bytes > page_size) text += fmt::format(", {} KiB in all", decision.bytes / 1024);
-  if (decision.toucher != WHERRY_EVENT_NOBODY) text += fmt::format(": {}", reason_texts[reason]);
+  if (decision.faulting_processor != WHERRY_NO_PROCESSOR)
+    text += fmt::format(": {}", reason_texts[reason]);
   return text + "\n";
 }
 
@@ -134,7 +135,7 @@ std::string text_of(const wherryExplanation& explanation, std::uint64_t now) {
 
 }  // namespace
 
-CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation) {
+CUresult wherryExplainPage(CUdeviceptr address, wherryExplanation* explanation) {
   return enter([&](Driver& driver) {
     if (explanation == nullptr || explanation->size < smallest) return CUDA_ERROR_INVALID_VALUE;
     wherryExplanation value;
@@ -147,7 +148,7 @@ CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation) {
   });
 }
 
-CUresult wherryExplainText(CUdeviceptr address, char* text, size_t bytes, size_t* needed) {
+CUresult wherryDescribePage(CUdeviceptr address, char* text, size_t bytes, size_t* needed) {
   return enter([&](Driver& driver) {
     if (text == nullptr && bytes != 0) return CUDA_ERROR_INVALID_VALUE;
     wherryExplanation value;

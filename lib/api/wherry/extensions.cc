@@ -35,30 +35,30 @@ CUresult wherryGetStats(wherryStats* stats) {
   });
 }
 
-CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info) {
+CUresult wherryGetPageState(const void* address, wherryPageState* state) {
   return enter([&](Driver& driver) {
-    if (info == nullptr || info->size < sizeof(wherryPageInfo_t)) return CUDA_ERROR_INVALID_VALUE;
+    if (state == nullptr || state->size < sizeof(wherryPageState)) return CUDA_ERROR_INVALID_VALUE;
     const auto page =
         driver.runtime().inspector().page_whereabouts(reinterpret_cast<std::uintptr_t>(address));
     if (!page) return CUDA_ERROR_INVALID_VALUE;
-    wherryPageInfo_t value{};
+    wherryPageState value{};
     value.resident = page->resident;
     value.mapped_read = page->mapped;
     value.mapped_write = page->writable;
     value.node = page->node;
-    answer(info, value);
+    answer(state, value);
     return CUDA_SUCCESS;
   });
 }
 
-CUresult wherryPin(CUdeviceptr devPtr, size_t count) {
+CUresult wherryPinPages(CUdeviceptr devPtr, size_t count) {
   return enter([&](Driver& driver) {
     Runtime& runtime = driver.runtime();
     if (!is_range(runtime, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
     return to_result(runtime.pinning().pin(pages_touched(runtime, devPtr, count)));
   });
 }
-CUresult wherryUnpin(CUdeviceptr devPtr, size_t count) {
+CUresult wherryUnpinPages(CUdeviceptr devPtr, size_t count) {
   return enter([&](Driver& driver) {
     Runtime& runtime = driver.runtime();
     const bool unpinned = is_range(runtime, devPtr, count) &&
@@ -97,7 +97,7 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, std::uint64_t
   });
 }
 
-CUresult wherryDeviceProcess(CUdevice device, pid_t* pid) {
+CUresult wherryGetDeviceProcess(CUdevice device, pid_t* pid) {
   return enter([&](Driver& driver) {
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (pid == nullptr) return CUDA_ERROR_INVALID_VALUE;

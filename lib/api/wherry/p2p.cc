@@ -10,20 +10,20 @@ constexpr unsigned long long the_p2p_token = 0;
 
 }  // namespace
 
-CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+CUresult wherryGetP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length, wherryPageExtent* extents,
                            size_t* count) {
   return enter([&](Driver& driver) {
     if (count == nullptr || (extents == nullptr && *count != 0) || p2pToken != the_p2p_token)
       return CUDA_ERROR_INVALID_VALUE;
-    return driver.held_pages().get({vaSpaceToken, address, length}, {extents, *count}, *count);
+    return driver.p2p_pages().get({vaSpaceToken, address, length}, {extents, *count}, *count);
   });
 }
 
-CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+CUresult wherryPutP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length) {
   return enter([&](Driver& driver) {
     if (p2pToken != the_p2p_token) return CUDA_ERROR_INVALID_VALUE;
-    return driver.held_pages().put({vaSpaceToken, address, length});
+    return driver.p2p_pages().put({vaSpaceToken, address, length});
   });
 }

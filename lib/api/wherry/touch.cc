@@ -6,7 +6,7 @@
 
 using namespace wherry::impl;
 
-CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags) {
+CUresult wherryTouchPages(const void* ptr, size_t bytes, unsigned flags) {
   constexpr unsigned known = WHERRY_TOUCH_READ | WHERRY_TOUCH_WRITE;
   const TouchableMemory* const memory = TouchableMemory::current();
   if (memory == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
@@ -17,4 +17,8 @@ CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags) {
   if (!memory->is_of_one_allocation(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   touch(start, bytes, (flags & WHERRY_TOUCH_WRITE) != 0 ? Access::write : Access::read);
   return CUDA_SUCCESS;
+}
+// The earlier name.
+CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags) {
+  return wherryTouchPages(ptr, bytes, flags);
 }

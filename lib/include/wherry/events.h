@@ -56,7 +56,7 @@ typedef enum {
   WHERRY_CAUSE_SPECULATIVE_PREFETCH = 3, /* the library expects accesses to them */
   WHERRY_CAUSE_EVICTION = 4,
   WHERRY_CAUSE_THRASH_PIN = 5,
-  WHERRY_CAUSE_ADVICE = 6,   /* advice of the program, or wherryPin */
+  WHERRY_CAUSE_ADVICE = 6,   /* advice of the program, or wherryPinPages */
   WHERRY_CAUSE_COPY = 7,     /* a copy or a fill by the library */
   WHERRY_CAUSE_CREATION = 8, /* pages that are created before any access */
   WHERRY_CAUSE_RELEASE = 9   /* the pages were freed or discarded */
@@ -85,9 +85,10 @@ typedef enum {
 #define WHERRY_ADVICE_UNSET_ACCESSED_BY 5
 #define WHERRY_ADVICE_PREFETCH 6
 
-#define WHERRY_EVENT_NOBODY (-1)
+#define WHERRY_NO_PROCESSOR (-1)
+#define WHERRY_EVENT_NOBODY WHERRY_NO_PROCESSOR /* its earlier name */
 
-/* One event. Processors are 0 for the host and 1 + d for device d, WHERRY_EVENT_NOBODY for none. */
+/* One event. Processors are 0 for the host and 1 + d for device d, WHERRY_NO_PROCESSOR for none. */
 typedef struct {
   size_t size;          /* sizeof(wherryEvent) of the caller */
   uint64_t time_ns;     /* CLOCK_MONOTONIC, when it began */
@@ -97,9 +98,13 @@ typedef struct {
   uint64_t bytes; /* affected bytes, whole pages; for launches: items */
   /* For a fault: the faulting thread, as gettid(2) returns it; 0: Linux does not tell. */
   uint32_t thread;
-  /* For launches: their number on the device. For evictions: pages that were only dropped because
-   * other pools have copies. For advice: the host's NUMA node that it names, plus 1. Else 0. */
-  uint32_t value;
+  /* 0 for all other kinds. */
+  union {
+    uint32_t launch;        /* for launches: their number on the device */
+    uint32_t pages_dropped; /* for evictions: pages only dropped, because other pools have copies */
+    uint32_t node_plus_one; /* for advice: the host's NUMA node that it names, plus 1; 0: none */
+    uint32_t value;         /* the earlier name of all three */
+  };
   int32_t kind;        /* a wherryEventKind */
   int32_t cause;       /* a wherryEventCause */
   int32_t access;      /* for a fault: WHERRY_EVENT_READ or WHERRY_EVENT_WRITE; else 0 */
@@ -109,7 +114,7 @@ typedef struct {
   uint32_t processors; /* more processors, one bit each: bit 0 the host, bit 1 + d device d */
 } wherryEvent;
 
-/* Starts recording events for wherryEventsRead. Events of an earlier recording that have not been
+/* Starts recording events for wherryReadEvents. Events of an earlier recording that have not been
  * read are discarded.
  *   - kinds: the kinds to record: an or of WHERRY_EVENT_BIT(kind), or WHERRY_EVENT_ALL. Kinds that
  *     this library does not know are ignored.
@@ -123,14 +128,14 @@ typedef struct {
  * - CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_OUT_OF_MEMORY.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryEventsStart(uint64_t kinds, size_t capacity);
+CUresult wherryStartEvents(uint64_t kinds, size_t capacity);
 
-/* Stops recording. Recorded events can still be read until the next wherryEventsStart.
+/* Stops recording. Recorded events can still be read until the next wherryStartEvents.
  * Errors:
- * - CUDA_ERROR_ILLEGAL_STATE: wherryEventsStart has not started recording, or it has been stopped.
+ * - CUDA_ERROR_ILLEGAL_STATE: wherryStartEvents has not started recording, or it has been stopped.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryEventsStop(void);
+CUresult wherryStopEvents(void);
 
 /* Removes recorded events and returns them. The events of one call are in the order in which they
  * began; a later call may return events that began earlier. Events of one thread stay in their
@@ -149,15 +154,15 @@ CUresult wherryEventsStop(void);
  * - CUDA_ERROR_ALREADY_ACQUIRED: WHERRY_TRACE uses the events.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe: each event is returned to one caller. */
-CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read);
+CUresult wherryReadEvents(wherryEvent* events, size_t count, size_t* read);
 
 /* Returns how many events of this kind are missing because there was no space for them, since
- * recording was last started by wherryEventsStart or WHERRY_TRACE.
+ * recording was last started by wherryStartEvents or WHERRY_TRACE.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: count is NULL, or a kind that the library does not know.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryEventsDropped(wherryEventKind kind, uint64_t* count);
+CUresult wherryCountDroppedEvents(wherryEventKind kind, uint64_t* count);
 
 /* Gives memory a name, which reports on a trace use from now on until the memory is freed or named
  * again. Where named ranges overlap, the newest name counts. Without WHERRY_TRACE the arguments are
@@ -171,6 +176,12 @@ CUresult wherryEventsDropped(wherryEventKind kind, uint64_t* count);
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
 CUresult wherryNameRange(const void* pointer, size_t bytes, const char* name);
+
+/* Earlier names of these functions, which stay. */
+CUresult wherryEventsStart(uint64_t kinds, size_t capacity);
+CUresult wherryEventsStop(void);
+CUresult wherryEventsRead(wherryEvent* events, size_t count, size_t* read);
+CUresult wherryEventsDropped(wherryEventKind kind, uint64_t* count);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

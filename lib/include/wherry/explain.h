@@ -20,10 +20,10 @@ extern "C" {
 /* The rule that determined where a page should be. Later versions of the library may have more. */
 typedef enum {
   /* No advice and no opinion of the policy: the page went to the faulting processor. */
-  WHERRY_REASON_TOUCHED = 0,
+  WHERRY_REASON_FAULTING_PROCESSOR = 0,
   /* The faulting processor already held the page. */
-  WHERRY_REASON_THERE = 1,
-  /* The page is pinned: wherryPin. */
+  WHERRY_REASON_RESIDENT = 1,
+  /* The page is pinned: wherryPinPages. */
   WHERRY_REASON_PINNED = 2,
   /* Advice: the faulting processor got a copy; by a write, the only one. */
   WHERRY_REASON_READ_MOSTLY = 3,
@@ -34,26 +34,34 @@ typedef enum {
   /* The policy's opinion. */
   WHERRY_REASON_POLICY = 6,
   /* The policy's temporary pin, because a move would not pay. */
-  WHERRY_REASON_POLICY_STAY = 7,
+  WHERRY_REASON_TEMPORARY_PIN = 7,
   /* The destination had no free pages. */
-  WHERRY_REASON_NO_ROOM = 8,
+  WHERRY_REASON_NO_SPACE = 8,
   /* The faulting processor could map no more of other processors' memory. */
   WHERRY_REASON_NO_MAPPINGS = 9,
   /* No fault: see the cause. */
-  WHERRY_REASON_NO_FAULT = 10
+  WHERRY_REASON_NO_FAULT = 10,
+  /* Earlier names. */
+  WHERRY_REASON_TOUCHED = WHERRY_REASON_FAULTING_PROCESSOR,
+  WHERRY_REASON_THERE = WHERRY_REASON_RESIDENT,
+  WHERRY_REASON_POLICY_STAY = WHERRY_REASON_TEMPORARY_PIN,
+  WHERRY_REASON_NO_ROOM = WHERRY_REASON_NO_SPACE
 } wherryReason;
 
 /* One decision about some pages. Processors are 0 for the host and 1 + d for device d,
- * WHERRY_EVENT_NOBODY for none. */
+ * WHERRY_NO_PROCESSOR for none. */
 typedef struct {
   uint64_t time_ns; /* CLOCK_MONOTONIC */
   /* The contiguous pages that moved, or were mapped, with the page. */
   CUdeviceptr address;
   uint64_t bytes;
   uint64_t waited_ns; /* time that the faulting thread had waited by then */
-  int32_t toucher;    /* the faulting processor */
-  int32_t access;     /* WHERRY_EVENT_READ, WHERRY_EVENT_WRITE; 0: no fault */
-  int32_t source;     /* where the page was; WHERRY_EVENT_NOBODY: it was absent */
+  union {
+    int32_t faulting_processor; /* WHERRY_NO_PROCESSOR: there was no fault */
+    int32_t toucher;            /* its earlier name */
+  };
+  int32_t access; /* WHERRY_EVENT_READ, WHERRY_EVENT_WRITE; 0: no fault */
+  int32_t source; /* where the page was; WHERRY_NO_PROCESSOR: it was absent */
   /* Where it should be. If that is not the faulting processor, that processor maps it there. */
   int32_t destination;
   int32_t reason; /* a wherryReason */
@@ -72,7 +80,7 @@ typedef struct {
   /* The advice for the page. */
   uint32_t read_mostly;       /* 1 or 0 */
   uint32_t pinned;            /* 1 or 0 */
-  int32_t preferred_location; /* a processor, or WHERRY_EVENT_NOBODY */
+  int32_t preferred_location; /* a processor, or WHERRY_NO_PROCESSOR */
   uint32_t accessed_by;       /* a mask like `resident` */
   /* The number of valid elements of `decision`, newest first. The library keeps the latest 4096
    * decisions about all memory: decisions on faults, pages that came or went for another reason,
@@ -92,7 +100,7 @@ typedef struct {
  * - CUDA_ERROR_OUT_OF_MEMORY.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation);
+CUresult wherryExplainPage(CUdeviceptr address, wherryExplanation* explanation);
 
 /* The same as lines of text.
  *   - text: receives as much of the text as fits, and a terminating zero byte; may be NULL if bytes
@@ -104,6 +112,10 @@ CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation);
  * - CUDA_ERROR_OUT_OF_MEMORY.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
+CUresult wherryDescribePage(CUdeviceptr address, char* text, size_t bytes, size_t* needed);
+
+/* Earlier names of these functions, which stay. */
+CUresult wherryExplain(CUdeviceptr address, wherryExplanation* explanation);
 CUresult wherryExplainText(CUdeviceptr address, char* text, size_t bytes, size_t* needed);
 
 #pragma GCC visibility pop

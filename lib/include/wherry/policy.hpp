@@ -50,10 +50,13 @@ struct policy_machine {
   int distance[WHERRY_MAX_PROCESSORS][WHERRY_MAX_PROCESSORS] = {};
 };
 
-// A processor, `toucher`, accessed a page for which its page table has no entry, or no entry that
+// A processor accessed a page for which its page table has no entry, or no entry that
 // permits the access.
 struct page_fault {
-  int toucher = -1;
+  union {
+    int faulting_processor = -1;
+    int toucher;  // its earlier name
+  };
   std::uint64_t block = 0;  // blocks of 2 MiB are numbered by address
   unsigned page = 0;        // number of the page in the block
   bool write = false;

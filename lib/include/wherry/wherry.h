@@ -4,7 +4,7 @@
  *
  * Compiles as C11 and C++. Every function may be called from any thread of the process that called
  * cuInit; in a child made by fork() each returns CUDA_ERROR_NOT_INITIALIZED. Kernels may only call
- * wherryTouch. CUDA_ERROR_NOT_INITIALIZED without a condition means that cuInit has not
+ * wherryTouchPages. CUDA_ERROR_NOT_INITIALIZED without a condition means that cuInit has not
  * succeeded. */
 #ifndef WHERRY_WHERRY_H
 #define WHERRY_WHERRY_H
@@ -49,10 +49,11 @@ typedef void (*wherryKernel)(const void* args, size_t begin, size_t end);
  *   device's process died).
  * Thread-safe. */
 #if defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+#define wherryLaunchKernel __CUDA_API_PTSZ(wherryLaunchKernel)
 #define wherryLaunch __CUDA_API_PTSZ(wherryLaunch)
 #endif
-CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
-                      size_t items);
+CUresult wherryLaunchKernel(CUstream stream, wherryKernel kernel, const void* args,
+                            size_t args_size, size_t items);
 
 /* Declares variables of a file, or static variables of a function, as managed memory:
  *
@@ -189,21 +190,21 @@ typedef struct {
   uint32_t mapped_read;  /* processors whose page table may hold an entry for it */
   uint32_t mapped_write; /* processors whose page table may hold a writable entry for it */
   int32_t node;          /* NUMA node of the first resident copy, as Linux says; -1: not resident */
-} wherryPageInfo_t;
+} wherryPageState;
 
 /* Returns where the page that contains `address` is, under the lock that moves of the page take.
  * Does not access the page.
  * Errors:
- * - CUDA_ERROR_INVALID_VALUE: the address is in no live allocation, managed or a device's own, info
- *   is NULL, or size is too small.
+ * - CUDA_ERROR_INVALID_VALUE: the address is in no live allocation, managed or a device's own,
+ * state is NULL, or size is too small.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
+CUresult wherryGetPageState(const void* address, wherryPageState* state);
 
-/* Pins all pages that the `count` bytes from devPtr overlap: until wherryUnpin each page stays in
- * the memory where it is, and its physical address never changes. This is for memory that something
- * other than a processor works on: a device driver, an I/O request, or a peer that knows the
- * physical address.
+/* Pins all pages that the `count` bytes from devPtr overlap: until wherryUnpinPages each page stays
+ * in the memory where it is, and its physical address never changes. This is for memory that
+ * something other than a processor works on: a device driver, an I/O request, or a peer that knows
+ * the physical address.
  *
  * Processors can still access the pages at any time: those whose memory does not hold a page map it
  * where it is. Faults, evictions, prefetches and advice do not move it, and it has no copies: of
@@ -220,7 +221,7 @@ CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
  *   not pinned before.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryPin(CUdeviceptr devPtr, size_t count);
+CUresult wherryPinPages(CUdeviceptr devPtr, size_t count);
 
 /* Lets all pages that the range overlaps move again, whether or not they were pinned. They stay
  * where they are until something moves them.
@@ -228,7 +229,7 @@ CUresult wherryPin(CUdeviceptr devPtr, size_t count);
  * - CUDA_ERROR_INVALID_VALUE: not a range.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
+CUresult wherryUnpinPages(CUdeviceptr devPtr, size_t count);
 
 /* Pages that are contiguous in a file. */
 typedef struct {
@@ -248,44 +249,44 @@ typedef struct {
  *   - extents, count: receive where the pages are, in the order of their addresses. count, in: the
  *     number of elements of extents; out: the number of extents. If that is larger, nothing is
  *     held.
- * Device memory never moves. Managed memory is pinned as by wherryPin; pages that were not pinned
- * before are unpinned when the allocation's last pages are put. Memory that is freed while its
- * pages are held is no allocation any more, but stays where it is, at its address, for the third
- * party, until the pages are put. Memory mapped with cuMemMap lies in the file of its memory, which
- * exists until the pages are put; after it is unmapped, its addresses may be used for other memory.
- * Errors:
+ * Device memory never moves. Managed memory is pinned as by wherryPinPages; pages that were not
+ * pinned before are unpinned when the allocation's last pages are put. Memory that is freed while
+ * its pages are held is no allocation any more, but stays where it is, at its address, for the
+ * third party, until the pages are put. Memory mapped with cuMemMap lies in the file of its memory,
+ * which exists until the pages are put; after it is unmapped, its addresses may be used for other
+ * memory. Errors:
  * - CUDA_ERROR_INVALID_VALUE: count is NULL, extents is NULL with a count, extents has too few
  *   elements, or the tokens belong to no live allocation, or not to the one that contains the
  *   bytes.
  * - CUDA_ERROR_NOT_SUPPORTED: memory of a pool, or of the host.
- * - CUDA_ERROR_OUT_OF_MEMORY: as for wherryPin.
+ * - CUDA_ERROR_OUT_OF_MEMORY: as for wherryPinPages.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Needs no context. Thread-safe. */
-CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+CUresult wherryGetP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length, wherryPageExtent* extents,
                            size_t* count);
 
-/* Declares that the third party no longer uses these pages: undoes one wherryP2PGetPages with the
+/* Declares that the third party no longer uses these pages: undoes one wherryGetP2PPages with the
  * same arguments, also for memory that has been freed since.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: there is no such call to undo.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
-CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+CUresult wherryPutP2PPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
                            CUdeviceptr address, size_t length);
 
-/* How wherryTouch accesses memory. READ: like a system call that takes bytes from it, write(2).
- * WRITE: like a system call that puts bytes into it, read(2). Both together are the same as
- * WRITE. */
+/* How wherryTouchPages accesses memory. READ: like a system call that takes bytes from it,
+ * write(2). WRITE: like a system call that puts bytes into it, read(2). Both together are the same
+ * as WRITE. */
 #define WHERRY_TOUCH_READ 1u
 #define WHERRY_TOUCH_WRITE 2u
 
 /* Accesses every page of the `bytes` bytes from `ptr` on the calling thread, now, so that a system
  * call that follows finds them. Where faults inside system calls are not handled
  * (docs/system-calls.md), a system call on a page that is elsewhere fails with EFAULT or stops
- * before the page. wherryTouch changes no byte, and is no data race with threads and kernels that
- * access the same bytes. It has the effects of such accesses: pages move to this processor or are
- * mapped where they are, as their advice says; absent pages are created; and WHERRY_TOUCH_WRITE
+ * before the page. wherryTouchPages changes no byte, and is no data race with threads and kernels
+ * that access the same bytes. It has the effects of such accesses: pages move to this processor or
+ * are mapped where they are, as their advice says; absent pages are created; and WHERRY_TOUCH_WRITE
  * drops other copies.
  *
  * This prepares the pages; it does not pin them. Another processor's next access may take a page
@@ -304,7 +305,7 @@ CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToke
  * in a device it makes the pages accessible to that device, and also accepts the device's own
  * allocations. If another thread frees the memory meanwhile, or there is no space for it, the
  * result is the same signal as for an access. */
-CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags);
+CUresult wherryTouchPages(const void* ptr, size_t bytes, unsigned flags);
 
 /* The eviction of one block of 2 MiB, or of those of its pages that were resident, from a device's
  * pool. */
@@ -339,6 +340,21 @@ CUresult wherryGetEvictions(wherryEviction* events, size_t* count, uint64_t* dro
  * - CUDA_ERROR_INVALID_VALUE: pid is NULL.
  * - CUDA_ERROR_NOT_INITIALIZED.
  * Thread-safe. */
+CUresult wherryGetDeviceProcess(CUdevice device, pid_t* pid);
+
+/* Earlier names of the functions and types above, which stay. */
+CUresult wherryLaunch(CUstream stream, wherryKernel kernel, const void* args, size_t args_size,
+                      size_t items);
+typedef wherryPageState wherryPageInfo_t;
+CUresult wherryPageInfo(const void* address, wherryPageInfo_t* info);
+CUresult wherryPin(CUdeviceptr devPtr, size_t count);
+CUresult wherryUnpin(CUdeviceptr devPtr, size_t count);
+CUresult wherryP2PGetPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+                           CUdeviceptr address, size_t length, wherryPageExtent* extents,
+                           size_t* count);
+CUresult wherryP2PPutPages(unsigned long long p2pToken, unsigned int vaSpaceToken,
+                           CUdeviceptr address, size_t length);
+CUresult wherryTouch(const void* ptr, size_t bytes, unsigned flags);
 CUresult wherryDeviceProcess(CUdevice device, pid_t* pid);
 
 #pragma GCC visibility pop

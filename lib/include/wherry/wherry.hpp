@@ -189,7 +189,7 @@ class device {
   // The OS process that runs this device's kernels.
   pid_t process() const {
     pid_t pid = 0;
-    detail::check(wherryDeviceProcess(ordinal(), &pid), "wherryDeviceProcess");
+    detail::check(wherryGetDeviceProcess(ordinal(), &pid), "wherryGetDeviceProcess");
     return pid;
   }
 
@@ -234,12 +234,14 @@ class runtime {
     return stats;
   }
   // Where the page of a managed address is, see wherry.h.
-  wherryPageInfo_t page_info(const void* address) const {
-    wherryPageInfo_t info{};
-    info.size = sizeof info;
-    detail::check(wherryPageInfo(address, &info), "wherryPageInfo");
-    return info;
+  wherryPageState page_state(const void* address) const {
+    wherryPageState state{};
+    state.size = sizeof state;
+    detail::check(wherryGetPageState(address, &state), "wherryGetPageState");
+    return state;
   }
+  // The earlier name of page_state().
+  wherryPageState page_info(const void* address) const { return page_state(address); }
 };
 
 class event;
@@ -291,15 +293,16 @@ class stream {
     static_assert(alignof(Function) <= 64,
                   "parallel_for: the lambda captures something aligned to more than 64 bytes");
     if constexpr (std::is_trivially_copyable_v<Function> && (by_index || by_range)) {
-      detail::check(wherryLaunch(handle_, &detail::run_items<Function>, std::addressof(function),
-                                 sizeof(Function), items),
-                    "wherryLaunch");
+      detail::check(wherryLaunchKernel(handle_, &detail::run_items<Function>,
+                                       std::addressof(function), sizeof(Function), items),
+                    "wherryLaunchKernel");
     }
   }
 
-  // Runs a plain kernel, see wherryLaunch.
+  // Runs a plain kernel, see wherryLaunchKernel.
   void launch(wherryKernel kernel, const void* args, std::size_t args_size, std::size_t items) {
-    detail::check(wherryLaunch(handle_, kernel, args, args_size, items), "wherryLaunch");
+    detail::check(wherryLaunchKernel(handle_, kernel, args, args_size, items),
+                  "wherryLaunchKernel");
   }
 
   // Calls function() on a thread of the library when the work submitted so far has finished. The
@@ -516,19 +519,19 @@ void prefetch(std::span<T> elements, const location& where, const stream& in) {
 
 // Make all pages that the elements overlap accessible to the calling thread's processor, for a
 // system call that follows: one that takes bytes from them, or, with `touch_for_writing`, one that
-// puts bytes into them. See wherryTouch. An empty span does nothing. Any thread, and kernels.
+// puts bytes into them. See wherryTouchPages. An empty span does nothing. Any thread, and kernels.
 template <typename T>
 void touch_for_reading(std::span<T> elements) {
   if (elements.empty()) return;
-  detail::check(wherryTouch(elements.data(), elements.size_bytes(), WHERRY_TOUCH_READ),
-                "wherryTouch");
+  detail::check(wherryTouchPages(elements.data(), elements.size_bytes(), WHERRY_TOUCH_READ),
+                "wherryTouchPages");
 }
 template <typename T>
 void touch_for_writing(std::span<T> elements) {
   static_assert(!std::is_const_v<T>);
   if (elements.empty()) return;
-  detail::check(wherryTouch(elements.data(), elements.size_bytes(), WHERRY_TOUCH_WRITE),
-                "wherryTouch");
+  detail::check(wherryTouchPages(elements.data(), elements.size_bytes(), WHERRY_TOUCH_WRITE),
+                "wherryTouchPages");
 }
 
 // Managed memory for std::pmr containers; any thread. Each request is a separate allocation, which

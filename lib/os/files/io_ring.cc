@@ -4,11 +4,14 @@
 #include <linux/falloc.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "os/files/fd.h"
@@ -18,14 +21,11 @@
 namespace wherry::impl {
 namespace {
 
-// The kernel refuses a submission while it has no memory for it. The limit is short, because the
-// submitter can work without io_uring, and other threads wait for the copied data.
-constexpr int submit_attempts_max = 20;
-constexpr timespec submit_pause{0, 1'000'000};
-
 class UringRing final : public IoRing {
  public:
-  explicit UringRing(io_uring ring) : ring_(ring) {}
+  UringRing(io_uring ring, unsigned operations) : ring_(ring) { queued_.reserve(operations); }
+  // In a child that the application's fork() made, the descriptor is closed and the memory is not
+  // mapped, so nothing is to be freed there.
   ~UringRing() override {
     if (disown_descriptor(ring_.ring_fd)) ::io_uring_queue_exit(&ring_);
   }
@@ -64,23 +64,28 @@ class UringRing final : public IoRing {
   }
 
   bool submit() override {
-    for (int attempt = 0; attempt < submit_attempts_max; ++attempt) {
-      const int result = ::io_uring_submit(&ring_);
-      if (result >= 0 && ::io_uring_sq_ready(&ring_) == 0) return true;
-      if (result > 0) {
-        cancel_rest();
-        return true;
-      }
-      if (result != -EINTR) ::nanosleep(&submit_pause, nullptr);
-    }
-    take_back_rest();
-    return false;
+    (void)::io_uring_submit(&ring_);
+    const std::size_t accepted = queued_.size() - ::io_uring_sq_ready(&ring_);
+    if (accepted == 0) return false;
+    queued_.erase(queued_.begin(), queued_.begin() + static_cast<std::ptrdiff_t>(accepted));
+    prepared_ -= std::min(prepared_, accepted);
+    // If Linux accepted only part of a chain, the chain ends there. The remaining operations would
+    // run regardless of that part's result, so they are completed with -ECANCELED instead.
+    for (std::size_t i = 0; i < prepared_; ++i)
+      cancelled_.push_back({queued_[i]->user_data, -ECANCELED});
+    discard();
+    return true;
+  }
+
+  void discard() override {
+    for (std::size_t i = 0; i < prepared_; ++i) make_empty(queued_[i]);
+    prepared_ = 0;
   }
 
   Done wait() override {
-    if (!taken_back_.empty()) {
-      const Done done = taken_back_.front();
-      taken_back_.pop_front();
+    if (!cancelled_.empty()) {
+      const Done done = cancelled_.front();
+      cancelled_.pop_front();
       return done;
     }
     io_uring_cqe* entry = nullptr;
@@ -95,21 +100,22 @@ class UringRing final : public IoRing {
   }
 
  private:
-  // The kernel accepted only part of a chain, which ends the chain there. The remaining operations
-  // would run regardless of that part's result, so they are completed with -ECANCELED instead.
-  void cancel_rest() {
-    for (unsigned i = *ring_.sq.khead; i != ring_.sq.sqe_tail; ++i)
-      // Entries are in queue order. The index array is not used, because newer rings have none.
-      taken_back_.push_back({ring_.sq.sqes[i & *ring_.sq.kring_mask].user_data, -ECANCELED});
-    take_back_rest();
-  }
-  // The kernel reads the queue only during a submission, so unread entries can be removed.
-  void take_back_rest() {
-    ring_.sq.sqe_head = ring_.sq.sqe_tail = *ring_.sq.ktail = *ring_.sq.khead;
+  // Linux reads the queue only during a submission (the ring has no IORING_SETUP_SQPOLL). Until
+  // then an entry may be rewritten, but liburing has no call that removes it from the queue. So an
+  // operation that is not to happen becomes an empty one, which Linux accepts with the next
+  // submission.
+  static void make_empty(io_uring_sqe* entry) {
+    std::memset(entry, 0, sizeof *entry);
+    ::io_uring_prep_nop(entry);
+    entry->flags = IOSQE_CQE_SKIP_SUCCESS;  // no completion is reported
   }
   io_uring_sqe* next_entry() {
-    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
-    WHERRY_CHECK(entry != nullptr, "more operations than the ring can hold");
+    if (prepared_ == queued_.size()) {
+      queued_.push_back(::io_uring_get_sqe(&ring_));
+      WHERRY_CHECK(queued_.back() != nullptr, "more operations than the ring can hold");
+    }
+    io_uring_sqe* const entry = queued_[prepared_++];
+    std::memset(entry, 0, sizeof *entry);
     return entry;
   }
   static void finish(io_uring_sqe* entry, std::uint64_t tag, Link link) {
@@ -119,17 +125,38 @@ class UringRing final : public IoRing {
   }
 
   io_uring ring_;
-  std::deque<Done> taken_back_;
+  // The entries that Linux has not accepted, in the order of its queue. The first `prepared_` are
+  // operations, the others are empty.
+  std::vector<io_uring_sqe*> queued_;
+  std::size_t prepared_ = 0;
+  std::deque<Done> cancelled_;  // operations that wait() has to report
 };
+
+// Opens a ring whose descriptor is in the set of the library's. Returns nullopt if Linux permits
+// none.
+std::optional<io_uring> open_ring(unsigned operations) {
+  io_uring ring;
+  std::memset(&ring, 0, sizeof ring);
+  if (::io_uring_queue_init(operations, &ring, 0) != 0) return std::nullopt;
+  if (ring.ring_fd > STDERR_FILENO) {
+    WHERRY_CHECK(own_descriptor(ring.ring_fd) == ring.ring_fd, "a ring's descriptor has moved");
+    return ring;
+  }
+  // The number is that of a standard stream, which the program has closed. The descriptor cannot
+  // be moved to a higher number, because liburing stores the number in private fields. So another
+  // ring is opened while this one occupies the number.
+  const auto other = open_ring(operations);
+  ::io_uring_queue_exit(&ring);
+  return other;
+}
 
 }  // namespace
 
 std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   if (!permissions()[Request::io_uring]) return nullptr;
-  io_uring ring;
-  std::memset(&ring, 0, sizeof ring);
-  if (::io_uring_queue_init(operations, &ring, 0) != 0) return nullptr;
-  ring.ring_fd = ring.enter_ring_fd = own_descriptor(ring.ring_fd);
+  auto opened = open_ring(operations);
+  if (!opened) return nullptr;
+  io_uring& ring = *opened;
   (void)::io_uring_ring_dontfork(&ring);  // otherwise a child inherits it
   unsigned workers[2] = {1, 0};           // the first for files; the second kind is not used
   (void)::io_uring_register_iowq_max_workers(&ring, workers);  // Linux before 5.15 uses more
@@ -137,7 +164,7 @@ std::unique_ptr<IoRing> IoRing::create(unsigned operations) {
   if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0)
     // otherwise it may run farther away
     (void)::io_uring_register_iowq_aff(&ring, sizeof cpus, &cpus);
-  return std::make_unique<UringRing>(ring);
+  return std::make_unique<UringRing>(ring, operations);
 }
 
 }  // namespace wherry::impl

@@ -24,7 +24,7 @@ class IoRing {
     next,   // it waits, and is cancelled unless this one completes fully
     after,  // it waits, and runs whatever the result of this one is
   };
-  // Operations start with submit(). Requires: fewer than `operations` are in progress.
+  // Operations start with submit(). Requires: fewer than `operations` are prepared or in progress.
   virtual void read(int fd, std::uint64_t offset, std::span<std::byte> into, std::uint64_t tag,
                     Link link) = 0;
   virtual void write(int fd, std::uint64_t offset, std::span<const std::byte> from,
@@ -34,10 +34,13 @@ class IoRing {
   virtual void populate(std::span<std::byte> pages, std::uint64_t tag) = 0;
   // Faults the memory in. Fails with -ENOMEM or -EFAULT if there is no such memory.
   virtual void fetch(std::span<const std::byte> memory, std::uint64_t tag, Link link) = 0;
-  // Returns false if the kernel accepts nothing at the moment, usually for lack of memory; all
-  // operations since the last submit() are then discarded. The kernel may accept part of a chain;
-  // the rest then completes with an error.
+  // Returns false if Linux accepts nothing at the moment, usually for lack of memory. The caller
+  // may then call submit() again, or discard(). Linux may accept part of a chain; the rest then
+  // completes with an error.
   [[nodiscard]] virtual bool submit() = 0;
+  // Drops the operations that were not submitted. They do not happen, and wait() does not report
+  // them.
+  virtual void discard() = 0;
 
   struct Done {
     std::uint64_t tag;

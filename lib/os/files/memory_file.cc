@@ -18,6 +18,7 @@
 #include "os/memory/mapping.h"
 #include "os/memory/numa.h"
 #include "os/memory/userfaultfd.h"
+#include "os/process/interposer_hooks.h"
 #include "os/process/permissions.h"
 #include "os/process/resource_limits.h"
 
@@ -27,24 +28,6 @@ namespace {
 
 constexpr int madv_collapse = 25;  // since Linux 6.1; glibc 2.36 does not define it
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-
-// Creates a file on a private tmpfs with huge pages. Returns an empty Fd if that is not permitted.
-Fd create_on_huge_tmpfs(const std::string& name) {
-  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
-  if (!context) return {};
-  const auto set = [&](const char* key, const char* value) {
-    return ::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) == 0;
-  };
-  // By default a tmpfs holds at most half of the machine's memory.
-  if (!set("huge", "always") || !set("size", "0") ||
-      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
-    return {};
-  const Fd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
-  if (!mount) return {};
-  Fd file(::openat(mount.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file) ::unlinkat(mount.get(), name.c_str(), 0);
-  return file;
-}
 
 std::uint64_t allocated_bytes_of(int fd) {
   struct stat status {};
@@ -88,9 +71,9 @@ bool memfds_have_huge_pages() {
 // Asks the kernel to merge a page and the holes around it, while a userfaultfd tracks those holes.
 // Returns false also if userfaultfd is not permitted.
 bool keeps_holes(int fd) {
-  const UffdAccess access = permissions().userfaultfd();
-  if (access == UffdAccess::none) return false;
-  const Userfaultfd trap(Userfaultfd::create(access), /*raises_sigbus=*/true);
+  const std::optional<UffdAccess> access = permissions().userfaultfd();
+  if (!access) return false;
+  const Userfaultfd trap(Userfaultfd::create(*access), /*raises_sigbus=*/true);
   const Mapping trapped = Mapping::reserve(huge_page, huge_page);
   const Mapping merged = Mapping::reserve(huge_page, huge_page);
   if (!show(fd, trapped) || !show(fd, merged) ||
@@ -104,8 +87,21 @@ bool keeps_holes(int fd) {
 
 }  // namespace
 
-bool MemoryFile::can_use_huge_tmpfs() {
-  return static_cast<bool>(create_on_huge_tmpfs("wherry-probe"));
+Fd create_on_huge_tmpfs(const std::string& name) {
+  const Fd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  if (!context) return {};
+  const auto set = [&](const char* key, const char* value) {
+    return ::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) == 0;
+  };
+  // By default a tmpfs holds at most half of the machine's memory.
+  if (!set("huge", "always") || !set("size", "0") ||
+      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return {};
+  const Fd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  if (!mount) return {};
+  Fd file(::openat(mount.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file) ::unlinkat(mount.get(), name.c_str(), 0);
+  return file;
 }
 
 bool MemoryFile::kernel_keeps_holes() {
@@ -117,6 +113,7 @@ bool MemoryFile::kernel_keeps_holes() {
 }
 
 MemoryFile::MemoryFile(const std::string& name, std::size_t bytes, HugePages wanted) {
+  attach_interposers();  // mlockall() must not populate the file
   if (wanted == HugePages::if_possible && kernel_keeps_holes()) fd_ = create_on_huge_tmpfs(name);
   huge_ = fd_ || memfds_have_huge_pages();
   if (!fd_) fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
@@ -172,10 +169,6 @@ int MemoryFile::bind_nodes(std::uint64_t offset, std::uint64_t bytes,
 std::uint64_t MemoryFile::first_data(std::uint64_t offset, std::uint64_t end) const {
   const off_t found = ::lseek(fd_.get(), static_cast<off_t>(offset), SEEK_DATA);
   return found < 0 ? end : std::min(static_cast<std::uint64_t>(found), end);
-}
-
-std::uint64_t MemoryFile::allocated_bytes() const {
-  return allocated_bytes_of(fd_.get());
 }
 
 std::optional<FoundMemoryFile> find_memory_file(int fd) {

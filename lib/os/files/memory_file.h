@@ -51,11 +51,7 @@ class MemoryFile {
   // Returns the first byte of the first page that the file holds in [offset, end), or `end` if it
   // holds none.
   std::uint64_t first_data(std::uint64_t offset, std::uint64_t end) const;
-  // The bytes that the file occupies, as the kernel counts them.
-  std::uint64_t allocated_bytes() const;
 
-  // Whether a private tmpfs with huge pages can be created.
-  static bool can_use_huge_tmpfs();
   // Whether this kernel keeps the holes of a file with huge pages. Kernels before about Linux 6.4
   // fill some of them when they merge pages. Probed once, by trying.
   static bool kernel_keeps_holes();
@@ -65,6 +61,10 @@ class MemoryFile {
   FileIdentity identity_;
   bool huge_ = false;
 };
+
+// Creates an empty file on a private tmpfs with huge pages, which is mounted nowhere. Returns an
+// empty Fd if that is not permitted.
+Fd create_on_huge_tmpfs(const std::string& name);
 
 // The name and size of a file that MemoryFile created, in this process or another one.
 struct FoundMemoryFile {

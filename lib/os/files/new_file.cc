@@ -14,11 +14,7 @@ namespace {
 // Collisions with processes that use the same name now, or that died before the rename.
 constexpr int attempts_max = 16;
 
-struct NewFile {
-  Fd file;
-  std::string name;    // the temporary name beside the target
-  std::string target;  // the path, or the target of the link
-};
+}  // namespace
 
 int create_beside(const std::string& path, NewFile& made) {
   made.target = path;
@@ -38,8 +34,6 @@ int create_beside(const std::string& path, NewFile& made) {
   return 0;
 }
 
-}  // namespace
-
 int create_in_place_of(const std::string& path, Fd& file) {
   NewFile made;
   if (const int error = create_beside(path, made)) return error;
@@ -50,12 +44,6 @@ int create_in_place_of(const std::string& path, Fd& file) {
   }
   file = std::move(made.file);
   return 0;
-}
-
-int try_create_in_place_of(const std::string& path) {
-  NewFile made;
-  if (const int error = create_beside(path, made)) return error;
-  return ::unlink(made.name.c_str()) == 0 ? 0 : errno;
 }
 
 int append_all(const Fd& file, std::span<const std::byte> bytes) {

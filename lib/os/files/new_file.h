@@ -10,14 +10,20 @@
 
 namespace wherry::impl {
 
+// A file that does not have its final name yet.
+struct NewFile {
+  Fd file;
+  std::string name;    // the temporary name beside the target
+  std::string target;  // the path, or the target of the link
+};
+
+// Creates an empty file beside `path`. Returns the same errors as create_in_place_of().
+[[nodiscard]] int create_beside(const std::string& path, NewFile& made);
+
 // Creates an empty file beside `path` and renames it to `path`, so the previous file exists until
 // then. A path that is not a regular file is left unchanged: EISDIR, or EINVAL. If `path` is a
 // symbolic link, its target is replaced.
 [[nodiscard]] int create_in_place_of(const std::string& path, Fd& file);
-
-// Returns what create_in_place_of() would return: creates the new file and removes it again. Does
-// not tell whether the disk has enough space.
-[[nodiscard]] int try_create_in_place_of(const std::string& path);
 
 // Appends all bytes. Linux signals that a file exceeds its size limit; the caller blocks that
 // signal. On an error a part may have been written.

@@ -143,8 +143,8 @@ int leave_out_of_core_dumps(std::uintptr_t start, std::size_t bytes) {
   return ::madvise(reinterpret_cast<void*>(start), bytes, MADV_DONTDUMP) == 0 ? 0 : errno;
 }
 
-int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
-                  Access access, bool huge_pages) {
+int map_file_range(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t offset,
+                   Access access, bool huge_pages) {
   // Mapped elsewhere first, so that a mapping that cannot be hidden from children changes nothing,
   // and readers of the place always find either the old or the new content.
   void* aside =
@@ -159,7 +159,7 @@ int map_file_part(std::uintptr_t start, std::size_t bytes, int fd, std::uint64_t
   return error;
 }
 
-int unmap_file_part(std::uintptr_t start, std::size_t bytes) {
+int unmap_file_range(std::uintptr_t start, std::size_t bytes) {
   return ::mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
              ? errno

@@ -92,11 +92,11 @@ struct FileView {
 // Maps part of a file, shared, in place of whatever is mapped there, atomically for threads that
 // use it meanwhile; not inherited by fork(). `huge_pages`: as for map_pool_view(). Returns 0, or an
 // errno with nothing changed.
-[[nodiscard]] int map_file_part(std::uintptr_t start, std::size_t bytes, int fd,
-                                std::uint64_t offset, Access access, bool huge_pages);
+[[nodiscard]] int map_file_range(std::uintptr_t start, std::size_t bytes, int fd,
+                                 std::uint64_t offset, Access access, bool huge_pages);
 // Turns the range into inaccessible address space, like Mapping::reserve(), whatever is mapped
 // there. Returns 0 or an errno.
-[[nodiscard]] int unmap_file_part(std::uintptr_t start, std::size_t bytes);
+[[nodiscard]] int unmap_file_range(std::uintptr_t start, std::size_t bytes);
 
 // Whether any of the range is locked in memory (mlock).
 [[nodiscard]] bool is_locked(std::uintptr_t start, std::size_t bytes);

@@ -112,8 +112,6 @@ Fd Userfaultfd::create(UffdAccess access) {
 
 int Userfaultfd::try_create(UffdAccess access) {
   switch (access) {
-    case UffdAccess::none:
-      break;
     case UffdAccess::user_mode_only:
       return create_by_call(UFFD_USER_MODE_ONLY);
     case UffdAccess::device:
@@ -158,23 +156,23 @@ int Userfaultfd::register_missing(std::uintptr_t start, std::size_t bytes) const
   return register_modes(fd(), start, bytes, UFFDIO_REGISTER_MODE_MISSING);
 }
 
-std::optional<FaultEvent> Userfaultfd::read_event() const {
-  uffd_msg message;
+std::optional<FaultMessage> Userfaultfd::read_message() const {
+  uffd_msg read;
   for (;;) {
-    const ssize_t got = ::read(fd_.get(), &message, sizeof message);
-    if (got == sizeof message) break;
+    const ssize_t got = ::read(fd_.get(), &read, sizeof read);
+    if (got == sizeof read) break;
     if (got < 0 && errno == EINTR) continue;
     return std::nullopt;
   }
-  if (message.event != UFFD_EVENT_PAGEFAULT) return std::nullopt;
-  const std::uint64_t flags = message.arg.pagefault.flags;
-  FaultEvent event;
-  event.address = message.arg.pagefault.address;
-  event.thread = message.arg.pagefault.feat.ptid;
-  event.write = (flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0;
-  event.write_protect = (flags & UFFD_PAGEFAULT_FLAG_WP) != 0;
-  event.minor = (flags & UFFD_PAGEFAULT_FLAG_MINOR) != 0;
-  return event;
+  if (read.event != UFFD_EVENT_PAGEFAULT) return std::nullopt;
+  const std::uint64_t flags = read.arg.pagefault.flags;
+  FaultMessage message;
+  message.address = read.arg.pagefault.address;
+  message.thread = read.arg.pagefault.feat.ptid;
+  message.write = (flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0;
+  message.write_protect = (flags & UFFD_PAGEFAULT_FLAG_WP) != 0;
+  message.minor = (flags & UFFD_PAGEFAULT_FLAG_MINOR) != 0;
+  return message;
 }
 
 OpResult Userfaultfd::copy(std::uintptr_t target, const void* source, std::size_t bytes,

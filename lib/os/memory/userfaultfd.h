@@ -11,15 +11,15 @@
 
 namespace wherry::impl {
 
-// The ways to get a userfaultfd, best last.
+// The ways in which this process may get a userfaultfd, best last.
 enum class UffdAccess {
-  none,
   user_mode_only,  // does not serve faults taken inside system calls
   device,          // /dev/userfaultfd, subject to its file permissions; serves all faults
   full,            // the system call; serves all faults
 };
 
-inline bool serves_system_calls(UffdAccess access) {
+// nullopt: it may get none.
+inline bool serves_system_calls(std::optional<UffdAccess> access) {
   return access == UffdAccess::device || access == UffdAccess::full;
 }
 
@@ -44,15 +44,16 @@ struct OpResult {
 
 const char* to_string(OpStatus status);
 
-// One event as read. It only hints where a thread sleeps; the handler decides by the block's state.
-struct FaultEvent {
+// One message as read. It only hints where a thread sleeps; the handler decides by the block's
+// state.
+struct FaultMessage {
   std::uint64_t address = 0;
   std::uint32_t thread = 0;  // 0: unknown
   bool write = false;
   bool write_protect = false;
   bool minor = false;
   bool kind_known = true;  // whether write_protect and minor are valid
-  std::uint32_t slot = 0;  // the slot in which the event's source records the fault
+  std::uint32_t slot = 0;  // the slot in which the message's source records the fault
 };
 
 class Userfaultfd {
@@ -75,7 +76,6 @@ class Userfaultfd {
   explicit Userfaultfd(Fd fd, bool raises_sigbus = false);
 
   int fd() const { return fd_.get(); }
-  bool has_poison() const { return has_poison_; }
 
   // Starts tracking missing, minor and write-protect faults. Returns 0 or an errno.
   [[nodiscard]] int register_range(std::uintptr_t start, std::size_t bytes) const {
@@ -95,9 +95,9 @@ class Userfaultfd {
   // userfaultfd tracks the range.
   [[nodiscard]] int register_writes(std::uintptr_t start, std::size_t bytes) const;
 
-  // Reads one event. Returns nullopt if none is pending, or if the event reports that a mapping has
-  // moved; the moving thread waits until that event has been read.
-  [[nodiscard]] std::optional<FaultEvent> read_event() const;
+  // Reads one message. Returns nullopt if none is pending, or if the message reports that a mapping
+  // has moved; the moving thread waits until that message has been read.
+  [[nodiscard]] std::optional<FaultMessage> read_message() const;
 
   // Copies into the pool that the target maps, and maps the pages: write-protected or writable.
   // Never wakes.

@@ -137,11 +137,11 @@ std::string to_string(const Answer& answer) {
   return "?";
 }
 
-UffdAccess Permissions::userfaultfd() const {
+std::optional<UffdAccess> Permissions::userfaultfd() const {
   if ((*this)[Request::userfaultfd]) return UffdAccess::full;
   if ((*this)[Request::userfaultfd_device]) return UffdAccess::device;
   if ((*this)[Request::userfaultfd_user_mode]) return UffdAccess::user_mode_only;
-  return UffdAccess::none;
+  return std::nullopt;
 }
 
 Permissions try_permissions() {

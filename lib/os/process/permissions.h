@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "os/memory/userfaultfd.h"
@@ -47,8 +48,8 @@ struct Permissions {
   const Answer& operator[](Request request) const {
     return answers[static_cast<std::size_t>(request)];
   }
-  // The best form that is permitted.
-  UffdAccess userfaultfd() const;
+  // The best form that is permitted; nullopt: none is.
+  std::optional<UffdAccess> userfaultfd() const;
 };
 
 // Tries at the first call and remembers the result. Any thread. Throws std::system_error if there

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/page.h"
+#include "os/process/interposer_hooks.h"
 
 namespace wherry::impl {
 namespace {
@@ -62,19 +63,20 @@ int add_module(dl_phdr_info* module, std::size_t, void* pointer) {
   auto& plan = *static_cast<SnapshotGuardPlan*>(pointer);
   const std::string_view path = module->dlpi_name;
   std::vector<AddressRange> variables, code;
-  bool is_this_library = false;
+  bool is_of_library = false;
   for (int i = 0; i < module->dlpi_phnum; ++i) {
     const auto& segment = module->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD) continue;
     const std::uintptr_t start = module->dlpi_addr + segment.p_vaddr;
     const AddressRange pages{round_down(start, page_size),
                              round_up(start + segment.p_memsz, page_size)};
-    is_this_library |= pages.contains(reinterpret_cast<std::uintptr_t>(&guard));
+    for (const void* const place : {static_cast<const void*>(&guard), address_in_interposers()})
+      is_of_library |= pages.contains(reinterpret_cast<std::uintptr_t>(place));
     if ((segment.p_flags & PF_W) != 0) variables.push_back(pages);
     if ((segment.p_flags & PF_X) != 0) code.push_back(pages);
   }
   if (may_write_anywhere(path)) plan.trusted.insert(plan.trusted.end(), code.begin(), code.end());
-  if (!is_this_library && !is_of_system(path))
+  if (!is_of_library && !is_of_system(path))
     plan.variables.insert(plan.variables.end(), variables.begin(), variables.end());
   return 0;
 }

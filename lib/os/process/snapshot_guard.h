@@ -21,7 +21,8 @@ struct SnapshotGuardPlan {
   std::vector<AddressRange> variables;  // of the program's own modules
   std::vector<AddressRange> trusted;    // of code that may write to guarded memory
 };
-// System libraries and the module that contains this library do not count as the program's modules.
+// System libraries and the modules that contain this library and its interposers do not count as
+// the program's modules.
 SnapshotGuardPlan plan_snapshot_guard();
 
 // Runs function(argument), which must not return, on a new thread; malloc allocates that thread's

@@ -54,22 +54,22 @@ std::optional<bool> is_write(const ucontext_t& context) {
 #error "how does a ucontext_t of this processor tell writes from reads?"
 #endif
 
-// Incremented when a hold begins and when it ends, so it is odd during a hold.
-std::atomic<std::uint32_t> holds = 0;
-std::atomic<std::uintptr_t> held_start = 0;
-std::atomic<std::uintptr_t> held_end = 0;
+// Incremented when a freeze begins and when it ends, so it is odd during a freeze.
+std::atomic<std::uint32_t> freezes = 0;
+std::atomic<std::uintptr_t> frozen_start = 0;
+std::atomic<std::uintptr_t> frozen_end = 0;
 
-// Returns whether the write is to be retried, possibly after waiting for the end of the hold.
-bool was_held(std::uintptr_t address) {
+// Returns whether the write is to be retried, possibly after waiting for the end of the freeze.
+bool was_frozen(std::uintptr_t address) {
   constexpr int limit_ms = 1000;
-  const std::uint32_t hold = holds.load(std::memory_order_acquire);
-  if (hold == 0) return false;
-  if (hold % 2 == 1 && address >= held_start.load(std::memory_order_relaxed) &&
-      address < held_end.load(std::memory_order_relaxed)) {
-    futex_wait(holds, hold, limit_ms);
+  const std::uint32_t count = freezes.load(std::memory_order_acquire);
+  if (count == 0) return false;
+  if (count % 2 == 1 && address >= frozen_start.load(std::memory_order_relaxed) &&
+      address < frozen_end.load(std::memory_order_relaxed)) {
+    futex_wait(freezes, count, limit_ms);
     return true;
   }
-  // The hold that caused the fault may already be over.
+  // The freeze that caused the fault may already be over.
   return is_writable(round_down(address, page_size));
 }
 
@@ -90,7 +90,7 @@ bool resolved(const siginfo_t& info, const ucontext_t& context) {
                        address >= claimed_start.load(std::memory_order_relaxed) &&
                        address < claimed_end.load(std::memory_order_relaxed);
   if (claimed && hook({address, *write, alternate_stack_bytes(context)})) return true;
-  return *write && was_held(address);
+  return *write && was_frozen(address);
 }
 
 void on_signal(int signal, siginfo_t* info, ucontext_t* context) {
@@ -114,16 +114,16 @@ void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHo
   take_signals(on_signal);
 }
 
-void hold_writers(std::uintptr_t start, std::uintptr_t end) {
+void freeze_writers(std::uintptr_t start, std::uintptr_t end) {
   if (!signals_are_taken()) take_signals(on_signal);
-  held_start.store(start, std::memory_order_relaxed);
-  held_end.store(end, std::memory_order_relaxed);
-  holds.fetch_add(1, std::memory_order_release);  // pairs with the acquire in was_held()
+  frozen_start.store(start, std::memory_order_relaxed);
+  frozen_end.store(end, std::memory_order_relaxed);
+  freezes.fetch_add(1, std::memory_order_release);  // pairs with the acquire in was_frozen()
 }
 
-void release_writers() {
-  holds.fetch_add(1, std::memory_order_release);
-  futex_wake(holds, std::numeric_limits<int>::max());
+void thaw_writers() {
+  freezes.fetch_add(1, std::memory_order_release);
+  futex_wake(freezes, std::numeric_limits<int>::max());
 }
 
 }  // namespace wherry::impl

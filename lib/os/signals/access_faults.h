@@ -31,10 +31,10 @@ using AccessFaultHook = bool (*)(const AccessFault&);
 // before they access the range. Throws std::system_error.
 void claim_access_faults(std::uintptr_t start, std::uintptr_t end, AccessFaultHook hook);
 
-// From now on, threads that fault on a write to [start, end) sleep until release_writers(), and
-// then retry. Between the two calls the caller must keep the memory read-only. One hold at a time;
-// the caller serializes. Threads must not block SIGSEGV, as above. Throws std::system_error.
-void hold_writers(std::uintptr_t start, std::uintptr_t end);
-void release_writers();
+// From now on, threads that fault on a write to [start, end) sleep until thaw_writers(), and
+// then retry. Between the two calls the caller must keep the memory read-only. One freeze at a
+// time; the caller serializes. Threads must not block SIGSEGV, as above. Throws std::system_error.
+void freeze_writers(std::uintptr_t start, std::uintptr_t end);
+void thaw_writers();
 
 }  // namespace wherry::impl

@@ -6,11 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 
 #include "os/process/fork_mark.h"
-
-extern "C" int __sigaction(int, const struct sigaction*, struct sigaction*) noexcept;
+#include "os/process/interposer_hooks.h"
+#include "os/signals/kernel_signals.h"
 
 namespace wherry::impl {
 namespace {
@@ -231,6 +230,7 @@ __attribute__((no_sanitize("undefined"))) void call(const Action& action, int si
 }  // namespace
 
 void take_signals(void (*handler)(int, siginfo_t*, ucontext_t*)) {
+  attach_interposers();
   const bool here = taken_in.load(std::memory_order_relaxed) == ::getpid();
   if (!here) taken_here = new ForkMark;
   taken_in = ::getpid();
@@ -311,24 +311,6 @@ void restore_signal(siginfo_t& info) {
   if (info.si_signo != stand_in || info.si_errno != put_off_mark) return;
   info.si_signo = SIGSEGV;
   info.si_errno = 0;
-}
-
-std::uint64_t load_mask(const sigset_t& set) {
-  std::uint64_t mask;
-  std::memcpy(&mask, &set, sizeof mask);
-  return mask;
-}
-
-void store_mask(sigset_t& set, std::uint64_t mask) {
-  std::memcpy(&set, &mask, sizeof mask);
-}
-
-int kernel_sigaction(int signal, const struct sigaction* asked, struct sigaction* old) {
-  return ::__sigaction(signal, asked, old);
-}
-
-int kernel_sigprocmask(int how, const sigset_t* asked, sigset_t* old) {
-  return static_cast<int>(::syscall(SYS_rt_sigprocmask, how, asked, old, sizeof(std::uint64_t)));
 }
 
 }  // namespace wherry::impl

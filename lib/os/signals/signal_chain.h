@@ -1,7 +1,7 @@
 // Puts this library's SIGSEGV handler before the application's. Linux knows only the library's
 // handler; the application's runs after it, as if it were the only one. Once the signal is taken,
 // this file records what the application requests with sigaction() and related functions
-// (signal_interposers.cc).
+// (interposers/signals.cc).
 //
 // Linux kills a process whose thread faults while it blocks SIGSEGV, so no thread may really block
 // SIGSEGV any more. SIGSTKFLT, which Linux defines and never raises, stands in for it: when the
@@ -50,15 +50,5 @@ inline constexpr int stand_in = SIGSTKFLT;
 // Turns a received stand-in back into the deferred SIGSEGV. A SIGSTKFLT that was sent as such stays
 // unchanged.
 void restore_signal(siginfo_t& info);
-
-// A mask of 64 signals, which is how much of a sigset_t Linux uses: a ucontext_t from Linux has no
-// space for more.
-std::uint64_t load_mask(const sigset_t& set);
-void store_mask(sigset_t& set, std::uint64_t mask);
-
-// Bypass all interposers: kernel_sigaction() calls the C library's function by a name that only the
-// C library defines; kernel_sigprocmask() makes the system call.
-int kernel_sigaction(int signal, const struct sigaction* asked, struct sigaction* old);
-int kernel_sigprocmask(int how, const sigset_t* asked, sigset_t* old);
 
 }  // namespace wherry::impl

@@ -1,6 +1,7 @@
 // Machine: what the program itself does with its memory.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "replay/machine.h"
 
@@ -10,41 +11,45 @@ namespace {
 using impl::AdviceChange;
 using impl::AdviceDetail;
 using impl::EventKind;
-using impl::EventRecord;
 using impl::PageSpan;
 using impl::Processor;
+using impl::TraceEvent;
 
-PageSpan pages_of(const EventRecord& event) {
+PageSpan pages_of(const TraceEvent& event) {
   const std::uint64_t first = event.address / impl::page_size;
   // A trace may contain any numbers: cut pages beyond the last address off.
   const std::uint64_t most = ~std::uint64_t{0} / impl::page_size - first;
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
 
-AdviceChange change_of(const EventRecord& event) {
+impl::Location location_of(const TraceEvent& event) {
+  return event.destination > 0 ? impl::Location::device(event.destination - 1)
+                               : impl::Location::host();
+}
+
+// Returns nullopt for a prefetch.
+std::optional<AdviceChange> change_of(const TraceEvent& event) {
   using Kind = AdviceChange::Kind;
-  const impl::Location location = event.destination > 0
-                                      ? impl::Location::device(event.destination - 1)
-                                      : impl::Location::host();
-  if (event.kind == EventKind::pin) return {Kind::pinned, {}};
-  if (event.kind == EventKind::unpin) return {Kind::unpinned, {}};
+  const impl::Location location = location_of(event);
+  if (event.kind == EventKind::pin) return AdviceChange{Kind::pinned, {}};
+  if (event.kind == EventKind::unpin) return AdviceChange{Kind::unpinned, {}};
   switch (static_cast<AdviceDetail>(event.detail)) {
     case AdviceDetail::set_read_mostly:
-      return {Kind::set_read_mostly, {}};
+      return AdviceChange{Kind::set_read_mostly, {}};
     case AdviceDetail::unset_read_mostly:
-      return {Kind::unset_read_mostly, {}};
+      return AdviceChange{Kind::unset_read_mostly, {}};
     case AdviceDetail::set_preferred_location:
-      return {Kind::set_preferred, location};
+      return AdviceChange{Kind::set_preferred, location};
     case AdviceDetail::unset_preferred_location:
-      return {Kind::unset_preferred, {}};
+      return AdviceChange{Kind::unset_preferred, {}};
     case AdviceDetail::set_accessed_by:
-      return {Kind::set_accessed_by, location};
+      return AdviceChange{Kind::set_accessed_by, location};
     case AdviceDetail::unset_accessed_by:
-      return {Kind::unset_accessed_by, location};
+      return AdviceChange{Kind::unset_accessed_by, location};
     case AdviceDetail::prefetch:
       break;
   }
-  return {Kind::prefetched, location};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -60,7 +65,7 @@ void Machine::for_each_block(PageSpan pages, const Visit& visit) {
     visit(*next, impl::run_in_block({blocks_[*next]}, pages));
 }
 
-std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
+std::uint64_t Machine::apply(const TraceEvent& event, std::uint64_t now_ns) {
   engine_.begin(now_ns);
   const PageSpan pages = pages_of(event);
   switch (event.kind) {
@@ -109,16 +114,16 @@ void Machine::free(std::uint64_t first_page) {
   });
 }
 
-void Machine::advise(const EventRecord& event) {
+void Machine::advise(const TraceEvent& event) {
   const PageSpan pages = pages_of(event);
   if (pages.empty()) return;
-  const AdviceChange change = change_of(event);
-  stretches_.advise(pages, change);
+  const std::optional<AdviceChange> change = change_of(event);
+  if (change) stretches_.advise(pages, *change);
   for_each_block(pages, [&](std::uint32_t number, PageRun run) {
-    if (change.kind == AdviceChange::Kind::prefetched)
-      bring_all(number, run, change.location.processor(), MoveCause::prefetch);
+    if (change)
+      apply_advice(number, run, *change);
     else
-      apply_advice(number, run, change);
+      bring_all(number, run, location_of(event).processor(), MoveCause::prefetch);
   });
 }
 
@@ -160,7 +165,7 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     needed = missing().count();
   }
   // If there is no space, the pages stay where they are.
-  if (!engine_.make_room(to, needed)) return;
+  if (!engine_.evict_for(to, needed)) return;
   PageMask left;
   {
     const impl::LockGuard guard(state.lock);
@@ -175,7 +180,7 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     const bool copy =
         stretches_.at(number, next.first).advice.read_mostly || std::popcount(residents) > 1;
     PageMask alike = left & (residents == 0 ? block.state.absent() : block.state.at(from).resident);
-    if (residents != 0 && !copy) alike -= block.state.held_beside(from);
+    if (residents != 0 && !copy) alike -= block.state.resident_beside(from);
     const PageRun part = alike.run_around(next.first);
     if (residents == 0)
       engine_.populate(block, part, to);

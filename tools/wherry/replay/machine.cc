@@ -116,7 +116,7 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
     }
     if (attempt.outcome == Attempt::Outcome::again) return {false, attempt.time_ns};
     if (attempt.outcome == Attempt::Outcome::resolved) break;
-    if (engine_.make_room(attempt.at, attempt.pages)) continue;
+    if (engine_.evict_for(attempt.at, attempt.pages)) continue;
     // First without what should come with the page.
     touch.constraints.no_space =
         touch.constraints.region_only || attempt.pages <= impl::pages_per_region;
@@ -179,7 +179,7 @@ bool Machine::reserve(const impl::FaultPlan& plan, const FaultFacts& facts,
   if (plan.pages != 0) {
     const Processor to = plan.decision.destination;
     // Where no pool has space, a live run would end the thread. The replay goes on.
-    if (!engine_.has_room(to, plan.pages) && !constraints.no_space) return false;
+    if (!engine_.has_space(to, plan.pages) && !constraints.no_space) return false;
     constraints.reserved_at = to;
     constraints.reserved = plan.pages;
     return true;
@@ -188,7 +188,7 @@ bool Machine::reserve(const impl::FaultPlan& plan, const FaultFacts& facts,
     constraints.space_for = wanted;
     for (int i = 0; i < engine_.processors(); ++i) {
       constraints.space_at = Processor{i};
-      if (engine_.has_room(Processor{i}, wanted.count)) return true;
+      if (engine_.has_space(Processor{i}, wanted.count)) return true;
     }
   }
   return true;
@@ -200,7 +200,7 @@ Machine::Attempt Machine::execute(const Touch& touch, const LockedBlock& block,
   const double before = static_cast<double>(engine_.cost_ns());
   const std::uint64_t mapped = engine_.counts().mapped_pages;
   Arrivals arrivals;
-  if (plan.kind == impl::FaultPlan::Kind::transfer) carry(touch, block, plan, arrivals);
+  if (plan.kind == impl::FaultPlan::Kind::transfer) transfer_pages(touch, block, plan, arrivals);
   if (plan.begins_residency)
     block.state.minimum_residency.begin(decision.region, facts.faulting_processor, facts.now_ns);
   if (plan.ends_copies) engine_.collapse(block, decision.region, decision.destination);
@@ -220,8 +220,8 @@ Machine::Attempt Machine::execute(const Touch& touch, const LockedBlock& block,
       .outcome = Attempt::Outcome::resolved, .pages = arrivals.pages, .region = decision.region};
 }
 
-void Machine::carry(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
-                    Arrivals& arrivals) {
+void Machine::transfer_pages(const Touch& touch, const LockedBlock& block,
+                             const impl::FaultPlan& plan, Arrivals& arrivals) {
   using impl::EventKind;
   const Processor to = plan.decision.destination;
   const auto [exists, copy, from, wanted] = plan.transfer;

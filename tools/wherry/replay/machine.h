@@ -49,7 +49,7 @@ class Machine {
   // Handles the fault of the access.
   Answer resolve(Touch& touch, std::uint64_t now_ns);
   // Does what the program, or the library for it, did. Returns when it has ended.
-  std::uint64_t apply(const impl::EventRecord& change, std::uint64_t now_ns);
+  std::uint64_t apply(const impl::TraceEvent& change, std::uint64_t now_ns);
 
   // Ends the temporary pins whose time has come.
   void end_temporary_pins(std::uint64_t now_ns) {
@@ -114,15 +114,15 @@ class Machine {
                impl::FaultConstraints& constraints);
   Attempt execute(const Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
                   const impl::FaultPlan& plan) REQUIRES(block.state.lock);
-  void carry(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
-             Arrivals& arrivals) REQUIRES(block.state.lock);
+  void transfer_pages(const Touch& touch, const LockedBlock& block, const impl::FaultPlan& plan,
+                      Arrivals& arrivals) REQUIRES(block.state.lock);
   void show(const Touch& touch, const LockedBlock& block, const impl::Decision& decision)
       REQUIRES(block.state.lock);
   // Maps the pages at the processors that are advised to access them.
   void follow(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
   void end_due_pins(std::uint64_t now_ns);
 
-  void advise(const impl::EventRecord& event);
+  void advise(const impl::TraceEvent& event);
   void apply_advice(std::uint32_t number, PageRun run, const impl::AdviceChange& change);
   // Brings the pages of the run to a pool, from wherever they are.
   void bring_all(std::uint32_t number, PageRun run, Processor to, MoveCause cause);

@@ -12,10 +12,10 @@ namespace {
 
 using impl::EventCause;
 using impl::EventKind;
-using impl::EventRecord;
+using impl::TraceEvent;
 
 // Whether pages moved or were mapped for a thread that waits for them.
-bool is_answer(const EventRecord& event) {
+bool is_answer(const TraceEvent& event) {
   if (event.destination < 0) return false;
   switch (event.kind) {
     case EventKind::populate:
@@ -30,30 +30,30 @@ bool is_answer(const EventRecord& event) {
   }
 }
 
-bool makes_room(const EventRecord& event) {
+bool makes_room(const TraceEvent& event) {
   return event.kind == EventKind::eviction && event.source > 0 &&
          event.detail == impl::code_of(impl::EvictionDetail::needed);
 }
 
-unsigned page_of(const EventRecord& event) {
+unsigned page_of(const TraceEvent& event) {
   return static_cast<unsigned>(event.address / impl::page_size % impl::pages_per_block);
 }
 
 // The library's events concern one block each, but a file may contain any values.
-impl::PageRun pages_of(const EventRecord& event) {
+impl::PageRun pages_of(const TraceEvent& event) {
   const unsigned first = page_of(event);
   const std::uint64_t pages = event.bytes / impl::page_size;
   return {first,
           static_cast<unsigned>(std::min<std::uint64_t>(pages, impl::pages_per_block - first))};
 }
 
-std::uint64_t end_of(const EventRecord& event) {
+std::uint64_t end_of(const TraceEvent& event) {
   return event.time_ns + event.duration_ns;
 }
 
 }  // namespace
 
-bool RecordedAnswers::concerns(const EventRecord& event) {
+bool RecordedAnswers::concerns(const TraceEvent& event) {
   return is_answer(event) || makes_room(event) || event.kind == EventKind::throttle_end;
 }
 
@@ -67,7 +67,7 @@ void RecordedAnswers::note_times(const Open& fault) {
   answer.ns = std::max(length(std::max(fault.served_ns, fault.free_ns), fault.end_ns), 1u);
 }
 
-void RecordedAnswers::add_fault(const EventRecord& event, std::uint32_t block,
+void RecordedAnswers::add_fault(const TraceEvent& event, std::uint32_t block,
                                 std::uint32_t number) {
   open_.resize(std::max<std::size_t>(open_.size(), block + 1));
   OpenFaults& faults = open_[block];
@@ -115,7 +115,7 @@ std::optional<RecordedAnswers::Taking> RecordedAnswers::taking(std::uint32_t blo
   return std::nullopt;
 }
 
-void RecordedAnswers::add(const EventRecord& event, std::optional<std::uint32_t> block) {
+void RecordedAnswers::add(const TraceEvent& event, std::optional<std::uint32_t> block) {
   if (makes_room(event)) {
     std::uint64_t& end_ns = made_room_[static_cast<std::size_t>(event.source)];
     end_ns = std::max(end_ns, end_of(event));
@@ -136,7 +136,7 @@ void RecordedAnswers::add(const EventRecord& event, std::optional<std::uint32_t>
   }
 }
 
-RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const EventRecord& event) {
+RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const TraceEvent& event) {
   const auto is_open = [&](const Open& fault) {
     return fault.is_known() && fault.end_ns >= event.time_ns;
   };
@@ -156,7 +156,7 @@ RecordedAnswers::Open* RecordedAnswers::answered_by(OpenFaults& faults, const Ev
   return best;
 }
 
-void RecordedAnswers::came(OpenFaults& faults, Open& fault, const EventRecord& event) {
+void RecordedAnswers::came(OpenFaults& faults, Open& fault, const TraceEvent& event) {
   RecordedAnswer& answer = answers_[fault.number];
   const bool maps = event.kind == EventKind::remote_map;
   // Pages that moved are mapped as well, and other processors may be advised to map them.

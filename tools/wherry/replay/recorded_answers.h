@@ -18,7 +18,7 @@ namespace wherry::replay {
 struct Arrivals {
   std::uint16_t pages = 0;                        // number of pages
   impl::EventKind kind = impl::EventKind::fault;  // how; `fault`: no pages
-  std::int8_t destination = impl::EventRecord::nobody;
+  std::int8_t destination = impl::TraceEvent::no_processor;
 
   bool operator==(const Arrivals&) const = default;
 };
@@ -39,7 +39,7 @@ class RecordedAnswers {
  public:
   // Adds a fault, the number of its block, and the number by which it is queried, which must be
   // larger than all before.
-  void add_fault(const impl::EventRecord& event, std::uint32_t block, std::uint32_t number);
+  void add_fault(const impl::TraceEvent& event, std::uint32_t block, std::uint32_t number);
   // The faulting thread continues at `time_ns`, before its fault was handled, because the handler
   // of another fault woke it. Returns when that was.
   std::uint64_t woken(std::uint32_t number, std::uint32_t block, std::uint64_t time_ns);
@@ -52,10 +52,10 @@ class RecordedAnswers {
   std::optional<Taking> taking(std::uint32_t block, unsigned page, std::int8_t faulting_processor,
                                std::uint64_t time_ns) const;
   // Adds any other event. `block`: the number of its block, if it has one.
-  void add(const impl::EventRecord& event, std::optional<std::uint32_t> block);
+  void add(const impl::TraceEvent& event, std::optional<std::uint32_t> block);
 
   // Whether add() uses events of this kind.
-  static bool concerns(const impl::EventRecord& event);
+  static bool concerns(const impl::TraceEvent& event);
 
   // Results by number; unknown for numbers that are not of faults. To be called once.
   std::vector<RecordedAnswer> take(std::size_t count) {
@@ -66,11 +66,11 @@ class RecordedAnswers {
  private:
   // A fault that may not have been handled yet.
   struct Open {
-    static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-    std::uint32_t number = nobody;
+    static constexpr std::uint32_t no_processor = ~std::uint32_t{0};
+    std::uint32_t number = no_processor;
     std::uint32_t thread = 0;
     unsigned page = 0;
-    std::int8_t faulting_processor = impl::EventRecord::nobody;
+    std::int8_t faulting_processor = impl::TraceEvent::no_processor;
     std::uint64_t begin_ns = 0;
     std::uint64_t end_ns = 0;
     // From this time on nothing known was in the way.
@@ -79,13 +79,13 @@ class RecordedAnswers {
     // the time of the latest event that moved or mapped pages for it
     std::uint64_t answered_ns = 0;
 
-    bool is_known() const { return number != nobody; }
+    bool is_known() const { return number != no_processor; }
   };
   using OpenFaults = std::array<Open, 8>;  // faults of one block
 
   // The fault for which these pages moved; null if it is none of these.
-  static Open* answered_by(OpenFaults& faults, const impl::EventRecord& event);
-  void came(OpenFaults& faults, Open& fault, const impl::EventRecord& event);
+  static Open* answered_by(OpenFaults& faults, const impl::TraceEvent& event);
+  void came(OpenFaults& faults, Open& fault, const impl::TraceEvent& event);
   void note_times(const Open& fault);
 
   std::vector<OpenFaults> open_;  // by block number

@@ -232,7 +232,7 @@ MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages
   return setting;
 }
 
-Window whole(const impl::Trace& trace) {
+Window whole(const tool::Trace& trace) {
   return {trace.machine.start_ns, std::max(trace.machine.start_ns, trace.end_ns)};
 }
 

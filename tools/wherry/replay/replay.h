@@ -43,6 +43,6 @@ ReplayResult replay(const ReplayRequest& request);
 // each device.
 MachineSetting setting_of(const Timeline& timeline, std::uint64_t capacity_pages = 0);
 // The whole recorded time.
-Window whole(const impl::Trace& trace);
+Window whole(const tool::Trace& trace);
 
 }  // namespace wherry::replay

@@ -54,11 +54,11 @@ SimulatedEngine::SimulatedEngine(const MachineSetting& setting, const CostModel&
     its.links.resize(setting.blocks.size());
     its.replacement.emplace(its.links);
   }
-  books_.emplace(ledgers, &policy);
+  page_books_.emplace(ledgers, &policy);
 }
 
 std::uint64_t SimulatedEngine::arrival_ns(const LockedBlock& block) {
-  if (!books_->needs_time()) return 0;
+  if (!page_books_->needs_time()) return 0;
   std::uint64_t& latest = arrivals_ns_[block.index.value];
   latest = std::max(latest, now_ns_ + cost_ns());
   return latest;
@@ -66,14 +66,14 @@ std::uint64_t SimulatedEngine::arrival_ns(const LockedBlock& block) {
 
 void SimulatedEngine::populate(const LockedBlock& block, PageRun run, Processor p) {
   pool(p).used += run.count;
-  books_->created(block, run, p);
+  page_books_->created(block, run, p);
   if (block.state.is_home(p, run)) block.state.mapped(p, run, true);
 }
 
 void SimulatedEngine::migrate(const LockedBlock& block, PageRun run, Processor from, Processor to,
                               MoveCause cause) {
   pool(to).used += run.count;
-  (void)books_->moved(block, run, from, to, cause, arrival_ns(block));
+  (void)page_books_->moved(block, run, from, to, cause, arrival_ns(block));
   ++counts_.migrations;
   counts_.migrated_pages += run.count;
   // Evicted pages are not expected to be used soon, and are not entered.
@@ -85,7 +85,7 @@ void SimulatedEngine::duplicate(const LockedBlock& block, PageRun run, Processor
                                 MoveCause cause) {
   protect(block, run, from);
   pool(to).used += run.count;
-  (void)books_->copied(block, run, to, cause, arrival_ns(block));
+  (void)page_books_->copied(block, run, to, cause, arrival_ns(block));
   counts_.duplicated_pages += run.count;
   if (block.state.is_home(to, run)) block.state.mapped(to, run, false);
 }
@@ -111,18 +111,18 @@ void SimulatedEngine::allow_writes(const LockedBlock& block, PageRun run, Proces
 
 void SimulatedEngine::collapse(const LockedBlock& block, PageRun run, Processor keeper) {
   const PageMask kept = PageMask::of(run) & block.state.at(keeper).resident;
-  const PageMask several = kept & block.state.held_beside(keeper);
+  const PageMask several = kept & block.state.resident_beside(keeper);
   if (!several.none()) cost_ns_ += costs_.collapse_ns;
   for (int i = 0; i < processors_; ++i) {
     const Processor p{i};
     if (p != keeper)
-      books_->dropped(block, several & block.state.at(p).resident, p, MoveCause::fault);
+      page_books_->dropped(block, several & block.state.at(p).resident, p, MoveCause::fault);
   }
   for (const PageRun part : impl::runs_of(kept)) allow_writes(block, part, keeper);
 }
 
 void SimulatedEngine::release(const LockedBlock& block, PageRun run) {
-  books_->released(block, run);
+  page_books_->released(block, run);
   for (int i = 0; i < processors_; ++i) send_home(block, PageMask::of(run), Processor{i});
 }
 
@@ -134,7 +134,7 @@ void SimulatedEngine::map(const LockedBlock& block, const PageMask& pages, Proce
     if (seen.none()) continue;
     const PageMask fresh = seen - block.state.at(p).mapped;
     if (owner != p) counts_.mapped_pages += fresh.count();
-    const PageMask several = seen & block.state.held_beside(owner);
+    const PageMask several = seen & block.state.resident_beside(owner);
     for (const PageRun run : impl::runs_of(seen - several)) block.state.mapped(p, run, true);
     for (const PageRun run : impl::runs_of(several)) block.state.mapped(p, run, false);
   }
@@ -170,7 +170,7 @@ void SimulatedEngine::Pool::arrived(BlockIndex block, std::uint64_t, bool is_fir
   if (is_first)
     replacement->came(block.value);
   else
-    replacement->touched(block.value);
+    replacement->accessed(block.value);
 }
 
 void SimulatedEngine::Pool::emptied(BlockIndex block, impl::Replacement::LeftBy how) {
@@ -178,17 +178,17 @@ void SimulatedEngine::Pool::emptied(BlockIndex block, impl::Replacement::LeftBy 
 }
 
 void SimulatedEngine::Pool::accessed(BlockIndex block) {
-  replacement->touched(block.value);
+  replacement->accessed(block.value);
 }
 
 void SimulatedEngine::note_hit(std::uint32_t number, Processor owner) {
   auto& replacement = pool(owner).replacement;
-  if (replacement && replacement->is_watched(number)) replacement->touched(number);
+  if (replacement && replacement->is_sampled(number)) replacement->accessed(number);
 }
 
-bool SimulatedEngine::make_room(Processor p, std::uint64_t pages) {
+bool SimulatedEngine::evict_for(Processor p, std::uint64_t pages) {
   if (pages > pool(p).capacity) return false;
-  while (!has_room(p, pages))
+  while (!has_space(p, pages))
     if (!evict_one(p)) return false;
   return true;
 }
@@ -205,7 +205,7 @@ void SimulatedEngine::keep_free(Processor p) {
   const double cost = cost_ns_;
   cost_ns_ = 0;
   its.relieving = evict_one(p);
-  if (its.relieving) (void)its.replacement->watch();
+  if (its.relieving) (void)its.replacement->sample();
   its.evicting_until_ns = now_ns_ + cost_ns();
   cost_ns_ = cost;
 }
@@ -228,11 +228,11 @@ bool SimulatedEngine::evict(BlockIndex index, Processor p) {
   const LockedBlock block(index, this->block(number));
   PageMask leaving = block.state.at(p).resident;
   if (stretches_.advises()) leaving -= stretches_.pinned(number);
-  const PageMask copies = leaving & block.state.held_beside(p);
-  if (leaving.none() || !has_room(Processor::host(), (leaving - copies).count())) return false;
+  const PageMask copies = leaving & block.state.resident_beside(p);
+  if (leaving.none() || !has_space(Processor::host(), (leaving - copies).count())) return false;
   cost_ns_ += costs_.evict_page_ns * leaving.count();
   ++counts_.evictions;
-  books_->dropped(block, copies, p, MoveCause::eviction);
+  page_books_->dropped(block, copies, p, MoveCause::eviction);
   // As the evictor does: from the first short run on, a piece at a time.
   unsigned at_once = impl::pages_per_block;
   for (const PageRun run : impl::runs_of(leaving - copies)) {

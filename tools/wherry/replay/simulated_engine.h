@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "migration/locked_block.h"
 #include "migration/page_books.h"
-#include "pages/locked_block.h"
 #include "policy/policy.h"
 #include "policy/replacement.h"
 #include "replay/cost_model.h"
@@ -91,11 +91,11 @@ class SimulatedEngine {
   // A processor accesses what the owner's pool holds of the block: by a fault, or without one,
   // which is seen only where the replacement watches the block.
   void note_access(const LockedBlock& block, Processor owner) REQUIRES(block.state.lock) {
-    books_->accessed(block, owner);
+    page_books_->accessed(block, owner);
   }
   void note_hit(std::uint32_t number, Processor owner);
 
-  bool has_room(Processor p, std::uint64_t pages) const {
+  bool has_space(Processor p, std::uint64_t pages) const {
     return pool(p).used + pages <= pool(p).capacity;
   }
   std::uint64_t capacity_pages(Processor p) const { return pool(p).capacity; }
@@ -111,7 +111,7 @@ class SimulatedEngine {
   void reserve(Processor p, std::uint64_t pages) { pool(p).used += pages; }
   void give_back(Processor p, std::uint64_t pages) { pool(p).used -= pages; }
   // Evicts until there is so much space. False: there cannot be. Not under a block's lock.
-  bool make_room(Processor p, std::uint64_t pages);
+  bool evict_for(Processor p, std::uint64_t pages);
   // Evicts ahead of need, as the background evictor does; no thread waits for that. Not under a
   // block's lock.
   void keep_free(Processor p);
@@ -157,8 +157,8 @@ class SimulatedEngine {
   const std::size_t stride_;
   const std::unique_ptr<std::byte[], FreeBlocks> storage_;
   std::vector<std::unique_ptr<Pool>> pools_;
-  std::optional<impl::PageBooks> books_;    // made after the pools
-  std::vector<std::uint64_t> arrivals_ns_;  // by block: the latest
+  std::optional<impl::PageBooks> page_books_;  // made after the pools
+  std::vector<std::uint64_t> arrivals_ns_;     // by block: the latest
   MachineCounts counts_;
   std::uint64_t now_ns_ = 0;
   double cost_ns_ = 0;  // of the operation that has begun

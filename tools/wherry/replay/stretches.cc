@@ -43,7 +43,7 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
     known.stretch.owner = before->second.owner;
   }
   const impl::AdviceMap::Segment segment = advice_.at(address);
-  known.stretch.advice = segment.advice;
+  known.stretch.advice = segment.value;
   known.stretch.run = impl::run_in_block({number}, impl::intersect(span, segment.span));
   return known.stretch;
 }

@@ -15,20 +15,20 @@ namespace {
 using impl::AdviceDetail;
 using impl::EventCause;
 using impl::EventKind;
-using impl::EventRecord;
+using impl::TraceEvent;
 
 // The data of one block takes a few kilobytes.
 constexpr std::uint64_t blocks_max = std::uint64_t{1} << 20;
 
 // Stale messages and faults that ended a thread are not accesses that another policy could handle
 // differently.
-bool is_touch(const EventRecord& event) {
+bool is_touch(const TraceEvent& event) {
   return event.kind == EventKind::fault && event.bytes != 0 && event.destination >= 0 &&
          (event.detail & impl::fault_refused) == 0;
 }
 
 // Whether the program itself changed its memory, or the event follows from that under any policy.
-bool is_change(const EventRecord& event) {
+bool is_change(const TraceEvent& event) {
   switch (event.kind) {
     case EventKind::allocation:
     case EventKind::free:
@@ -49,14 +49,14 @@ bool is_change(const EventRecord& event) {
 }
 
 // Whether pages move or are created with the event.
-bool brings_pages(const EventRecord& event) {
+bool brings_pages(const TraceEvent& event) {
   return event.kind == EventKind::populate || event.kind == EventKind::migration ||
          (event.kind == EventKind::advice && event.detail == impl::code_of(AdviceDetail::prefetch));
 }
 
 class Builder {
  public:
-  explicit Builder(const impl::Trace& trace) : trace_(trace) { timeline_.trace = &trace; }
+  explicit Builder(const tool::Trace& trace) : trace_(trace) { timeline_.trace = &trace; }
 
   std::variant<Timeline, std::string> build() {
     if (trace_.machine.page_bytes != impl::page_size ||
@@ -85,7 +85,7 @@ class Builder {
     std::uint32_t awaited = none;
   };
 
-  void add(const EventRecord& event, std::uint32_t index) {
+  void add(const TraceEvent& event, std::uint32_t index) {
     if (is_touch(event))
       add_touch(event);
     else if (event.kind == EventKind::launch_begin && event.destination > 0)
@@ -98,7 +98,7 @@ class Builder {
       answers_.add(event, blocks_.find(event.address / impl::block_size));
   }
 
-  void add_touch(const EventRecord& event) {
+  void add_touch(const TraceEvent& event) {
     const std::uint32_t lane = lane_of(event);
     const std::uint64_t page = event.address / impl::page_size;
     const std::uint32_t block = blocks_.of(impl::block_of(page).value);
@@ -138,7 +138,7 @@ class Builder {
     answers_.add_fault(event, block, node());
   }
 
-  void add_launch_begin(const EventRecord& event) {
+  void add_launch_begin(const TraceEvent& event) {
     begin_launch(event);
     after_host(event.time_ns);
     // A thread that waited for another device launches after that device's work has ended.
@@ -148,7 +148,7 @@ class Builder {
     finish(event.time_ns);
   }
 
-  void add_launch_end(const EventRecord& event) {
+  void add_launch_end(const TraceEvent& event) {
     begin_launch(event);
     for (Lane& lane : lanes_) {
       const std::uint32_t ended =
@@ -161,7 +161,7 @@ class Builder {
     finish(event.time_ns);
   }
 
-  void add_change(const EventRecord& event, std::uint32_t index) {
+  void add_change(const TraceEvent& event, std::uint32_t index) {
     if (change_lane_ == none) change_lane_ = new_lane(of_the_program);
     begin({.lane = change_lane_, .what = index, .kind = Node::Kind::change}, event.time_ns);
     after_host(event.time_ns);
@@ -171,7 +171,7 @@ class Builder {
     finish(event.time_ns);
   }
 
-  void number_blocks(const EventRecord& event) {
+  void number_blocks(const TraceEvent& event) {
     const std::uint64_t first = event.address / impl::block_size;
     const std::uint64_t count =
         (event.address % impl::block_size + event.bytes + impl::block_size - 1) / impl::block_size;
@@ -181,7 +181,7 @@ class Builder {
   // ---- nodes and edges
 
   static constexpr int of_the_program = -1;
-  static constexpr std::array<std::uint32_t, impl::max_processors> nobody() {
+  static constexpr std::array<std::uint32_t, impl::max_processors> no_processor() {
     std::array<std::uint32_t, impl::max_processors> nodes{};
     nodes.fill(none);
     return nodes;
@@ -193,7 +193,7 @@ class Builder {
     return static_cast<std::uint32_t>(lanes_.size() - 1);
   }
 
-  std::uint32_t lane_of(const EventRecord& event) {
+  std::uint32_t lane_of(const TraceEvent& event) {
     const std::uint64_t key =
         std::uint64_t{event.thread} << 8 | static_cast<std::uint8_t>(event.destination);
     if (key == last_key_) return last_lane_;
@@ -203,7 +203,7 @@ class Builder {
     return last_lane_ = found->second;
   }
 
-  void begin_launch(const EventRecord& event) {
+  void begin_launch(const TraceEvent& event) {
     std::uint32_t& lane = launch_lanes_[static_cast<std::size_t>(event.destination)];
     if (lane == none) lane = new_lane(of_the_program);
     begin({.lane = lane, .kind = Node::Kind::launch}, event.time_ns);
@@ -260,7 +260,7 @@ class Builder {
     timeline_.nodes.push_back({.edges_begin = static_cast<std::uint32_t>(timeline_.edges.size())});
   }
 
-  const impl::Trace& trace_;
+  const tool::Trace& trace_;
   Timeline timeline_;
   BlockNumbers blocks_;
   RecordedAnswers answers_;
@@ -270,9 +270,9 @@ class Builder {
   std::uint64_t last_key_ = ~std::uint64_t{0};
   std::uint32_t last_lane_ = none;
   // By device: the lane of its launches, the latest begin, and the latest end.
-  std::array<std::uint32_t, impl::max_processors> launch_lanes_ = nobody();
-  std::array<std::uint32_t, impl::max_processors> begins_ = nobody();
-  std::array<std::uint32_t, impl::max_processors> last_end_ = nobody();
+  std::array<std::uint32_t, impl::max_processors> launch_lanes_ = no_processor();
+  std::array<std::uint32_t, impl::max_processors> begins_ = no_processor();
+  std::array<std::uint32_t, impl::max_processors> last_end_ = no_processor();
   std::uint32_t latest_end_ = none;
   std::uint32_t change_lane_ = none;
   std::uint32_t last_change_ = none;
@@ -284,7 +284,7 @@ class Builder {
 
 }  // namespace
 
-std::variant<Timeline, std::string> make_timeline(const impl::Trace& trace) {
+std::variant<Timeline, std::string> make_timeline(const tool::Trace& trace) {
   return Builder(trace).build();
 }
 

@@ -23,7 +23,7 @@
 #include "base/page_mask.h"
 #include "base/processor.h"
 #include "replay/recorded_answers.h"
-#include "trace/trace_reader.h"
+#include "trace_reader.h"
 
 namespace wherry::replay {
 
@@ -50,7 +50,7 @@ struct Node {
 };
 
 struct Timeline {
-  const impl::Trace* trace = nullptr;  // must outlive this object
+  const tool::Trace* trace = nullptr;  // must outlive this object
   std::vector<Node> nodes;  // in order of time; one more than size(), for the end of the last edges
   // To nodes that had to end before, besides the previous node of the lane. With the bit `begun`:
   // to a node that only had to begin taking the page away.
@@ -82,6 +82,6 @@ struct Timeline {
 };
 
 // A string: one line that says why it cannot be replayed. Throws std::bad_alloc.
-std::variant<Timeline, std::string> make_timeline(const impl::Trace& trace);
+std::variant<Timeline, std::string> make_timeline(const tool::Trace& trace);
 
 }  // namespace wherry::replay

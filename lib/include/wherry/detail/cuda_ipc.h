@@ -46,7 +46,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr);
  * CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS. Returns in *pdptr its first address in this process, which
  * may differ between processes. A handle that is already open for the device is opened once more,
  * with the same result, also by another context of the device. The memory can be used like any
- * memory of a device, except with cuMemFree, cuIpcGetMemHandle and wherryP2PGetPages. It belongs to
+ * memory of a device, except with cuMemFree, cuIpcGetMemHandle and wherryGetP2PPages. It belongs to
  * the process, not to the context.
  *
  * The pages exist while any process has them open. If the process that has allocated them frees

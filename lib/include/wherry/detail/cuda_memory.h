@@ -119,7 +119,7 @@ CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advi
  *     as fit; CU_DEVICE_INVALID in the remaining elements.
  *   - LAST_PREFETCH_LOCATION, _TYPE, _ID: as PREFERRED_LOCATION, but the destination of the
  *     program's last prefetch. It does not say whether that prefetch has completed.
- * Use wherryPageInfo for where the pages are at this moment.
+ * Use wherryGetPageState for where the pages are at this moment.
  * Errors:
  * - CUDA_ERROR_INVALID_VALUE: not a range, data is NULL, an unknown attribute, or a wrong size.
  *   Nothing is written.

@@ -27,7 +27,7 @@ typedef CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_v1 CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
  *     may not access the memory, which is mapped with cuMemMap.
  *   - HOST_POINTER, void*: the address of the byte for the host. NULL and CUDA_ERROR_INVALID_VALUE:
  *     the host has no address for it, or no access.
- *   - P2P_TOKENS, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS: the tokens for wherryP2PGetPages; also sets
+ *   - P2P_TOKENS, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS: the tokens for wherryGetP2PPages; also sets
  *     SYNC_MEMOPS. CUDA_ERROR_INVALID_VALUE: also host memory.
  *   - SYNC_MEMOPS, unsigned, 0 or 1: initially 1 for managed memory, else 0.
  *   - BUFFER_ID, unsigned long long: a number that no other allocation of this process ever has.

@@ -1,0 +1,25 @@
+// While a thread of the application holds a lock of the fault path, the application's signal
+// handlers do not run in that thread: a handler may access managed memory, and resolving its fault
+// may need that lock.
+//
+// Signals that a thread's own instructions raise (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+// SIGABRT, SIGSYS) and signals that the C library reserves for itself are not blocked.
+#pragma once
+
+namespace wherry::impl {
+
+// block_signals() blocks signals in the calling thread; they stay blocked until unblock_signals()
+// has been called as many times. The order in which locks are released does not matter. Both may be
+// called in signal handlers and preserve errno.
+void block_signals();
+void unblock_signals();
+
+// Call in a forked child whose signals are unblocked by other means. The calling thread's calls of
+// block_signals() count as undone.
+void forget_blocked_signals();
+
+// Declares that the calling thread has all signals blocked for its whole life, so that
+// block_signals() needs no system call.
+void thread_gets_no_signals();
+
+}  // namespace wherry::impl

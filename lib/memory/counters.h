@@ -1,0 +1,52 @@
+// The counters of each processor since cuInit. A program reads them with wherryGetStats;
+// docs/stats.md explains each.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+// The only list of the counters' names. `X(name)` is expanded for each field of
+// wherryProcessorStats; wherryStats has the sums over all processors. To add a counter, enter it
+// here, in both structs of wherry/wherry.h, and in docs/stats.md: the compiler and
+// tests/tree/docs_test.py report which of them is missing.
+#define WHERRY_PROCESSOR_COUNTERS(X) \
+  X(faults_missing)                  \
+  X(faults_minor)                    \
+  X(faults_write_protect)            \
+  X(populated)                       \
+  X(migrated_in)                     \
+  X(migrated_out)                    \
+  X(duplicated)                      \
+  X(collapsed)                       \
+  X(mapped_remotely)                 \
+  X(evicted)                         \
+  X(prefetched)                      \
+  X(bytes_copied)                    \
+  X(service_ns)
+
+// Counters of which a program reads only the sums over all processors.
+#define WHERRY_SUMMED_COUNTERS(X)                                           \
+  X(thrashing_detected) /* at the processor to which the page moved */      \
+  X(throttled)          /* at the processor that has to wait */             \
+  X(thrash_pinned)      /* pages, at the processor where they are pinned */ \
+  X(thrash_unpinned)    /* pages, at the processor where they were pinned */
+
+namespace wherry::impl {
+
+// In pages unless the name says otherwise. Relaxed: they order nothing. Each is raised before the
+// access that caused the event returns.
+struct Counters {
+#define WHERRY_COUNTER(name) std::atomic<std::uint64_t> name{0};
+  WHERRY_PROCESSOR_COUNTERS(WHERRY_COUNTER)
+  WHERRY_SUMMED_COUNTERS(WHERRY_COUNTER)
+#undef WHERRY_COUNTER
+  // Pages that the pool held although the page state says that they are not resident. Must stay 0;
+  // programs cannot read it.
+  std::atomic<std::uint64_t> false_residency{0};
+};
+
+inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount = 1) {
+  counter.fetch_add(amount, std::memory_order_relaxed);
+}
+
+}  // namespace wherry::impl

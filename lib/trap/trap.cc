@@ -1,0 +1,80 @@
+#include "trap/trap.h"
+
+#include <iterator>
+
+#include "trap/mprotect_trap.h"
+#include "trap/userfaultfd_trap.h"
+
+namespace wherry::impl {
+namespace {
+
+constexpr TrapTraits kinds[] = {
+    {.kind = TrapKind::userfaultfd,
+     .name = "userfaultfd",
+     .uses_userfaultfd = true,
+     .posts_faults = false,
+     .opens_arena = true,
+     .permits_huge_pages = true},
+    {.kind = TrapKind::mprotect,
+     .name = "mprotect",
+     .uses_userfaultfd = false,
+     .posts_faults = true,
+     .opens_arena = false,
+     .permits_huge_pages = false},
+};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < std::size(kinds); ++i)
+    if (static_cast<std::size_t>(kinds[i].kind) != i) return false;
+  return true;
+}
+static_assert(is_in_order(), "traits_of() finds a kind by its number");
+
+}  // namespace
+
+std::span<const TrapTraits> all_trap_traits() {
+  return kinds;
+}
+
+const TrapTraits& traits_of(TrapKind kind) {
+  return kinds[static_cast<std::size_t>(kind)];
+}
+
+bool serves_system_calls(const TrapMode& mode) {
+  // No signal handler runs for a fault inside a system call.
+  return !traits_of(mode.kind).posts_faults && serves_system_calls(mode.userfaultfd);
+}
+
+std::string to_string(const TrapMode& mode) {
+  const TrapTraits& traits = traits_of(mode.kind);
+  const bool user_mode_only = !traits.posts_faults && !serves_system_calls(mode);
+  return std::string(traits.name) + (user_mode_only ? " in user mode only" : "");
+}
+
+std::vector<int> Trap::Parts::pool_fds() const {
+  std::vector<int> fds;
+  for (const Pool& pool : pools) fds.push_back(pool.fd);
+  return fds;
+}
+
+std::unique_ptr<Trap> make_trap(Trap::Parts parts) {
+  switch (parts.mode.kind) {
+    case TrapKind::userfaultfd:
+      return make_userfaultfd_trap(std::move(parts));
+    case TrapKind::mprotect:
+      return make_mprotect_trap(std::move(parts));
+  }
+  return nullptr;
+}
+
+std::unique_ptr<DeviceTrap> make_device_trap(DeviceTrap::Parts parts) {
+  switch (parts.mode.kind) {
+    case TrapKind::userfaultfd:
+      return make_userfaultfd_device_trap(std::move(parts));
+    case TrapKind::mprotect:
+      return make_mprotect_device_trap(std::move(parts));
+  }
+  return nullptr;
+}
+
+}  // namespace wherry::impl

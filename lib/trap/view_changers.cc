@@ -1,0 +1,60 @@
+#include "trap/view_changers.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "os/memory/mapping.h"
+#include "os/memory/mapping_count.h"
+
+namespace wherry::impl {
+
+int HostViewChanger::change_view(PageSpan span, Processor owner) {
+  return replace_pool_view({layout_.address_of(span.first), span.bytes(), span.offset()},
+                           pool_fds_[static_cast<std::size_t>(owner.index)], userfaultfd(),
+                           huge_pages_);
+}
+
+int HostViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
+  for (const std::uint64_t page : pages) {
+    const std::uintptr_t address = layout_.address_of(page);
+    if (const int error = impl::forget_entries(address, page_size, userfaultfd())) return error;
+  }
+  return 0;
+}
+
+std::uint64_t HostViewChanger::count_mappings() {
+  return impl::count_mappings(::getpid());
+}
+
+void DeviceViewChanger::attach(std::shared_ptr<TrappedProcess> process) {
+  const LockGuard guard(lock_);
+  process_ = std::move(process);
+}
+
+std::shared_ptr<TrappedProcess> DeviceViewChanger::process() const {
+  const LockGuard guard(lock_);
+  return process_;
+}
+
+int DeviceViewChanger::change_view(PageSpan span, Processor owner) {
+  const auto device = process();
+  const int error =
+      device->change_view({layout_.address_of(span.first), span.bytes(), span.offset()},
+                          static_cast<std::size_t>(owner.index));
+  if (error == 0 || error == ESRCH || error == ENOMEM) return error;
+  // It is unknown whether the device has changed the view or still will, and the view decides which
+  // pool its writes go to.
+  device->give_up();
+  return ESRCH;
+}
+
+int DeviceViewChanger::forget_entries(std::span<const std::uint64_t> pages) {
+  return process()->forget_entries(pages);
+}
+
+std::uint64_t DeviceViewChanger::count_mappings() {
+  return impl::count_mappings(process()->pid());
+}
+
+}  // namespace wherry::impl

@@ -1,0 +1,56 @@
+// ViewChanger for the host, which changes its own mappings, and for a device, whose agent does it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/lock.h"
+#include "os/memory/userfaultfd.h"
+#include "pages/arena_layout.h"
+#include "trap/trapped_process.h"
+#include "trap/view_changer.h"
+
+namespace wherry::impl {
+
+class HostViewChanger final : public ViewChanger {
+ public:
+  // pool_fds: those of all processors, borrowed. `huge_pages`: see map_pool_view().
+  HostViewChanger(const ArenaLayout& layout, std::vector<int> pool_fds, bool huge_pages)
+      : layout_(layout), pool_fds_(std::move(pool_fds)), huge_pages_(huge_pages) {}
+
+  // Sets the userfaultfd with which the arena is registered; not called if there is none. Before
+  // the first change.
+  void attach(std::shared_ptr<const Userfaultfd> uffd) { uffd_ = std::move(uffd); }
+
+  int change_view(PageSpan span, Processor owner) override;
+  int forget_entries(std::span<const std::uint64_t> pages) override;
+  std::uint64_t count_mappings() override;
+
+ private:
+  int userfaultfd() const { return uffd_ ? uffd_->fd() : -1; }
+
+  const ArenaLayout& layout_;
+  const std::vector<int> pool_fds_;
+  const bool huge_pages_;
+  std::shared_ptr<const Userfaultfd> uffd_;
+};
+
+class DeviceViewChanger final : public ViewChanger {
+ public:
+  explicit DeviceViewChanger(const ArenaLayout& layout) : layout_(layout) {}
+
+  // Sets the device's process, also when a new one replaces it.
+  void attach(std::shared_ptr<TrappedProcess> process) EXCLUDES(lock_);
+  std::shared_ptr<TrappedProcess> process() const EXCLUDES(lock_);
+
+  int change_view(PageSpan span, Processor owner) override EXCLUDES(lock_);
+  int forget_entries(std::span<const std::uint64_t> pages) override EXCLUDES(lock_);
+  std::uint64_t count_mappings() override EXCLUDES(lock_);
+
+ private:
+  const ArenaLayout& layout_;
+  mutable Mutex lock_{LockOrder::view_changer};
+  std::shared_ptr<TrappedProcess> process_ GUARDED_BY(lock_);
+};
+
+}  // namespace wherry::impl

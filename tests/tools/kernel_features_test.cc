@@ -1,0 +1,75 @@
+// The kernel features that `wherry info` shows, and the changes that it advises.
+#include "kernel_features.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <set>
+
+namespace wherry::tool {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using impl::Answer;
+using Verdict = Answer::Verdict;
+
+Answer refused(int error) {
+  return {Verdict::refused, error};
+}
+
+std::string io_uring_remedy_of(const Answer& answer, std::optional<int> disabled = 0) {
+  return io_uring_remedy({{Answer{}, Answer{}, Answer{}, answer}, 0}, disabled);
+}
+
+TEST_CASE("every missing capability says how to enable it, and a present one says nothing") {
+  for (const KernelFeatures& features : {KernelFeatures{}, probe_features()}) {
+    std::set<std::string> names;
+    for (const Capability& row : features.capabilities()) {
+      INFO(row.name);
+      CHECK(names.insert(row.name).second);
+      CHECK_FALSE(row.what_for.empty());
+      CHECK(row.how_to_enable.empty() == row.available);
+    }
+    CHECK(names.size() >= 9);
+  }
+}
+
+TEST_CASE("the userfaultfd features are consistent, on a supported kernel") {
+  const KernelFeatures features = probe_features();
+  CHECK_FALSE(features.kernel_release.empty());
+  if (!features.permissions.userfaultfd()) CHECK(features.permissions.userfaultfd_features == 0);
+  CHECK(features.pidfd);
+}
+
+TEST_CASE("probing leaves no descriptor and no mapping behind") {
+  probe_features();
+  const Limits before = read_limits();
+  for (int round = 0; round < 10; ++round) probe_features();
+  const Limits after = read_limits();
+  CHECK(after.open_files == before.open_files);
+  CHECK(after.mappings <= before.mappings + 1);  // malloc may grow its heap once
+  CHECK(before.mappings > 0);
+  CHECK(before.mappings < before.mappings_max);
+  CHECK(before.open_files > 0);
+}
+
+TEST_CASE("a permitted io_uring needs no remedy") {
+  CHECK(io_uring_remedy_of({Verdict::permitted, 0}, 1).empty());
+}
+
+TEST_CASE("io_uring is enabled by the setting that disabled it, or by the filter's option") {
+  CHECK(io_uring_remedy_of(refused(EPERM), 2) == "as root: sysctl kernel.io_uring_disabled=0");
+  CHECK(io_uring_remedy_of(refused(EPERM), 1) == "as root: sysctl kernel.io_uring_disabled=0");
+  for (const Answer& answer : {refused(EPERM), refused(ENOSYS), Answer{Verdict::killed, 0}})
+    CHECK_THAT(io_uring_remedy_of(answer), StartsWith("docker run --security-opt seccomp="));
+  CHECK_THAT(io_uring_remedy_of(refused(EPERM), std::nullopt), StartsWith("docker run"));
+  CHECK_THAT(io_uring_remedy_of(refused(ENOSYS), std::nullopt), Contains("CONFIG_IO_URING"));
+}
+
+TEST_CASE("limits that prevent io_uring are named") {
+  CHECK_THAT(io_uring_remedy_of({Verdict::not_tried, EAGAIN}), Contains("ulimit -u"));
+  CHECK_THAT(io_uring_remedy_of(refused(ENOMEM)), Contains("ulimit -l"));
+}
+
+}  // namespace
+}  // namespace wherry::tool

@@ -1,0 +1,14 @@
+// The limits of each trap, as `wherry info` prints them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trap/trap_choice.h"
+
+namespace wherry::tool {
+
+// One line each, fit to follow "cannot"; none for userfaultfd that serves system calls.
+std::vector<std::string> limits_of(const impl::TrapChoice& choice);
+
+}  // namespace wherry::tool
