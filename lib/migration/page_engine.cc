@@ -1,7 +1,6 @@
 #include "migration/page_engine.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "trace/recorder.h"
 
 namespace wherry::impl {
@@ -56,13 +55,14 @@ PageBooks PageEngine::make_books(const Pools& pools, std::size_t count, const Po
 }
 
 PageEngine::PageEngine(std::span<ProcessorMemory* const> processors, const ArenaLayout* layout,
-                       const Policy* policy)
+                       const Policy* policy, Clock clock)
     : pools_(make_pools(processors)),
       books_(make_books(pools_, processors.size(), policy)),
+      clock_(clock),
       recorder_(layout) {}
 
 std::uint64_t PageEngine::arrival_ns() const {
-  return books_.needs_time() ? now_ns() : 0;
+  return books_.needs_time() ? clock_() : 0;
 }
 
 // Runs fill_from(rest) until the whole span is in the target's pool, advancing over the pages that

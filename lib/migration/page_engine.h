@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
 #include "migration/held_blocks.h"
@@ -45,9 +46,10 @@ struct InFlightTransfer {
 class PageEngine {
  public:
   // `processors[i]` is processor i. `layout`: as OperationRecorder has it; `policy`: as PageBooks
-  // has it. All outlive the engine.
+  // has it; `clock`: when pages arrive. All outlive the engine.
   explicit PageEngine(std::span<ProcessorMemory* const> processors,
-                      const ArenaLayout* layout = nullptr, const Policy* policy = nullptr);
+                      const ArenaLayout* layout = nullptr, const Policy* policy = nullptr,
+                      Clock clock = now_ns);
 
   // The next four bring the pages of a run to a pool. `reservation` holds at least as many pages of
   // that pool. process_gone: the pages were to be mapped at a processor whose process has ended;
@@ -181,6 +183,7 @@ class PageEngine {
 
   const Pools pools_;
   PageBooks books_;
+  const Clock clock_;
   OperationRecorder recorder_;
   InFlightTransfers transfers_;
 };
