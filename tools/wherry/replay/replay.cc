@@ -4,10 +4,21 @@
 #include <limits>
 #include <vector>
 
+#include "base/signal_hold.h"
+
 namespace wherry::replay {
 namespace {
 
 constexpr std::uint64_t not_yet = std::numeric_limits<std::uint64_t>::max();
+// While signals are blocked: about a millisecond.
+constexpr unsigned turns_per_hold = 4096;
+
+struct SignalHold {
+  SignalHold() { impl::hold_signals(); }
+  ~SignalHold() { impl::release_signals(); }
+  SignalHold(const SignalHold&) = delete;
+  SignalHold& operator=(const SignalHold&) = delete;
+};
 
 class Walk {
  public:
@@ -29,11 +40,9 @@ class Walk {
       arm(lane);
     }
     while (!agenda_.empty()) {
-      std::ranges::pop_heap(agenda_, later());
-      const Turn turn = agenda_.back();
-      agenda_.pop_back();
-      machine_.end_temporary_pins(turn.time_ns);
-      take(turn);
+      // Each lock of a block would block signals, which takes two system calls.
+      const SignalHold hold;
+      for (unsigned turns = 0; turns < turns_per_hold && !agenda_.empty(); ++turns) take_next();
     }
     const Window window = request_.window;
     return {machine_.counts(), stall_ns_, moment(window.end_ns) - moment(window.begin_ns)};
@@ -106,6 +115,14 @@ class Walk {
       lane.along = timeline_.used_along(lane.node);
     }
     put({begin_ns, lane.node, number});
+  }
+
+  void take_next() {
+    std::ranges::pop_heap(agenda_, later());
+    const Turn turn = agenda_.back();
+    agenda_.pop_back();
+    machine_.end_temporary_pins(turn.time_ns);
+    take(turn);
   }
 
   void take(const Turn& turn) {
