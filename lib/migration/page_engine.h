@@ -6,16 +6,11 @@
 // in their new state and the others unchanged, and returns the reason.
 #pragma once
 
-#include <array>
-#include <memory>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/clock.h"
 #include "memory/copy_backend.h"
 #include "memory/processor_memory.h"
-#include "migration/held_blocks.h"
 #include "migration/in_flight_transfers.h"
 #include "migration/operation_recorder.h"
 #include "migration/page_books.h"
@@ -117,7 +112,7 @@ class PageEngine {
   void allow_writes(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
 
-  ProcessorMemory& at(Processor p) const { return pool(p).memory; }
+  ProcessorMemory& at(Processor p) const { return books_.at(p); }
   int processors() const { return books_.processors(); }
   // Records what others than the engine do to pages.
   OperationRecorder& recorder() { return recorder_; }
@@ -125,26 +120,9 @@ class PageEngine {
   InFlightTransfers& transfers() { return transfers_; }
   // Which blocks have pages in p's pool. Requires: p is a device; the host's pool is where pages
   // are evicted to.
-  HeldBlocks& held_by(Processor p) { return *pool(p).held; }
+  HeldBlocks& held_by(Processor p) { return books_.held_by(p); }
 
  private:
-  // One processor's pool, as the bookkeeping sees it.
-  struct Pool final : PoolLedger {
-    explicit Pool(ProcessorMemory& memory);
-    void give_back(std::uint64_t pages) override { memory.capacity.give_back(pages); }
-    void arrived(BlockIndex block, std::uint64_t page, bool is_first) override;
-    void emptied(BlockIndex block, Replacement::LeftBy how) override { held->left(block, how); }
-    void accessed(BlockIndex block) override { held->touched(block); }
-    Counters& counters() override { return memory.counters; }
-
-    ProcessorMemory& memory;
-    std::optional<HeldBlocks> held;  // none for the host
-  };
-  using Pools = std::array<std::unique_ptr<Pool>, max_processors>;
-
-  Pool& pool(Processor p) const { return *pools_[static_cast<std::size_t>(p.index)]; }
-  static Pools make_pools(std::span<ProcessorMemory* const> processors);
-  static PageBooks make_books(const Pools& pools, std::size_t count, const Policy* policy);
   // The time, where the policy wants to know when pages arrive.
   std::uint64_t arrival_ns() const;
 
@@ -159,6 +137,9 @@ class PageEngine {
   // Makes the owner's pages ready to leave its pool: no processor can write them, and where a punch
   // does not remove mappings there are none.
   OpStatus close(const LockedBlock& block, PageRun run, Processor owner) REQUIRES(block.state.lock);
+  // As unmap(), the mappings of the owner's pages by all processors.
+  void unmap_everywhere(const LockedBlock& block, const PageMask& pages, Processor owner)
+      REQUIRES(block.state.lock);
   // As allow_writes(), for those of the pages that have no copies.
   void allow_writes_if_alone(const LockedBlock& block, PageRun run, Processor owner)
       REQUIRES(block.state.lock);
@@ -181,7 +162,6 @@ class PageEngine {
   PageMask take_out(const LockedBlock& block, const PageMask& pages, Processor p, MoveCause cause)
       REQUIRES(block.state.lock);
 
-  const Pools pools_;
   PageBooks books_;
   const Clock clock_;
   OperationRecorder recorder_;

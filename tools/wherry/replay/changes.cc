@@ -61,7 +61,7 @@ void Machine::for_each_block(PageSpan pages, const Visit& visit) {
 }
 
 std::uint64_t Machine::apply(const EventRecord& event, std::uint64_t now_ns) {
-  memory_.meter().begin(now_ns);
+  memory_.begin(now_ns);
   const PageSpan pages = pages_of(event);
   switch (event.kind) {
     case EventKind::allocation:
@@ -139,7 +139,7 @@ void Machine::bring_all(std::uint32_t number, PageRun run, Processor to, MoveCau
     // For the space, pages of this block may have been evicted.
     if (!reservation.try_grow(capacity, needed)) continue;
     if (cause == MoveCause::prefetch)
-      memory_.meter().add(costs_.prefetch_page_ns * static_cast<double>(needed));
+      memory_.meter().cost_ns += costs_.prefetch_page_ns * static_cast<double>(needed);
     bring(block, missing, to, cause, reservation);
     (void)memory_.effects().show(block, PageMask::of(run), to);
     (void)memory_.effects().follow(block, run);

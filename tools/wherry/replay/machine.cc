@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace wherry::replay {
@@ -21,14 +22,20 @@ bool is_as_recorded(const Touch& touch, const Arrivals& arrivals) {
   return touch.recorded.ns != 0 && touch.recorded.arrivals == arrivals;
 }
 
-Arrivals arrivals_of(const FaultPlan& plan) {
+// What comes for a fault, and what that usually costs.
+std::pair<Arrivals, double> transfer_of(const FaultPlan& plan, const CostModel& costs) {
   using impl::EventKind;
-  const impl::TransferPlan& transfer = plan.transfer;
-  return {static_cast<std::uint16_t>(transfer.pages.count()),
-          !transfer.exists ? EventKind::populate
-          : transfer.copy  ? EventKind::duplicate
-                           : EventKind::migration,
-          impl::index_of(plan.decision.destination)};
+  const Processor to = plan.decision.destination;
+  const auto pages = static_cast<std::uint16_t>(plan.transfer.pages.count());
+  const auto transfer = [&](EventKind kind, const OperationCost& cost) {
+    return std::pair(Arrivals{pages, kind, impl::index_of(to)}, cost.of(pages));
+  };
+  if (!plan.transfer.exists)
+    return transfer(EventKind::populate,
+                    to.is_host() ? costs.populate_host : costs.populate_device);
+  if (plan.transfer.copy) return transfer(EventKind::duplicate, costs.duplicate);
+  return transfer(EventKind::migration,
+                  to.is_host() ? costs.migrate_to_host : costs.migrate_to_device);
 }
 
 }  // namespace
@@ -41,9 +48,9 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
       by_address_(setting.blocks.size()),
       stretches_(setting.blocks),
       memory_(setting, costs, policy, stretches_.advice()),
-      executor_(memory_.engine(), memory_.effects(), measured_, Meter::arrival_ns),
+      executor_(memory_.engine(), memory_.effects(), measured_, Meter::last_arrival_ns),
       temporary_pins_(memory_.engine(), memory_.effects(), memory_.blocks(), policy,
-                      Meter::arrival_ns),
+                      Meter::last_arrival_ns),
       busy_(setting.blocks.size()) {
   std::iota(by_address_.begin(), by_address_.end(), 0u);
   std::ranges::sort(by_address_, {}, [this](std::uint32_t number) { return blocks_[number]; });
@@ -51,7 +58,7 @@ Machine::Machine(const MachineSetting& setting, const CostModel& costs, const im
 
 MachineCounts Machine::counts() const {
   MachineCounts counts = counts_;
-  counts.migrations = memory_.copies() - duplications_;
+  counts.migrations = memory_.meter().copies - duplications_;
   counts.migrated_pages = memory_.sum(&Counters::migrated_in);
   counts.mapped_pages = memory_.sum(&Counters::mapped_remotely);
   counts.duplicated_pages = memory_.sum(&Counters::duplicated);
@@ -60,7 +67,7 @@ MachineCounts Machine::counts() const {
 }
 
 bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& extra_ns) {
-  if (const Busy& busy = busy_[touch.block]; busy.until_ns > now_ns && busy.brings(touch))
+  if (const Busy& busy = busy_[touch.block]; busy.until_ns > now_ns && busy.delays(touch))
     return false;
   Block& block = memory_.blocks().at({touch.block});
   const impl::LockGuard guard(block.lock);
@@ -74,6 +81,7 @@ bool Machine::access(const Touch& touch, std::uint64_t now_ns, std::uint64_t& ex
 }
 
 std::optional<unsigned> Machine::first_missing(const Touch& touch, const PageMask& pages) {
+  if (pages.none()) return std::nullopt;
   Block& block = memory_.blocks().at({touch.block});
   const impl::LockGuard guard(block.lock);
   const PageRun run = (pages - open_to(block, touch.faulting_processor, touch.write)).next_run(0);
@@ -112,28 +120,25 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   if (busy.until_ns > now_ns) {
     const impl::LockGuard guard(state.lock);
     // Threads that wait for the same pages are woken together.
-    const bool comes = busy.brings(touch) && open_to(state, p, touch.write).test(touch.page);
+    const bool comes = busy.delays(touch) && open_to(state, p, touch.write).test(touch.page);
     if (comes) ++counts_.faults;
     return {comes, busy.until_ns};
   }
   if (const std::uint32_t wait_ns = std::exchange(touch.recorded.wait_ns, 0); wait_ns != 0)
     return {false, now_ns + wait_ns};
-  Meter& meter = memory_.meter();
-  meter.begin(now_ns);
+  memory_.begin(now_ns);
   if (!touch.fault)
     touch.fault.emplace(p, impl::FaultEvent{.write = touch.write},
-                        impl::span_of({touch.block}, {touch.page, 1}).first, Meter::arrival_ns);
+                        impl::span_of({touch.block}, {touch.page, 1}).first,
+                        Meter::last_arrival_ns);
   Fault& fault = *touch.fault;
   FaultAttempt attempt;
   Arrivals arrivals;
-  PageMask opened;
   do {
     {
       const LockedBlock block({touch.block}, state);
-      const PageMask read = open_to(block.state, p, false);
-      const PageMask written = open_to(block.state, p, true);
+      busy = {0, open_to(block.state, p, false), open_to(block.state, p, true), p};
       attempt = this->attempt(touch, block, now_ns, arrivals);
-      opened = (open_to(block.state, p, false) - read) | (open_to(block.state, p, true) - written);
     }
     if (attempt.outcome == Outcome::not_yet) {
       fault.reservation.release();
@@ -145,10 +150,10 @@ Answer Machine::resolve(Touch& touch, std::uint64_t now_ns) {
   } while (attempt.outcome == Outcome::space_needed);
   touch.fault.reset();
   ++counts_.faults;
-  const std::uint64_t end_ns = meter.end_ns();
+  const std::uint64_t end_ns = memory_.meter().end_ns();
   // If nothing came, the recorded time passed for the thread, and the block was not in use.
   const std::uint64_t minor_end_ns = now_ns + static_cast<std::uint64_t>(costs_.minor_ns);
-  busy = {arrivals.pages != 0 ? end_ns : std::min(end_ns, minor_end_ns), opened, p};
+  busy.until_ns = arrivals.pages != 0 ? end_ns : std::min(end_ns, minor_end_ns);
   if (!attempt.wake.empty())
     state.minimum_residency.woken(impl::run_in_block({touch.block}, attempt.wake), p, end_ns);
   for (int i = 1; i < memory_.engine().processors(); ++i) memory_.keep_free(Processor{i}, end_ns);
@@ -178,7 +183,7 @@ FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint6
       break;
     case FaultPlan::Kind::refuse:
       // A live run would end the thread. The replay goes on without the page.
-      memory_.meter().add(costs_.minor_ns);
+      memory_.meter().cost_ns += costs_.minor_ns;
       return {.outcome = Outcome::full};
   }
   return execute(touch, block, facts, plan, arrivals);
@@ -198,39 +203,30 @@ FaultAttempt Machine::wait(Fault& fault, const FaultPlan& plan, std::uint64_t no
 FaultAttempt Machine::execute(Touch& touch, const LockedBlock& block, const FaultFacts& facts,
                               const FaultPlan& plan, Arrivals& arrivals) {
   Meter& meter = memory_.meter();
-  const double before_ns = meter.cost_ns();
-  const std::uint64_t copies = memory_.copies();
+  const double before_ns = meter.cost_ns;
+  const std::uint64_t copies = meter.copies;
   const std::uint64_t mapped = memory_.sum(&Counters::mapped_remotely);
   const std::uint64_t collapsed = memory_.sum(&Counters::collapsed);
   if (plan.kind == FaultPlan::Kind::transfer) {
-    arrivals = arrivals_of(plan);
+    double cost_ns = 0;
+    std::tie(arrivals, cost_ns) = transfer_of(plan, costs_);
     // Before the pages come: they arrive at the end of it.
-    meter.add(is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost_of(plan));
+    meter.cost_ns += is_as_recorded(touch, arrivals) ? touch.recorded.ns : cost_ns;
   }
   const FaultAttempt attempt = executor_.execute(*touch.fault, block, facts, plan);
-  if (plan.transfer.copy) duplications_ += memory_.copies() - copies;
-  if (memory_.sum(&Counters::collapsed) != collapsed) meter.add(costs_.collapse_ns);
+  if (plan.transfer.copy) duplications_ += meter.copies - copies;
+  if (memory_.sum(&Counters::collapsed) != collapsed) meter.cost_ns += costs_.collapse_ns;
   if (const std::uint64_t pages = memory_.sum(&Counters::mapped_remotely) - mapped;
       pages != 0 && arrivals.pages == 0)
     arrivals = {static_cast<std::uint16_t>(pages), impl::EventKind::remote_map,
                 impl::index_of(facts.faulting_processor)};
-  const double cost_ns = meter.cost_ns() - before_ns;
+  const double cost_ns = meter.cost_ns - before_ns;
   // What happens as it was recorded takes as long as it took.
   if (is_as_recorded(touch, arrivals))
-    meter.add(touch.recorded.ns - cost_ns);
+    meter.cost_ns += touch.recorded.ns - cost_ns;
   else if (cost_ns <= 0)
-    meter.add(costs_.minor_ns);
+    meter.cost_ns += costs_.minor_ns;
   return attempt;
-}
-
-double Machine::cost_of(const FaultPlan& plan) const {
-  const bool to_host = plan.decision.destination.is_host();
-  const OperationCost& populates = to_host ? costs_.populate_host : costs_.populate_device;
-  const OperationCost& migrates = to_host ? costs_.migrate_to_host : costs_.migrate_to_device;
-  const OperationCost& cost = !plan.transfer.exists ? populates
-                              : plan.transfer.copy  ? costs_.duplicate
-                                                    : migrates;
-  return cost.of(plan.transfer.pages.count());
 }
 
 }  // namespace wherry::replay

@@ -81,11 +81,15 @@ class Machine {
   // start; the faulting processor sees it at the end.
   struct Busy {
     std::uint64_t until_ns = 0;
-    PageMask pages;  // that the processor can access then, and could not before, or not write
+    // Pages that the processor could read, and write, before.
+    PageMask readable;
+    PageMask writable;
     Processor faulting_processor;
 
-    bool brings(const Touch& touch) const {
-      return touch.faulting_processor == faulting_processor && pages.test(touch.page);
+    // Whether the access has to wait, if the page state permits it.
+    bool delays(const Touch& touch) const {
+      return touch.faulting_processor == faulting_processor &&
+             !(touch.write ? writable : readable).test(touch.page);
     }
   };
 
@@ -100,7 +104,6 @@ class Machine {
   impl::FaultAttempt execute(Touch& touch, const LockedBlock& block, const impl::FaultFacts& facts,
                              const impl::FaultPlan& plan, Arrivals& arrivals)
       REQUIRES(block.state.lock);
-  double cost_of(const impl::FaultPlan& plan) const;
 
   void allocate(const impl::EventRecord& event, impl::PageSpan pages);
   void free(std::uint64_t first_page);

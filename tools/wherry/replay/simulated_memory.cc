@@ -14,7 +14,7 @@ using impl::PageRun;
 using impl::Processor;
 
 // Thread-local, because the library's clock is a function.
-thread_local std::uint64_t last_arrival_ns = 0;
+thread_local std::uint64_t arrived_last_ns = 0;
 
 class SimulatedBackend final : public impl::CopyBackend {
  public:
@@ -34,14 +34,13 @@ class SimulatedBackend final : public impl::CopyBackend {
 }  // namespace
 
 void Meter::note_copy(impl::PageSpan span) {
-  ++copies_;
-  cost_ns_ += page_ns_ * static_cast<double>(span.count);
-  std::uint64_t& latest = arrivals_ns_[impl::block_of(span.first).value];
-  last_arrival_ns = latest = std::max(latest, end_ns());
+  ++copies;
+  std::uint64_t& latest = arrivals_ns[impl::block_of(span.first).value];
+  arrived_last_ns = latest = std::max(latest, end_ns());
 }
 
-std::uint64_t Meter::arrival_ns() {
-  return last_arrival_ns;
+std::uint64_t Meter::last_arrival_ns() {
+  return arrived_last_ns;
 }
 
 namespace {
@@ -70,10 +69,10 @@ std::vector<impl::ProcessorMemory*> memories_of(
 SimulatedMemory::SimulatedMemory(const MachineSetting& setting, const CostModel& costs,
                                  const impl::Policy& policy, const impl::AdviceMap& advice)
     : costs_(costs),
-      meter_(setting.blocks.size()),
+      meter_{.arrivals_ns = std::vector<std::uint64_t>(setting.blocks.size())},
       blocks_(std::max<std::size_t>(setting.blocks.size(), 1), setting.processors),
       processors_(make_processors(setting, blocks_, meter_)),
-      engine_(memories_of(processors_), nullptr, &policy, Meter::arrival_ns),
+      engine_(memories_of(processors_), nullptr, &policy, Meter::last_arrival_ns),
       effects_(engine_, *this, blocks_, advice),
       evictor_(
           engine_, blocks_, effects_, [this] { return std::make_unique<SimulatedBackend>(meter_); },
@@ -88,12 +87,12 @@ bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pag
   };
   if (wish != Wish::see) {
     // Only an access to the own pool waits for that.
-    meter_.add(costs_.remote_map.of((pages & block.at(p).resident).count()));
+    meter_.cost_ns += costs_.remote_map.of((pages & block.at(p).resident).count());
     change(wish == Wish::tidy ? pages & block.absent() : pages, p);
     return true;
   }
   PageMask left = pages - block.absent();
-  meter_.add(costs_.remote_map.of(left.count()));
+  meter_.cost_ns += costs_.remote_map.of(left.count());
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask there = left & block.at(Processor{i}).resident;
     change(there, Processor{i});
@@ -102,35 +101,26 @@ bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pag
   return true;
 }
 
-template <typename Evict>
-OpStatus SimulatedMemory::at_a_cost(const Evict& evict) {
-  meter_.set_page_cost(costs_.evict_page_ns);
-  const OpStatus status = evict();
-  meter_.set_page_cost(0);
-  std::array<impl::Eviction, 64> log;
-  for (std::size_t count = evictor_.log().take(log); count != 0; count = evictor_.log().take(log)) {
+void SimulatedMemory::note_evictions() {
+  std::array<impl::Eviction, 64> evicted;
+  while (const std::size_t count = evictor_.log().take(evicted)) {
     evictions_ += count;
-    for (const impl::Eviction& eviction : std::span(log).first(count))
-      meter_.add(costs_.evict_page_ns * eviction.dropped);
+    for (const impl::Eviction& eviction : std::span(evicted).first(count))
+      meter_.cost_ns += costs_.evict_page_ns * (eviction.moved + eviction.dropped);
   }
-  return status;
 }
 
 bool SimulatedMemory::make_room(Processor p, std::uint64_t pages, impl::Reservation& reservation) {
-  const auto status = [&] {
-    // Other requests than this one do not wait.
-    for (;;) {
-      const OpStatus made = evictor_.make_room({p, pages}, reservation);
-      if (made != OpStatus::incomplete || engine_.held_by(p).size() == 0) return made;
-    }
-  };
-  if (at_a_cost(status) == OpStatus::ok) return true;
-  reservation.release();
-  return false;
+  OpStatus status = OpStatus::incomplete;
+  do status = evictor_.make_room({p, pages}, reservation);
+  while (status == OpStatus::incomplete && engine_.held_by(p).size() != 0);
+  note_evictions();
+  if (status != OpStatus::ok) reservation.release();
+  return status == OpStatus::ok;
 }
 
 void SimulatedMemory::keep_free(Processor p, std::uint64_t now_ns) {
-  SimulatedProcessor& its = processor(p);
+  SimulatedProcessor& its = *processors_[static_cast<std::size_t>(p.index)];
   const impl::Capacity& capacity = its.memory.capacity;
   const auto marks = impl::Watermarks::of(capacity.pages());
   if (capacity.pages() - capacity.reserved() >= (its.relieving ? marks.high : marks.low)) {
@@ -140,9 +130,9 @@ void SimulatedMemory::keep_free(Processor p, std::uint64_t now_ns) {
   // One block at a time: the block that came last would be the next to leave, and by then it has
   // come as a whole.
   if (now_ns < its.evicting_until_ns) return;
-  meter_.begin(now_ns);
-  const impl::RoomRequest request{p, 0, 0, 0, /*background=*/true};
-  its.relieving = at_a_cost([&] { return evictor_.evict_one(request); }) == OpStatus::ok;
+  begin(now_ns);
+  its.relieving = evictor_.evict_one({p, 0, 0, 0, /*background=*/true}) == OpStatus::ok;
+  note_evictions();
   if (its.relieving) watches_ |= engine_.held_by(p).watch().has_value();
   its.evicting_until_ns = meter_.end_ns();
 }

@@ -27,36 +27,19 @@ struct MachineSetting {
   std::span<const std::uint64_t> blocks;           // by number, which 2 MiB of addresses each is
 };
 
-// The time and the cost of what a replay does now.
-class Meter {
- public:
-  explicit Meter(std::size_t blocks) : arrivals_ns_(blocks) {}
+// The operation that a replay performs now: since when, and what it costs.
+struct Meter {
+  std::uint64_t now_ns = 0;
+  double cost_ns = 0;
+  std::uint64_t copies = 0;                // of runs of pages, by all operations
+  std::vector<std::uint64_t> arrivals_ns;  // by block: when the pages come that came last
 
-  // Begins an operation at this time. Its costs add up until the next one begins.
-  void begin(std::uint64_t now_ns) {
-    now_ns_ = now_ns;
-    cost_ns_ = 0;
-  }
-  void add(double ns) { cost_ns_ += ns; }
-  double cost_ns() const { return cost_ns_; }
-  std::uint64_t end_ns() const { return now_ns_ + static_cast<std::uint64_t>(cost_ns_ + 0.5); }
-
+  std::uint64_t end_ns() const { return now_ns + static_cast<std::uint64_t>(cost_ns + 0.5); }
   // Pages of a block are copied. They arrive when the operation ends, but not before other pages of
   // the block: pages may be evicted while they are still on their way.
   void note_copy(impl::PageSpan span);
-  std::uint64_t copies() const { return copies_; }
-  // What each copied page costs besides.
-  void set_page_cost(double ns) { page_ns_ = ns; }
-
-  // When the pages arrive that were copied last by the calling thread's replay.
-  static std::uint64_t arrival_ns();
-
- private:
-  std::vector<std::uint64_t> arrivals_ns_;  // by block: the latest
-  std::uint64_t now_ns_ = 0;
-  double cost_ns_ = 0;
-  double page_ns_ = 0;
-  std::uint64_t copies_ = 0;
+  // When those pages arrive that the calling thread's replay has copied last.
+  static std::uint64_t last_arrival_ns();
 };
 
 class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
@@ -118,8 +101,13 @@ class SimulatedMemory final : impl::ViewRequests {
   // p accesses, without a fault, what the owner's pool holds of the block.
   void note_hit(impl::BlockIndex block, impl::Processor owner);
 
+  // Begins an operation. Its costs add up until the next one begins.
+  void begin(std::uint64_t now_ns) {
+    meter_.now_ns = now_ns;
+    meter_.cost_ns = 0;
+  }
   Meter& meter() { return meter_; }
-  std::uint64_t copies() const { return meter_.copies(); }
+  const Meter& meter() const { return meter_; }
   impl::BlockDirectory& blocks() { return blocks_; }
   impl::PageEngine& engine() { return engine_; }
   impl::AdviceEffects& effects() { return effects_; }
@@ -134,12 +122,8 @@ class SimulatedMemory final : impl::ViewRequests {
   bool wait_until_done(int) override { return true; }
   bool wait_until_done(impl::Processor, int) override { return true; }
 
-  // Calls evict(), adds its costs, and counts the evicted blocks.
-  template <typename Evict>
-  impl::OpStatus at_a_cost(const Evict& evict);
-  SimulatedProcessor& processor(impl::Processor p) const {
-    return *processors_[static_cast<std::size_t>(p.index)];
-  }
+  // Counts the blocks that the evictor has evicted, and adds what that costs.
+  void note_evictions();
 
   const CostModel& costs_;
   Meter meter_;
