@@ -82,7 +82,7 @@ SimulatedMemory::SimulatedMemory(const MachineSetting& setting, const CostModel&
 bool SimulatedMemory::request(Processor p, BlockIndex index, const PageMask& pages, Wish wish)
     WHERRY_TSA(no_thread_safety_analysis) {
   impl::Block& block = blocks_.at(index);
-  const auto change = [&](const PageMask& changed, Processor owner) {
+  const auto change = [&](const PageMask& changed, Processor owner) REQUIRES(block.lock) {
     for (const PageRun run : impl::runs_of(changed)) block.switched(p, run, owner);
   };
   if (wish != Wish::see) {
