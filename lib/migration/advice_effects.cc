@@ -27,11 +27,10 @@ AdviceMap::Segment AdviceEffects::take_segment(PageSpan& left) const {
   return segment;
 }
 
-AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
-                                         Processor p) {
+PageMask AdviceEffects::enter_shown(const LockedBlock& block, const PageMask& pages, Processor p) {
   // What is in flight is shown when it has landed.
   PageMask missing = pages - block.state.at(p).mapped - block.state.in_flight();
-  if (missing.none()) return Shown::yes;
+  if (missing.none()) return missing;
   const PageMask still = missing - block.state.switching(p);
   for (int i = 0; i < engine_.processors(); ++i) {
     const PageMask shown =
@@ -40,15 +39,22 @@ AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMas
     for (const PageRun run : runs_of(shown)) (void)engine_.map(block, run, p);
     missing -= shown;
   }
+  return missing;
+}
+
+AdviceEffects::Shown AdviceEffects::show(const LockedBlock& block, const PageMask& pages,
+                                         Processor p) {
+  const PageMask missing = enter_shown(block, pages, p);
   if (missing.none()) return Shown::yes;
   // To see one's own pool needs no more mappings.
   const PageMask own = missing & block.state.at(p).resident;
-  const auto ask = [&](const PageMask& wanted, ViewSwitcher::Wish wish) {
-    return wanted.none() || switcher_.request(p, block.index, wanted, wish);
+  const auto ask = [&](const PageMask& wanted, ViewRequests::Wish wish) {
+    return wanted.none() || views_.request(p, block.index, wanted, wish);
   };
-  return ask(own, ViewSwitcher::Wish::home) && ask(missing - own, ViewSwitcher::Wish::see)
-             ? Shown::pending
-             : Shown::declined;
+  if (!ask(own, ViewRequests::Wish::home) || !ask(missing - own, ViewRequests::Wish::see))
+    return Shown::declined;
+  // A replay has changed the view already.
+  return enter_shown(block, missing, p).none() ? Shown::yes : Shown::pending;
 }
 
 bool AdviceEffects::follow(const LockedBlock& block, PageRun run) {
@@ -109,9 +115,9 @@ void AdviceEffects::collapse(const LockedBlock& block, PageRun run) {
 
 bool AdviceEffects::send_home(const LockedBlock& block, PageRun run, Processor p) {
   const PageMask pages = PageMask::of(run);
-  switcher_.withdraw(p, block.index, pages);
+  views_.withdraw(p, block.index, pages);
   const PageMask away = pages & (block.state.foreign(p) | block.state.switching(p));
-  return !away.none() && switcher_.request(p, block.index, away, ViewSwitcher::Wish::home);
+  return !away.none() && views_.request(p, block.index, away, ViewRequests::Wish::home);
 }
 
 bool AdviceEffects::send_all_home(const LockedBlock& block, PageRun run) {
@@ -123,10 +129,10 @@ bool AdviceEffects::send_all_home(const LockedBlock& block, PageRun run) {
 void AdviceEffects::released(const LockedBlock& block, PageRun run) {
   for (int i = 0; i < engine_.processors(); ++i) {
     const Processor p{i};
-    switcher_.withdraw(p, block.index, PageMask::of(run));
+    views_.withdraw(p, block.index, PageMask::of(run));
     const PageMask away = PageMask::of(run) & block.state.foreign(p);
     // By then the addresses may be somebody else's, who wants to see their pages where they are.
-    if (!away.none()) (void)switcher_.request(p, block.index, away, ViewSwitcher::Wish::tidy);
+    if (!away.none()) (void)views_.request(p, block.index, away, ViewRequests::Wish::tidy);
   }
 }
 
@@ -146,7 +152,7 @@ bool AdviceEffects::take_back(std::span<const PageSpan> spans, Processor p) {
     }
     if (!sees_some) return true;
     if (patience.is_over()) return false;
-    switcher_.wait_until_done(p, apply_limit_ms);
+    views_.wait_until_done(p, apply_limit_ms);
     // It may have been declined, and will be again at once.
     std::this_thread::sleep_for(take_back_pause);
   }
@@ -186,7 +192,7 @@ void AdviceEffects::apply(PageSpan pages, const AdviceChange& change) {
     }
   };
   blocks_.for_each_used(block_of(pages.first), block_of(pages.end() - 1).next(), visit);
-  if (pending) switcher_.wait_until_done(apply_limit_ms);
+  if (pending) views_.wait_until_done(apply_limit_ms);
 }
 
 void AdviceEffects::forbid_copies() {
@@ -211,7 +217,7 @@ void AdviceEffects::permit_copies() {
       if (advice.read_mostly) pending |= send_all_home(block, run_in_block(block.index, part));
     }
   });
-  if (pending) switcher_.wait_until_done(apply_limit_ms);
+  if (pending) views_.wait_until_done(apply_limit_ms);
 }
 
 }  // namespace wherry::impl

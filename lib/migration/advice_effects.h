@@ -7,7 +7,7 @@
 #include <span>
 
 #include "migration/page_engine.h"
-#include "migration/view_switcher.h"
+#include "migration/view_requests.h"
 #include "pages/advice.h"
 #include "pages/block_directory.h"
 
@@ -15,9 +15,9 @@ namespace wherry::impl {
 
 class AdviceEffects {
  public:
-  AdviceEffects(PageEngine& engine, ViewSwitcher& switcher, BlockDirectory& blocks,
+  AdviceEffects(PageEngine& engine, ViewRequests& views, BlockDirectory& blocks,
                 const AdviceMap& advice)
-      : engine_(engine), switcher_(switcher), blocks_(blocks), advice_(advice) {}
+      : engine_(engine), views_(views), blocks_(blocks), advice_(advice) {}
 
   // Whether any page has advice.
   bool advises() const { return !advice_.empty(); }
@@ -63,6 +63,9 @@ class AdviceEffects {
   void released(const LockedBlock& block, PageRun run) REQUIRES(block.state.lock);
 
  private:
+  // Has p map those of the pages that its view shows. Returns the pages that p does not map yet.
+  PageMask enter_shown(const LockedBlock& block, const PageMask& pages, Processor p)
+      REQUIRES(block.state.lock);
   // Takes the first stretch of equal advice off `left`.
   AdviceMap::Segment take_segment(PageSpan& left) const;
   // Leaves one copy of each page, the preferred location's if it has one.
@@ -72,7 +75,7 @@ class AdviceEffects {
   bool send_home(const LockedBlock& block, PageRun run, Processor p) REQUIRES(block.state.lock);
 
   PageEngine& engine_;
-  ViewSwitcher& switcher_;
+  ViewRequests& views_;
   BlockDirectory& blocks_;
   const AdviceMap& advice_;
   std::atomic<bool> copies_forbidden_{false};

@@ -18,6 +18,7 @@
 
 #include "base/lock.h"
 #include "migration/page_engine.h"
+#include "migration/view_requests.h"
 #include "os/memory/mapped_memory.h"
 #include "os/process/condition.h"
 #include "pages/block_directory.h"
@@ -25,33 +26,22 @@
 
 namespace wherry::impl {
 
-class ViewSwitcher {
+class ViewSwitcher final : public ViewRequests {
  public:
   // changers[i] is processor i's; they outlive this. `mappings_budget`: how many mappings one
   // process may have before remote ones are declined; 0: no limit.
   ViewSwitcher(PageEngine& engine, BlockDirectory& blocks, std::span<ViewChanger* const> changers,
                std::uint64_t mappings_budget);
   // Ends after the change under way.
-  ~ViewSwitcher();
+  ~ViewSwitcher() override;
   // Nothing is carried out before. Once.
   void start();
 
-  enum class Wish {
-    see,   // each page that a pool holds is mapped at p, whose view of it is changed where needed
-    home,  // p's view of the pages is its own pool
-    tidy,  // ... of those that no pool holds when it is carried out
-  };
-  // Carried out soon. False: p may have no more mappings at the moment, or its views cannot be
-  // changed.
-  [[nodiscard]] bool request(Processor p, BlockIndex block, const PageMask& pages, Wish wish);
-  // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the
-  // block's lock.
-  void withdraw(Processor p, BlockIndex block, const PageMask& pages);
-  // Waits until what was requested before has been done; false after `limit_ms`. Never under a
-  // block's lock, nor in a thread that answers faults.
-  bool wait_until_done(int limit_ms);
-  // The same for what was requested of one processor's view.
-  bool wait_until_done(Processor p, int limit_ms);
+  [[nodiscard]] bool request(Processor p, BlockIndex block, const PageMask& pages,
+                             Wish wish) override;
+  void withdraw(Processor p, BlockIndex block, const PageMask& pages) override;
+  bool wait_until_done(int limit_ms) override;
+  bool wait_until_done(Processor p, int limit_ms) override;
 
   // No view of the processor is changed while one of these lives. Waits for the change under way.
   class Pause {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "migration/view_switcher.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 #include "trap/fault_board.h"

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "migration/view_switcher.h"
 #include "os/files/file_io.h"
 #include "os/files/memory_file.h"
 #include "policy/fixed_policies.h"

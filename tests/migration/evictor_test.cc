@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "migration/background_evictor.h"
+#include "migration/view_switcher.h"
 #include "support/fake_backend.h"
 #include "support/fake_machine.h"
 

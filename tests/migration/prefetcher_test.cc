@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "faults/fault_service.h"
+#include "migration/view_switcher.h"
 #include "policy/fixed_policies.h"
 #include "support/conditions.h"
 #include "support/fake_backend.h"

@@ -16,13 +16,17 @@ std::optional<Stretches::Freed> Stretches::free(std::uint64_t first_page) {
   if (found == allocations_.end()) return std::nullopt;
   const Freed freed{{first_page, found->second.end - first_page}, found->second.owner};
   allocations_.erase(found);
-  advice_.forget(freed.pages);
   ++version_;
   return freed;
 }
 
-void Stretches::advise(PageSpan pages, const impl::AdviceChange& change) {
-  advice_.change(pages, change);
+void Stretches::advise(std::uint32_t block, impl::PageRun run, const impl::AdviceChange& change) {
+  advice_.change(impl::span_of({block}, run), change);
+  ++version_;
+}
+
+void Stretches::forget(std::uint32_t block, impl::PageRun run) {
+  advice_.forget(impl::span_of({block}, run));
   ++version_;
 }
 
@@ -42,9 +46,11 @@ const Stretch& Stretches::at(std::uint32_t block, unsigned page) {
     span = impl::intersect(span, {before->first, before->second.end - before->first});
     known.stretch.owner = before->second.owner;
   }
-  const impl::AdviceMap::Segment segment = advice_.at(address);
+  const impl::AdviceMap::Segment segment =
+      advice_.at(block * std::uint64_t{impl::pages_per_block} + page);
   known.stretch.advice = segment.value;
-  known.stretch.run = impl::run_in_block({number}, impl::intersect(span, segment.span));
+  const PageSpan alike = impl::span_of({number}, impl::run_in_block({block}, segment.span));
+  known.stretch.run = impl::run_in_block({number}, impl::intersect(span, alike));
   return known.stretch;
 }
 
