@@ -42,7 +42,8 @@ class Walk {
     while (!agenda_.empty()) {
       // Each lock of a block would block signals, which takes two system calls.
       const BlockedSignals blocked;
-      for (unsigned turns = 0; turns < turns_while_blocked && !agenda_.empty(); ++turns) take_next();
+      for (unsigned turns = 0; turns < turns_while_blocked && !agenda_.empty(); ++turns)
+        take_next();
     }
     const Window window = request_.window;
     return {machine_.counts(), stall_ns_, moment(window.end_ns) - moment(window.begin_ns)};
