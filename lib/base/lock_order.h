@@ -9,8 +9,8 @@
 //   [forks]   start a device process
 //   none      only compute, make kernel calls that do not wait, and take locks further down
 //
-// Three operations wait under the lock of a block nevertheless (docs/life-of-a-fault.md, "Waits
-// under a block's lock").
+// Three operations wait under the lock of a block nevertheless (docs/decisions/moving-pages.md,
+// "Waits under a block's lock").
 //
 // The locks from `changes` on belong to the fault path: the threads that resolve faults take them,
 // or wait for threads that hold them. While a thread of the application holds one of these, its
