@@ -110,7 +110,10 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
     case FaultPlan::Kind::wait:
       return wait(fault, plan, found.facts);
     case FaultPlan::Kind::reserve:
-      return space_needed(fault, plan, found.facts);
+      if (found.facts.grain == 1 || found.facts.evicted) return Attempt::space_needed(plan);
+      // Nothing is evicted only because mappings are short.
+      fault.constraints.region_only = true;
+      return {Outcome::try_again};
     case FaultPlan::Kind::transfer:
     case FaultPlan::Kind::map:
       break;
@@ -118,16 +121,6 @@ FaultService::Attempt FaultService::attempt_locked(Fault& fault, const LockedBlo
       return {Outcome::full};
   }
   return executor_.execute(fault, block, found.facts, plan);
-}
-
-FaultService::Attempt FaultService::space_needed(Fault& fault, const FaultPlan& plan,
-                                                 const FaultFacts& facts) {
-  if (facts.grain > 1 && !facts.evicted) {
-    // Nothing is evicted only because mappings are short.
-    fault.constraints.region_only = true;
-    return {Outcome::try_again};
-  }
-  return {Outcome::space_needed, {}, 0, plan.decision.destination, plan.pages, plan.is_for_many};
 }
 
 // ---- gather

@@ -95,7 +95,6 @@ class FaultService {
 
   // Steps 2 and 3 are the executor's, but for plans that cannot be carried out yet.
   Attempt wait(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
-  static Attempt space_needed(Fault& fault, const FaultPlan& plan, const FaultFacts& facts);
 
   // After an attempt, without the lock. Each returns when to look again, or nothing when the fault
   // is answered; Next::at_once: attempt again.

@@ -37,6 +37,14 @@ struct FaultAttempt {
   std::uint64_t pages = 0;
   bool is_for_many = false;         // space for more than the page's own region
   bool waits_for_progress = false;  // not_yet: what it waits for goes on and will end
+
+  // The plan's reservation failed.
+  static FaultAttempt space_needed(const FaultPlan& plan) {
+    return {.outcome = Outcome::space_needed,
+            .destination = plan.decision.destination,
+            .pages = plan.pages,
+            .is_for_many = plan.is_for_many};
+  }
 };
 
 class PlanExecutor {

@@ -174,10 +174,7 @@ FaultAttempt Machine::attempt(Touch& touch, const LockedBlock& block, std::uint6
     case FaultPlan::Kind::wait:
       return wait(fault, plan, now_ns);
     case FaultPlan::Kind::reserve:
-      return {.outcome = Outcome::space_needed,
-              .destination = plan.decision.destination,
-              .pages = plan.pages,
-              .is_for_many = plan.is_for_many};
+      return FaultAttempt::space_needed(plan);
     case FaultPlan::Kind::transfer:
     case FaultPlan::Kind::map:
       break;
