@@ -43,7 +43,7 @@ class Mapper {
   // Creates zero pages in the processor's pool, mapped writable. Requires: absent there.
   [[nodiscard]] virtual OpResult zero(PageSpan span, FaultSlot* waiter = nullptr) = 0;
   // Maps the pages that the pool in the processor's view holds, writable or write-protected.
-  // Returns unsupported if this kernel cannot map write-protected.
+  // Returns `unsupported` if Linux cannot create a write-protected entry (before Linux 6.4).
   [[nodiscard]] virtual OpResult map_resident(PageSpan span, bool write_protected,
                                               FaultSlot* waiter = nullptr) = 0;
   // Maps a whole block writable, by one entry for a huge page. Requires: the pool in the

@@ -1,5 +1,5 @@
-// A device process, as far as a trap needs it. DeviceProcess (devices/device_process.h) implements
-// it. Any thread may call.
+// The part of a device process that a trap needs. DeviceProcess (devices/device_process.h)
+// implements it. Any thread may call.
 #pragma once
 
 #include <sys/types.h>
