@@ -80,7 +80,7 @@ FaultDaemon::Sources FaultDaemon::sources() const {
 void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, PostponedFaults& postponed) {
   name_this_thread("wherry-fault" + std::to_string(cpus.front()));
   thread_gets_no_signals();
-  pin_this_thread(cpus);  // not ours to use any more: then unpinned, slower, as right
+  pin_this_thread(cpus);  // failure (CPUs that are no longer permitted) only costs time
   wait_precisely();
 
   std::uint64_t seen = 0;
@@ -93,8 +93,7 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
     fault.waiter = source.attend(fault.message);
     const auto due = service_.resolve(fault);
     if (due && postponed.put(*due, fault)) return;
-    // Without memory to remember the fault, its thread remembers it: it wakes and touches the page
-    // again.
+    // No memory to postpone the fault: its thread wakes and accesses the page again.
     if (due) service_.let_try_again(fault);
     source.answered(fault.message, fault.refused);
   };
@@ -126,7 +125,8 @@ void FaultDaemon::handle(const std::vector<int>& cpus, const Fd& kick, Postponed
         }
       }
     }
-    // Each of them once: what they wait for may be a message that nobody has read yet.
+    // Tries each postponed fault once per round, and then reads messages again: the faults may
+    // depend on a fault whose message no handler has read yet.
     const std::uint64_t now = now_ns();
     while (auto fault = postponed.take_due(now)) answer(std::move(*fault));
     service_.temporary_pins().end_due(now);

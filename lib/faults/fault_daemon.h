@@ -32,7 +32,7 @@ class FaultDaemon {
  public:
   // Handlers on all of these CPUs, idle until the first listen().
   FaultDaemon(FaultService& service, const std::vector<int>& cpus);
-  // Stops the handlers. Requires: nobody can fault any more.
+  // Stops the handlers. Requires: no thread can fault on the arena any more.
   ~FaultDaemon();
 
   // From now on answers the faults of p that come through `source`; nullptr: listens to p no more.

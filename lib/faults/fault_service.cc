@@ -82,8 +82,8 @@ std::optional<std::uint64_t> FaultService::resolve(Fault& fault) {
   return put_off(fault, soon(), "others changed the page all the time").due;
 }
 
-// Linux may have no memory for the bookkeeping. No exception may leave a signal handler, or a
-// handler thread.
+// Catches std::bad_alloc, because no exception may leave a signal handler or a handler thread. A
+// handler thread then postpones the fault; a signal handler posts the fault to the daemon.
 FaultService::Attempt FaultService::attempt(Fault& fault) {
   const BlockIndex index = block_of(fault.page);
   try {

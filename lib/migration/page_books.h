@@ -1,9 +1,9 @@
 // The bookkeeping of pages: the state of a block together with everything that has to change with
 // it, which is the policy's memory, each pool's replacement and capacity, and the counters. No
-// system call, no clock, no lock of its own. The page engine calls it between kernel operations.
+// system call, no clock, no lock of its own. The page engine calls it between system calls.
 //
 // Each function is called under the block's lock. Where Linux takes part, the call follows the
-// kernel operation that it describes, and comes before anything that may wake a faulting thread.
+// system call that it describes, and comes before anything that may wake a faulting thread.
 #pragma once
 
 #include <array>

@@ -7,7 +7,7 @@ namespace wherry::impl {
 namespace {
 
 // How often in a row Linux may answer "try again" without progress. Each such answer comes from a
-// concurrent change of the process's mappings, which ends; the limit keeps a kernel bug from
+// concurrent change of the process's mappings, which ends; the limit keeps a bug of Linux from
 // holding the block's lock for ever.
 constexpr int attempts_max = 8;
 

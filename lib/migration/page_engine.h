@@ -90,8 +90,8 @@ class PageEngine {
   void end_byte_transfer(const LockedBlock& block, const PageMask& pages)
       REQUIRES(block.state.lock);
 
-  // Of each page of the run that the keeper holds, drops all copies but the keeper's. Every
-  // processor that maps that copy can write it then.
+  // Drops all copies except the keeper's, of each page of the run that the keeper holds. Every
+  // processor that maps the keeper's copy can write it then.
   void collapse(const LockedBlock& block, PageRun run, Processor keeper,
                 MoveCause cause = MoveCause::fault) REQUIRES(block.state.lock);
   // Drops p's copies. Requires: other pools have copies.

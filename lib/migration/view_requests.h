@@ -13,21 +13,24 @@ class ViewRequests {
   virtual ~ViewRequests() = default;
 
   enum class Wish {
-    see,   // each page that a pool holds is mapped at p, whose view of it is changed where needed
-    home,  // p's view of the pages is its own pool
-    tidy,  // ... of those that no pool holds when it is carried out
+    // Map the pages that pools hold at p. Where p's view does not show such a pool, change it.
+    see,
+    // Change p's view of the pages to its own pool.
+    home,
+    // Like home, but only for pages that no pool holds when the request is carried out.
+    tidy,
   };
-  // Carried out soon, or at once. False: p may have no more mappings at the moment, or its views
-  // cannot be changed.
+  // The request is carried out later, or at once in a replay. Returns false if it is declined: p
+  // may have no more mappings at the moment, its views cannot be changed, or there is no memory.
   [[nodiscard]] virtual bool request(Processor p, BlockIndex block, const PageMask& pages,
                                      Wish wish) = 0;
-  // Nobody wishes any more that p sees these pages. What has been done of it stays. Under the
-  // block's lock.
+  // Withdraws earlier `see` requests for these pages at p. Changes that were already made stay.
+  // Call it under the block's lock.
   virtual void withdraw(Processor p, BlockIndex block, const PageMask& pages) = 0;
-  // Waits until what was requested before has been done; false after `limit_ms`. Never under a
-  // block's lock, nor in a thread that answers faults.
+  // Waits until all earlier requests have been carried out; returns false after `limit_ms`. Do not
+  // call it under a block's lock, nor in a thread that resolves faults.
   virtual bool wait_until_done(int limit_ms) = 0;
-  // The same for what was requested of one processor's view.
+  // The same for the requests that concern one processor's view.
   virtual bool wait_until_done(Processor p, int limit_ms) = 0;
 };
 
