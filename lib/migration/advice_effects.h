@@ -23,7 +23,7 @@ class AdviceEffects {
   bool advises() const { return !advice_.empty(); }
   // What the program has said of the page, and how far that reaches. Read-mostly is left out while
   // copies are forbidden.
-  AdviceMap::Segment advice_at(std::uint64_t page) const;
+  AdviceMap::Segment advice_at(PageIndex page) const;
 
   // Pages of the block that nobody may take out of the pool where they are.
   PageMask pinned(BlockIndex block) const { return advice_.pinned(block); }
