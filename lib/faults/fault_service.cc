@@ -53,7 +53,7 @@ std::uint64_t FaultService::later(const Fault& fault) const {
 
 Fault FaultService::take(Processor faulting_processor, const FaultMessage& message) {
   // Addresses outside the arena are treated as its last page, which is never allocated.
-  const std::uint64_t last = layout_.bytes() / page_size - 1;
+  const PageIndex last = page_at_offset(layout_.bytes()) - 1;
   Fault fault(faulting_processor, message, layout_.page_of(message.address).value_or(last), clock_);
   if (message.kind_known) answers_.count_once(fault);
   return fault;
@@ -129,9 +129,9 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
                                                           Gathered& found) {
   classify(fault, block.state);
   // A change of a view needs the view switcher.
-  if (fault.in_handler && !block.state.is_home(fault.processor, {fault.page_in_block(), 1}))
+  if (fault.in_handler && !block.state.is_home(fault.processor, {page_in_block(fault.page), 1}))
     return Attempt{Outcome::not_here};
-  const auto allocation = address_space_.find(fault.page * page_size);
+  const auto allocation = address_space_.find(offset_of(fault.page));
   if (!allocation) return Attempt{Outcome::unallocated};
   if (!audiences_.admits(allocation->owner.audience(), fault.processor))
     return Attempt{Outcome::foreign};
@@ -156,7 +156,7 @@ std::optional<FaultService::Attempt> FaultService::gather(Fault& fault, const Lo
 void FaultService::classify(Fault& fault, const Block& block) const {
   FaultMessage& message = fault.message;
   if (message.kind_known) return;
-  const unsigned page = fault.page_in_block();
+  const unsigned page = page_in_block(fault.page);
   const bool mapped = block.at(fault.processor).mapped.test(page);
   message.write_protect = mapped && message.write;
   message.minor =
@@ -170,7 +170,7 @@ FaultFacts FaultService::facts_of(const Fault& fault, const Allocation& allocati
   const AdviceMap::Segment segment = effects_.advice_at(fault.page);
   FaultFacts facts;
   facts.faulting_processor = p;
-  facts.page = fault.page_in_block();
+  facts.page = page_in_block(fault.page);
   facts.write = fault.message.write;
   facts.now_ns = clock_();
   facts.block = block.index;

@@ -140,7 +140,7 @@ bool PlanExecutor::fill(Fault& fault, const LockedBlock& block, const Decision& 
 std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& block,
                                                const Decision& decision) {
   const Processor p = fault.processor;
-  const unsigned page = fault.page_in_block();
+  const unsigned page = page_in_block(fault.page);
   const Processor at = decision.destination;
   if (block.state.view(p, page) != at) {
     const PageMask there = PageMask::of(decision.region) & block.state.at(at).resident;
@@ -177,7 +177,7 @@ std::optional<FaultAttempt> PlanExecutor::show(Fault& fault, const LockedBlock& 
 PageMask PlanExecutor::pages_to_enter(const Fault& fault, const LockedBlock& block,
                                       PageRun region) {
   const Processor p = fault.processor;
-  const unsigned page = fault.page_in_block();
+  const unsigned page = page_in_block(fault.page);
   const Processor seen = block.state.view(p, page);
   // With one page of a huge entry Linux has removed the whole entry.
   const bool lost_whole = fault.message.minor && (block.state.entered_whole & p.bit()) != 0 &&

@@ -74,7 +74,7 @@ OpResult SparsePoolFile::fill_zero(PageSpan span) {
 
 void SparsePoolFile::move_to_node(PageSpan span, int node) {
   // Linux moves only pages that this process maps, so read each page through the alias first.
-  for (std::uint64_t page = span.first; page < span.end(); ++page)
+  for (PageIndex page = span.first; page < span.end(); ++page)
     (void)*const_cast<const volatile std::byte*>(alias(page));
   impl::move_to_node(alias(span.first), span.count, page_size, node);
 }

@@ -14,7 +14,7 @@ constexpr auto take_back_pause = std::chrono::microseconds(100);
 
 }  // namespace
 
-AdviceMap::Segment AdviceEffects::advice_at(std::uint64_t page) const {
+AdviceMap::Segment AdviceEffects::advice_at(PageIndex page) const {
   AdviceMap::Segment segment = advice_.at(page);
   if (copies_forbidden_.load()) segment.value.read_mostly = false;
   return segment;

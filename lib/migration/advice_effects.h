@@ -23,7 +23,7 @@ class AdviceEffects {
   bool advises() const { return !advice_.empty(); }
   // The page's advice, and the span around it that has the same advice. Read-mostly is left out
   // while copies are forbidden.
-  AdviceMap::Segment advice_at(std::uint64_t page) const;
+  AdviceMap::Segment advice_at(PageIndex page) const;
 
   // Pages of the block that must stay in the pool where they are.
   PageMask pinned(BlockIndex block) const { return advice_.pinned(block); }

@@ -46,8 +46,8 @@ class OperationRecorder {
 
   // The address of a page in events. Nothing: the page is about to become a variable's, and has no
   // address in the arena yet.
-  std::optional<std::uint64_t> address_of(std::uint64_t page) const {
-    if (layout_ == nullptr) return page * page_size;
+  std::optional<std::uint64_t> address_of(PageIndex page) const {
+    if (layout_ == nullptr) return offset_of(page);
     return layout_->find_address_of(page);
   }
   DecisionLog& decisions() { return decisions_; }

@@ -143,8 +143,8 @@ void PageEngine::lift_protection(const LockedBlock& block, PageRun run, Processo
 void PageEngine::punch(ProcessorMemory& owner, PageSpan span) const {
   // Linux frees pages of an in-memory file without needing memory, so an error means a wrong call.
   const int error = owner.file.punch(span);
-  WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count, span.first,
-               owner.id.index, error);
+  WHERRY_CHECK(error == 0, "punch of {} pages at {} from pool {}: errno {}", span.count,
+               span.first.value, owner.id.index, error);
 }
 
 OpResult PageEngine::populate(const LockedBlock& block, PageRun run, Processor p,

@@ -16,9 +16,9 @@ using impl::Processor;
 using impl::TraceEvent;
 
 PageSpan pages_of(const TraceEvent& event) {
-  const std::uint64_t first = event.address / impl::page_size;
+  const impl::PageIndex first = impl::page_at_offset(event.address);
   // A trace may contain any numbers: cut pages beyond the last address off.
-  const std::uint64_t most = ~std::uint64_t{0} / impl::page_size - first;
+  const std::uint64_t most = impl::page_at_offset(~std::uint64_t{0}) - first;
   return {first, std::min(event.bytes / impl::page_size, most)};
 }
 
@@ -101,7 +101,7 @@ void Machine::allocate(const TraceEvent& event, PageSpan pages) {
   stretches_.allocate(pages, owner);
 }
 
-void Machine::free(std::uint64_t first_page) {
+void Machine::free(impl::PageIndex first_page) {
   const auto freed = stretches_.free(first_page);
   if (!freed) return;
   owned_.erase(first_page);

@@ -106,7 +106,7 @@ class Machine {
       REQUIRES(block.state.lock);
 
   void allocate(const impl::TraceEvent& event, impl::PageSpan pages);
-  void free(std::uint64_t first_page);
+  void free(impl::PageIndex first_page);
   void release(impl::PageSpan pages);
   void advise(const impl::TraceEvent& event);
   // Brings the pages of the run to a pool, from wherever they are.
@@ -127,10 +127,10 @@ class Machine {
   impl::FaultCosts measured_;  // by the executor; a replay's policies get the cost model's
   impl::PlanExecutor executor_;
   impl::TemporaryPins temporary_pins_;
-  std::vector<Busy> busy_;                            // by block
-  std::map<std::uint64_t, impl::Reservation> owned_;  // devices' own memory, by first page
-  MachineCounts counts_;                              // those that the library does not count
-  std::uint64_t duplications_ = 0;                    // copies that are no moves
+  std::vector<Busy> busy_;                              // by block
+  std::map<impl::PageIndex, impl::Reservation> owned_;  // devices' own memory, by first page
+  MachineCounts counts_;                                // those that the library does not count
+  std::uint64_t duplications_ = 0;                      // copies that are no moves
 };
 
 }  // namespace wherry::replay

@@ -131,7 +131,7 @@ void SimulatedMemory::keep_free(Processor p, std::uint64_t now_ns) {
   // come as a whole.
   if (now_ns < its.evicting_until_ns) return;
   begin(now_ns);
-  its.relieving = evictor_.evict_one({p, 0, 0, 0, /*background=*/true}) == OpStatus::ok;
+  its.relieving = evictor_.evict_one({p, 0, {}, 0, /*background=*/true}) == OpStatus::ok;
   note_evictions();
   if (its.relieving) samples_ |= engine_.resident_blocks(p).sample().has_value();
   its.evicting_until_ns = meter_.end_ns();

@@ -73,7 +73,7 @@ class SimulatedProcessor final : public impl::Mapper, public impl::PoolFile {
   impl::OpResult fill_zero(impl::PageSpan span) override { return done(span); }
   void move_to_node(impl::PageSpan, int) override {}
   bool maps_huge_pages() const override { return false; }
-  const std::byte* alias(std::uint64_t) const override { return nullptr; }
+  const std::byte* alias(impl::PageIndex) const override { return nullptr; }
 
   impl::ProcessorMemory memory;
   // Of eviction ahead of need: less than the low watermark was free, and not yet the high one; and

@@ -33,7 +33,7 @@ class Stretches {
     impl::PageSpan pages;
     std::optional<impl::Processor> owner;
   };
-  std::optional<Freed> free(std::uint64_t first_page);
+  std::optional<Freed> free(impl::PageIndex first_page);
   // Pages of a block. The second forgets what the program has said of them.
   void advise(std::uint32_t block, impl::PageRun run, const impl::AdviceChange& change);
   void forget(std::uint32_t block, impl::PageRun run);
@@ -46,7 +46,7 @@ class Stretches {
 
  private:
   struct Allocation {
-    std::uint64_t end = 0;
+    impl::PageIndex end;
     std::optional<impl::Processor> owner;
   };
   struct Known {
@@ -55,9 +55,9 @@ class Stretches {
   };
 
   std::span<const std::uint64_t> blocks_;
-  std::vector<Known> known_;                         // by block number
-  std::uint32_t version_ = 1;                        // changes with every update
-  std::map<std::uint64_t, Allocation> allocations_;  // by first page; they do not overlap
+  std::vector<Known> known_;                           // by block number
+  std::uint32_t version_ = 1;                          // changes with every update
+  std::map<impl::PageIndex, Allocation> allocations_;  // by first page; they do not overlap
   impl::AdviceMap advice_;
 };
 
